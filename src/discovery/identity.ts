@@ -241,7 +241,7 @@ async function openCredentials(
   const serving = await followServingCertificate({
     authority,
     dnsNames: dnsNamesOf(settings),
-    ttlMs: settings.defaultWorkloadCertTtlMs,
+    lifetimeSeconds: settings.defaultWorkloadCertLifetimeSeconds,
     clock: wallClock,
     random: Math.random,
     onCertificate: (certificate) => {

@@ -257,9 +257,9 @@ describe('the certificate service', () => {
     const { certChain } = MeshCertificateResponse.decode(await call(create, request, undefined, token));
     assert.deepEqual(certChain, ['leaf', 'root']);
     const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
-    assert.deepEqual(signed.at(-1), { csr: 'mine', identity, ttlMs: 90_000 });
+    assert.deepEqual(signed.at(-1), { csr: 'mine', identity, lifetimeSeconds: 90 });
     await call(create, encode(MeshCertificateRequest, { csr: 'mine', validityDuration: -5 }), undefined, token);
-    assert.equal(signed.at(-1)?.ttlMs, -5000);
+    assert.equal(signed.at(-1)?.lifetimeSeconds, -5);
     const bundle = TrustBundleResponse.decode(await call(`${MESH}/GetTrustBundle`, new Uint8Array(), undefined, token));
     assert.deepEqual(bundle.roots, ['root', 'next']);
   });

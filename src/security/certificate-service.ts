@@ -74,11 +74,11 @@ function unary({ authentication, observer }: CertificateServiceOptions, answer: 
 
 const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;
 
-function decodeRequest(bytes: Buffer): { readonly csr: string; readonly ttlMs: number } {
+function decodeRequest(bytes: Buffer): { readonly csr: string; readonly lifetimeSeconds: number } {
   try {
     const { csr, validityDuration } = MeshCertificateRequest.decode(bytes);
     const seconds = typeof validityDuration === 'number' ? validityDuration : validityDuration.toNumber();
-    return { csr, ttlMs: seconds * 1000 };
+    return { csr, lifetimeSeconds: seconds };
   } catch (error) {
     throw new CtlError('invalid_argument', 'the message cannot be read', {}, error);
   }
@@ -94,8 +94,8 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
       throw new CtlError('permission_denied', message);
     }
     checkSetDomain(call, options);
-    const { csr, ttlMs } = decodeRequest(call.request);
-    const certChain = await authority.sign({ csr, identity, ttlMs });
+    const { csr, lifetimeSeconds } = decodeRequest(call.request);
+    const certChain = await authority.sign({ csr, identity, lifetimeSeconds });
     observer.issued(caller);
     return Buffer.from(encode(MeshCertificateResponse, { certChain }));
   });

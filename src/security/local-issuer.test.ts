@@ -19,7 +19,7 @@ const token = (changes: { namespace?: string; audience?: string } = {}): Promise
     directory,
     identity: { namespace: changes.namespace ?? 'shop', serviceAccount: 'web' },
     audience: changes.audience ?? 'mesh-ca',
-    ttlMs: 60_000,
+    lifetimeSeconds: 60,
     now: NOW,
   });
 

@@ -101,7 +101,7 @@ export interface TokenRequest {
   readonly directory: string;
   readonly identity: Pick<Identity, 'namespace' | 'serviceAccount'>;
   readonly audience: string;
-  readonly ttlMs: number;
+  readonly lifetimeSeconds: number;
   /** Epoch ms. */
   readonly now: number;
 }
@@ -110,7 +110,13 @@ export interface TokenRequest {
  * A signed token. Makes the key pair on first use. Rejects with CtlError when the directory cannot be used or names do
  * not fit.
  */
-export async function issueToken({ directory, identity, audience, ttlMs, now }: TokenRequest): Promise<string> {
+export async function issueToken({
+  directory,
+  identity,
+  audience,
+  lifetimeSeconds,
+  now,
+}: TokenRequest): Promise<string> {
   const { namespace, serviceAccount } = identity;
   // The trust domain is the mesh's; any shows whether the two names fit.
   spiffeUri({ trustDomain: 'any', namespace, serviceAccount });
@@ -127,7 +133,7 @@ export async function issueToken({ directory, identity, audience, ttlMs, now }: 
       .setSubject(`system:serviceaccount:${namespace}:${serviceAccount}`)
       .setAudience(audience)
       .setIssuedAt(seconds)
-      .setExpirationTime(seconds + Math.max(1, Math.floor(ttlMs / 1000)))
+      .setExpirationTime(seconds + Math.max(1, Math.floor(lifetimeSeconds)))
       .setJti(randomUUID())
       .sign(key);
   } catch (error) {

@@ -19,9 +19,9 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
   const follow = () =>
     followServingCertificate({
       authority: {
-        serverCertificate: async (names, ttlMs) => {
+        serverCertificate: async (names, lifetimeSeconds) => {
           if (fault !== undefined) throw fault;
-          return { chain: `${names.join()} ${++made}`, key: '', expiresAt: clock.now() + ttlMs };
+          return { chain: `${names.join()} ${++made}`, key: '', expiresAt: clock.now() + lifetimeSeconds * 1000 };
         },
         onChange: (listener) => {
           changed = listener;
@@ -29,7 +29,7 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
         },
       },
       dnsNames: ['meshd.mesh-system.svc'],
-      ttlMs: 24 * HOUR,
+      lifetimeSeconds: (24 * HOUR) / 1000,
       clock,
       random: () => 0.5,
       onCertificate: ({ chain }) => given.push(chain),

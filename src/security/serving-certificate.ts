@@ -13,8 +13,7 @@ import type { Authority, ServerCertificate } from './types.ts';
 export interface ServingCertificateOptions {
   readonly authority: Pick<Authority, 'serverCertificate' | 'onChange'>;
   readonly dnsNames: readonly string[];
-  /** Lifetime of each certificate, ms. */
-  readonly ttlMs: number;
+  readonly lifetimeSeconds: number;
   readonly clock: WallClock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -36,7 +35,7 @@ export interface ServingCertificate {
 
 /** Rejects when the first certificate cannot be made. */
 export async function followServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
-  const { authority, dnsNames, ttlMs, clock, random, onCertificate, onProblem } = options;
+  const { authority, dnsNames, lifetimeSeconds, clock, random, onCertificate, onProblem } = options;
   let timer: Timer | undefined;
   let closed = false;
   let failures = 0;
@@ -61,7 +60,7 @@ export async function followServingCertificate(options: ServingCertificateOption
     timer?.cancel();
     const mine = ++attempt;
     try {
-      const certificate = await authority.serverCertificate(dnsNames, ttlMs);
+      const certificate = await authority.serverCertificate(dnsNames, lifetimeSeconds);
       if (closed || mine !== attempt) return;
       failures = 0;
       onCertificate(certificate);
@@ -77,7 +76,7 @@ export async function followServingCertificate(options: ServingCertificateOption
     }
   };
 
-  const first = await authority.serverCertificate(dnsNames, ttlMs);
+  const first = await authority.serverCertificate(dnsNames, lifetimeSeconds);
   waitForRenewal(first);
   const stop = authority.onChange(() => void renew());
   return {

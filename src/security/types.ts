@@ -53,8 +53,8 @@ export interface SigningRequest {
   readonly csr: string;
   /** The one URI of the certificate's SAN. */
   readonly identity: Identity;
-  /** Asked for, ms; not positive: DEFAULT_WORKLOAD_CERT_TTL. */
-  readonly ttlMs: number;
+  /** The requested lifetime; not positive: DEFAULT_WORKLOAD_CERT_TTL. */
+  readonly lifetimeSeconds: number;
 }
 
 /** Key and certificate of a server of the control plane itself. */
@@ -79,7 +79,7 @@ export interface Authority {
   /**
    * A serving certificate for these DNS names, signed by the mesh CA, for the control plane's own secured addresses.
    */
-  serverCertificate(dnsNames: readonly string[], ttlMs: number): Promise<ServerCertificate>;
+  serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate>;
   /** Called after each change of the trust bundle or of the signing key. Returns how to stop. */
   onChange(listener: () => void): () => void;
   /** When the signing certificate's chain and its root end, epoch ms. */

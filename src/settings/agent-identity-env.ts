@@ -3,7 +3,6 @@
  * ctl-agent "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are not in the specification: a mesh without a
  * cluster keeps these files elsewhere.
  */
-
 import type { EnvTable } from './env-table.ts';
 
 export const agentIdentityEnv = {
@@ -69,8 +68,9 @@ export const agentIdentityEnv = {
   },
   PKCS8_KEY: { setting: 'pkcs8Key', type: 'boolean', default: false, meaning: 'Generate PKCS#8 private keys.' },
   SECRET_TTL: {
-    setting: 'secretTtlMs',
+    setting: 'secretLifetimeSeconds',
     type: 'duration',
+    unit: 'seconds',
     default: '24h0m0s',
     min: 0,
     meaning: 'Certificate lifetime requested by the agent.',

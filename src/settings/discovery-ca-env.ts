@@ -2,13 +2,13 @@
  * The environment variables of the certificate authority of ctl-discovery (specification: ctl-discovery "Environment
  * variables").
  */
-
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryCaEnv = {
   CA_SELF_SIGNED_CA_CERT_TTL: {
-    setting: 'selfSignedCaTtlMs',
+    setting: 'selfSignedCaLifetimeSeconds',
     type: 'duration',
+    unit: 'seconds',
     default: '87600h0m0s',
     min: 1000,
     meaning: 'Lifetime of the self-signed CA root certificate.',
@@ -67,15 +67,17 @@ export const discoveryCaEnv = {
     meaning: 'Location of a local or mounted CA root.',
   },
   DEFAULT_WORKLOAD_CERT_TTL: {
-    setting: 'defaultWorkloadCertTtlMs',
+    setting: 'defaultWorkloadCertLifetimeSeconds',
     type: 'duration',
+    unit: 'seconds',
     default: '24h0m0s',
     min: 1000,
     meaning: 'Lifetime of issued workload certificates, applied when the request sets a non-positive lifetime.',
   },
   MAX_WORKLOAD_CERT_TTL: {
-    setting: 'maxWorkloadCertTtlMs',
+    setting: 'maxWorkloadCertLifetimeSeconds',
     type: 'duration',
+    unit: 'seconds',
     default: '2160h0m0s',
     min: 1000,
     meaning: 'Maximum lifetime of issued workload certificates.',

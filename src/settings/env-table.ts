@@ -22,8 +22,8 @@ type EnvSpec = EnvBase &
     /** `unit`: what the number counts, for messages: `bytes`. */
     | { readonly type: 'integer'; readonly default: number; readonly min?: number; readonly unit?: string }
     | { readonly type: 'float'; readonly default: number; readonly min?: number; readonly max?: number }
-    /** Written as a Go duration. Its value is milliseconds. */
-    | { readonly type: 'duration'; readonly default: string; readonly min?: number }
+    /** Written as a Go duration. Its value is milliseconds, or seconds with `unit`; `min` is milliseconds. */
+    | { readonly type: 'duration'; readonly default: string; readonly min?: number; readonly unit?: 'seconds' }
   );
 
 export type EnvTable = Readonly<Record<string, EnvSpec>>;
@@ -61,7 +61,7 @@ export function envDefaults(table: EnvTable): ReadonlyMap<string, EnvValue> {
   return new Map(
     Object.values(table).map((spec) => [
       spec.setting,
-      spec.type === 'duration' ? parseDuration(spec.default) : spec.default,
+      spec.type === 'duration' ? inUnit(parseDuration(spec.default), spec.unit) : spec.default,
     ]),
   );
 }
@@ -98,6 +98,10 @@ function parseValue(spec: EnvSpec, text: string): EnvValue {
     case 'float':
       return parseFloating(text, spec.min, spec.max);
     case 'duration':
-      return parseDurationFrom(text, spec.min);
+      return inUnit(parseDurationFrom(text, spec.min), spec.unit);
   }
+}
+
+function inUnit(ms: number, unit: 'seconds' | undefined): number {
+  return unit === 'seconds' ? ms / 1000 : ms;
 }

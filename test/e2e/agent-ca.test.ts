@@ -30,7 +30,7 @@ for (const [what, settings] of [
       env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuer },
     });
     const token = join(folder, 'token');
-    const bearer = { directory: issuer, identity: IDENTITY, audience: 'mesh-ca', ttlMs: 60_000, now: Date.now() };
+    const bearer = { directory: issuer, identity: IDENTITY, audience: 'mesh-ca', lifetimeSeconds: 60, now: Date.now() };
     await writeFile(token, await issueToken(bearer));
     const output = join(folder, 'out');
     const identity = await startAgentIdentity({
@@ -41,7 +41,7 @@ for (const [what, settings] of [
       settings: defaultAgentSettings({
         caRootsFile: join(caDir, 'root-cert.pem'),
         caTokenFile: token,
-        secretTtlMs: 4_000,
+        secretLifetimeSeconds: 4,
         outputCerts: output,
         ...settings,
       }),

@@ -29,7 +29,7 @@ interface World {
   token(
     namespace: string,
     serviceAccount: string,
-    changes?: { audience?: string; ttlMs?: number; now?: number },
+    changes?: { audience?: string; lifetimeSeconds?: number; now?: number },
   ): Promise<string>;
   restart(env?: Readonly<Record<string, string>>): Promise<World>;
 }
@@ -52,7 +52,7 @@ async function startWorld(t: TestContext, env: Readonly<Record<string, string>> 
           directory: issuerDir,
           identity: { namespace, serviceAccount },
           audience: 'mesh-ca',
-          ttlMs: 60_000,
+          lifetimeSeconds: 60,
           now: Date.now(),
           ...changes,
         }),
@@ -209,7 +209,7 @@ test('who shows nothing that holds is turned away, from the service and from xDS
 test('a stream ends when its credential does', async (t) => {
   const world = await startWorld(t);
   const plain = client(t, world.port, channel(world));
-  const byToken = stream(plain, {}, await world.token('shop', 'web', { ttlMs: 3000 }));
+  const byToken = stream(plain, {}, await world.token('shop', 'web', { lifetimeSeconds: 3 }));
   const keys = ecKey('P-256');
   const chain = await certificate(plain, keys, await world.token('shop', 'web'), MESH, 3);
   const known = client(t, world.port, channel(world, { chain: chain.join(''), keys }));

@@ -14,6 +14,9 @@ import { certificateRequest, pemList } from './messages.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { currentToken } from './token.ts';
 
+/** Requested in place of a lifetime without limit, which no number of the protocol expresses. */
+const MAX_LIFETIME_SECONDS = Number.MAX_SAFE_INTEGER;
+
 /** Where the authority is. */
 export interface CaServer {
   readonly host: string;
@@ -53,7 +56,7 @@ export interface CaClient {
    * A certificate for the request's key, and the roots of the same moment. `current` is what the workload has. Rejects
    * with CtlError.
    */
-  sign(csr: string, ttlMs: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate>;
+  sign(csr: string, lifetimeSeconds: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate>;
   /** PEM of all roots to trust now; undefined when the authority cannot tell. Rejects with CtlError. */
   trustBundle(current: WorkloadSecrets): Promise<string | undefined>;
   /** Ends the calls under way. */
@@ -146,9 +149,12 @@ export function createCaClient(options: CaClientOptions): CaClient {
   };
 
   return {
-    sign: (csr, ttlMs, current) =>
+    sign: (csr, lifetimeSeconds, current) =>
       withConnection(current, options.tokenRequired, async (connection, metadata) => {
-        const request = certificateRequest(csr, Math.max(0, Math.ceil(ttlMs / 1000)));
+        const request = certificateRequest(
+          csr,
+          Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS),
+        );
         const path = `${SERVICE}/CreateCertificate`;
         const chain = pemList(await call(connection, { path, request, metadata }));
         try {

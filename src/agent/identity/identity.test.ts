@@ -18,7 +18,7 @@ test('the token is read again for each request, and the certificate goes along o
   const { ca, start, writeToken } = await site(context);
   ca.lifeMs = 1_500;
   const first = await writeToken(3600);
-  const identity = await start({ secretTtlMs: 90_000 });
+  const identity = await start({ secretLifetimeSeconds: 90 });
   await eventually(() => assert.equal(ca.calls.length, 2));
   const second = await writeToken(3600);
   await eventually(() => assert.equal(ca.calls.length, 4));
@@ -213,3 +213,10 @@ for (const [what, settings, options, field] of [
     await assert.rejects(start(settings, options), { name: 'CtlError', location: { field } });
   });
 }
+
+test('a lifetime without limit is requested as the largest number', async (context) => {
+  const { ca, start, writeToken } = await site(context);
+  await writeToken(3600);
+  await start({ secretLifetimeSeconds: Number.POSITIVE_INFINITY });
+  await eventually(() => assert.equal(ca.calls[0]?.validitySeconds, Number.MAX_SAFE_INTEGER));
+});

@@ -118,7 +118,7 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
       serviceAccount: settings.serviceAccount || undefined,
       trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
     },
-    ttlMs: settings.secretTtlMs,
+    lifetimeSeconds: settings.secretLifetimeSeconds,
     graceRatio: settings.secretGracePeriodRatio,
     checkIntervalMs: settings.secretRotationCheckIntervalMs,
     initialBackoffMs: settings.initialBackoffMs,

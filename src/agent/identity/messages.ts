@@ -38,10 +38,10 @@ export interface SecretResource {
 }
 
 /** MeshCertificateRequest. */
-export function certificateRequest(csr: string, ttlSeconds: number): Uint8Array {
+export function certificateRequest(csr: string, lifetimeSeconds: number): Uint8Array {
   return message([
     [1, csr],
-    [3, ttlSeconds],
+    [3, lifetimeSeconds],
   ]);
 }
 

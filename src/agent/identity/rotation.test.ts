@@ -76,7 +76,7 @@ function setUp(options: SetUp = {}) {
       return Promise.resolve(made);
     },
     ...(options.claimed === undefined ? {} : { claimed: options.claimed }),
-    ttlMs: 24 * HOUR,
+    lifetimeSeconds: (24 * HOUR) / 1000,
     graceRatio: options.graceRatio ?? 0.5,
     checkIntervalMs: 5 * MINUTE,
     initialBackoffMs: 0,

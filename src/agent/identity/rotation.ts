@@ -27,8 +27,8 @@ export interface RotationOptions {
     readonly serviceAccount: string | undefined;
     readonly trustDomain?: string | undefined;
   };
-  /** Asked of the authority. */
-  readonly ttlMs: number;
+  /** The lifetime to request. */
+  readonly lifetimeSeconds: number;
   /** Part of a certificate's life that is left when it is replaced (SECRET_GRACE_PERIOD_RATIO). */
   readonly graceRatio: number;
   readonly checkIntervalMs: number;
@@ -91,7 +91,7 @@ export function createRotation(options: RotationOptions): SecretSource {
   const renew = async (): Promise<{ readonly receivedAt: number; readonly next: number }> => {
     const { key, csr } = await options.newKey();
     const before = holder.current();
-    const { chain, roots } = await ca.sign(csr, options.ttlMs, before);
+    const { chain, roots } = await ca.sign(csr, options.lifetimeSeconds, before);
     const receivedAt = clock.now();
     const secrets = secretsOf(key, chain, roots, receivedAt);
     if (signal.aborted) return { receivedAt, next: receivedAt };

@@ -1,5 +1,4 @@
 /** Which settings decide over the workload's identity, checked before anything is started. */
-
 import { CtlError } from '../../core/errors.ts';
 import type { AgentSettings } from '../../settings/index.ts';
 
@@ -13,7 +12,7 @@ export type IdentitySettings = Pick<
   | 'skipParseToken'
   | 'eccSignatureAlgorithm'
   | 'pkcs8Key'
-  | 'secretTtlMs'
+  | 'secretLifetimeSeconds'
   | 'secretGracePeriodRatio'
   | 'secretRotationCheckIntervalMs'
   | 'initialBackoffMs'

@@ -3,7 +3,6 @@
  * laptop, virtual machines). The discovery service accepts it when LOCAL_TOKEN_ISSUER_DIR names the same directory, or
  * one with its jwks.json.
  */
-
 import { discoveryIssueTokenFlags, flagSettings, usageError } from '../../settings/index.ts';
 import { type Command, command } from '../program.ts';
 
@@ -24,7 +23,7 @@ export function issueTokenCommand(): Command {
       }
       const { issueToken } = await import('../../security/index.ts');
       const identity = { namespace, serviceAccount };
-      const token = await issueToken({ directory, identity, audience, ttlMs, now: Date.now() });
+      const token = await issueToken({ directory, identity, audience, lifetimeSeconds: ttlMs / 1000, now: Date.now() });
       io.stdout.write(`${token}\n`);
       return 0;
     },

@@ -39,7 +39,7 @@ export async function createIdentity(owner: Owner): Promise<DemoIdentity> {
     },
     async agentEnv(account, uid) {
       const identity = { namespace: NAMESPACE, serviceAccount: account };
-      const terms = { audience: AUDIENCE, ttlMs: TOKEN_TTL_MS, now: Date.now() };
+      const terms = { audience: AUDIENCE, lifetimeSeconds: TOKEN_TTL_MS / 1000, now: Date.now() };
       const token = await issueToken({ directory: issuerDir, identity, ...terms });
       const file = join(folder, `token-${account}`);
       await writeFile(file, token, { mode: 0o600 });

@@ -21,20 +21,20 @@ const newRoot = () =>
   createRoot({
     trustDomain: 'cluster.local',
     rsaBits: 2048,
-    ttlMs: 3650 * DAY_MS,
+    lifetimeSeconds: (3650 * DAY_MS) / 1000,
     now: NOW,
     randomBytes: (size) => Buffer.alloc(size, 7),
   });
 const ROOT = await newRoot();
 
 const SETTINGS: AuthoritySettings = {
-  selfSignedCaTtlMs: 3650 * DAY_MS,
+  selfSignedCaLifetimeSeconds: 3650 * 86_400,
   selfSignedCaRsaBits: 2048,
   rootCheckIntervalMs: 3_600_000,
   rootGracePercentile: 20,
   rootCheckJitter: false,
-  defaultWorkloadCertTtlMs: DAY_MS,
-  maxWorkloadCertTtlMs: 90 * DAY_MS,
+  defaultWorkloadCertLifetimeSeconds: 86_400,
+  maxWorkloadCertLifetimeSeconds: 90 * 86_400,
   rootCaDir: '/nonexistent',
   selfSignedCaDir: '/nonexistent',
 };
@@ -65,7 +65,7 @@ async function authority(
 
 test('a workload gets its certificate, leaf first, root last, under the root that it trusts', async (t) => {
   const { ca } = await authority(t);
-  const chain = await ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 });
+  const chain = await ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds: 0 });
   assert.deepEqual(chain.slice(1), ca.trustBundle());
   const leaf = new X509Certificate(chain[0] ?? '');
   assert.equal(leaf.subjectAltName, 'URI:spiffe://cluster.local/ns/shop/sa/cart');
@@ -73,58 +73,62 @@ test('a workload gets its certificate, leaf first, root last, under the root tha
   assert.deepEqual(ca.expiry(), { chain: NOW + 3650 * DAY_MS, root: NOW + 3650 * DAY_MS });
 });
 
-const MAX = 90 * DAY_MS;
+const DAY = 86_400;
+const MAX = 90 * DAY;
+/** Requested and given lifetimes, seconds. */
 const LIFETIMES: readonly (readonly [string, number, number | RegExp])[] = [
-  ['none', 0, DAY_MS],
-  ['negative', -5, DAY_MS],
-  ['not a number', Number.NaN, DAY_MS],
-  ['an hour', 3_600_000, 3_600_000],
+  ['none', 0, DAY],
+  ['negative', -5, DAY],
+  ['not a number', Number.NaN, DAY],
+  ['an hour', 3600, 3600],
   ['the maximum', MAX, MAX],
-  ['over the maximum', MAX + 1000, /most that is given is 7776000 s \(MAX_WORKLOAD_CERT_TTL\)/],
+  ['over the maximum', MAX + 1, /at most 7776000 s are allowed \(MAX_WORKLOAD_CERT_TTL\)/],
   ['huge', 2 ** 63, /MAX_WORKLOAD_CERT_TTL/],
   ['endless', Number.POSITIVE_INFINITY, /MAX_WORKLOAD_CERT_TTL/],
 ];
 
 test('lifetimes that are asked for; those that are too long are counted', async (t) => {
   const { ca, told } = await authority(t);
-  for (const [name, ttlMs, outcome] of LIFETIMES) {
-    const signing = ca.sign({ csr: CSR, identity: IDENTITY, ttlMs });
+  for (const [name, lifetimeSeconds, outcome] of LIFETIMES) {
+    const signing = ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds });
     if (outcome instanceof RegExp) await assert.rejects(signing, { code: 'invalid_argument', message: outcome }, name);
-    else assert.equal(new X509Certificate((await signing)[0] ?? '').validToDate.getTime(), NOW + outcome, name);
+    else assert.equal(new X509Certificate((await signing)[0] ?? '').validToDate.getTime(), NOW + outcome * 1000, name);
   }
   assert.deepEqual(told, ['signing failed', 'signing failed', 'signing failed']);
 });
 
 test('requests and identities that are no good are the caller’s fault, and counted where they are requests', async (t) => {
   const { ca, told } = await authority(t);
-  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
-  await assert.rejects(ca.sign({ csr: 'x'.repeat(1e6), identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(ca.sign({ csr: 'x'.repeat(1e6), identity: IDENTITY, lifetimeSeconds: 0 }), {
+    code: 'invalid_argument',
+  });
   assert.deepEqual(told, ['csr refused', 'csr refused']);
   const identity = { ...IDENTITY, namespace: 'a/../b' };
-  await assert.rejects(ca.sign({ csr: CSR, identity, ttlMs: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(ca.sign({ csr: CSR, identity, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
 });
 
 test('a server certificate comes with its key, and without the root', async (t) => {
   const { ca } = await authority(t);
-  const { chain, key, expiresAt } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc', '127.0.0.1'], DAY_MS);
+  const { chain, key, expiresAt } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc', '127.0.0.1'], DAY);
   const leaf = new X509Certificate(chain);
   assert.equal(chain.split('BEGIN').length, 2);
   assert.ok(leaf.verify(new X509Certificate(ca.trustBundle()[0] ?? '').publicKey));
   assert.match(key, /BEGIN PRIVATE KEY/);
   assert.equal(expiresAt, NOW + DAY_MS);
-  await assert.rejects(ca.serverCertificate([], DAY_MS), { code: 'invalid_argument' });
-  await assert.rejects(ca.serverCertificate(['a b'], DAY_MS), { code: 'invalid_argument' });
+  await assert.rejects(ca.serverCertificate([], DAY), { code: 'invalid_argument' });
+  await assert.rejects(ca.serverCertificate(['a b'], DAY), { code: 'invalid_argument' });
 });
 
 test('without threads, it signs with the key that is kept at that time', async (t) => {
   const store = memoryStore({ ...ROOT, former: [] });
   const { ca } = await authority(t, {}, store, 0);
   const issuedBy = async (): Promise<X509Certificate> => {
-    const { chain } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc'], DAY_MS);
+    const { chain } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc'], DAY);
     return new X509Certificate(chain);
   };
   assert.ok((await issuedBy()).verify(new X509Certificate(ROOT.certificate).publicKey));
-  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, ttlMs: 0 }), { code: 'invalid_argument' });
+  await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
   const next = await newRoot();
   await store.save({ ...next, former: [ROOT.certificate] });
   assert.ok((await issuedBy()).verify(new X509Certificate(next.certificate).publicKey));
@@ -137,7 +141,7 @@ test('the self-signed root is kept in its directory through a restart', async (t
   const first = await authority(t, { selfSignedCaDir });
   const bundle = first.ca.trustBundle();
   await first.ca.close();
-  await assert.rejects(first.ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 }), { code: 'unavailable' });
+  await assert.rejects(first.ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds: 0 }), { code: 'unavailable' });
   const second = await authority(t, { selfSignedCaDir });
   assert.deepEqual(second.ca.trustBundle(), bundle);
   await assert.rejects(authority(t, { selfSignedCaDir }), { message: /in use by another program/ });
@@ -157,20 +161,26 @@ test('a plugged-in root is used where there is one, and a bad one is an error at
   await writeFile(join(rootCaDir, 'root-cert.pem'), root.certificate);
   const { ca } = await authority(t, { rootCaDir });
   assert.deepEqual(ca.trustBundle(), [root.certificate]);
-  assert.deepEqual((await ca.sign({ csr: CSR, identity: IDENTITY, ttlMs: 0 })).slice(1), [root.certificate]);
+  assert.deepEqual((await ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds: 0 })).slice(1), [root.certificate]);
 });
 
 test('settings that cannot be are refused by the name of their variable', async (t) => {
   for (const [settings, field] of [
     [{ selfSignedCaRsaBits: 1024 }, 'CA_SELF_SIGNED_CA_RSA_KEY_SIZE'],
     [{ rootGracePercentile: 100 }, 'CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE'],
-    [{ defaultWorkloadCertTtlMs: 91 * DAY_MS }, 'DEFAULT_WORKLOAD_CERT_TTL'],
+    [{ defaultWorkloadCertLifetimeSeconds: 91 * 86_400 }, 'DEFAULT_WORKLOAD_CERT_TTL'],
   ] as const)
     await assert.rejects(authority(t, settings), { code: 'invalid_argument', location: { field } });
 });
 
 const MATERIAL: SigningMaterial = { ...ROOT, path: [ROOT.certificate], chainEnd: NOW + 3650 * DAY_MS };
-const JOB = { kind: 'workload', csr: CSR, uri: 'spiffe://d/ns/a/sa/b', ttlMs: DAY_MS, now: NOW } as const;
+const JOB = {
+  kind: 'workload',
+  csr: CSR,
+  uri: 'spiffe://d/ns/a/sa/b',
+  lifetimeSeconds: DAY_MS / 1000,
+  now: NOW,
+} as const;
 
 function pool(t: TestContext, options: Partial<SigningPoolOptions> = {}) {
   let reloads = 0;

@@ -22,15 +22,15 @@ import { openSelfSigned } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
 import { createDirectoryStore, lockStore } from './store-directory.ts';
 
-/** As the environment gives them (`discoveryCaEnv`); durations are milliseconds. */
+/** As the environment gives them (`discoveryCaEnv`). */
 export interface AuthoritySettings {
-  readonly selfSignedCaTtlMs: number;
+  readonly selfSignedCaLifetimeSeconds: number;
   readonly selfSignedCaRsaBits: number;
   readonly rootCheckIntervalMs: number;
   readonly rootGracePercentile: number;
   readonly rootCheckJitter: boolean;
-  readonly defaultWorkloadCertTtlMs: number;
-  readonly maxWorkloadCertTtlMs: number;
+  readonly defaultWorkloadCertLifetimeSeconds: number;
+  readonly maxWorkloadCertLifetimeSeconds: number;
   readonly rootCaDir: string;
   readonly selfSignedCaDir: string;
 }
@@ -129,7 +129,7 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
  */
 async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
   const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
-  const { selfSignedCaRsaBits: rsaBits, selfSignedCaTtlMs: ttlMs } = settings;
+  const { selfSignedCaRsaBits: rsaBits, selfSignedCaLifetimeSeconds: lifetimeSeconds } = settings;
   const log = (message: string): void => options.log.info(`certificate authority: ${message}`);
   if (await isPlugged(settings.rootCaDir)) {
     const opened = await openPlugged({ directory: settings.rootCaDir, clock, events, log });
@@ -139,7 +139,7 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
   const lock = options.store === undefined ? await lockStore(settings.selfSignedCaDir) : undefined;
   const opening = openSelfSigned({
     store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
-    newRoot: (now) => createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes }),
+    newRoot: (now) => createRoot({ trustDomain, rsaBits, lifetimeSeconds, now, randomBytes }),
     rotation: { intervalMs: settings.rootCheckIntervalMs, gracePercentile: settings.rootGracePercentile },
     jitter: settings.rootCheckJitter,
     clock,
@@ -170,8 +170,8 @@ function checkSettings(settings: AuthoritySettings): void {
   const {
     selfSignedCaRsaBits: bits,
     rootGracePercentile: percentile,
-    defaultWorkloadCertTtlMs,
-    maxWorkloadCertTtlMs,
+    defaultWorkloadCertLifetimeSeconds,
+    maxWorkloadCertLifetimeSeconds,
   } = settings;
   const refuse = (field: string, message: string): never => {
     throw new CtlError('invalid_argument', message, { field });
@@ -181,10 +181,10 @@ function checkSettings(settings: AuthoritySettings): void {
   // At 100 the next root would be due as soon as one signs, for ever.
   if (percentile < 0 || percentile > 99)
     refuse('CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 'must be from 0 to 99');
-  if (settings.selfSignedCaTtlMs <= 0) refuse('CA_SELF_SIGNED_CA_CERT_TTL', 'must be positive');
-  if (maxWorkloadCertTtlMs <= 0) refuse('MAX_WORKLOAD_CERT_TTL', 'must be positive');
-  if (defaultWorkloadCertTtlMs <= 0) refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must be positive');
-  if (defaultWorkloadCertTtlMs > maxWorkloadCertTtlMs)
+  if (settings.selfSignedCaLifetimeSeconds <= 0) refuse('CA_SELF_SIGNED_CA_CERT_TTL', 'must be positive');
+  if (maxWorkloadCertLifetimeSeconds <= 0) refuse('MAX_WORKLOAD_CERT_TTL', 'must be positive');
+  if (defaultWorkloadCertLifetimeSeconds <= 0) refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must be positive');
+  if (defaultWorkloadCertLifetimeSeconds > maxWorkloadCertLifetimeSeconds)
     refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must not be more than MAX_WORKLOAD_CERT_TTL');
 }
 
@@ -194,12 +194,12 @@ function createRequests(
   pool: Pick<SigningPool, 'sign'>,
 ): Pick<Authority, 'sign' | 'serverCertificate'> {
   const { settings, observer, clock = wallClock } = options;
-  const { defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs } = settings;
+  const { defaultWorkloadCertLifetimeSeconds, maxWorkloadCertLifetimeSeconds } = settings;
 
   /** A good request that asks for too much is counted with those that could not be signed. */
-  const lifetimeOf = (ttlMs: number): number => {
+  const lifetimeOf = (lifetimeSeconds: number): number => {
     try {
-      return workloadLifetime(ttlMs, defaultWorkloadCertTtlMs, maxWorkloadCertTtlMs);
+      return workloadLifetime(lifetimeSeconds, defaultWorkloadCertLifetimeSeconds, maxWorkloadCertLifetimeSeconds);
     } catch (error) {
       if (error instanceof CtlError) observer?.signingFailed(error);
       throw error;
@@ -217,25 +217,25 @@ function createRequests(
   };
 
   return {
-    async sign({ csr, identity, ttlMs }: SigningRequest) {
+    async sign({ csr, identity, lifetimeSeconds }: SigningRequest) {
       const uri = spiffeUri(identity);
-      const lifetime = lifetimeOf(ttlMs);
+      const lifetime = lifetimeOf(lifetimeSeconds);
       const { certificate, path } = await observed(() => {
         // Before it is queued: what waits must not be large.
         if (csr.length <= MAX_CSR_CHARS)
-          return pool.sign({ kind: 'workload', csr, uri, ttlMs: lifetime, now: clock.now() });
+          return pool.sign({ kind: 'workload', csr, uri, lifetimeSeconds: lifetime, now: clock.now() });
         const message = `the certificate request is longer than ${MAX_CSR_CHARS} characters`;
         return Promise.reject(new CtlError('invalid_argument', message));
       });
       return [certificate, ...path];
     },
 
-    async serverCertificate(hosts, ttlMs): Promise<ServerCertificate> {
+    async serverCertificate(hosts, lifetimeSeconds): Promise<ServerCertificate> {
       const wrong = hosts.find((host) => !HOST.test(host));
       if (hosts.length === 0 || wrong !== undefined)
         throw new CtlError('invalid_argument', `${JSON.stringify(wrong ?? '')} is not a DNS name for a certificate`);
-      const lifetime = ttlMs > 0 ? ttlMs : defaultWorkloadCertTtlMs;
-      const job = { kind: 'server', hosts, ttlMs: lifetime, now: clock.now() } as const;
+      const lifetime = lifetimeSeconds > 0 ? lifetimeSeconds : defaultWorkloadCertLifetimeSeconds;
+      const job = { kind: 'server', hosts, lifetimeSeconds: lifetime, now: clock.now() } as const;
       const { certificate, key = '', path, notAfter } = await observed(() => pool.sign(job));
       return { chain: [certificate, ...path.slice(0, -1)].join(''), key, expiresAt: notAfter };
     },
@@ -246,7 +246,7 @@ function createRequests(
 function workloadLifetime(asked: number, byDefault: number, maximum: number): number {
   if (!(asked > 0)) return byDefault;
   if (asked <= maximum) return asked;
-  const seconds = (ms: number): number => Math.floor(ms / 1000);
-  const message = `a lifetime of ${seconds(asked)} s was asked for; the most that is given is ${seconds(maximum)} s (MAX_WORKLOAD_CERT_TTL)`;
+  const [requested, longest] = [Math.floor(asked), Math.floor(maximum)];
+  const message = `a lifetime of ${requested} s was requested; at most ${longest} s are allowed (MAX_WORKLOAD_CERT_TTL)`;
   throw new CtlError('invalid_argument', message);
 }

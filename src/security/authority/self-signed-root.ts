@@ -9,8 +9,8 @@ import { BACKDATE_MS } from './signer.ts';
 export interface NewRootOptions {
   readonly trustDomain: string;
   readonly rsaBits: number;
-  /** Milliseconds; may be Infinity. */
-  readonly ttlMs: number;
+  /** May be Infinity. */
+  readonly lifetimeSeconds: number;
   /** Epoch ms. */
   readonly now: number;
   readonly randomBytes: (size: number) => Buffer;
@@ -26,7 +26,13 @@ export interface Root {
 const END_OF_TIME = Date.UTC(9999, 11, 31, 23, 59, 59);
 
 /** The key is made beside the main thread (libuv's threads): RSA of 4096 bits takes seconds. */
-export async function createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes }: NewRootOptions): Promise<Root> {
+export async function createRoot({
+  trustDomain,
+  rsaBits,
+  lifetimeSeconds,
+  now,
+  randomBytes,
+}: NewRootOptions): Promise<Root> {
   const { publicKey, privateKey: key } = await promisify(generateKeyPair)('rsa', {
     modulusLength: rsaBits,
     publicKeyEncoding: { format: 'der', type: 'spki' },
@@ -40,7 +46,7 @@ export async function createRoot({ trustDomain, rsaBits, ttlMs, now, randomBytes
     issuer: name,
     subject: name,
     notBefore: now - BACKDATE_MS,
-    notAfter: Math.min(now + ttlMs, END_OF_TIME),
+    notAfter: Math.min(now + lifetimeSeconds * 1000, END_OF_TIME),
     publicKey,
     extensions: rootExtensions(keyBits),
   };

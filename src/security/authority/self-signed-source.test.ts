@@ -40,7 +40,13 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
         newRoot: async (now) => {
           making++;
           try {
-            return await createRoot({ trustDomain: 'cluster.local', rsaBits: 512, ttlMs: lifeMs, now, randomBytes });
+            return await createRoot({
+              trustDomain: 'cluster.local',
+              rsaBits: 512,
+              lifetimeSeconds: lifeMs / 1000,
+              now,
+              randomBytes,
+            });
           } finally {
             making--;
           }
@@ -69,7 +75,15 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
     /** A leaf of an hour, and the certificate that signed it. */
     issue(): { leaf: X509Certificate; root: string } {
       const answer = signer.run({
-        jobs: [{ kind: 'workload', csr: CSR, uri: 'spiffe://d/ns/a/sa/b', ttlMs: HOUR, now: time.clock.now() }],
+        jobs: [
+          {
+            kind: 'workload',
+            csr: CSR,
+            uri: 'spiffe://d/ns/a/sa/b',
+            lifetimeSeconds: HOUR / 1000,
+            now: time.clock.now(),
+          },
+        ],
       });
       assert.ok(answer.kind === 'done');
       const [result] = answer.results;

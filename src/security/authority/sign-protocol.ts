@@ -16,10 +16,15 @@ export type SignJob =
       readonly kind: 'workload';
       readonly csr: string;
       readonly uri: string;
-      readonly ttlMs: number;
+      readonly lifetimeSeconds: number;
       readonly now: number;
     }
-  | { readonly kind: 'server'; readonly hosts: readonly string[]; readonly ttlMs: number; readonly now: number };
+  | {
+      readonly kind: 'server';
+      readonly hosts: readonly string[];
+      readonly lifetimeSeconds: number;
+      readonly now: number;
+    };
 
 /** `adopt` comes before the jobs: a worker that has just been started, or whose issuer was replaced, is told. */
 export interface SignTask {

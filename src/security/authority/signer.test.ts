@@ -38,7 +38,7 @@ function signed(ca: Ca, job: SignJob, chainEnd?: number): Extract<SignResult, { 
 }
 
 function workload(changes: Partial<Extract<SignJob, { kind: 'workload' }>> = {}): SignJob {
-  return { kind: 'workload', csr: csr({ key: P256 }), uri: URI, ttlMs: DAY_MS, now: NOW, ...changes };
+  return { kind: 'workload', csr: csr({ key: P256 }), uri: URI, lifetimeSeconds: DAY_MS / 1000, now: NOW, ...changes };
 }
 
 function hasOpenssl(): boolean {
@@ -135,7 +135,12 @@ test('a clock from before the issuer begins gets nothing signed: it could end be
 
 test('a server certificate: its key is made with it, names and addresses stand in the SAN', () => {
   const hosts = ['ctl-discovery.mesh-system.svc', '10.1.2.3', '2001:db8::7:1', '::1', '::ffff:10.1.2.3'];
-  const { certificate, key } = signed(CAS['P-256 CA'], { kind: 'server', hosts, ttlMs: DAY_MS, now: NOW });
+  const { certificate, key } = signed(CAS['P-256 CA'], {
+    kind: 'server',
+    hosts,
+    lifetimeSeconds: DAY_MS / 1000,
+    now: NOW,
+  });
   const leaf = new X509Certificate(certificate);
   assert.ok(leaf.checkHost('ctl-discovery.mesh-system.svc'));
   for (const ip of hosts.slice(1, 4)) assert.ok(leaf.checkIP(ip), ip);

@@ -69,7 +69,7 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
   const serials = serialSource(randomBytes);
 
   const issue = (by: Prepared, subject: SubjectKey, names: readonly Node[], job: SignJob) => {
-    const notAfter = Math.min(job.now + job.ttlMs, by.chainEnd);
+    const notAfter = Math.min(job.now + job.lifetimeSeconds * 1000, by.chainEnd);
     const fields = {
       serial: serials(),
       issuer: by.name,

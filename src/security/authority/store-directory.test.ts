@@ -9,7 +9,7 @@ import { createRoot } from './self-signed-root.ts';
 import { createDirectoryStore } from './store-directory.ts';
 import { NOW } from './testing/fixtures.ts';
 
-const root = () => createRoot({ trustDomain: 'd', rsaBits: 512, ttlMs: 1e9, now: NOW, randomBytes });
+const root = () => createRoot({ trustDomain: 'd', rsaBits: 512, lifetimeSeconds: 1e6, now: NOW, randomBytes });
 
 async function mode(file: string): Promise<number> {
   return (await stat(file)).mode & 0o777;

@@ -165,7 +165,13 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
     const { audience = AUDIENCE, serviceAccount = name, expired = false } = token;
     const identity = { namespace, serviceAccount };
     const now = Date.now() - (expired ? 2 * TOKEN_TTL_MS : 0);
-    const text = await issueToken({ directory: issuerDir, identity, audience, ttlMs: TOKEN_TTL_MS, now });
+    const text = await issueToken({
+      directory: issuerDir,
+      identity,
+      audience,
+      lifetimeSeconds: TOKEN_TTL_MS / 1000,
+      now,
+    });
     // In one step: an agent may read it at any time.
     await writeFile(`${tokenFile}.new`, text, { mode: 0o644 });
     await rename(`${tokenFile}.new`, tokenFile);

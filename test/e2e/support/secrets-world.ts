@@ -52,7 +52,7 @@ export async function startSecretsWorld(
       directory: issuerDir,
       identity: { namespace, serviceAccount },
       audience: 'mesh-ca',
-      ttlMs: 3_600_000,
+      lifetimeSeconds: 3600,
       now: Date.now(),
     });
   // Its key pair must be there before ctl-discovery looks for it.
