@@ -1,4 +1,4 @@
-/** The Delta protocol, message by message. */
+/** The Delta variant, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { TypeStatus } from '../../push/types.ts';
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 describe('Delta', () => {
-  it('sends nothing to a proxy that reconnects with everything, and answers what differs', () => {
+  it('sends only what differs to a proxy that reconnects', () => {
     content.set('vhds', '80/web', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
@@ -27,12 +27,12 @@ describe('Delta', () => {
     });
     assert.deepEqual(peer.push(), ['cds web']);
     peer.ack();
-    assert.deepEqual(peer.push(), [], 'what is gone waits for what may point to it');
+    assert.deepEqual(peer.push(), [], 'a removal waits for resources that may point to the cluster');
     peer.machine.stopAwaiting();
     assert.deepEqual(peer.push(), ['cds -gone']);
   });
 
-  it('answers the first wildcard request of a proxy for which there is nothing, once', () => {
+  it('answers the first wildcard request once, with an empty response, when there are no resources', () => {
     content = new Content();
     const peer = new DeltaPeer(content);
     peer.ask('cds');
@@ -41,7 +41,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('says once that a name does not exist, and sends it when it does', () => {
+  it('reports once that a name does not exist, and sends it when it does', () => {
     const peer = new DeltaPeer(content);
     peer.ask('eds', { subscribe: ['eds-web', 'eds-new'] });
     assert.deepEqual(peer.push(), ['eds eds-web -eds-new']);
@@ -51,7 +51,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['eds eds-new']);
   });
 
-  it('sends again what is subscribed again, and nothing of what was unsubscribed', () => {
+  it('sends a name again that is subscribed to again, and none that was unsubscribed', () => {
     const peer = DeltaPeer.current(content);
     peer.ask('eds', { subscribe: ['eds-web'] });
     assert.deepEqual(peer.push(), ['eds eds-web']);
@@ -63,7 +63,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['eds eds-web']);
   });
 
-  it('answers an unsubscribed name that the wildcard still covers', () => {
+  it('sends an unsubscribed name again that the wildcard still covers', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds', { subscribe: ['*', 'web', 'none'] });
     assert.deepEqual(peer.push(), ['cds in-web web -none']);
@@ -72,7 +72,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['cds web -none']);
   });
 
-  it('narrows from the wildcard to names and widens again', () => {
+  it('follows a subscription from the wildcard to names and back', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds');
     peer.push();
@@ -87,7 +87,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['cds in-web']);
   });
 
-  it('ignores stale nonces but keeps what they say about the subscription', () => {
+  it('ignores a stale nonce, but not the subscription in the same request', () => {
     const peer = new DeltaPeer(content);
     peer.ask('eds', { subscribe: ['eds-web'] });
     peer.push();
@@ -97,7 +97,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['eds -eds-new']);
   });
 
-  it('merges what changes while a response is outstanding', () => {
+  it('merges changes while a response is outstanding', () => {
     const peer = DeltaPeer.current(content);
     content.set('eds', 'eds-web', '2');
     peer.push();
@@ -113,14 +113,14 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('a proxy that moves to other views gets only what differs', () => {
+  it('sends only what differs to a proxy that moves to other views', () => {
     const peer = DeltaPeer.current(content);
     content.moveViews();
     content.set('lds', 'http', '2');
     assert.deepEqual(peer.push(), ['lds http']);
   });
 
-  it('quarantines what the proxy names, serves the rest, tries a new version', () => {
+  it('quarantines what the proxy names, sends the rest, and tries a new version', () => {
     const peer = DeltaPeer.current(content);
     content.setAll('lds', [
       ['a', '1'],
@@ -136,7 +136,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.nack('Error adding/updating listener(s) b: cannot bind\n')?.quarantined, ['b']);
     assert.deepEqual(peer.push(), ['lds a']);
     peer.ack();
-    // The rest is acknowledged; what was made from this version it does not have all the same.
+    // The rest is acknowledged, but the proxy does not have all of this version.
     assert.deepEqual([held().versionAcked > before, held().versionHeld, held().current], [true, before, false]);
     assert.ok(peer.machine.complete(content.parts));
     assert.deepEqual(peer.push(), []);
@@ -147,7 +147,7 @@ describe('Delta', () => {
     assert.deepEqual([held().versionHeld, held().current], [held().versionSent, true]);
   });
 
-  it('takes away what came in a rejected response, also when its next version was rejected by name', () => {
+  it('removes a resource of a rejected response, even if the proxy then rejects its next version by name', () => {
     const peer = DeltaPeer.current(content);
     rejectTwice(content, peer, 'lds a b', 'lds b');
     content.set('lds', 'b', undefined);
@@ -156,7 +156,7 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('sends what a rejected response took away when it comes back: the proxy may have let it go', () => {
+  it('sends a resource again that a rejected response removed: the proxy may have removed it', () => {
     const peer = DeltaPeer.current(content);
     content.setAll('lds', [
       ['a', '1'],

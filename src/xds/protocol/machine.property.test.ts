@@ -1,12 +1,14 @@
 /**
- * Both protocol machines against model proxies: whatever happens in whatever order, the proxy ends with what the engine
- * holds.
+ * The protocol machines of both variants against model proxies: after any events in any order, the proxy has what the
+ * engine has.
  *
- * The seed is fixed, so that a build does not fail for a rare interleaving that its change has nothing to do with. A
- * soak looks for those with PROPERTY_SEED (a 32-bit integer) and PROPERTY_RUNS (a count; 20,000 take half a minute per
- * protocol):
+ * The seed is fixed, so that a build does not fail because of a rare interleaving that its change did not cause. A soak
+ * searches for those, with PROPERTY_SEED (a 32-bit integer) and PROPERTY_RUNS (a count; 20,000 take half a minute for
+ * each variant):
  *
- *   for seed in 1 2 3; do PROPERTY_SEED=$seed PROPERTY_RUNS=50000 node --test src/xds/machine.property.test.ts; done
+ *   for seed in 1 2 3; do
+ *     PROPERTY_SEED=$seed PROPERTY_RUNS=50000 node --test src/xds/protocol/machine.property.test.ts
+ *   done
  */
 
 import assert from 'node:assert/strict';
@@ -21,7 +23,7 @@ import type { AnyRequest } from './requests.ts';
 
 const RUNS = { seed: Number(process.env.PROPERTY_SEED ?? 1), numRuns: Number(process.env.PROPERTY_RUNS ?? 1000) };
 
-/** Of several proxies together. */
+/** Runs with several proxies of one server. */
 const RUNS_TOGETHER = { ...RUNS, numRuns: Math.ceil(RUNS.numRuns / 4) };
 
 const NAMES = ['a', 'b', 'c', 'd', 'e', 'in-1', 'in-2'];
@@ -32,7 +34,10 @@ type Step =
   | { readonly kind: 'names'; readonly type: XdsType; readonly add: string[]; readonly drop: string[] }
   | { readonly kind: 'push' | 'up' | 'down' | 'reconnect' | 'move' | 'settle' };
 
-/** What happens to these types and names; `weights`: how often things are moved on, and streams end. */
+/**
+ * Events that concern these types and names.
+ * @param weights how often messages are delivered, and how often streams end
+ */
 function stepsOf(
   types: readonly XdsType[],
   of: readonly string[],
@@ -66,7 +71,7 @@ function stepsOf(
 const step = stepsOf(MODEL_TYPES, NAMES, { wire: 9, upheaval: 1 });
 const steps = fc.array(step, { minLength: 5, maxLength: 80, size: 'max' });
 
-/** What a resource makes a proxy ask for. */
+/** The names that a resource makes a proxy subscribe to. */
 function refsOf({ discovers }: { readonly discovers: boolean }, type: XdsType, name: string): string[] {
   if (type === 'rds') return discovers ? [name] : [];
   return type === 'cds' ? [resourceName('eds', name)] : [];
@@ -77,21 +82,21 @@ function run<Request extends AnyRequest>(sim: Simulation<Request>, plan: readonl
   settleAll([sim]);
 }
 
-/** Proxies of one server: of a step, all of them may be told from what was worked out for the first. */
+/** Proxies of one server: results that are computed for one of them may be used for all. */
 function runTogether<Request extends AnyRequest>(
   sims: readonly Simulation<Request>[],
   plan: readonly (readonly [whose: number, step: Step])[],
 ): void {
   for (const [whose, step] of plan) {
     const sim = sims[whose % sims.length];
-    // Now and then all are through with everything, and are told of the next change one after the other.
+    // Sometimes all are up to date and are sent the next change one after the other.
     const together = step.kind === 'set' && whose >= sims.length;
     if (together) for (const each of sims) each.settle();
     if (sim !== undefined) take(sim, step);
     if (step.kind !== 'set') continue;
     for (const each of sims) {
       const model = each.model(step.type);
-      if (each !== sim && model.greeting) each.resume(step.type, model);
+      if (each !== sim && model.firstRequestOnWire) each.resume(step.type, model);
       if (together) each.push();
     }
   }
@@ -111,12 +116,12 @@ function take<Request extends AnyRequest>(sim: Simulation<Request>, step: Step):
   switch (step.kind) {
     case 'set':
       sim.content.set(step.type, resourceName(step.type, step.name), step.text, refsOf(sim, step.type, step.name));
-      if (sim.model(step.type).greeting) sim.resume(step.type, sim.model(step.type));
+      if (sim.model(step.type).firstRequestOnWire) sim.resume(step.type, sim.model(step.type));
       break;
     case 'connect':
-      // An Envoy asks for virtual hosts when it has routes.
+      // Envoy subscribes to virtual hosts when it has routes.
       if (step.type === 'vhds') break;
-      // Endpoints and routes have no wildcard among Envoys.
+      // Envoy has no wildcard subscription of endpoints and routes.
       sim.connect(
         step.type,
         step.wildcard && XDS[step.type].fullSet,
@@ -153,24 +158,22 @@ function take<Request extends AnyRequest>(sim: Simulation<Request>, step: Step):
   }
 }
 
-/**
- * Each step is also taken by a machine whose server has its memos switched off, and answered with the same messages.
- */
+/** Each step is also taken by a machine with its memos switched off, which has to send the same messages. */
 describe('protocol machines against a model proxy', () => {
   after(() => {
-    // Lists of requests are found by their bytes, before their memo is asked.
+    // Known lists of requests are found by their bytes, before the memo is used.
     const unused = [...MEMOS.counts()].filter(([name, { asked, made }]) => asked === made && !name.startsWith('lists'));
-    assert.deepEqual(unused, [], 'memos of which no result was used again');
+    assert.deepEqual(unused, [], 'memos without a hit');
   });
 
-  it('Delta converges, sends nothing twice, has one response outstanding', () => {
+  it('Delta converges, sends nothing twice, and has one response outstanding', () => {
     fc.assert(
       fc.property(steps, (plan) => run(new DeltaSimulation(), plan)),
       RUNS,
     );
   });
 
-  it('SotW converges, sends nothing twice, has one response outstanding', () => {
+  it('SotW converges, sends nothing twice, and has one response outstanding', () => {
     fc.assert(
       fc.property(steps, (plan) => run(new SotwSimulation(), plan)),
       RUNS,
@@ -189,7 +192,7 @@ describe('protocol machines against a model proxy', () => {
 
   const shared = fc.array(fc.tuple(fc.nat({ max: 5 }), step), { minLength: 10, maxLength: 150, size: 'max' });
 
-  it('Delta proxies of one server converge, each with what it asked for', () => {
+  it('Delta proxies of one server converge, each with its own subscriptions', () => {
     fc.assert(
       fc.property(shared, (plan) => {
         const content = new Content();
@@ -202,7 +205,7 @@ describe('protocol machines against a model proxy', () => {
     );
   });
 
-  it('SotW proxies of one server converge, each with what it asked for', () => {
+  it('SotW proxies of one server converge, each with its own subscriptions', () => {
     fc.assert(
       fc.property(shared, (plan) => {
         const content = new Content();

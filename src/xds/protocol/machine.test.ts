@@ -1,4 +1,4 @@
-/** The order of types, and what streams share. */
+/** The order of types, and the results that streams share. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import type { Content } from '../testing/content.ts';
@@ -11,7 +11,7 @@ beforeEach(() => {
 });
 
 describe('order of types', () => {
-  it('first connection: clusters, then endpoints, then listeners and routes once the clusters are there', () => {
+  it('sends clusters first, then endpoints, then listeners and routes once the proxy has the clusters', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds');
     peer.ask('lds');
@@ -19,14 +19,14 @@ describe('order of types', () => {
     assert.deepEqual(peer.push(), []);
     peer.ack();
     assert.ok(peer.machine.awaiting);
-    assert.deepEqual(peer.push(), [], 'listeners wait for the endpoints to be asked for');
+    assert.deepEqual(peer.push(), [], 'listeners wait for the subscription to endpoints');
     peer.ask('eds', { subscribe: ['eds-web'] });
     assert.deepEqual(peer.push(), ['eds eds-web', 'lds http']);
     peer.ask('rds', { subscribe: ['80'] });
     assert.deepEqual(peer.push(), ['rds 80']);
   });
 
-  it('listeners do not wait for ever for a proxy that never asks for endpoints', () => {
+  it('sends listeners in the end to a proxy that never subscribes to endpoints', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds');
     peer.ask('lds');
@@ -36,7 +36,7 @@ describe('order of types', () => {
     assert.deepEqual(peer.push(), ['lds http']);
   });
 
-  it('a changed cluster gets its endpoints again, though they are the same', () => {
+  it('sends the endpoints of a changed cluster again, even if they are the same', () => {
     const peer = DeltaPeer.current(content);
     content.set('cds', 'web', '2', ['eds-web']);
     assert.deepEqual(peer.push(), ['cds web', 'eds eds-web']);
@@ -45,13 +45,13 @@ describe('order of types', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('endpoints alone go at once', () => {
+  it('sends changed endpoints immediately', () => {
     const peer = DeltaPeer.current(content);
     content.set('eds', 'eds-web', '2');
     assert.deepEqual(peer.push(), ['eds eds-web']);
   });
 
-  it('Delta: a cluster leaves after the routes that pointed to it were replaced', () => {
+  it('Delta: removes a cluster after the routes that pointed to it were replaced', () => {
     const peer = DeltaPeer.current(content);
     content.set('cds', 'api', '1');
     content.set('cds', 'web', undefined);
@@ -67,7 +67,7 @@ describe('order of types', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('SotW: the first set keeps the cluster, a second one drops it', () => {
+  it('SotW: keeps the cluster in the first set and leaves it out of the second', () => {
     const peer = new SotwPeer(content);
     peer.ask('cds');
     peer.ask('rds', { names: ['80'] });
@@ -86,20 +86,20 @@ describe('order of types', () => {
     assert.deepEqual(peer.push(), ['cds api in-web']);
   });
 
-  it('a removal alone goes at once', () => {
+  it('sends a removal immediately when nothing else changed', () => {
     const peer = DeltaPeer.current(content);
     content.set('cds', 'in-web', undefined);
     assert.deepEqual(peer.push(), ['cds -in-web']);
   });
 
-  it('a listener leaves with the listener message', () => {
+  it('removes a listener in the same response that adds another', () => {
     const peer = DeltaPeer.current(content);
     content.set('lds', 'http', undefined);
     content.set('lds', 'tls', '1');
     assert.deepEqual(peer.push(), ['lds tls -http']);
   });
 
-  it('a cluster stays while a rejected route may still point to it', () => {
+  it('keeps a cluster while the proxy may use an older route to it after rejecting the newer one', () => {
     const peer = DeltaPeer.current(content);
     content.set('cds', 'web', undefined);
     content.set('rds', '80', '2');
@@ -113,8 +113,8 @@ describe('order of types', () => {
   });
 });
 
-describe('what streams share', () => {
-  it('sends the same buffers to all streams at the same point', () => {
+describe('results that streams share', () => {
+  it('sends the same buffers to all streams in the same state', () => {
     const bodies = [DeltaPeer.current(content), DeltaPeer.current(content)].map((peer) => {
       content.setAll('eds', [['eds-web', `${content.version}`]]);
       return peer;
@@ -133,7 +133,7 @@ describe('what streams share', () => {
     assert.ok(first[0]?.[0]);
   });
 
-  it('numbers nonces with the snapshot they belong to', () => {
+  it('begins nonces with the version of the snapshot', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds');
     peer.push();
@@ -156,7 +156,7 @@ describe('virtual hosts', () => {
     return peer;
   }
 
-  it('all come to a proxy that asks for them by no name, and one by one when they change', () => {
+  it('are all sent to a proxy that subscribes without names, and one by one when they change', () => {
     const peer = new DeltaPeer(content);
     peer.ask('vhds');
     assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
@@ -165,7 +165,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 80/b']);
   });
 
-  it('go together with what takes over their domains, before the clusters that they point to', () => {
+  it('are removed in the response with those that take over their domains, before the clusters that they point to', () => {
     const peer = discovering();
     content.set('cds', 'in-web', undefined);
     content.set('vhds', '80/a', undefined);
@@ -185,7 +185,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 80/a']);
   });
 
-  it('are sent again behind routes that are new to the proxy: it let them fall before', () => {
+  it('are sent again after routes that are new to the proxy, because it dropped them before', () => {
     const peer = discovering();
     content.setAll('vhds', [['81/c', '1']]);
     content.set('rds', '81', '1', ['81']);
@@ -194,7 +194,7 @@ describe('virtual hosts', () => {
     peer.ask('rds', { subscribe: ['81'] });
     assert.deepEqual(peer.push(), ['vhds -81/c', 'rds 81', 'vhds 81/c']);
     peer.ack();
-    // Crossed on the wire, the answer to the first comes later.
+    // The requests cross on the wire: the first is answered later.
     content.set('vhds', '80/a', '2');
     assert.deepEqual(peer.push(), ['vhds 80/a']);
     const hosts = peer.last;
@@ -207,7 +207,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 81/c']);
   });
 
-  it('of routes that go stay while the proxy asks for these: a listener may be draining', () => {
+  it('of removed routes stay while the proxy subscribes to these: a listener may be draining', () => {
     const peer = discovering();
     content.set('lds', 'http', undefined);
     content.set('rds', '80', undefined);
@@ -218,13 +218,13 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['rds -80']);
     peer.ack();
     assert.deepEqual(peer.push(), []);
-    assert.ok(peer.machine.complete(content.parts), 'nothing is on the way');
+    assert.ok(peer.machine.complete(content.parts), 'nothing is outstanding');
     peer.ask('rds', { unsubscribe: ['80'] });
     assert.deepEqual(peer.machine.typesToSend(content.parts), ['vhds']);
     assert.deepEqual(peer.push(), ['vhds -80/a -80/b']);
   });
 
-  it('that went are taken away when their routes come back while the listener still drains', () => {
+  it('that no longer exist are removed when their routes exist again while the listener still drains', () => {
     const peer = discovering();
     content.set('rds', '80', undefined);
     content.set('vhds', '80/a', undefined);
@@ -236,7 +236,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds -80/b', 'rds 80', 'vhds 80/b -80/a']);
   });
 
-  it('come to a proxy that comes back with them and without the routes, as these do', () => {
+  it('are sent to a proxy that reconnects with them but without the routes', () => {
     const peer = new DeltaPeer(content);
     peer.ask('rds', { subscribe: ['80'] });
     assert.deepEqual(peer.push(), ['rds 80']);
@@ -246,7 +246,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  /** Before it asks for virtual hosts: which it may never do, as far as anyone can tell. */
+  /** A proxy whose routes were replaced, before it subscribes to virtual hosts, if it ever does. */
   function replaced(): DeltaPeer {
     const peer = new DeltaPeer(content);
     peer.ask('rds', { subscribe: ['80'], initial: new Map([['80', 'v:0']]) });
@@ -254,14 +254,14 @@ describe('virtual hosts', () => {
     return peer;
   }
 
-  it('come unasked along with routes that replace others in use', () => {
+  it('are sent unsolicited with routes that replace others in use', () => {
     const peer = replaced();
     peer.ack();
     content.set('vhds', '80/a', '2');
     assert.deepEqual(peer.push(), ['vhds 80/a']);
   });
 
-  it('that came unasked come again when they are asked for, and those that it had besides go', () => {
+  it('that were unsolicited are sent again on the first request, and others that the proxy has are removed', () => {
     const peer = replaced();
     peer.ask('rds', { nonce: peer.last[0]?.message.nonce ?? '' });
     peer.ask('vhds', { initial: new Map([['80/gone', 'v:1']]) });
@@ -270,7 +270,7 @@ describe('virtual hosts', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('that came unasked and are gone when they are asked for are taken away: that request may have come before them', () => {
+  it('that were unsolicited and no longer exist are removed: the request may have crossed them', () => {
     const peer = replaced();
     content.set('vhds', '80/a', undefined);
     peer.ask('vhds');
@@ -280,7 +280,7 @@ describe('virtual hosts', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('that came unasked are not waited for when the routes before them were rejected: they were ignored', () => {
+  it('that were unsolicited are not waited for when the proxy rejects the routes before them', () => {
     const peer = replaced();
     const [routes] = peer.last;
     peer.ask('rds', { nonce: routes?.message.nonce ?? '', error: 'no good' });
@@ -290,7 +290,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
   });
 
-  it('that came unasked are not waited for when the routes before them are not wanted', () => {
+  it('that were unsolicited are not waited for when the proxy unsubscribes from the routes before them', () => {
     const peer = replaced();
     peer.ask('rds', { unsubscribe: ['80'] });
     const [routes] = peer.last;
@@ -299,7 +299,7 @@ describe('virtual hosts', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('are taken away before routes come that the proxy had not: its stream may end before they follow', () => {
+  it('are removed before routes that are new to the proxy: its stream may end before they are sent', () => {
     const peer = discovering();
     content.setAll('vhds', [['81/c', '1']]);
     content.set('rds', '81', '1', ['81']);
@@ -308,9 +308,13 @@ describe('virtual hosts', () => {
     peer.ask('rds', { subscribe: ['81'] });
     assert.deepEqual(peer.push(), ['vhds -81/c', 'rds 81', 'vhds 81/c']);
     const [gone, routes] = peer.last;
-    assert.equal(peer.ask('vhds', { nonce: gone?.message.nonce ?? '' }).kind, 'none', 'the other is waited for');
+    assert.equal(
+      peer.ask('vhds', { nonce: gone?.message.nonce ?? '' }).kind,
+      'none',
+      'the response after it is outstanding',
+    );
     peer.ask('rds', { nonce: routes?.message.nonce ?? '' });
-    // Its new stream: it has the routes, and shows the virtual hosts that were not taken from it.
+    // On its next stream it has the routes, and reports the virtual hosts that were not removed.
     const again = new DeltaPeer(content);
     again.ask('rds', { subscribe: ['80', '81'], initial: content.versions('rds') });
     const shown = content.versions('vhds');
@@ -319,7 +323,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(again.push(), ['vhds 81/c']);
   });
 
-  it('that were taken away and are rejected come again in the version that the proxy had before', () => {
+  it('that were removed and are quarantined are sent again in the version that the proxy had before', () => {
     const peer = discovering();
     content.set('vhds', '80/a', 'bad');
     peer.push();
@@ -331,14 +335,14 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 80/a']);
   });
 
-  it('are not taken away before new routes that replace those that it comes back with', () => {
+  it('are not removed before routes that replace those a proxy reconnects with', () => {
     const peer = new DeltaPeer(content);
     peer.ask('rds', { subscribe: ['80'], initial: new Map([['80', 'v:0']]) });
     peer.ask('vhds', { initial: content.versions('vhds') });
     assert.deepEqual(peer.push(), ['rds 80', 'vhds 80/a 80/b']);
   });
 
-  it('are taken away from a proxy that comes back before it has told of any', () => {
+  it('are removed from a proxy that reconnects and has not reported any yet', () => {
     const peer = new DeltaPeer(content);
     peer.ask('cds', { initial: content.versions('cds') });
     peer.ask('rds', { subscribe: ['80'] });
@@ -347,13 +351,13 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 80/a 80/b']);
   });
 
-  it('are taken away before routes that the proxy asks for again, having dropped them', () => {
+  it('are removed before routes that the proxy subscribes to again', () => {
     const peer = discovering();
     peer.ask('rds', { subscribe: ['80'] });
     assert.deepEqual(peer.push(), ['vhds -80/a -80/b', 'rds 80', 'vhds 80/a 80/b']);
   });
 
-  it('that are rejected are kept back alone, and hold back what clusters would leave', () => {
+  it('that are rejected are quarantined alone, and delay the removal of clusters', () => {
     const peer = discovering();
     content.set('vhds', '80/a', 'bad');
     content.set('vhds', '80/b', '2');
@@ -363,7 +367,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(answer?.quarantined, ['80/a']);
     assert.deepEqual(peer.push(), ['vhds 80/b']);
     peer.ack();
-    assert.deepEqual(peer.push(), [], 'the old one may point to the cluster');
+    assert.deepEqual(peer.push(), [], 'the older version may point to the cluster');
     content.set('vhds', '80/a', '3');
     assert.deepEqual(peer.push(), ['vhds 80/a']);
     peer.ack();

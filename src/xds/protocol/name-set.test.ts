@@ -4,7 +4,7 @@ import { Memos } from '../../core/memo.ts';
 import { NameSets, NO_NAMES } from './name-set.ts';
 
 describe('name sets', () => {
-  it('are one object for equal names, however they came about', () => {
+  it('are one object for equal names, however they were made', () => {
     const sets = new NameSets(new Memos());
     const set = sets.of(['a', 'b', 'c', 'b']);
     assert.equal(sets.of(['c', 'a', 'b']), set);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { Nonces } from './nonces.ts';
 
 describe('nonces of a stream', () => {
-  it('count anew with each version, whatever was sent before', () => {
+  it('start again at 1 with each version', () => {
     const [old, young] = [new Nonces(), new Nonces()];
     for (let sent = 0; sent < 5; sent++) {
       old.next(1);
@@ -13,7 +13,7 @@ describe('nonces of a stream', () => {
     assert.equal(old.next(2), young.next(2));
   });
 
-  it('stay the same until they are used, and never come again, also when versions fall', () => {
+  it('stay the same until they are used, and never repeat, even if versions fall', () => {
     fc.assert(
       fc.property(fc.array(fc.nat({ max: 5 }), { maxLength: 40 }), (versions) => {
         const nonces = new Nonces();

@@ -14,7 +14,7 @@ const { names: sets, plans, versions } = SHARED;
 
 const NAMES = ['a', 'b', 'c', 'in-1', 'in-2'];
 
-/** What a plan comes to for who carries it out. */
+/** What a plan does. */
 function story({ changed, removed, next, deferred, shared = [] }: Plan) {
   return {
     changed: changed.flat(),
@@ -28,7 +28,7 @@ function story({ changed, removed, next, deferred, shared = [] }: Plan) {
   };
 }
 
-describe('the plan of one step', () => {
+describe('the plan of a step in which one part changes', () => {
   const name = fc.constantFrom(...NAMES);
   const edit = fc.tuple(name, fc.constantFrom('1', '2', '3', undefined));
   const interest = fc.oneof(
@@ -36,7 +36,7 @@ describe('the plan of one step', () => {
     fc.uniqueArray(name, { minLength: 1 }).map((names): Interest => ({ wildcard: false, names: sets.of(names) })),
   );
 
-  it('is that of the long way, also when it is remembered', () => {
+  it('is the same as the general plan, computed or remembered', () => {
     fc.assert(
       fc.property(fc.array(edit, { maxLength: 12 }), fc.array(interest, { maxLength: 4 }), (edits, interests) => {
         const content = new Content();
@@ -50,7 +50,7 @@ describe('the plan of one step', () => {
             for (const each of interests) {
               const state: ClientState = { bases, overlay: NO_EXCEPTIONS };
               const first = plans.step(state, each, parts);
-              // Another proxy that has the same.
+              // Another proxy in the same state.
               const again = plans.step({ bases: [...bases], overlay: NO_EXCEPTIONS }, { ...each }, [...parts]);
               assert.equal(first, again);
               for (const removes of [REMOVE_ALL, REMOVE_NONE])
@@ -62,7 +62,7 @@ describe('the plan of one step', () => {
     );
   });
 
-  it('has the version of its content, whoever asks', () => {
+  it('has a version that depends on its content alone', () => {
     fc.assert(
       fc.property(fc.array(edit, { maxLength: 12 }), fc.array(interest, { maxLength: 4 }), (edits, interests) => {
         const content = new Content();

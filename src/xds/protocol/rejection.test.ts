@@ -13,25 +13,25 @@ function named(message: string, sent: EncodedResource[]): string[] {
 }
 
 describe('names in a NACK', () => {
-  it('reads clusters, separated by commas, with names that hold |', () => {
+  it('reads names of clusters that contain |, separated by commas', () => {
     const sent = clusters('outbound|80||a.b', 'outbound|80|v1|a.b', 'c', 'd');
     const message =
       'Error adding/updating cluster(s) outbound|80||a.b: Invalid path: /x, y, c: duplicate cluster c found';
     assert.deepEqual(named(message, sent), ['outbound|80||a.b', 'c']);
   });
 
-  it('reads listeners, separated by lines', () => {
+  it('reads names of listeners, one on each line', () => {
     const sent = clusters('0.0.0.0_80', '0.0.0.0_81', 'virtualInbound');
     const message = 'Error adding/updating listener(s) 0.0.0.0_80: error: a\n0.0.0.0_81: b\n';
     assert.deepEqual(named(message, sent), ['0.0.0.0_80', '0.0.0.0_81']);
   });
 
-  it('does not take a name inside a text, or a longer name, for the culprit', () => {
+  it('does not find a name inside a text or a longer name', () => {
     const sent = clusters('a', 'aa', 'b');
     assert.deepEqual(named('Error adding/updating cluster(s) aa: no route to b, sorry', sent), ['aa']);
   });
 
-  it('reads the resource that a failed validation quotes, not what is inside it', () => {
+  it('finds the resource that a failed validation quotes, not those nested in it', () => {
     const sent = clusters('bad', 'inner', 'other');
     const message =
       'goo.gle/debugstr    \nname: "bad"\nfilters {\n  name: "inner"\n}\n: Proto constraint validation failed (ClusterValidationError.X: y)';
@@ -45,8 +45,8 @@ describe('names in a NACK', () => {
 });
 
 /**
- * Plays a proxy that rejects every response with one of `bad` in it; returns what ends in quarantine, and how many
- * responses it took.
+ * Simulates a proxy that rejects every response with one of `bad` in it. Returns the quarantined names and the number
+ * of responses.
  */
 function search(
   names: string[],
@@ -75,14 +75,14 @@ function search(
   return { quarantined: [...rejections.quarantined.keys()].sort(), served: [...has].sort(), responses };
 }
 
-describe('search for the culprit', () => {
+describe('the search for rejected resources', () => {
   const many = Array.from({ length: 1000 }, (_, index) => `n${String(index).padStart(4, '0')}`);
 
-  it('takes a single resource at once', () => {
+  it('quarantines a single resource immediately', () => {
     assert.deepEqual(search(['a'], new Set(['a'])), { quarantined: ['a'], served: [], responses: 1 });
   });
 
-  it('finds one among a thousand by halving, and serves the rest', () => {
+  it('finds one among a thousand by halving, and sends the rest', () => {
     const found = search(many, new Set(['n0617']));
     assert.deepEqual(found.quarantined, ['n0617']);
     assert.equal(found.served.length, 999);
@@ -101,7 +101,7 @@ describe('search for the culprit', () => {
     assert.equal(found.quarantined.length, 1000);
   });
 
-  it('tries a new version of what was rejected, and forgets the old', () => {
+  it('tries a new version of a quarantined resource, and forgets the old one', () => {
     const rejections = new Rejections();
     rejections.rejected('no good', clusters('a'));
     const next = resource('cds', 'a', '2');

@@ -1,4 +1,4 @@
-/** What a proxy that comes back lacks, against a plain comparison. */
+/** What a reconnecting proxy needs, against a simple comparison. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
@@ -10,8 +10,8 @@ const name = fc.constantFrom('a', 'b', 'c', 'd', 'in-1', 'in-2', 'in-3', 'in-4')
 const text = fc.constantFrom('1', '2');
 const entries = fc.uniqueArray(fc.tuple(name, text), { selector: ([key]) => key });
 
-describe('a proxy that comes back', () => {
-  it('lacks what differs from the parts, in each of them, asked for once or again', () => {
+describe('a reconnecting proxy', () => {
+  it('needs what differs from any of its parts, whether this is computed or remembered', () => {
     fc.assert(
       fc.property(entries, entries, fc.uniqueArray(name), (content, shown, wanted) => {
         const mesh = new Content();

@@ -35,7 +35,7 @@ describe('bodies of selections', () => {
     assert.deepEqual(one.body('delta'), [joined(a, b)]);
   });
 
-  it('leave lists shared, and know what they refer to', () => {
+  it('share their lists, and have the names that these refer to', () => {
     const one = selections.select(bundleOf('one', a, b), undefined, ALL).changed;
     const two = selections.select(bundleOf('two', c), undefined, ALL).changed;
     const lists = new ResourceLists([one, two]);

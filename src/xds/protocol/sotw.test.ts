@@ -1,4 +1,4 @@
-/** The state-of-the-world protocol, message by message. */
+/** The state of the world variant, message by message. */
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { encodeResponse } from '../server/encode-response.ts';
@@ -12,7 +12,7 @@ beforeEach(() => {
 });
 
 describe('SotW', () => {
-  it('recognises a proxy that is up to date after a restart, whatever came in which order', () => {
+  it('recognises a proxy that is up to date after a restart, whatever the order of changes before', () => {
     const peer = new SotwPeer(content);
     peer.ask('cds');
     peer.ask('eds', { names: ['eds-web'] });
@@ -22,7 +22,7 @@ describe('SotW', () => {
     content.set('cds', 'api', '1');
     peer.push();
     peer.ack();
-    // A new process builds the same content another way.
+    // A new process builds the same content in another way.
     content = new Content();
     content.set('eds', 'eds-web', '2');
     content.set('cds', 'api', '1');
@@ -36,20 +36,20 @@ describe('SotW', () => {
     assert.deepEqual(again.push(), ['eds eds-web']);
   });
 
-  it('answers all of it when the version is another', () => {
+  it('sends everything when the version differs', () => {
     const peer = new SotwPeer(content);
     peer.ask('cds', { version: 'other' });
     assert.deepEqual(peer.push(), ['cds in-web web']);
   });
 
-  it('a proxy of an earlier release, whose clusters call their endpoints otherwise: no error, and nothing waits in the end', () => {
+  it('brings a proxy of an earlier release, whose endpoints have other names, up to date', () => {
     const peer = new SotwPeer(content);
-    // All four at once, as an Envoy does that comes back.
+    // All four at once, as a reconnecting Envoy does.
     peer.ask('cds', { version: 'earlier' });
     peer.ask('eds', { names: ['outbound|80||web'], version: 'earlier' });
     peer.ask('lds', { version: 'earlier' });
     peer.ask('rds', { names: ['80'], version: 'earlier' });
-    // Nothing has that name any more, which takes nothing away: the proxy keeps what it has until it has the new
+    // No endpoints have the old name now. That removes nothing: the proxy keeps its endpoints until it has the new
     // clusters.
     assert.deepEqual(peer.push(), ['cds in-web web', 'eds']);
     peer.ack();
@@ -69,7 +69,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['eds eds-web']);
   });
 
-  it('sends full sets of clusters and only the change of endpoints', () => {
+  it('sends full sets of clusters, but only changed endpoints', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer(content);
     peer.ask('cds');
@@ -81,7 +81,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['cds in-web web', 'eds eds-api']);
   });
 
-  it('answers names that are added, and names that were dropped and come back', () => {
+  it('answers added names, and names that are subscribed to again', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-web'] });
@@ -95,7 +95,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['eds eds-web']);
   });
 
-  it('ignores all of a request with a stale nonce', () => {
+  it('ignores a request with a stale nonce', () => {
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-web'] });
     peer.push();
@@ -105,7 +105,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), ['eds eds-web']);
   });
 
-  it('an empty list means everything only until names were given', () => {
+  it('takes an empty list for a wildcard only before names were subscribed to', () => {
     const peer = new SotwPeer(content);
     peer.ask('cds', { names: ['web'] });
     assert.deepEqual(peer.push(), ['cds web']);
@@ -117,7 +117,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('does not answer the dropping of a name that the last set was without, though it exists again', () => {
+  it('does not answer when a name is unsubscribed that the last set did not have, even if it exists again', () => {
     const peer = new SotwPeer(content);
     peer.ask('lds', { names: ['http'] });
     peer.push();
@@ -133,7 +133,7 @@ describe('SotW', () => {
     assert.ok(peer.machine.complete(content.parts));
   });
 
-  it('recognises a proxy that dropped names as up to date', () => {
+  it('recognises a proxy that unsubscribed from names as up to date', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-web', 'eds-api'] });
@@ -147,7 +147,7 @@ describe('SotW', () => {
     assert.deepEqual(again.push(), []);
   });
 
-  it('a name that was dropped after its resource had gone is not in the version that the proxy comes back with', () => {
+  it('excludes a name from the version that was unsubscribed after its resource was removed', () => {
     content.set('eds', 'eds-api', '1');
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-api', 'eds-web'] });
@@ -155,7 +155,7 @@ describe('SotW', () => {
     peer.ack();
     const both = peer.versions.get('eds');
     content.set('eds', 'eds-api', undefined);
-    assert.deepEqual(peer.push(), [], 'nothing can be taken away');
+    assert.deepEqual(peer.push(), [], 'nothing can be removed');
     peer.ask('eds', { names: ['eds-web'] });
     assert.deepEqual(peer.push(), ['eds']);
     peer.ack();
@@ -164,14 +164,14 @@ describe('SotW', () => {
     const again = new SotwPeer(content);
     again.ask('eds', { names: ['eds-web'], version });
     assert.deepEqual(again.push(), []);
-    // The cluster comes again, and the stream ends before its endpoints are sent.
+    // The cluster exists again, and the stream ends before its endpoints are sent.
     content.set('eds', 'eds-api', '1');
     const later = new SotwPeer(content);
     later.ask('eds', { names: ['eds-api', 'eds-web'], version });
     assert.deepEqual(later.push(), ['eds eds-api eds-web']);
   });
 
-  it('sends the endpoints of a cluster that came on this stream, whatever version the proxy shows', () => {
+  it('sends the endpoints of a cluster that this stream sent, whatever version the proxy reports', () => {
     const peer = new SotwPeer(content);
     peer.ask('eds', { names: ['eds-web'] });
     peer.push();
@@ -205,7 +205,7 @@ describe('SotW', () => {
     });
   });
 
-  it('takes away what came in a rejected response, also when its next version was rejected by name', () => {
+  it('removes a resource of a rejected response, even if the proxy then rejects its next version by name', () => {
     const peer = new SotwPeer(content);
     peer.ask('lds');
     peer.push();
@@ -217,7 +217,7 @@ describe('SotW', () => {
     assert.deepEqual(peer.push(), []);
   });
 
-  it('sends what a rejected response took away when it comes back: the proxy may have let it go', () => {
+  it('sends a resource again that a rejected response removed: the proxy may have removed it', () => {
     const peer = new SotwPeer(content);
     peer.ask('lds');
     peer.push();

@@ -32,7 +32,7 @@ describe('requests', () => {
     assert.deepEqual(rest, { typeUrl, responseNonce: 'n', nack: undefined });
   });
 
-  it('keeps nothing of the bytes', () => {
+  it('keeps no reference to the bytes', () => {
     const node = Buffer.from('an encoded node');
     for (const [decode, bytes] of [
       [decodeSotw, encodeSotwRequest({ typeUrl, node })],
@@ -44,7 +44,7 @@ describe('requests', () => {
     }
   });
 
-  it('shortens what an Envoy says, and refuses names that cannot be names', () => {
+  it("shortens Envoy's error messages, and refuses names that are too long", () => {
     const long = decodeSotw(encodeSotwRequest({ typeUrl, error: 'x'.repeat(100_000) }));
     assert.equal(long.nack?.length, MAX_NACK_MESSAGE);
     const name = 'n'.repeat(MAX_NAME_BYTES + 1);
@@ -56,7 +56,7 @@ describe('requests', () => {
       assert.throws(decode, /a resource name may have at most/);
   });
 
-  it('answers any bytes with a request or with CtlError', () => {
+  it('decodes any bytes to a request or throws a CtlError', () => {
     fc.assert(
       fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
         for (const decode of [decodeSotw, decodeDelta])

@@ -9,8 +9,8 @@ const entriesOf = (texts: readonly string[]): Entries => new Entries(encode(text
 const tableOf = (texts: readonly string[]): EntryTable => new EntryTable(entriesOf(texts));
 const texts = fc.uniqueArray(fc.string({ maxLength: 300 }), { minLength: 1, maxLength: 30 });
 
-describe('a table of entries', () => {
-  it('knows its entries in any order', () => {
+describe('an entry table', () => {
+  it('recognises its entries in any order', () => {
     fc.assert(
       fc.property(texts, fc.infiniteStream(fc.nat()), (list, numbers) => {
         const table = tableOf(list);
@@ -21,7 +21,7 @@ describe('a table of entries', () => {
     );
   });
 
-  it('does not take one changed byte, or an entry twice, for the same', () => {
+  it('does not recognise a list with a changed byte or a repeated entry', () => {
     fc.assert(
       fc.property(texts, fc.nat(), fc.nat(), (list, at, other) => {
         const table = tableOf(list);
@@ -35,7 +35,7 @@ describe('a table of entries', () => {
     );
   });
 
-  it('tells entries apart that have the same hash', () => {
+  it('distinguishes entries with the same hash', () => {
     const names = Array.from({ length: 300_000 }, (_, index) =>
       `${Math.imul(index, 0x9e3779b1) >>> 0}`.padStart(10, '0'),
     );

@@ -80,7 +80,7 @@ describe('parseNode', () => {
     });
   });
 
-  it('takes the namespace from the domain, REDIRECT and no extensions when nothing is said', () => {
+  it('takes the namespace from the domain, REDIRECT and no extensions by default', () => {
     const node = sidecar();
     assert.equal(node.namespace, 'shop');
     assert.equal(node.interception, 'REDIRECT');
@@ -98,7 +98,7 @@ describe('parseNode', () => {
     assert.equal(sidecar({ ISTIO_VERSION: '1', MESH_VERSION: '2' }).meshVersion, '2');
   });
 
-  it("knows the proxies of Istio's agent, which fetch certificates through the same cluster and do not say so", () => {
+  it("recognises proxies of Istio's agent, which fetch certificates without declaring it", () => {
     const certified = (metadata: Parameters<typeof sidecar>[0]) => {
       const { sds, istioAgent } = sidecar(metadata);
       return [sds, istioAgent];
@@ -117,7 +117,7 @@ describe('parseNode', () => {
     assert.deepEqual(certified(own), [true, undefined]);
   });
 
-  it('takes a label called __proto__ for a label', () => {
+  it('reads a label called __proto__', () => {
     const { labels } = sidecar({ LABELS: JSON.parse('{"__proto__": "x"}') });
     assert.deepEqual(Object.keys(labels), ['__proto__']);
     assert.equal(Object.getPrototypeOf(labels), Object.prototype);
@@ -128,7 +128,7 @@ describe('parseNode', () => {
     assert.equal(parseNode(Buffer.concat([encodeNode(SIDECAR_ID), nested(3, Buffer.alloc(0))])).namespace, 'shop');
   });
 
-  it('skips structs of any depth under keys that it does not know', () => {
+  it('skips structs of any depth under unknown keys', () => {
     let deep: Buffer = encodeFields([[3, 'bottom']]);
     for (let depth = 0; depth < 10_000; depth++) {
       deep = nested(5, nested(1, Buffer.concat([encodeFields([[1, 'k']]), nested(2, deep)])));
@@ -199,7 +199,7 @@ describe('parseNode', () => {
       assert.match(fault(work), expected);
     });
 
-  it('answers any bytes with a node or with what is wrong', () => {
+  it('parses any bytes to a node or throws a CtlError', () => {
     const valid = encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', LABELS: { app: 'web' }, INSTANCE_IPS: '10.0.0.1' });
     const damaged = fc.tuple(fc.nat(valid.length - 1), fc.nat(255), fc.nat(valid.length)).map(([at, value, cut]) => {
       const bytes = Buffer.from(valid);

@@ -107,8 +107,8 @@ const deed: fc.Arbitrary<readonly [name: string, Deed]> = fc.oneof(
   ).map(([weight, name, run]) => ({ weight, arbitrary: fc.constant([name, run] as const) })),
 );
 
-describe('room for requests', () => {
-  it('is neither lost nor waited for in vain', async () => {
+describe('the quota for received requests', () => {
+  it('is returned in full, and every request that waits for it gets it', async () => {
     const sizes = fc.array(fc.constantFrom(0, 5000, 70_000, LARGE_BYTES, LARGE_BYTES), { minLength: 1, maxLength: 4 });
     const property = fc.asyncProperty(
       fc.array(sizes, { minLength: STREAMS, maxLength: STREAMS }),

@@ -40,15 +40,15 @@ function passTime(): void {
   for (const run of due) run();
 }
 
-describe('room for requests', () => {
-  it('is not all for one address: another one finds some at once', () => {
+describe('the quota for received requests', () => {
+  it('is not all for one address: a request from another is granted at once', () => {
     assert.equal(askOften('a', 20).filter(({ granted }) => granted).length, 12);
     assert.equal(ask('b', 'b').granted, true);
     assert.equal(ask('a', 'small', 1).granted, false);
     assert.deepEqual(told, []);
   });
 
-  it('goes to those who wait as they came, when requests are complete', async () => {
+  it('is granted in order of arrival when requests are complete', async () => {
     const claims = askOften('a', 20);
     for (const claim of claims.slice(0, 3)) claim.end();
     await turn();
@@ -67,7 +67,7 @@ describe('room for requests', () => {
     assert.equal(askOften('a', 12).at(-1)?.granted, true);
   });
 
-  it('goes to who waits behind one that gives up, where it is enough for that', async () => {
+  it('is granted to the next request when one that waits gives up, if it is small enough', async () => {
     askOften('a', 12);
     const large = ask('a', 'large');
     const small = ask('a', 'small', 500);
@@ -77,7 +77,7 @@ describe('room for requests', () => {
     assert.deepEqual([small.granted, told], [true, ['small granted']]);
   });
 
-  it('is not passed on to who comes later from the same network, with an address of his own', async () => {
+  it('is not granted to a later request from another address of the same network', async () => {
     const claims = askOften('fd00::1', 12);
     assert.equal(ask('fd00::2', 'waits').granted, false);
     claims[0]?.end();
@@ -86,7 +86,7 @@ describe('room for requests', () => {
     assert.deepEqual([later.granted, told], [false, ['waits granted']]);
   });
 
-  it('is taken back from who is not done after a while, but only when others wait', async () => {
+  it('is withdrawn from a slow request, but only when others wait', async () => {
     const claims = askOften('a', 12);
     passTime();
     assert.deepEqual(told, []);

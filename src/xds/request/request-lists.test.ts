@@ -26,7 +26,7 @@ function mapEntry([key, value]: readonly [string, string]): Buffer {
 }
 
 describe('lists of names', () => {
-  it('are the set of names in the bytes, whatever was seen before, in whatever order and however often', () => {
+  it('are the set of names in the bytes, in any order, whatever was read before', () => {
     // One sequence of requests after the other, so that each is met by what the ones before it have left.
     const sequence = fc.array(fc.tuple(names, names, fc.boolean()), { minLength: 1, maxLength: 20 });
     fc.assert(
@@ -45,7 +45,7 @@ describe('lists of names', () => {
     );
   });
 
-  it('are told apart when they begin alike, have as many names and bytes, or name one twice', () => {
+  it('are distinguished when they begin alike, have as many names and bytes, or repeat one', () => {
     const ask = (list: readonly string[]) =>
       DELTA_REQUESTS.decode(encodeDeltaRequest({ typeUrl, subscribe: list })).subscribe;
     const known = ask(wide);
@@ -65,7 +65,7 @@ describe('lists of names', () => {
       }
   });
 
-  it('may stand in several places of a message', () => {
+  it('may be in several places of a message', () => {
     const some = encodeDeltaRequest({ typeUrl, subscribe: wide });
     DELTA_REQUESTS.decode(some);
     const more = encodeDeltaRequest({ typeUrl, subscribe: ['x', ...wide.slice(0, 3)] });
@@ -74,7 +74,7 @@ describe('lists of names', () => {
     assert.equal(DELTA_REQUESTS.decode(Buffer.concat([more, some])).subscribe, subscribe);
   });
 
-  it('are read as well when their tags are written in more bytes than they need', () => {
+  it('are read when their tags are longer than necessary', () => {
     const entry = (text: string): Buffer =>
       Buffer.concat([Buffer.from([0x9a, 0x80, 0x00, text.length]), Buffer.from(text)]);
     const ask = (list: readonly string[]) => DELTA_REQUESTS.decode(Buffer.concat(list.map(entry))).subscribe;
@@ -84,7 +84,7 @@ describe('lists of names', () => {
     assert.equal(ask(wide), known);
   });
 
-  it('are limited in number also when they are known', () => {
+  it('are limited in number even if they are known', () => {
     const half = Array.from({ length: 150_000 }, (_, index) => `n${index}`);
     const once = encodeDeltaRequest({ typeUrl, subscribe: half });
     const { subscribe } = DELTA_REQUESTS.decode(once);
@@ -94,7 +94,7 @@ describe('lists of names', () => {
 });
 
 describe('initial_resource_versions', () => {
-  it('are the map in the bytes, whatever was seen before and in whatever order; of a name that comes twice the last counts', () => {
+  it('are the map in the bytes, in any order, whatever was read before; the last entry of a name counts', () => {
     fc.assert(
       fc.property(fc.array(versions, { minLength: 1, maxLength: 20 }), (requests) => {
         for (const entries of requests)

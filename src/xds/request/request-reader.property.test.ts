@@ -125,7 +125,7 @@ function sotwStream(): { readonly reader: RequestReader<SotwRequest>; readonly r
 }
 
 describe('requests of a stream', () => {
-  it('are the same however the bytes are cut, and whatever was seen before', () => {
+  it('are the same however the bytes are cut, and whatever was read before', () => {
     const steps = fc.array(fc.oneof(fc.integer({ min: 1, max: 7 }), fc.integer({ min: 1, max: 6000 })), {
       minLength: 1,
       maxLength: 6,
@@ -153,7 +153,7 @@ describe('requests of a stream', () => {
     );
   });
 
-  it('are the same when many streams bring them at once, of which each may be ahead', () => {
+  it('are the same when many streams send them at once, whichever is ahead', () => {
     let run = 0;
     const long = fc.record({
       some: list,
@@ -203,7 +203,7 @@ describe('requests of a stream', () => {
     );
   });
 
-  it('are never taken for those that were sent before, whatever is changed in them', () => {
+  it('are never confused with earlier ones, whatever is changed in them', () => {
     let run = 0;
     const change = fc.record({
       kind: fc.constantFrom('as it was', 'byte', 'entry gone', 'entry more', 'entry twice', 'cut off', 'turned round'),

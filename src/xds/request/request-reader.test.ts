@@ -8,7 +8,7 @@ import { cut, frame, give, MAX_BYTES, reading, typeUrl } from '../testing/readin
 import { RequestReader } from './request-reader.ts';
 
 describe('requests of a stream', () => {
-  it('put a list that many bring at once together only once', () => {
+  it('assemble a list that many streams send at once only once', () => {
     const names = Array.from({ length: 3000 }, (_, index) => `outbound|80||storm-${index}.default.svc.cluster.local`);
     const bytes = encodeDeltaRequest({ typeUrl, nonce: 'n', subscribe: names });
     const streams = Array.from({ length: 10 }, () => reading());
@@ -19,7 +19,7 @@ describe('requests of a stream', () => {
     }
   });
 
-  it('do not keep the bytes of lists that are known', () => {
+  it('do not keep the bytes of known lists', () => {
     const names = Array.from({ length: 2000 }, (_, index) => `outbound|80||large-${index}.default.svc.cluster.local`);
     const versions = new Map(names.map((name) => [name, '0123456789abcdef']));
     const bytes = encodeDeltaRequest({ typeUrl, nonce: 'n', subscribe: names, initial: versions });
@@ -32,7 +32,7 @@ describe('requests of a stream', () => {
     assert.ok(Math.max(...unknown) < 200, unknown.join());
   });
 
-  it('find the longer of two lists that begin alike, and the shorter', () => {
+  it('find the longer and the shorter of two lists that begin alike', () => {
     const shorter = Array.from({ length: 500 }, (_, index) => `outbound|81||alike-${index}.default.svc.cluster.local`);
     const longer = [...shorter, ...shorter.slice(0, 10).map((name) => name.replace('alike', 'more'))];
     const sizes: number[] = [];
@@ -55,7 +55,7 @@ describe('requests of a stream', () => {
     assert.ok(Math.max(...sizes.slice(2)) < 300, sizes.join());
   });
 
-  it('are not handed on while reading is paused, not even those that have arrived', () => {
+  it('are not delivered while reading is paused, even if they have arrived', () => {
     const nonces = ['a', 'b', 'c'];
     const requests: string[] = [];
     const reader: RequestReader<DeltaRequest> = new RequestReader(
@@ -78,7 +78,7 @@ describe('requests of a stream', () => {
     assert.deepEqual(requests, ['a', 'b', 'c', 'd']);
   });
 
-  it('are put together while reading is paused, so that of known lists nothing waits; what is more than a few is kept as it came', () => {
+  it('are assembled while reading is paused, so that no bytes of known lists wait; after a few, bytes are kept unread', () => {
     const names = Array.from({ length: 500 }, (_, index) => `outbound|80||paused-${index}.default.svc.cluster.local`);
     const [learning, { reader, requests, unknown }] = [reading(), reading()];
     give(learning.reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names })));
@@ -94,7 +94,7 @@ describe('requests of a stream', () => {
     assert.ok(Math.max(...unknown) < 100, unknown.join());
   });
 
-  it('may be as large as the limit; a larger one is refused as soon as its length is known, and nothing behind it is read', () => {
+  it('may be as large as the limit; a larger one is refused once its length is known, and nothing after it is read', () => {
     const { reader, requests, refused } = reading(100);
     const fits = encodeDeltaRequest({
       typeUrl,
@@ -116,7 +116,7 @@ describe('requests of a stream', () => {
     assert.match(refused[0]?.message ?? '', /compressed/);
   });
 
-  it('that cannot be decoded are refused, and nothing behind them is read, also when they were read ahead', () => {
+  it('that cannot be decoded are refused, and nothing after them is read, even if they were read ahead', () => {
     for (const paused of [false, true]) {
       const { reader, requests, refused } = reading();
       if (paused) reader.pause();

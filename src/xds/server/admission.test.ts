@@ -9,8 +9,8 @@ async function enter(admission: Admission, address: string, count: number): Prom
   return entered.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
 
-describe('room for streams that come in', () => {
-  it('is not all for one address: another one still finds some, and the first again when its streams are ready', async () => {
+describe('the limit of connecting streams', () => {
+  it('is not used up by one address, and is free again when streams are ready', async () => {
     const admission = new Admission(100);
     const greedy = await enter(admission, '10.0.0.1', 200);
     assert.equal(greedy.length, 80);
@@ -20,14 +20,14 @@ describe('room for streams that come in', () => {
     assert.equal((await enter(admission, '10.0.0.1', 1)).length, 1);
   });
 
-  it('is given back once, however often it is said', async () => {
+  it('is released once, however often a stream leaves', async () => {
     const admission = new Admission(2);
     const [first] = await enter(admission, '10.0.0.1', 2);
     for (let i = 0; i < 3; i++) first?.();
     assert.equal((await enter(admission, '10.0.0.1', 2)).length, 1);
   });
 
-  it('is given to those first who came first', async () => {
+  it('admits streams in order of arrival', async () => {
     const admission = new Admission();
     const order: number[] = [];
     const all = Array.from({ length: 50 }, (_, index) =>

@@ -79,8 +79,8 @@ const web = (changes: Partial<Caller> = {}): Caller => ({
   ...changes,
 });
 
-describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
-  it('is served what it sent before its caller was known', async () => {
+describe('a stream that is authenticated', { timeout: 20_000 }, () => {
+  it('is answered what it sent before it was authenticated', async () => {
     const { outcome } = open();
     await until(() => asked === 1);
     assert.deepEqual(server.connections(), []);
@@ -89,7 +89,7 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
     assert.equal(server.connections()[0]?.node.serviceAccount, 'web');
   });
 
-  it('is not read at all when its caller is unknown, however wrong its message is', async () => {
+  it('is not read at all when authentication fails, however malformed its message is', async () => {
     const call = openCall(client, ADS_PATHS.sotw);
     const ended = new Promise<number>((resolve) => call.once('error', ({ code }: ServiceError) => resolve(code)));
     call.on('data', () => {});
@@ -100,7 +100,7 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
     assert.deepEqual(refused, ['who are you']);
   });
 
-  it('counts as one of the streams that may be open', async () => {
+  it('counts as an open stream', async () => {
     const two = [open(), open()];
     await until(() => asked === 2);
     // The limit is that of a connection as well.
@@ -111,7 +111,7 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
     for (const { outcome } of two) assert.equal(await outcome, 'served');
   });
 
-  it('that has gone by then leaves nothing', async () => {
+  it('that ends during authentication leaves nothing behind', async () => {
     const { call, outcome } = open();
     await until(() => asked === 1);
     call.cancel();
@@ -123,14 +123,17 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
   });
 
   const endings: readonly [how: string, end: (call: ReturnType<typeof open>['call']) => void][] = [
-    ['the client cancels before it is known', (call) => call.cancel()],
-    ['its caller is unknown', () => answer.reject(new CtlError('unauthenticated', 'nobody'))],
-    ['asking fails', () => answer.reject(new Error('a fault'))],
-    ['it claims what its caller is not', () => answer.resolve(web({ identity: { ...identity, namespace: 'other' } }))],
+    ['the client cancels before it is authenticated', (call) => call.cancel()],
+    ['its caller is not authenticated', () => answer.reject(new CtlError('unauthenticated', 'nobody'))],
+    ['authentication fails with an internal error', () => answer.reject(new Error('a bug'))],
+    [
+      'its caller is not authorized for its node',
+      () => answer.resolve(web({ identity: { ...identity, namespace: 'other' } })),
+    ],
     ['what it sends cannot be read', (call) => void call.write(Buffer.from([0xff]), () => answer.resolve(web()))],
   ];
   for (const [how, end] of endings)
-    it(`makes room for another one when ${how}`, async () => {
+    it(`makes way for another one when ${how}`, async () => {
       for (let round = 1; round <= 3; round++) {
         answer = Promise.withResolvers();
         const calls = [open(), open()];
@@ -145,12 +148,12 @@ describe('a stream whose caller is asked for', { timeout: 20_000 }, () => {
       assert.equal(await open().outcome, 'served');
     });
 
-  it('may claim only what its caller is', async () => {
+  it('is refused a node that its caller is not authorized for', async () => {
     answer.resolve(web({ identity: { ...identity, namespace: 'bank' } }));
     assert.match(await open().outcome, /^PERMISSION_DENIED: node.metadata.NAMESPACE: claims "shop"/);
   });
 
-  it('ends when its credential does', async () => {
+  it('ends when its credential expires', async () => {
     answer.resolve(web({ expiresAt: Date.now() + 300 }));
     const { call, outcome } = open();
     assert.equal(await outcome, 'served');

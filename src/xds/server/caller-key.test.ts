@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { callerKey } from './caller-key.ts';
 
-test('a caller is who it proves to be, else where it comes from', () => {
+test('a caller is keyed by its identity, or else by its network', () => {
   const identity = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
   const proved = { identity, by: 'certificate' } as never;
   assert.equal(callerKey(proved, '192.0.2.1:5000'), 'spiffe://cluster.local/ns/shop/sa/web');

@@ -9,7 +9,7 @@ const typeUrl = 'type.googleapis.com/x';
 describe('responses', () => {
   const one = resource('cds', 'one', 'text');
 
-  it('frames own head and shared body as one gRPC message', () => {
+  it("frames the stream's own head and the shared body as one gRPC message", () => {
     const message = { typeUrl, version: '7', nonce: '7-1', removed: ['gone'], body: [fieldOf('delta')(one)] };
     const chunks = encodeResponse(message);
     assert.equal(chunks.at(-1), one.fragment);
@@ -25,7 +25,7 @@ describe('responses', () => {
     });
   });
 
-  it('takes the SotW field out of the same bytes', () => {
+  it('takes the SotW field from the same bytes', () => {
     const bytes = Buffer.concat(
       encodeResponse({ typeUrl, version: 'h', nonce: 'n', removed: [], body: [fieldOf('sotw')(one)] }),
     );

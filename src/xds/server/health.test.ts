@@ -43,7 +43,7 @@ describe('health service', { timeout: 20_000 }, () => {
     });
   }
 
-  it('says whether the server serves', async () => {
+  it('reports whether the server is serving', async () => {
     assert.equal(await check(''), 2);
     server.setServing(true);
     assert.equal(await check(''), 1);
@@ -51,7 +51,7 @@ describe('health service', { timeout: 20_000 }, () => {
     await assert.rejects(check('other'), { code: status.NOT_FOUND });
   });
 
-  it('tells watchers of changes', async () => {
+  it('reports changes to watchers', async () => {
     const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, encodeHealthRequest(''));
     const states: number[] = [];
     const arrived = new EventEmitter();
@@ -67,7 +67,7 @@ describe('health service', { timeout: 20_000 }, () => {
     assert.deepEqual(states, [2, 1, 2]);
   });
 
-  it('tells watchers of a service that is not here so, and who asks for nothing readable that', async () => {
+  it('reports an unknown service to its watchers, and a request that cannot be read', async () => {
     const first = (request: Buffer): Promise<number | string> =>
       new Promise((resolve) => {
         const call = client.makeServerStreamRequest(HEALTH_PATHS.watch, asIs, asIs, request);
@@ -83,7 +83,7 @@ describe('health service', { timeout: 20_000 }, () => {
   });
 });
 
-describe('watches of health', () => {
+describe('health watches', () => {
   let health: Health;
   let refused: string[];
 
@@ -107,7 +107,7 @@ describe('watches of health', () => {
   }
   const taken = (call: FakeCall): boolean => call.done.length === 0;
 
-  it('are not all of one address: others find some, and who is turned away is told of', () => {
+  it('are not all for one address, and a refused one is reported', () => {
     const greedy = Array.from({ length: 1000 }, () => watch('10.0.0.1'));
     assert.equal(greedy.filter(taken).length, 800);
     assert.match(greedy.at(-1)?.done[0] ?? '', /^end resource_exhausted/);
@@ -118,7 +118,7 @@ describe('watches of health', () => {
     assert.equal(taken(watch('10.0.0.1')), true);
   });
 
-  it('are few of one connection, others of its address find some', () => {
+  it('are limited for each connection, and free for others of the same address', () => {
     const { connection } = new FakeCall('10.0.0.1');
     const calls = Array.from({ length: 17 }, () => watch('10.0.0.1', connection));
     assert.equal(calls.filter(taken).length, 16);

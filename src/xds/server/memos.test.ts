@@ -85,7 +85,7 @@ async function story(mode: 'sotw' | 'delta', remember: Memos): Promise<ParsedRes
 }
 
 for (const mode of ['sotw', 'delta'] as const)
-  it(`gives proxies the same responses over ${mode}, only with more work`, async () => {
+  it(`gives proxies the same responses over ${mode} with and without memos`, async () => {
     const [shared, unshared] = [await story(mode, memos.on), await story(mode, memos.off)];
     assert.equal(shared.length, PROXIES * 3);
     assert.deepEqual(unshared, shared);

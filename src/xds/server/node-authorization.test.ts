@@ -17,8 +17,8 @@ function claim(id: string, metadata: Readonly<Record<string, string>> = {}) {
 
 const OWN = 'sidecar~10.0.0.1~web-1.shop~shop.svc.cluster.local';
 
-describe('what a node may say of itself', () => {
-  it('is the namespace and the account of its credential', () => {
+describe('the authorization of a node', () => {
+  it('accepts the namespace and the service account of its credential', () => {
     assert.equal(claim(OWN).serviceAccount, 'web');
     assert.deepEqual(claim(OWN).identity, caller.identity);
     assert.equal(claim(OWN, { NAMESPACE: 'shop', SERVICE_ACCOUNT: 'web' }).serviceAccount, 'web');
@@ -33,7 +33,7 @@ describe('what a node may say of itself', () => {
     ['another account', OWN, { SERVICE_ACCOUNT: 'admin' }, /SERVICE_ACCOUNT: claims "admin".*"web"/],
   ];
   for (const [what, id, metadata, line] of REFUSED)
-    it(`is not ${what}`, () => {
+    it(`refuses ${what}`, () => {
       assert.throws(
         () => claim(id, metadata),
         (error: Error & { code?: string; oneLine?: () => string }) => {

@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 
 describe('the request of a call that is answered by a stream', () => {
-  it('has come when the client has nothing more to say', async () => {
+  it('is complete when the client half-closes', async () => {
     const request = oneRequest(call, LIMITS);
     const bytes = prefixed(Buffer.from('hello'));
     call.feed(bytes.subarray(0, 3));
@@ -24,19 +24,19 @@ describe('the request of a call that is answered by a stream', () => {
   });
 
   const WRONG: Readonly<Record<string, { readonly send: (to: FakeCall) => void; readonly code: string }>> = {
-    'that never came': { send: (to) => to.halfClose(), code: 'invalid_argument' },
-    'with another behind it': {
+    'it is missing': { send: (to) => to.halfClose(), code: 'invalid_argument' },
+    'another one follows it': {
       send: (to) => to.feed(Buffer.concat([prefixed(Buffer.from('a')), prefixed(Buffer.from('b'))])),
       code: 'invalid_argument',
     },
-    'that says it is longer than may be': {
+    'it announces more than the limit': {
       send: (to) => to.feed(Buffer.from([0, 0, 0, 0, 17])),
       code: 'resource_exhausted',
     },
-    'of a client that has gone': { send: (to) => to.close(), code: 'unavailable' },
+    'the client is gone': { send: (to) => to.close(), code: 'unavailable' },
   };
   for (const [which, { send, code }] of Object.entries(WRONG))
-    it(`is refused: one ${which}`, async () => {
+    it(`is refused when ${which}`, async () => {
       const request = oneRequest(call, LIMITS);
       send(call);
       await assert.rejects(request, { code });

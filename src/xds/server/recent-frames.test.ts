@@ -45,7 +45,7 @@ describe('recent frames', () => {
     }
   });
 
-  it('are few: the oldest goes first', () => {
+  it('are few: the oldest is replaced', () => {
     const recent = new RecentFrames();
     const messages = Array.from({ length: 9 }, (_, index) => ({ ...MESSAGE, nonce: `${index}` }));
     const frames = messages.map((message) => recent.encode(message));
@@ -53,14 +53,14 @@ describe('recent frames', () => {
     assert.deepEqual([kept, recent.encode(MESSAGE) === frames[0]], [true, false]);
   });
 
-  it('are each encoded by itself when they are not to be remembered', () => {
+  it('are encoded each time when remembering is switched off', () => {
     const recent = new RecentFrames(false);
     const frame = recent.encode(MESSAGE);
     assert.notEqual(recent.encode(MESSAGE), frame);
     assert.deepEqual(recent.encode(MESSAGE), frame);
   });
 
-  it('are small: what is larger goes out in its shared chunks', () => {
+  it('are small: a larger one is written as its shared chunks', () => {
     const large = Buffer.alloc(2048);
     const [, ...body] = new RecentFrames().encode({ ...MESSAGE, body: [FIRST, large] });
     assert.deepEqual([body[0] === FIRST, body[1] === large], [true, true]);

@@ -193,7 +193,7 @@ describe('ADS over a socket', { timeout: 20_000 }, () => {
   });
 });
 
-describe('what must not break the server', { timeout: 20_000 }, () => {
+describe('clients that misbehave', { timeout: 20_000 }, () => {
   async function refusedWith(
     bytes: Buffer,
     mode: 'sotw' | 'delta' = 'delta',
@@ -203,7 +203,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     return peer.ended;
   }
 
-  it('says what is wrong with a first request', async () => {
+  it('reports what is wrong with a first request', async () => {
     await start();
     const rows: [string, Buffer, RegExp][] = [
       ['no node', delta('cds'), /must carry the node/],
@@ -222,7 +222,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.equal(engine.open, 0);
   });
 
-  it('answers v2 with UNIMPLEMENTED and what to do', async () => {
+  it('answers v2 with UNIMPLEMENTED and a remedy', async () => {
     await start();
     const peer = open('sotw', ADS_PATHS_V2);
     peer.send(sotw('cds', { node }));
@@ -231,7 +231,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.match(details, /V3/);
   });
 
-  it('ignores types that it does not have, and serves on', async () => {
+  it('ignores types that it does not serve', async () => {
     await start();
     const peer = open('delta');
     const url = 'type.googleapis.com/envoy.service.runtime.v3.Runtime';
@@ -245,14 +245,14 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     );
   });
 
-  it('closes a stream whose request is over the limit, and says so', async () => {
+  it('closes a stream whose request exceeds the limit, and reports it', async () => {
     await start({ maxReceiveBytes: 1000 });
     const { code } = await refusedWith(delta('cds', { node: nested(7, Buffer.alloc(5000)) }));
     assert.equal(code, status.RESOURCE_EXHAUSTED);
     assert.match(seen.join(), /too large .*larger than max/);
   });
 
-  it('takes 5,000 names, and a flood of requests with one response outstanding', async () => {
+  it('accepts 5,000 names, and a flood of requests with one response outstanding', async () => {
     await start();
     const wanted = Array.from({ length: 5000 }, (_, index) => `eds-${index}`);
     content.setAll(
@@ -272,7 +272,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.ok(seen.includes('expired eds'));
   });
 
-  it('closes a stream whose client never reads; others go on', async () => {
+  it('closes a stream whose client never reads, and serves others', async () => {
     await start({ sendTimeoutMs: 200 });
     const huge = 'x'.repeat(200_000);
     content.setAll(
@@ -301,7 +301,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.deepEqual(names(await peer.next()), ['web']);
   });
 
-  it('turns streams away when too many are entering', async () => {
+  it('refuses streams when too many are connecting', async () => {
     await start({ maxEntering: 1 });
     engine.hold = true;
     const first = open('delta');
@@ -313,7 +313,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.deepEqual(names(await first.next()), ['web']);
   });
 
-  it('lets go of everything when clients come and go before they are ready', async () => {
+  it('keeps nothing of clients that leave before they are ready', async () => {
     await start();
     engine.hold = true;
     for (let index = 0; index < 20; index++) {
@@ -327,7 +327,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
     assert.deepEqual(server.connections(), []);
   });
 
-  it('asks old connections to move', async () => {
+  it('asks old connections to reconnect', async () => {
     await start({ maxConnectionAgeMs: 100, random: () => 0.5 });
     const peer = open('delta');
     peer.send(delta('cds', { node }));
@@ -339,7 +339,7 @@ describe('what must not break the server', { timeout: 20_000 }, () => {
 });
 
 describe('a rejected resource', { timeout: 20_000 }, () => {
-  it('is kept back in that version, the rest is served', async () => {
+  it('is quarantined in that version, and the rest is served', async () => {
     await start();
     content.set('lds', 'broken', '1');
     const peer = open('delta');
@@ -356,7 +356,7 @@ describe('a rejected resource', { timeout: 20_000 }, () => {
   });
 });
 
-it('after a stream whose credential does not hold, the next one comes on a new connection', async () => {
+it('a client opens a new connection after a stream whose credential was refused', async () => {
   const peers: string[] = [];
   await start({
     observer: { ...observer(), refused: (peer) => peers.push(peer) },
@@ -371,7 +371,7 @@ it('after a stream whose credential does not hold, the next one comes on a new c
   assert.equal(new Set(peers).size, 2);
 });
 
-it('after a stream that claims what its certificate does not prove, the next one comes on a new connection', async () => {
+it('a client opens a new connection after a stream whose node its certificate does not authorize', async () => {
   const peers: string[] = [];
   const identity = { trustDomain: 'cluster.local', namespace: 'bank', serviceAccount: 'web' };
   await start({

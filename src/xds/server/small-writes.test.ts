@@ -9,7 +9,7 @@ describe('small writes', () => {
     assert.equal(writes.admit(2049), false);
   });
 
-  it('wait in bounded number: another is admitted when one has left', () => {
+  it('are limited in number until they have left', () => {
     const writes = new SmallWrites();
     const admitted = Array.from({ length: 1100 }, () => writes.admit(1)).filter((each) => each);
     assert.equal(admitted.length, 1024);

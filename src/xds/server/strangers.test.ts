@@ -76,7 +76,7 @@ afterEach(async () => {
 });
 
 describe('requests that are not completed', { timeout: 20_000 }, () => {
-  it('are ended after a while', async () => {
+  it('are refused after a timeout', async () => {
     await start({ requestTimeoutMs: 50 });
     assert.equal(await call(session(), HALF, false).ended, status.DEADLINE_EXCEEDED);
     // Complete but for its end.
@@ -84,7 +84,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await call(session(), WHOLE, false, HEALTH_PATHS.watch).ended, status.DEADLINE_EXCEEDED);
   });
 
-  it('are not waited for on a stream of a proxy either, of which one that has asked stays', async () => {
+  it('end a stream that has not sent its first request, but not one that has', async () => {
     await start({ firstRequestMs: 300 });
     const from = session();
     const asking = call(
@@ -105,7 +105,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     asking.stream.close();
   });
 
-  it('are few per connection; whole ones and other connections are served on', async () => {
+  it('are limited for each connection, while complete ones and other connections are served', async () => {
     await start({ maxIncomplete: 3 });
     const [greedy, other] = [session(), session()];
     const halves = Array.from({ length: 3 }, () => call(greedy, HALF, false));
@@ -117,7 +117,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await call(greedy, WHOLE, true).ended, status.OK);
   });
 
-  it('are not held against who waits for room that others have', async () => {
+  it('do not end a stream that waits for the quota that others use', async () => {
     const content = new Content();
     content.set('cds', 'a', '1');
     await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024, firstRequestMs: 300 });
@@ -137,7 +137,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await waiting.ended, status.INVALID_ARGUMENT);
   });
 
-  it('take so much memory and no more: of one address, further large ones wait; those of another and small ones are read', async () => {
+  it('use limited memory: further large ones of one address wait, small ones and those of others are read', async () => {
     const content = new Content();
     content.set('cds', 'a', '1');
     await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024 });
@@ -163,7 +163,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     await waiting.served;
   });
 
-  it('are refused by what they say of their length', async () => {
+  it('are refused by the length that they announce', async () => {
     await start({});
     for (const path of [HEALTH_PATHS.check, HEALTH_PATHS.watch]) {
       const { ended } = call(session(), Buffer.from([0, 0, 1, 0, 0]), false, path);
@@ -181,7 +181,7 @@ describe('streams of proxies', { timeout: 20_000 }, () => {
     return Promise.race([once(stream, 'data').then(() => 'served' as const), ended]);
   }
 
-  it('are not all of one address, on however few connections; those of another are served, which are turned away is said', async () => {
+  it('are not all for one address; those of another are served, and refusals are reported', async () => {
     const refused: string[] = [];
     const content = new Content();
     content.set('cds', 'a', '1');
@@ -210,21 +210,21 @@ describe('a connection', { timeout: 20_000 }, () => {
     [100_000, 1000],
     [7, 7],
   ] as const)
-    it(`has at most ${announced} streams where all together may have ${maxStreams}`, async () => {
+    it(`has at most ${announced} streams when the server has at most ${maxStreams}`, async () => {
       await start({ maxStreams });
       const client = session();
       await once(client, 'remoteSettings');
       assert.equal(client.remoteSettings.maxConcurrentStreams, announced);
     });
 
-  it('is closed when nothing is asked on it', async () => {
+  it('is closed when it has no calls', async () => {
     await start({ idleMs: 50 });
     const idle = session();
     await once(idle, 'close');
     assert.equal(idle.destroyed, true);
   });
 
-  it('is closed when there are too many, which is said, and taken when others have ended', async () => {
+  it('is refused and reported when there are too many, and accepted when others have ended', async () => {
     const refused: string[] = [];
     const observer = {
       ...quietObserver,

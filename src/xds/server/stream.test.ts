@@ -107,7 +107,7 @@ beforeEach(() => {
 });
 
 describe('a push of a stream', () => {
-  it('that is small ends before its bytes have left, and is told of when they have', async () => {
+  it('that is small ends before its bytes have left, and is reported when they have', async () => {
     const stream = await deltaStream();
     assert.equal(await now(stream.push(PENDING)), 'sent');
     assert.deepEqual([sends.length, seen], [1, []]);
@@ -128,14 +128,14 @@ describe('a push of a stream', () => {
     assert.equal(await now(second), 'deferred');
   });
 
-  it('whose bytes the socket takes at once ends at once, in either protocol', async () => {
+  it('whose bytes the socket takes at once ends at once, in either variant', async () => {
     const stream = await deltaStream(takingTransport());
     assert.equal(stream.push(PENDING), 'sent');
     assert.equal(stream.push(PENDING), 'deferred');
     assert.deepEqual(seen, ['pushed cds']);
   });
 
-  it('that a request asks for answers those that came with it, too', async () => {
+  it('that a request causes also answers the requests that arrived with it', async () => {
     const stream = await deltaStream();
     const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
     asked = () => pushes.push(stream.push(PENDING));
@@ -158,7 +158,7 @@ describe('a push of a stream', () => {
     assert.equal(await now(push), 'sent');
   });
 
-  it('of the state-of-the-world protocol ends at once, too, when it is small', async () => {
+  it('of the state of the world variant ends at once when it is small', async () => {
     const engine = new FakeEngine(content);
     const stream = new AdsStream({
       ...common,
@@ -174,7 +174,7 @@ describe('a push of a stream', () => {
     assert.equal(await now(push), 'sent');
   });
 
-  it('whose bytes do not leave in time ends the stream, though the push has ended', async () => {
+  it('whose bytes do not leave in time ends the stream, even after the push has ended', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
     sends[0]?.end('timeout');
@@ -182,7 +182,7 @@ describe('a push of a stream', () => {
     assert.deepEqual(seen, ['timeout', 'aborted', 'closed']);
   });
 
-  it('is let out before the stream is ended for its connection to move', async () => {
+  it('is written before the stream ends because its connection retires', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
     const drained = stream.drain(new CtlError('unavailable', 'moved'));
@@ -194,8 +194,8 @@ describe('a push of a stream', () => {
   });
 });
 
-describe('what a proxy is taken for', () => {
-  it('over the state of the world, which makes it repeat names: to want short ones', async () => {
+describe('the node of a proxy', () => {
+  it('has short endpoint names over state of the world, where it repeats them in every request', async () => {
     const connected: boolean[] = [];
     const engine = new FakeEngine(content);
     const deps = {
@@ -219,7 +219,7 @@ describe('what a proxy is taken for', () => {
 });
 
 describe('requests', () => {
-  it('wait for what they ask for to be generated, and those after them for their turn', async () => {
+  it('wait until what they subscribe to is generated, and later ones wait behind them', async () => {
     const engine = new FakeEngine(content);
     const first: (readonly XdsType[] | undefined)[] = [];
     const { promise, resolve } = Promise.withResolvers<void>();
@@ -252,7 +252,7 @@ describe('requests', () => {
 });
 
 describe('a rejected secret', () => {
-  it('is told of without its content, which an Envoy may quote', async () => {
+  it('is reported without its content, which Envoy may quote', async () => {
     const engine = new FakeEngine(content);
     const messages: string[] = [];
     content.set('sds', 'kubernetes://c', '1');
@@ -281,7 +281,7 @@ describe('a rejected secret', () => {
 });
 
 describe('rejected endpoints', () => {
-  it('are told of with the cluster that asks for them by another name', async () => {
+  it('are reported with the cluster that refers to them by another name', async () => {
     const engine = new FakeEngine(content);
     const kept: (readonly string[])[] = [];
     const stream = new AdsStream({

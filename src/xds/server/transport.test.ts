@@ -47,7 +47,7 @@ beforeEach(() => {
 
 describe('requests', () => {
   for (const size of [1, 7, 16_384, 10_000_000])
-    it(`come whole and in order in pieces of ${size} bytes; then the half-close`, () => {
+    it(`are delivered whole and in order from pieces of ${size} bytes, then the half-close`, () => {
       start();
       const bytes = Buffer.concat(['a', 'b', 'c'].map((nonce) => request(nonce, size === 1 ? [] : names)));
       for (let at = 0; at < bytes.length; at += size) call.feed(bytes.subarray(at, at + size));
@@ -57,7 +57,7 @@ describe('requests', () => {
       assert.deepEqual(call.done, ['open', 'end']);
     });
 
-  it('are not put together where their lists are known', () => {
+  it('are not assembled where their lists are known', () => {
     start();
     for (const nonce of ['a', 'b', 'c']) {
       const bytes = request(nonce, names);
@@ -70,7 +70,7 @@ describe('requests', () => {
     ]);
   });
 
-  it('wait while reading is paused, also those of one piece, and the half-close with them', () => {
+  it('wait while reading is paused, and so does the half-close', () => {
     start(() => transport.pause());
     call.feed(Buffer.concat(['a', 'b', 'c'].map((nonce) => request(nonce))));
     call.feed(request('d'));
@@ -83,7 +83,7 @@ describe('requests', () => {
     assert.deepEqual(call.done, ['open', 'end']);
   });
 
-  it('are put together while reading is paused as long as little is kept of them; then the client has to wait', () => {
+  it('are assembled while reading is paused as long as little is kept of them; then the client waits', () => {
     start();
     for (let at = 0, bytes = request('a', names); at < bytes.length; at += 16_384)
       call.feed(bytes.subarray(at, at + 16_384));
@@ -112,7 +112,7 @@ describe('requests', () => {
     );
   });
 
-  describe('when there is no room for them', () => {
+  describe('when the quota is used up', () => {
     /** For 128 KiB in all, of which 60,000 bytes are taken. */
     function scarce(): Claim {
       receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
@@ -124,7 +124,7 @@ describe('requests', () => {
     const large = (nonce: string): Buffer =>
       prefixed(encodeSotwRequest({ typeUrl, nonce, node: Buffer.alloc(100_000) }));
 
-    it('wait until there is, and are read on then', async () => {
+    it('wait for the quota, and are then read', async () => {
       const other = scarce();
       start();
       feed(large('a'));
@@ -138,7 +138,7 @@ describe('requests', () => {
       assert.deepEqual(nonces(), ['a', 'b', 'c']);
     });
 
-    it('are read all the same when they are small, or of lists that are known', () => {
+    it('are read without waiting when they are small, or their lists are known', () => {
       start();
       feed(request('a', names));
       scarce();
@@ -148,7 +148,7 @@ describe('requests', () => {
       assert.deepEqual([call.paused, nonces()], [false, ['a', 'b', 'c']]);
     });
 
-    it('wait when they bring a list that is not known', () => {
+    it('wait when they have a list that is not known', () => {
       scarce();
       start();
       feed(
@@ -160,7 +160,7 @@ describe('requests', () => {
       assert.deepEqual([call.paused, nonces()], [true, []]);
     });
 
-    it('are refused when much of a list was known and then it is another', () => {
+    it('are refused when a list differs after a large known part', () => {
       const many = Array.from({ length: 14_000 }, (_, index) => `outbound|80||service-${index}.many.svc.cluster.local`);
       start();
       for (const nonce of ['a', 'b']) feed(request(nonce, many));
@@ -172,7 +172,7 @@ describe('requests', () => {
       assert.deepEqual(call.done, ['open', 'end unavailable: too many large requests, try again later']);
     });
 
-    it('give their room back when the call is over', async () => {
+    it('release their quota when the call is over', async () => {
       start();
       receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
       start();
@@ -184,7 +184,7 @@ describe('requests', () => {
       assert.equal(other.granted, true);
     });
 
-    it('are ended when they do not come whole while others wait', () => {
+    it('are refused when they are incomplete for too long while others wait', () => {
       let late: (() => void) | undefined;
       receiveMemoryQuota = new ReceiveMemoryQuota({
         maxRequestBytes: 8192,
@@ -202,7 +202,7 @@ describe('requests', () => {
     });
   });
 
-  it('are not read ahead beyond a few bytes where there is no room for that', () => {
+  it('are read ahead by only a few bytes when the quota is used up', () => {
     const room = receiveMemoryQuota.of('10.0.0.9');
     while (room.ahead() !== undefined);
     start();
@@ -216,7 +216,7 @@ describe('requests', () => {
     assert.deepEqual([call.paused, nonces()], [false, ['a', 'a']]);
   });
 
-  it('bring one new list ahead at most, of which the rest waits', () => {
+  it('read at most one new list ahead, of which the rest waits', () => {
     start();
     transport.pause();
     const strange = (from: string): Buffer =>
@@ -245,7 +245,7 @@ describe('requests', () => {
     assert.deepEqual(call.done, ['open', `end resource_exhausted: ${details}`]);
   });
 
-  it('are not taken any more when the call is over', () => {
+  it('are ignored when the call is over', () => {
     start();
     call.close();
     call.feed(request('a'));
@@ -254,7 +254,7 @@ describe('requests', () => {
 });
 
 describe('frames', () => {
-  it('are written as the chunks that they are, one write for all of them', () => {
+  it('are written as their chunks, in one write', () => {
     start();
     const [a, b, c] = [Buffer.from('a'), Buffer.from('b'), Buffer.from('c')];
     const results: SendResult[] = [];
@@ -270,14 +270,14 @@ describe('frames', () => {
     assert.deepEqual(results, ['drained', 'timeout']);
   });
 
-  it('of nothing have left at once', () => {
+  it('without bytes count as written at once', () => {
     start();
     const results: SendResult[] = [];
     transport.send([], (result) => results.push(result));
     assert.deepEqual([results, call.writes], [['drained'], []]);
   });
 
-  it('of a call that is over go nowhere', () => {
+  it('of a call that is over are dropped', () => {
     start();
     call.close();
     const results: SendResult[] = [];
@@ -286,7 +286,7 @@ describe('frames', () => {
   });
 });
 
-it('what is done to the stream is done to the call', () => {
+it('the transport forwards its calls to the stream', () => {
   start();
   transport.retireConnection();
   transport.fail(new CtlError('unavailable', 'moved'));

@@ -1,5 +1,5 @@
 /**
- * Test support: a call without a connection. What a client would send is fed to it; what is done to it can be read off.
+ * Test support: a call without a connection. Tests feed it what a client sends, and see what the server did with it.
  */
 import type { CtlError } from '../../core/errors.ts';
 import type { CallReader, ConnectionInfo, SendResult, StreamCall } from '../../grpc/index.ts';
@@ -8,9 +8,9 @@ export class FakeCall implements StreamCall {
   readonly path = '/test/Stream';
   readonly metadata = { get: () => [] };
   readonly connection: ConnectionInfo;
-  /** What was done, in order. */
+  /** Methods that were called, in order. */
   readonly done: string[] = [];
-  /** What was written and has not ended. */
+  /** Writes that have not ended. */
   readonly writes: { readonly chunks: readonly Uint8Array[]; readonly end: (result: SendResult) => void }[] = [];
   closed = false;
   paused = false;
@@ -18,18 +18,18 @@ export class FakeCall implements StreamCall {
   readonly #waiting: (Buffer | 'end')[] = [];
   #reader: CallReader | undefined;
 
-  /** `address`: where the client is. */
+  /** @param address the client's address */
   constructor(address = '10.0.0.9') {
     this.connection = { peer: `${address}:1234`, address, secured: undefined };
   }
 
-  /** The client sends these bytes; where they were is written over as soon as they are read. */
+  /** The client sends these bytes. Their buffer is overwritten as soon as they are read. */
   feed(bytes: Uint8Array): void {
     this.#waiting.push(Buffer.from(bytes));
     this.#flush();
   }
 
-  /** The client has said all that it has to say. */
+  /** The client half-closes the stream. */
   halfClose(): void {
     this.#waiting.push('end');
     this.#flush();

@@ -1,4 +1,4 @@
-/** Test support: content in real bundles, and a model of what a proxy does with the messages of either protocol. */
+/** Test support: content in real bundles, and encoders and decoders of the messages of both variants. */
 import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { encodeFields, WireReader } from '../../protobuf/wire/index.ts';
 import { emptyBundle, nextBundle } from '../../push/bundles/bundle.ts';
@@ -11,10 +11,10 @@ function emptyParts(): Parts {
   return byXdsType((type) => [emptyBundle(type, `outbound/${type}`), emptyBundle(type, `inbound/${type}`)]);
 }
 
-/** What an engine holds for one proxy: two parts per type, changed name by name. */
+/** The content of an engine for one proxy: two parts per type, changed name by name. */
 export class Content {
   version = 1;
-  /** Replaced as a whole, as sessions do. */
+  /** Replaced as a whole, as by sessions. */
   parts: Parts = emptyParts();
 
   readonly partsOf = (type: XdsType): readonly Bundle[] => this.parts[type];
@@ -38,12 +38,12 @@ export class Content {
       const bundle = parts[index];
       if (bundle !== undefined && changes.size > 0) parts[index] = nextBundle(bundle, changes);
     }
-    // A new array only when something changed, as sessions hand them out.
+    // A new array only when something changed, as from sessions.
     this.parts = { ...this.parts, [type]: parts };
     this.version++;
   }
 
-  /** Other views with equal content: what a proxy gets that moved. */
+  /** Replaces all views by others with equal content. */
   moveViews(): void {
     for (const type of TYPES)
       this.parts = {
@@ -68,7 +68,7 @@ export class Content {
   }
 }
 
-/** A resource whose message says its own name, as every xDS message does, and whose version is its text. */
+/** A resource whose message has its own name, as every xDS message, and whose version is its text. */
 export function resource(type: XdsType, name: string, text: string, refs: readonly string[] = []): EncodedResource {
   const message = encodeFields([
     [1, name],

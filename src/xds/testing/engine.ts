@@ -1,4 +1,4 @@
-/** Test support: an engine of one view. Publishes to all its sessions, one push of a session at a time, merged. */
+/** Test support: an engine of one view. A session has one push at a time; publications meanwhile are merged. */
 
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../core/xds-types.ts';
@@ -13,7 +13,7 @@ export class FakeEngine implements PushEngine {
   #counter = 0;
   open = 0;
   requests = 0;
-  /** While true, sessions do not get ready. */
+  /** While true, sessions do not become ready. */
   hold = false;
   readonly synced: number[] = [];
 

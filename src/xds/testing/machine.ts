@@ -1,4 +1,4 @@
-/** Test support: proxies that talk to a protocol machine as a test says, without a socket. */
+/** Test support: proxies that a test makes exchange messages with a protocol machine, without a socket. */
 
 import assert from 'node:assert/strict';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
@@ -18,7 +18,7 @@ import {
 } from './content.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from './protocols.ts';
 
-/** What a test says about a response: `cds web api -gone`. */
+/** A response in one line: `cds web api -gone`. */
 function story(type: XdsType, response: ParsedResponse): string {
   return [
     type,
@@ -27,7 +27,7 @@ function story(type: XdsType, response: ParsedResponse): string {
   ].join(' ');
 }
 
-/** A proxy that says what the test makes it say. */
+/** A proxy of the Delta variant that sends the requests of a test. */
 export class DeltaPeer {
   readonly #content: Content;
   readonly machine = new AdsMachine<DeltaRequest>(DELTA);
@@ -57,7 +57,7 @@ export class DeltaPeer {
     for (const { type, message } of this.last) answer = this.ask(type, { nonce: message.nonce, error });
     return answer;
   }
-  /** A proxy with everything that Content has. */
+  /** A proxy that is up to date with the content. */
   static current(content: Content): DeltaPeer {
     const peer = new DeltaPeer(content);
     peer.ask('cds', { initial: content.versions('cds') });
@@ -72,7 +72,7 @@ export class DeltaPeer {
   }
 }
 
-/** The same for the state-of-the-world protocol. */
+/** A proxy of the state of the world variant. */
 export class SotwPeer {
   readonly #content: Content;
   readonly machine = new AdsMachine<SotwRequest>(SOTW);
@@ -113,7 +113,7 @@ export class SotwPeer {
   }
 }
 
-/** `a` and `b` come, `a` is no good but `b` is taken; then a new `b` is no good. The proxy keeps the first. */
+/** Sends `a` and `b`: the proxy rejects `a` and applies `b`. Then it rejects a new `b`, and keeps the first. */
 export function rejectTwice(content: Content, peer: DeltaPeer | SotwPeer, first: string, second: string): void {
   content.setAll('lds', [
     ['a', '1'],

@@ -1,4 +1,4 @@
-/** The model proxy of `model.ts` as it speaks Delta, and as it speaks State of the World. */
+/** The model proxy of `model.ts` in the Delta and the state of the world variant. */
 
 import assert from 'node:assert/strict';
 import { isDeepStrictEqual } from 'node:util';
@@ -37,7 +37,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
     });
   }
   changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
-    // Asked for again is what was dropped in between.
+    // Names that were dropped and added again.
     const again = model.wildcard ? [] : add;
     if (type === 'rds') this.dropRoutes([...drop, ...again]);
     for (const name of again) model.has.delete(name);
@@ -56,7 +56,7 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
   accept(type: XdsType, model: TypeModel, response: ParsedResponse): string[] {
     const news = response.resources.length + response.removed.length;
     assert.ok(news > 0 || model.answerDue, `${type}: an empty response`);
-    // Virtual hosts may only be taken away so as to come again, whatever else is due.
+    // Virtual hosts may be removed only to be sent again, whatever else is expected.
     if (type !== 'vhds' || response.resources.length > 0) model.answerDue = false;
     const bad = response.resources.filter(({ text }) => text.startsWith('bad')).map(({ name }) => name);
     for (const { name, text, version } of response.resources) {
@@ -77,12 +77,12 @@ export class DeltaSimulation extends Simulation<DeltaRequest> {
       ...(error === undefined ? {} : { error }),
     });
   }
-  heeded(): void {}
+  accepted(): void {}
   removes(): boolean {
     return true;
   }
   resume(_type: XdsType, model: TypeModel): void {
-    // Without anything to show, a new stream looks like a first connection.
+    // With nothing to report, a new stream looks like a first connection.
     model.answerDue = model.has.size === 0;
   }
 }
@@ -110,14 +110,15 @@ export class SotwSimulation extends Simulation<SotwRequest> {
     });
   }
   changeNames(type: XdsType, model: TypeModel, add: string[], drop: string[]): void {
-    // A wildcard proxy that names resources explicitly too is the Delta model's business.
+    // A proxy with a wildcard and explicit names is left to the Delta model.
     if (model.wildcard) return;
     for (const name of drop) {
       model.names.delete(name);
       if (model.has.delete(name)) model.narrowed = true;
     }
     if (drop.length > 0) model.drops++;
-    // An Envoy takes a name back only for a cluster that it got later, and so after the answer to its dropping it.
+    // Envoy subscribes to a name again only for a cluster that it was sent later, and so after its unsubscription was
+    // respondedNames.
     for (const name of model.narrowed ? [] : add) {
       if (!model.names.has(name)) model.forced.add(name);
       model.names.add(name);
@@ -149,13 +150,13 @@ export class SotwSimulation extends Simulation<SotwRequest> {
       if (model.has.get(name) === text) model.forced.delete(name);
       model.has.set(name, text);
     }
-    model.torn = bad.length > 0 && (model.torn || !isDeepStrictEqual(model.has, before));
+    model.partlyApplied = bad.length > 0 && (model.partlyApplied || !isDeepStrictEqual(model.has, before));
     if (bad.length > 0) {
-      model.doubted ||= wanted.length > 1;
+      model.uncertain ||= wanted.length > 1;
       return bad;
     }
     model.version = response.version;
-    model.narrowed = [...model.answered.names].some((name) => !model.names.has(name));
+    model.narrowed = [...model.respondedNames.names].some((name) => !model.names.has(name));
     return bad;
   }
   answer(type: XdsType, model: TypeModel, response: ParsedResponse, error: string | undefined): Buffer {
@@ -167,18 +168,18 @@ export class SotwSimulation extends Simulation<SotwRequest> {
       ...(error === undefined ? {} : { error }),
     });
   }
-  heeded(model: TypeModel, request: SotwRequest): void {
-    model.heard = request.names;
+  accepted(model: TypeModel, request: SotwRequest): void {
+    model.acceptedNames = request.names;
   }
   removes(type: XdsType): boolean {
     return XDS[type].fullSet;
   }
   resume(type: XdsType, model: TypeModel): void {
-    // The version is about the whole set: an up-to-date proxy gets nothing, any other all of it.
+    // The version is that of the whole set: an up-to-date proxy is sent nothing, any other all of it.
     const want = [...this.content.texts(type)].filter(([name]) => model.wildcard || model.names.has(name));
     const current =
       !model.narrowed && want.length === model.has.size && want.every(([name, text]) => model.has.get(name) === text);
-    if (current && model.version !== '' && !model.doubted) return;
+    if (current && model.version !== '' && !model.uncertain) return;
     model.answerDue = true;
     for (const name of model.has.keys()) model.forced.add(name);
   }

@@ -1,6 +1,6 @@
 /**
- * A model proxy for the property test of the protocol machines: what it asked for, what it has, what it may be sent,
- * and the two directions of the wire between it and the server's machine. What is particular to a protocol stands in
+ * A model proxy for the property test of the protocol machines: what it subscribes to, what it has, what it may be
+ * sent, and the two directions of the wire between it and the server's machine. What is particular to a variant is in
  * `model-protocols.ts`.
  */
 
@@ -12,10 +12,10 @@ import type { AnyRequest } from '../protocol/requests.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import { Content, type ParsedResponse } from './content.ts';
 
-/** In which order a model proxy looks at the types. */
+/** The order in which a model proxy walks over the types. */
 export const MODEL_TYPES: readonly XdsType[] = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'];
 
-/** Virtual hosts, of some of the route configurations. */
+/** Virtual hosts of some of the route configurations. */
 const HOSTS: Readonly<Record<string, string>> = {
   a: 'a/1',
   b: 'a/2',
@@ -35,7 +35,7 @@ const NOUN: Readonly<Record<XdsType, string>> = {
   vhds: 'virtual host',
 };
 
-/** What a proxy knows of one type. */
+/** The state of one type in the proxy. */
 export interface TypeModel {
   connected: boolean;
   wildcard: boolean;
@@ -44,30 +44,33 @@ export interface TypeModel {
   has: Map<string, string>;
   /** Names that may be sent although the proxy has them, and how often: requests cross responses on the wire. */
   forced: Allowances;
-  /** An answer without news is in order. */
+  /** A response without anything new is allowed. */
   answerDue: boolean;
   nonce: string;
   version: string;
   /**
-   * SotW: names were dropped since the server made the last response, so that its version is about more than the proxy
+   * SotW: names were dropped since the server made the last response, so that its version is of more than the proxy
    * has.
    */
   narrowed: boolean;
-  /** SotW: names in the last request that the server heeded, and those that the last response was made for. */
-  heard: NameSet;
-  answered: NameSet;
-  /** SotW: part of a rejected full set was taken, so that the version is not about what the proxy has. */
-  torn: boolean;
+  /** SotW: names in the last request that the server accepted, and those that the last response was made for. */
+  acceptedNames: NameSet;
+  respondedNames: NameSet;
+  /** SotW: the proxy applied a part of a rejected full set, so that the version is not of what it has. */
+  partlyApplied: boolean;
   /**
-   * SotW: one of several resources was rejected, of which the server cannot know whether the proxy has it, so that no
-   * version says what it has.
+   * SotW: the proxy rejected one of several resources, and the server cannot know which of them it has, so that no
+   * version expresses it.
    */
-  doubted: boolean;
-  /** SotW: droppings of names that are yet to be answered; each may be by a response without news. */
+  uncertain: boolean;
+  /**
+   * SotW: requests that dropped names and are not respondedNames yet; each may be respondedNames by a response without
+   * news.
+   */
   drops: number;
   outstanding: number;
   /** The first request of the stream is still on the wire. */
-  greeting: boolean;
+  firstRequestOnWire: boolean;
 }
 
 function freshModel(): TypeModel {
@@ -81,13 +84,13 @@ function freshModel(): TypeModel {
     nonce: '',
     version: '',
     narrowed: false,
-    heard: NO_NAMES,
-    answered: NO_NAMES,
-    torn: false,
-    doubted: false,
+    acceptedNames: NO_NAMES,
+    respondedNames: NO_NAMES,
+    partlyApplied: false,
+    uncertain: false,
     drops: 0,
     outstanding: 0,
-    greeting: false,
+    firstRequestOnWire: false,
   };
 }
 
@@ -113,20 +116,20 @@ export abstract class Simulation<Request extends AnyRequest> {
   machine: AdsMachine<Request>;
   up: Wire[] = [];
   down: Wire[] = [];
-  /** Virtual hosts in force, by route configuration: those that came while the proxy had it. */
+  /** Virtual hosts in force, by route configuration: those that were sent while the proxy had it. */
   readonly live = new Map<string, Map<string, string>>();
   /**
-   * Virtual hosts of a rejected response that the proxy followed all the same, and of which it shows what it had
+   * Virtual hosts of a rejected response that the proxy applied nevertheless, and of which it reports the versions
    * before.
    */
-  readonly #tornHosts = new Set<string>();
+  readonly #partlyAppliedHosts = new Set<string>();
   /**
-   * Route configurations that came while the proxy's asking for them anew was still on the wire: the server took them
-   * for those that the proxy had, and did not take their virtual hosts from it, which follow.
+   * Route configurations that were sent while the proxy's new subscription to them was still on the wire: the server
+   * assumed that the proxy had them, and did not remove their virtual hosts before them.
    */
   readonly #crossed = new Set<string>();
 
-  /** @param content what the server has; proxies may have it in common */
+  /** @param content what the server has; proxies may share it */
   constructor(content = new Content()) {
     this.content = content;
     this.machine = this.newMachine();
@@ -153,9 +156,9 @@ export abstract class Simulation<Request extends AnyRequest> {
     for (const { type, message } of messages) {
       const model = this.model(type);
       model.outstanding++;
-      model.answered = model.heard;
+      model.respondedNames = model.acceptedNames;
       const bytes = Buffer.concat(encodeResponse(message)).subarray(5);
-      // Virtual hosts that are only taken away, so as to come again, wait for no answer.
+      // A response that only removes virtual hosts does not wait for an answer.
       assert.ok(model.outstanding === 1 || type === 'vhds', `two responses of ${type} outstanding`);
       this.down.push({ type, bytes, answers: false });
     }
@@ -166,10 +169,10 @@ export abstract class Simulation<Request extends AnyRequest> {
     const wire = this.up.shift();
     if (wire === undefined) return;
     if (wire.answers) this.model(wire.type).outstanding--;
-    this.model(wire.type).greeting = false;
+    this.model(wire.type).firstRequestOnWire = false;
     const request = this.decode(wire.bytes);
     const answer = this.machine.receive(wire.type, request, this.content.parts, 0);
-    if (answer.kind !== 'stale') this.heeded(this.model(wire.type), request);
+    if (answer.kind !== 'stale') this.accepted(this.model(wire.type), request);
   }
 
   deliverDown(): void {
@@ -178,14 +181,14 @@ export abstract class Simulation<Request extends AnyRequest> {
     const model = this.model(wire.type);
     const response = this.parse(wire.bytes);
     assert.equal(response.typeUrl, XDS[wire.type].url);
-    // An Envoy leaves what it has not asked for unanswered.
+    // Envoy does not answer resources that it has not subscribed to.
     if (!model.connected) {
       model.outstanding--;
       return;
     }
     model.nonce = response.nonce;
     const bad = this.accept(wire.type, model, response);
-    // A cluster that changed asks the proxy to wait for endpoints: they may come again.
+    // The proxy waits for the endpoints of a changed cluster: they may be sent again.
     if (wire.type === 'cds')
       for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
     if (wire.type === 'rds' && this.discovers) this.#takeRoutes(response, bad);
@@ -197,7 +200,7 @@ export abstract class Simulation<Request extends AnyRequest> {
           ? `Error adding/updating ${NOUN[wire.type]}(s) ${bad.map((name) => `${name}: no good`).join(wire.type === 'cds' ? ', ' : '\n')}`
           : 'Proto constraint validation failed';
     if (error !== undefined) {
-      // The server cannot know which of it the proxy followed.
+      // The server cannot know which resources the proxy applied.
       for (const { name } of response.resources) model.forced.add(name);
       for (const name of response.removed) model.forced.add(name);
       model.answerDue = true;
@@ -205,7 +208,7 @@ export abstract class Simulation<Request extends AnyRequest> {
     this.up.push({ type: wire.type, bytes: this.answer(wire.type, model, response, error), answers: true });
   }
 
-  /** Each new configuration begins without virtual hosts; the first of all makes the proxy ask for them. */
+  /** Each new configuration begins without virtual hosts; the first one makes the proxy subscribe to them. */
   #takeRoutes(response: ParsedResponse, bad: readonly string[]): void {
     const hosts = this.model('vhds');
     if (response.resources.length > 0) for (const name of Object.values(HOSTS)) hosts.forced.add(name);
@@ -221,13 +224,13 @@ export abstract class Simulation<Request extends AnyRequest> {
     }
   }
 
-  /** Rejected or not as each configuration stands it. */
+  /** Each configuration accepts or rejects its own virtual hosts. */
   #takeHosts(response: ParsedResponse, bad: readonly string[]): void {
     const spoilt = new Set(bad.map(routesOf));
     for (const name of [...response.resources.map((each) => each.name), ...response.removed]) {
       this.#crossed.delete(routesOf(name));
-      if (bad.length === 0) this.#tornHosts.delete(name);
-      else if (!spoilt.has(routesOf(name)) && this.live.has(routesOf(name))) this.#tornHosts.add(name);
+      if (bad.length === 0) this.#partlyAppliedHosts.delete(name);
+      else if (!spoilt.has(routesOf(name)) && this.live.has(routesOf(name))) this.#partlyAppliedHosts.add(name);
     }
     for (const { name, text } of response.resources)
       if (!spoilt.has(routesOf(name))) this.live.get(routesOf(name))?.set(name, text);
@@ -251,8 +254,12 @@ export abstract class Simulation<Request extends AnyRequest> {
   }
 
   reconnect(): void {
-    // Such a proxy shows the version of the set before: when that set is current again, no server can tell.
-    if ([...this.models.values()].some(({ torn }) => torn) || this.#tornHosts.size + this.#crossed.size > 0) return;
+    // Such a proxy reports the version of the set before: when that set is current again, no server can tell.
+    if (
+      [...this.models.values()].some(({ partlyApplied }) => partlyApplied) ||
+      this.#partlyAppliedHosts.size + this.#crossed.size > 0
+    )
+      return;
     this.up = [];
     this.down = [];
     this.machine = this.newMachine();
@@ -264,12 +271,12 @@ export abstract class Simulation<Request extends AnyRequest> {
         model.connected = false;
         model.has.clear();
         if (type === 'rds') this.live.clear();
-        // Shown again only together with a cluster that is new to the stream, which is answered in any case.
+        // Reported only together with a cluster that is new to the stream, which is respondedNames in any case.
         model.version = '';
         continue;
       }
       this.resume(type, model);
-      model.greeting = true;
+      model.firstRequestOnWire = true;
       this.up.push({ type, bytes: this.first(type, model), answers: false });
     }
   }
@@ -285,7 +292,7 @@ export abstract class Simulation<Request extends AnyRequest> {
     assert.fail('never settles');
   }
 
-  /** The proxy's view of a type against the engine's. */
+  /** Compares the proxy's resources of a type with the engine's. */
   check(type: XdsType): void {
     const model = this.model(type);
     if (!model.connected) return;
@@ -295,7 +302,7 @@ export abstract class Simulation<Request extends AnyRequest> {
       if (text.startsWith('bad')) assert.ok(!model.has.get(name)?.startsWith('bad'), `${type} ${name}: a bad resource`);
       else assert.equal(model.has.get(name), text, `${type} ${name}`);
     }
-    // Clusters and endpoints stay while a rejected listener or route may live on in a version that points to them.
+    // Clusters and endpoints stay while the proxy may use an older version of a rejected listener or route.
     const status = this.machine.status(this.content.parts);
     const stuck = (['lds', 'rds', 'vhds'] as const).some((one) => (status.get(one)?.quarantined.size ?? 0) > 0);
     if (this.removes(type) && !(stuck && type !== 'lds' && type !== 'vhds'))
@@ -303,14 +310,14 @@ export abstract class Simulation<Request extends AnyRequest> {
         assert.ok(want.has(name) || this.#drains(type, name), `${type} ${name} is gone but the proxy has it`);
   }
 
-  /** A virtual host of a configuration that is gone, and that the proxy still asks for. */
+  /** A virtual host of a configuration that no longer exists and that the proxy still subscribes to. */
   #drains(type: XdsType, name: string): boolean {
     return (
       type === 'vhds' && this.model('rds').names.has(routesOf(name)) && !this.content.texts('rds').has(routesOf(name))
     );
   }
 
-  /** What is in force against what the engine holds, for configurations that both have. */
+  /** Compares the hosts in force with the engine's, for configurations that both have. */
   checkHosts(): void {
     const want = this.content.texts('vhds');
     for (const [routes, hosts] of this.live) {
@@ -324,25 +331,25 @@ export abstract class Simulation<Request extends AnyRequest> {
     }
   }
 
-  /** The server took the request for what it says. */
-  abstract heeded(model: TypeModel, request: Request): void;
+  /** The server accepted the request. */
+  abstract accepted(model: TypeModel, request: Request): void;
   abstract removes(type: XdsType): boolean;
-  /** What the proxy must be ready for on its new stream. */
+  /** Prepares the expectations of the proxy on its new stream. */
   abstract resume(type: XdsType, model: TypeModel): void;
 
-  /** A second round: nothing moved, so nothing may be sent. */
+  /** Nothing changed, so nothing may be sent. */
   checkQuiet(): void {
     assert.equal(this.push(), 0);
     assert.ok(this.machine.complete(this.content.parts));
   }
 }
 
-/** The route configuration that a virtual host is of. */
+/** The route configuration of a virtual host. */
 function routesOf(host: string): string {
   return host.slice(0, host.lastIndexOf('/'));
 }
 
-/** EDS resources are called after the cluster that refers to them. */
+/** EDS resources are named after the cluster that refers to them. */
 export function resourceName(of: XdsType, name: string): string {
   if (of === 'vhds') return HOSTS[name] ?? name;
   return of === 'eds' && !name.startsWith('in') ? `eds-${name}` : name;

@@ -5,17 +5,17 @@ import { type ParsedResponse, parseDelta, parseSotw } from './content.ts';
 
 type Call = ClientDuplexStream<Buffer, Buffer>;
 
-/** How grpc-js is to encode and decode messages that are bytes. */
+/** Has grpc-js pass messages as bytes. */
 export function asIs(bytes: Buffer): Buffer {
   return bytes;
 }
 
-/** A stream of messages that are bytes. */
+/** A stream of messages as bytes. */
 export function openCall(client: Client, path: string, metadata = new Metadata()): Call {
   return client.makeBidiStreamRequest(path, asIs, asIs, metadata);
 }
 
-/** A client of one ADS stream that says what a test makes it say. */
+/** A client of one ADS stream that sends the requests of a test. */
 export interface Peer {
   readonly call: Call;
   send(bytes: Buffer): void;

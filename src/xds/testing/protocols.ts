@@ -1,4 +1,4 @@
-/** Test support: the protocols of a server, and of one whose memos are switched off. */
+/** Test support: the variants of a server, and of one with its memos switched off. */
 import assert from 'node:assert/strict';
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
@@ -19,14 +19,14 @@ export const DELTA_UNSHARED = new DeltaProtocol(UNSHARED);
 export const SOTW_UNSHARED = new SotwProtocol(UNSHARED);
 export const { delta: DELTA_UNSHARED_REQUESTS } = new RequestFormats(UNSHARED.names, NO_MEMOS);
 
-/** What a reader refuses a request with. */
+/** The error with which a reader refuses a request. */
 export function asError(error: unknown): CtlError {
   assert.ok(error instanceof CtlError);
   return error;
 }
 
 /**
- * The format, and how much of each request has to be decoded: its bytes that were in no known list, and these lists.
+ * Wraps a format to observe how much of each request is decoded: the bytes outside of known lists, and these lists.
  */
 export function watched<Request>(
   format: RequestFormat<Request>,

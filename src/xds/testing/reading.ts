@@ -1,4 +1,4 @@
-/** Test support: a reader of requests, and bytes for it that are cut anywhere. */
+/** Test support: a reader of requests, and ways to cut bytes for it. */
 import type { CtlError } from '../../core/errors.ts';
 import type { DeltaRequest } from '../protocol/requests.ts';
 import { RequestReader } from '../request/request-reader.ts';
@@ -27,7 +27,7 @@ export function cut(bytes: Buffer, steps: readonly number[]): Buffer[] {
 
 const arrived = Buffer.alloc(64 * 1024);
 
-/** Gives a reader bytes in a buffer that is used again at once. */
+/** Gives a reader bytes in a buffer that is overwritten afterwards. */
 export function give(reader: Pick<RequestReader<never>, 'take'>, bytes: Buffer): void {
   for (const piece of cut(bytes, [arrived.length])) {
     const here = arrived.subarray(0, piece.copy(arrived));

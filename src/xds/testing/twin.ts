@@ -1,7 +1,6 @@
 /**
- * Test support: a machine that is held against another, of a server whose memos are switched off, and which is given
- * copies of all parts and requests each time, so that nothing of them can be remembered: it gives the same answers and
- * messages.
+ * Test support: a machine that is compared with another one. That one has its memos switched off and is given copies of
+ * all parts and requests, so that it can remember nothing, and has to give the same answers and messages.
  */
 import assert from 'node:assert/strict';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
@@ -18,7 +17,7 @@ function copyOf(parts: Parts): Parts {
   return Object.fromEntries(copies) as Parts;
 }
 
-/** The request with lists of its own, as a server reads it whose memos are switched off. */
+/** The request with copied lists, as a server with its memos switched off reads it. */
 function copyOfRequest<Request extends AnyRequest>(request: Request): Request {
   const copies = Object.entries(request).map(([key, value]) => {
     if (value instanceof NameSet && value !== NO_NAMES) return [key, new NameSet(new Set(value.names), value.hash)];
@@ -28,8 +27,8 @@ function copyOfRequest<Request extends AnyRequest>(request: Request): Request {
 }
 
 /**
- * Answers and messages but for the order of resources, which is that in which some proxy named them first, and means
- * nothing.
+ * Answers and messages without the order of resources, which is that in which some proxy named them first and has no
+ * meaning.
  */
 function plainAnswer({ kind, changed, quarantined }: Answer): unknown {
   return { kind, changed: changed.toSorted((a, b) => (a.name < b.name ? -1 : 1)), quarantined: quarantined.toSorted() };
@@ -50,7 +49,7 @@ export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request>
   readonly #twin: AdsMachine<Request>;
   #pushing = false;
 
-  /** @param unshared the same protocol, of a server whose memos are switched off */
+  /** @param unshared the same variant with its memos switched off */
   constructor(protocol: Variant<Request>, unshared: Variant<Request>) {
     super(protocol);
     this.#twin = new AdsMachine(unshared);
@@ -79,7 +78,7 @@ export class TwinMachine<Request extends AnyRequest> extends AdsMachine<Request>
 
   override complete(parts: Parts): boolean {
     const complete = super.complete(parts);
-    // A push asks, too, before the other has pushed.
+    // A push calls this too, before the other one has pushed.
     if (!this.#pushing) assert.equal(this.#twin.complete(copyOf(parts)), complete);
     return complete;
   }
