@@ -6,7 +6,14 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../src/core/memo.ts';
-import { type ChangedFacts, changedFacts, type FactChanges, generate, touchedUnits } from '../src/generate/index.ts';
+import {
+  type ChangedFacts,
+  changedFacts,
+  type FactChanges,
+  generate,
+  scopeIdOfView,
+  touchedUnits,
+} from '../src/generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedResource,
@@ -21,7 +28,7 @@ import {
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
-import { scopeOfView, viewsOf } from '../src/push/proxies/proxy-views.ts';
+import { viewsOf } from '../src/push/proxies/proxy-views.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
@@ -106,7 +113,7 @@ function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): 
       const kept = new Map<string, Kept>();
       for (const { edits, mesh: become } of [{ edits: base, mesh: undefined }, ...steps]) {
         mesh = become ?? mesh;
-        const scopes = [...kept.values()].map(({ view }) => scopeOfView(view));
+        const scopes = [...kept.values()].map(({ view }) => scopeIdOfView(view));
         const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh }, scopes);
         const changed = told(changedFacts(snapshot, applied.snapshot, applied.changes));
         for (const [key, has] of kept) {

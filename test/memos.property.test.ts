@@ -5,10 +5,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../src/core/memo.ts';
+import { scopeIdOfView } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
-import { scopeOfView } from '../src/push/proxies/proxy-views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { jobsOf, made } from './golden-harness/jobs.ts';
@@ -35,7 +35,7 @@ test('a mesh without memos generates the same bytes as one with memos', () => {
         const jobs = jobsOf(on.snapshot);
         assert.deepEqual(jobsOf(off.snapshot), jobs);
         // Scopes are acquired in one of them only: that makes no difference either.
-        for (const { view } of jobs) on.acquire(scopeOfView(view));
+        for (const { view } of jobs) on.acquire(scopeIdOfView(view));
         assert.deepEqual(made(runJobs(off.snapshot, jobs)), made(runJobs(on.snapshot, jobs)));
       }
       for (const [name, counts] of on.snapshot.memos.counts()) if (counts.made < counts.asked) known.add(name);

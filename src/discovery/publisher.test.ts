@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Model } from '../model/index.ts';
 import type { Publication } from '../push/index.ts';
-import { endpoints, meshResource, service, virtualService } from '../push/testing/mesh.ts';
+import { endpoints, meshResource, parse, service, virtualService } from '../push/testing/mesh.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
@@ -109,6 +109,15 @@ describe('publisher', () => {
     assert.equal(bench.publications.length, 0);
     bench.publish(1, endpoints('shop', 'nobody', '10.0.0.1'));
     assert.deepEqual(bench.reasons, [[]]);
+  });
+
+  it('gives a reason for a workload whose labels changed, which may make it a gateway', () => {
+    const bench = new Bench();
+    bench.publish(1, service('shop', 'web'));
+    const metadata = { name: 'edge-1', namespace: 'shop', labels: { app: 'edge' } };
+    const status = { phase: 'Running', podIP: '10.0.0.9' };
+    bench.publish(2, parse({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { serviceAccountName: 'edge' }, status }));
+    assert.deepEqual(bench.reasons, [['service'], ['proxy']]);
   });
 
   it('says that a mesh configuration is why, and keeps the snapshot when it says nothing new', () => {

@@ -64,13 +64,14 @@ function isPresent({ mesh, networks }: MeshChange): boolean {
   return mesh !== undefined || networks !== undefined;
 }
 
-/** True when nothing that generation reads differs. */
+/** True when nothing differs that decides which views proxies have or what is generated for them. */
 function isEmpty(changes: ChangeSet): boolean {
   return (
     !changes.everything &&
     changes.services.size === 0 &&
     changes.endpoints.size === 0 &&
     changes.addresses.size === 0 &&
+    changes.workloads.size === 0 &&
     changes.configs.size === 0 &&
     changes.scopes.size === 0
   );

@@ -1,6 +1,6 @@
 /** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from './changed-facts.ts';
-export { endpointName, familiesOfNode, hostOfCluster, scopeOfView } from './common/index.ts';
+export { endpointName, familiesOfNode, hostOfCluster, scopeIdOfView, scopeOfView } from './common/index.ts';
 export {
   type ClientView,
   changedPlaces,
@@ -17,4 +17,4 @@ export { generate } from './generate.ts';
 export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
-export { ALL_UNITS, hostOfServiceKey, scopeIdOf, TouchedUnits, touchedUnits } from './touched-units.ts';
+export { ALL_UNITS, hostOfServiceKey, TouchedUnits, touchedUnits } from './touched-units.ts';

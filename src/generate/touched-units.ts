@@ -1,6 +1,7 @@
 /** Which units a change touches, by what was read for them. */
 import type { ServiceKey } from '../model/types.ts';
 import type { ChangedFacts, FactChanges } from './changed-facts.ts';
+import { scopeIdOfView } from './common/index.ts';
 import type { Facts } from './reads/index.ts';
 import {
   GENERATED_TYPES,
@@ -19,11 +20,6 @@ export const ALL_UNITS = {
   rds: 'all',
   vhds: 'all',
 } as const satisfies Required<UnitSelection>;
-
-/** Id of the scope that a view's facts are relative to. */
-export function scopeIdOf(view: View): string {
-  return view.part === 'gateway' ? `${view.namespace}/` : view.scope;
-}
 
 /** Host name of a service key `namespace/hostname`. */
 export function hostOfServiceKey(key: ServiceKey): string {
@@ -69,7 +65,7 @@ export function touchedUnits(
   view: View,
 ): UnitSelection | undefined {
   if (everything) return ALL_UNITS;
-  const changes = [meshWide, scopes.get(scopeIdOf(view)) ?? new Map()];
+  const changes = [meshWide, scopes.get(scopeIdOfView(view)) ?? new Map()];
   const touched = new TouchedUnits();
   for (const type of GENERATED_TYPES) {
     const ofType = reads[type];

@@ -53,4 +53,4 @@ export {
 } from './names.ts';
 export { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
 export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
-export { scopeOfView } from './view-scope.ts';
+export { scopeIdOfView, scopeOfView } from './view-scope.ts';

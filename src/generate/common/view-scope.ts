@@ -1,11 +1,17 @@
-/** The scope that a view's part is generated from. */
+/** The scope that a view's part is generated from, and that the facts it reads are relative to. */
+import { defaultScopeId } from '../../model/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { View } from '../types.ts';
 
 /**
- * Undefined when the scope is gone (its Sidecar was deleted, and its proxies are in another view by now): then nothing
- * is to be made.
+ * Undefined when the scope no longer exists: its Sidecar was deleted, and its proxies have moved to another view. Then
+ * there is nothing to generate.
  */
 export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | undefined {
   return view.part === 'gateway' ? snapshot.gatewayScope(view.namespace) : snapshot.scopeById(view.scope);
+}
+
+/** Id of that scope. */
+export function scopeIdOfView(view: View): string {
+  return view.part === 'gateway' ? defaultScopeId(view.namespace) : view.scope;
 }

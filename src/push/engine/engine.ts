@@ -7,7 +7,7 @@
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOf } from '../../generate/index.ts';
+import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOfView } from '../../generate/index.ts';
 import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import type { ResourceKey } from '../../resources/types.ts';
@@ -255,7 +255,7 @@ export class Engine implements PushEngine, SessionHost {
     for (const { view: key } of this.#retries.all()) {
       const view = this.#views.get(key);
       if (view === undefined) continue;
-      if (everything || configs.size > 0 || scopes.has(scopeIdOf(view.view))) this.#retries.changed(key);
+      if (everything || configs.size > 0 || scopes.has(scopeIdOfView(view.view))) this.#retries.changed(key);
     }
   }
 

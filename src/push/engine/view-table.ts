@@ -3,8 +3,9 @@
  * reconnect finds its configuration ready.
  */
 import { CtlError } from '../../core/errors.ts';
+import { scopeIdOfView } from '../../generate/index.ts';
 import { NOWHERE, type Placement, type View } from '../../generate/types.ts';
-import { scopeOfView, viewKey } from '../proxies/index.ts';
+import { viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
 import { ViewState } from '../views/index.ts';
@@ -63,7 +64,7 @@ export class ViewTable {
     const key = viewKey(view);
     let state = this.#views.get(key);
     if (state === undefined) {
-      this.#options.scopes.acquire(scopeOfView(view));
+      this.#options.scopes.acquire(scopeIdOfView(view));
       state = new ViewState(key, view);
       this.#views.set(key, state);
     }
@@ -131,7 +132,7 @@ export class ViewTable {
 
   #drop(state: SessionView): void {
     this.#views.delete(state.key);
-    const scope = scopeOfView(state.view);
+    const scope = scopeIdOfView(state.view);
     if (this.#options.scopes.release(scope)) this.#options.onReleased(scope);
     this.reads.drop(state);
   }

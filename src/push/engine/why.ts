@@ -1,5 +1,5 @@
 /** Why a proxy has what it has: which units its resources are of, and what was read for them. */
-import { factsAbout, scopeIdOf } from '../../generate/index.ts';
+import { factsAbout, scopeIdOfView } from '../../generate/index.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit, type View } from '../../generate/types.ts';
 import type { MeshSnapshot, Service } from '../../model/types.ts';
 import type { ResourceKey } from '../../resources/types.ts';
@@ -47,7 +47,7 @@ export function readersOfDocument(
   mesh: MeshSnapshot,
   reads: ViewReads<SessionView>,
 ): ReadonlyMap<SessionView, ReadUnits> {
-  const scopes = new Set(Array.from(views, ({ view }) => scopeIdOf(view)));
+  const scopes = new Set(Array.from(views, ({ view }) => scopeIdOfView(view)));
   const found = new Map<SessionView, ReadUnits>();
   for (const [state, selection] of reads.readersOf(factsAbout(mesh, key, scopes))) {
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
@@ -69,7 +69,7 @@ function documentsOf(name: string, mesh: MeshSnapshot, view: View): readonly Res
   if (key !== undefined) return [key];
   const space = name.indexOf(' ');
   const [what, about] = [name.slice(0, Math.max(0, space)), name.slice(space + 1)];
-  const scope = mesh.scopeById(scopeIdOf(view));
+  const scope = mesh.scopeById(scopeIdOfView(view));
   const sourceOf = (service: Service | undefined) => (service === undefined ? [] : [service.source]);
   switch (what) {
     case 'host':

@@ -3,10 +3,11 @@
  * same code makes the same of them as on the main thread.
  */
 import { messageOf } from '../../core/errors.ts';
+import { scopeIdOfView } from '../../generate/index.ts';
 import { MeshModel } from '../../model/index.ts';
 import type { MeshSnapshot } from '../../model/types.ts';
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
-import { scopeOfKey, scopeOfView } from '../proxies/index.ts';
+import { scopeOfKey } from '../proxies/index.ts';
 import { runJobs } from './run-jobs.ts';
 import { SaidUnits } from './unit-numbers.ts';
 
@@ -39,7 +40,7 @@ export class Replica {
     const model = this.#update(task.update);
     if (model === undefined) return { kind: 'behind', version: this.#version };
     try {
-      for (const { view } of task.jobs) this.#acquire(model, scopeOfView(view));
+      for (const { view } of task.jobs) this.#acquire(model, scopeIdOfView(view));
       const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#said);
       return { kind: 'done', version: this.#version, jobs, bytes, reads, milliseconds: performance.now() - started };
     } catch (error) {

@@ -1,3 +1,3 @@
 /** From a proxy to its views and its placement, and which changes may give it others. */
 export { changedForProxies, isOwn, type LabelledWorkload, workloadText } from './proxy-mesh.ts';
-export { placementKey, placementOf, scopeOfKey, scopeOfView, viewKey, viewsOf } from './proxy-views.ts';
+export { placementKey, placementOf, scopeOfKey, viewKey, viewsOf } from './proxy-views.ts';

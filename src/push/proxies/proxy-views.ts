@@ -16,7 +16,7 @@ import type {
   Placement,
   View,
 } from '../../generate/types.ts';
-import { defaultScopeId, isEmptySelector, labelsMatch } from '../../model/index.ts';
+import { isEmptySelector, labelsMatch } from '../../model/index.ts';
 import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../../model/types.ts';
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
@@ -224,9 +224,4 @@ export function viewKey(view: View): string {
 /** The scope of a view, of its key or of a text that begins with that. */
 export function scopeOfKey(key: string): string {
   return key.split(':', 2)[1] ?? '';
-}
-
-/** Id of the scope that a view's part is generated from. */
-export function scopeOfView(view: View): string {
-  return view.part === 'gateway' ? defaultScopeId(view.namespace) : view.scope;
 }

@@ -9,7 +9,7 @@ import {
   type FactChanges,
   fact,
   hostOfServiceKey,
-  scopeIdOf,
+  scopeIdOfView,
   TouchedUnits,
   touchedUnits,
 } from '../../generate/index.ts';
@@ -117,7 +117,7 @@ export class ViewReads<V extends Viewed> {
     const touched = new Map<V, TouchedUnits>();
     for (const [name, members] of meshWide) this.#mark(touched, name, () => ({ members }));
     for (const [name, changes] of byFact(scopes))
-      this.#mark(touched, name, (view) => changes.get(scopeIdOf(view.view)));
+      this.#mark(touched, name, (view) => changes.get(scopeIdOfView(view.view)));
     const selections = new Map<V, UnitSelection>();
     for (const [view, units] of touched) {
       const selection = units.selection();

@@ -17,6 +17,17 @@ describe('name sets', () => {
     assert.notEqual(sets.of(['a', 'b', 'd']), set);
   });
 
+  it('have their names in sorted order, whichever order was asked for first', () => {
+    for (const enabled of [true, false]) {
+      const sets = new NameSets(new Memos({ enabled }));
+      assert.deepEqual([...sets.of(['c', 'a', 'b']).names], ['a', 'b', 'c']);
+      assert.deepEqual(
+        [...sets.change(sets.of(['d', 'b']), sets.of(['c', 'a']), sets.of(['d'])).names],
+        ['a', 'b', 'c'],
+      );
+    }
+  });
+
   it('are equal but not one object where memos are switched off', () => {
     const sets = new NameSets(new Memos({ enabled: false }));
     const set = sets.of(['a', 'b']);

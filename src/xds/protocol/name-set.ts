@@ -37,6 +37,14 @@ function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
 }
 
 /**
+ * A set whose names are in sorted order: responses are in the order of the set, which must not depend on which proxy
+ * subscribed to these names first.
+ */
+function inOrder(names: ReadonlySet<string>, hash: SetHash): NameSet {
+  return new NameSet(new Set([...names].sort()), hash);
+}
+
+/**
  * The name sets of one server: equal sets are one object as long as it is in use, unless memos are switched off. The
  * empty set is always {@link NO_NAMES}.
  */
@@ -58,11 +66,11 @@ export class NameSets {
 
   /** The one set with these names. Should two sets have the same hash, the second is not shared. */
   #interned(names: ReadonlySet<string>, hash: SetHash): NameSet {
-    if (!this.#interning) return new NameSet(names, hash);
+    if (!this.#interning) return inOrder(names, hash);
     const key = `${hashToText(hash)}/${names.size}`;
     const known = this.#pool.get(key)?.deref();
     if (known !== undefined && sameNames(known, names)) return known;
-    const made = new NameSet(names, hash);
+    const made = inOrder(names, hash);
     if (known === undefined) {
       this.#pool.set(key, new WeakRef(made));
       this.#collected.register(made, key);

@@ -120,7 +120,7 @@ export function hashResource(name: string, version: string): SetHash {
   return hashText(`${name}\n${version}`);
 }
 
-/** Resources of the bundle with these names, in the names' order of asking; walks whichever is smaller. */
+/** Resources of the bundle with these names, in sorted order of names; walks whichever is smaller. */
 function pick(bundle: Bundle, names: NameSet): EncodedResource[] {
   if (names.size > bundle.size) return bundle.resources().filter((resource) => names.has(resource.name));
   const found: EncodedResource[] = [];
