@@ -1,6 +1,6 @@
 /**
- * What other machines get of a control plane that is started with its defaults: no configuration without a credential.
- * Two network namespaces stand for the machines.
+ * A control plane with default settings gives other machines no configuration without a credential. Two network
+ * namespaces represent the machines.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -15,7 +15,7 @@ const skip = (await netnsUnavailable()) ?? false;
 const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
 const owner = suiteOwner();
 
-/** A TCP connection to an address, from inside a namespace: its outcome in a word. */
+/** The outcome of a TCP connection to an address from inside a namespace, in one word. */
 const CONNECT = `
 const [host, port] = process.argv.slice(1);
 const socket = require('node:net').connect(Number(port), host, () => { console.log('connected'); socket.destroy(); });
@@ -61,7 +61,7 @@ describe('a control plane with the addresses of its defaults', { skip }, () => {
     await mkdir(join(folder, 'config'));
   });
 
-  test('shows its debug pages to tokens and to this machine, and gives xDS without credentials to this machine alone', async () => {
+  test('debug pages need a token or this machine; xDS without credentials is for this machine only', async () => {
     assert.ok(control && outside);
     const [root, shop] = [await token('mesh-system'), await token('shop')];
     const child = await start('--profile');
@@ -98,7 +98,7 @@ describe('a control plane with the addresses of its defaults', { skip }, () => {
     await child.stop();
   });
 
-  test('gives it to everyone when --grpcAddr says so, and warns once', async () => {
+  test('--grpcAddr opens xDS without credentials to everyone, with one warning', async () => {
     assert.ok(control && outside);
     const child = await start('--grpcAddr', ':15010');
     for (const host of [control.address, control.address6]) {

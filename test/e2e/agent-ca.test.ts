@@ -1,6 +1,6 @@
 /**
- * The agent's identity half with the authority of the real ctl-discovery: a token once, then certificates for
- * certificates.
+ * The agent's identity module with the authority of the real ctl-discovery: a token for the first certificate, then
+ * each certificate for the next one.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -21,7 +21,7 @@ for (const [what, settings] of [
   ['RSA', {}],
   ['ECDSA', { eccSignatureAlgorithm: 'ECDSA', pkcs8Key: true }],
 ] as const) {
-  test(`${what}: certificates of ctl-discovery are had with a token, renewed with themselves, and kept in OUTPUT_CERTS`, async (t) => {
+  test(`${what}: a token gets a certificate, which renews itself and is written to OUTPUT_CERTS`, async (t) => {
     const [caDir, issuer, folder] = [await tempDir(t), join(await tempDir(t), 'issuer'), await tempDir(t)];
     const ports = await discoveryPorts();
     await startDiscovery(t, {
@@ -46,12 +46,12 @@ for (const [what, settings] of [
         ...settings,
       }),
     });
-    // Not by a hook of the test: those run in their order, and the folder that it writes to would be removed first.
+    // Not in a hook of the test: hooks run in order, and the folder that the agent writes to would be removed first.
     try {
       const seen: WorkloadSecrets[] = [];
       identity.secrets.onChange((secrets) => {
         seen.push(secrets);
-        // From here on nothing but the certificate proves the workload.
+        // From here on only the certificate proves the workload's identity.
         void rm(token, { force: true });
       });
       await eventually(() => assert.ok(seen.length >= 3), { timeoutMs: 20_000, what: 'two renewals' });

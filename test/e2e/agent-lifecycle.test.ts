@@ -37,7 +37,7 @@ interface Shared {
 }
 const shared = lazy<Shared>();
 
-/** Servers at addresses of their own: each test that ends one has its own. */
+/** Addresses of the agents: each test that ends an agent has its own. */
 const SERVERS: readonly string[] = ['one', 'two', 'three'];
 const serverAddress = (name: string): string => address(20 + SERVERS.indexOf(name));
 
@@ -76,10 +76,10 @@ function plain({ ports }: Pick<Discovery, 'ports'>, more: Readonly<Record<string
   };
 }
 
-/** How a template names a value. */
+/** The syntax of a value in a template. */
 const named = (name: string): string => `$\{${name}}`;
 
-test('it is ready only when Envoy has its first configuration, and stays ready without the control plane', async (t) => {
+test('it becomes ready with the first configuration, and stays ready without the control plane', async (t) => {
   const ports = await discoveryPorts();
   const configDir = await tempDir(t);
   const started = await startAgent(t, { name: 'early', ...plain({ ports }), waitReady: false });
@@ -94,7 +94,7 @@ test('it is ready only when Envoy has its first configuration, and stays ready w
   assert.equal(await started.readiness(), 200);
 });
 
-test('it asks for changes only, or for the State of the World when told so', async (t) => {
+test('it uses Delta xDS, or State of the World when configured', async (t) => {
   const { mesh } = shared.get();
   for (const [delta, name] of [
     ['true', 'one'],
@@ -111,7 +111,7 @@ test('it asks for changes only, or for the State of the World when told so', asy
   }
 });
 
-test('an Envoy that was killed is started again, and serves again', async (t) => {
+test('an Envoy that was killed is restarted and serves again', async (t) => {
   const started = await agent(t, 'three');
   const first = await started.envoyPid();
   assert.ok(first !== undefined);
@@ -126,7 +126,7 @@ test('an Envoy that was killed is started again, and serves again', async (t) =>
   assert.match((await started.http('status', '/stats/prometheus')).body, /^envoy_starts_total 2$/m);
 });
 
-test('an agent that was killed leaves an Envoy, which the next agent of its folder ends; one that runs keeps its own', async (t) => {
+test('an agent ends the Envoy that a killed agent of its folder left, but not that of a running agent', async (t) => {
   const killed = await agent(t, 'three');
   const left = await killed.envoyPid();
   assert.ok(left !== undefined);
@@ -139,13 +139,13 @@ test('an agent that was killed leaves an Envoy, which the next agent of its fold
   const next = await agent(t, 'three', same);
   assert.equal(await killed.envoyPid(), undefined);
   assert.match(next.output(), new RegExp(`an Envoy whose agent was killed is ended\\tpid=${left}\\b`));
-  // Its ports are taken, so that it ends; the Envoy of the other agent is not its own to end.
+  // The ports are in use, so it ends. It must not end the Envoy of the other agent.
   const beside = await agent(t, 'three', { ...same, waitReady: false });
   assert.equal((await beside.exited).code, 1);
   assert.equal(await next.readiness(), 200);
 });
 
-test('an agent that is told to end drains: no request fails, and it ends when its time is over', async (t) => {
+test('an agent drains on a signal: no request fails, and it ends after the drain time', async (t) => {
   const { mesh } = shared.get();
   const one = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '3' } });
   await agent(t, 'two');
@@ -156,7 +156,7 @@ test('an agent that is told to end drains: no request fails, and it ends when it
   const signalled = performance.now();
   one.signal('SIGTERM');
   await eventually(async () => assert.equal(await one.readiness(), 503));
-  // What an orchestrator does with a pod that is going away.
+  // As an orchestrator ends a pod.
   await mesh.config.apply('workloads', ...webWorkloads(['two']));
   assert.deepEqual(await one.exited, { code: 0, signal: null });
   const seconds = (performance.now() - signalled) / 1000;
@@ -167,7 +167,7 @@ test('an agent that is told to end drains: no request fails, and it ends when it
   await mesh.config.apply('workloads', ...webWorkloads(['one', 'two']));
 });
 
-test('while it drains, what is open goes on and is told to come to an end', async (t) => {
+test('while it drains, open connections continue and are asked to close', async (t) => {
   const started = await agent(t, 'one', { env: { TERMINATION_DRAIN_DURATION_SECONDS: '60' } });
   started.signal('SIGTERM');
   await eventually(async () => assert.equal(await started.readiness(), 503));
@@ -175,7 +175,7 @@ test('while it drains, what is open goes on and is told to come to an end', asyn
     const reply = await fetch(`http://${serverAddress('one')}:${HTTP_PORT}/`);
     assert.deepEqual([reply.status, reply.headers.get('connection')], [200, 'close']);
   });
-  // It would go on for a minute: a second signal ends it at once.
+  // It would drain for a minute: a second signal ends it at once.
   started.signal('SIGINT');
   assert.deepEqual(await started.exited, { code: 0, signal: null });
   assert.equal(await started.envoyPid(), undefined);
@@ -190,7 +190,7 @@ test('an agent whose Envoy dies while it drains ends at once', async (t) => {
   assert.deepEqual(await started.exited, { code: 0, signal: null });
 });
 
-test('/quitquitquit ends it as a signal does, by POST from this machine only', async (t) => {
+test('/quitquitquit ends it like a signal, by POST from this machine only', async (t) => {
   const started = await agent(t, 'one');
   assert.equal((await started.http('status', '/quitquitquit')).status, 405);
   assert.equal((await started.http('readiness', '/quitquitquit', 'POST')).status, 404);
@@ -199,7 +199,7 @@ test('/quitquitquit ends it as a signal does, by POST from this machine only', a
   assert.deepEqual(await started.exited, { code: 0, signal: null });
 });
 
-test('SIGUSR1 opens no debugger in the agent, and ends nothing', async (t) => {
+test('SIGUSR1 opens no debugger in the agent and does not end it', async (t) => {
   const started = await agent(t, 'one');
   started.signal('SIGUSR1');
   assert.equal(await started.readiness(), 200);
@@ -208,9 +208,9 @@ test('SIGUSR1 opens no debugger in the agent, and ends nothing', async (t) => {
   assert.doesNotMatch(started.output(), /Debugger listening/);
 });
 
-test('/quitquitquit?now ends it without a drain; what PROXY_CONFIG says in vain was reported at its start', async (t) => {
+test('/quitquitquit?now ends it without a drain; PROXY_CONFIG fields without effect are reported', async (t) => {
   const { proxyConfig, discoveryAddress } = plain(shared.get().mesh.discovery(), { concurency: 2 });
-  // The test would not end in time if it drained.
+  // With a drain the test would not end in time.
   const env = { TERMINATION_DRAIN_DURATION_SECONDS: '900' };
   const started = await agent(t, 'one', { env, proxyConfig, discoveryAddress });
   assert.match(started.output(), /warn\tdefault\tPROXY_CONFIG: unknown fields are ignored: "concurency"/);
@@ -218,13 +218,13 @@ test('/quitquitquit?now ends it without a drain; what PROXY_CONFIG says in vain 
   assert.deepEqual(await started.exited, { code: 0, signal: null });
 });
 
-test('an Envoy that was told to quit takes the agent along', async (t) => {
+test('an agent whose Envoy was told to quit ends, too', async (t) => {
   const started = await agent(t, 'one');
   await started.http('admin', '/quitquitquit', 'POST');
   assert.deepEqual(await started.exited, { code: 0, signal: null });
 });
 
-test("one scrape has Envoy's metrics, the application's and the agent's; what fails is counted", async (t) => {
+test('one scrape has the metrics of Envoy, application and agent; failures are counted', async (t) => {
   const server = createServer((request, response) => {
     response.end(request.url === '/own' ? 'app_requests_total 7\n# EOF' : undefined);
   });
@@ -249,7 +249,7 @@ test("one scrape has Envoy's metrics, the application's and the agent's; what fa
   assert.match((await started.http('prometheus', '/stats/prometheus')).body, /^envoy_server_live/m);
 });
 
-test("the application's probes are made by the agent", async (t) => {
+test("the agent makes the application's probes", async (t) => {
   const { echo } = shared.get();
   const started = await agent(t, 'one', {
     env: {
@@ -267,14 +267,14 @@ test("the application's probes are made by the agent", async (t) => {
   assert.equal(await status('/app-health/other/livez'), 404);
 });
 
-test('Envoy takes the bootstraps that are written down', async (t) => {
+test('Envoy accepts the golden bootstraps', async (t) => {
   const folder = join(import.meta.dirname, '../../src/agent/bootstrap/golden');
   const files = await readdir(folder);
   assert.ok(files.length >= 3);
   for (const file of files) await validateBootstrap(t, JSON.parse(await readFile(join(folder, file), 'utf8')));
 });
 
-test('a template stands in for the bootstrap, and an override is merged into it', async (t) => {
+test('a template replaces the bootstrap, and an override is merged into it', async (t) => {
   const folder = await tempDir(t);
   const [template, override] = [join(folder, 'template.yaml'), join(folder, 'override.json')];
   await writeFile(
@@ -294,7 +294,7 @@ test('a template stands in for the bootstrap, and an override is merged into it'
   assert.match(clusters, /^extra::/m);
 });
 
-test('what cannot be used ends it with one line and a code', async (t) => {
+test('invalid settings end it with one line and an exit code', async (t) => {
   const folder = await tempDir(t);
   const wrong = join(folder, 'wrong.json');
   await writeFile(wrong, '{"admin": {"addres": {}}}');

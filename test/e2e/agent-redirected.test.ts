@@ -1,5 +1,5 @@
 /**
- * `ctl-agent proxy` on machines whose traffic is redirected: when it says that it is ready, and how it ends under load.
+ * `ctl-agent proxy` on machines whose traffic is redirected: when it becomes ready, and how it ends under load.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -26,7 +26,7 @@ interface Shared {
 
 const owner = suiteOwner();
 const shared = lazy<Shared>();
-/** Both servers stand behind it. */
+/** The service of both servers. */
 const POOL = '10.96.1.1';
 
 before(async () => {
@@ -53,10 +53,10 @@ function again(workload: Workload, drainSeconds: number) {
 }
 
 describe('redirected', { skip }, () => {
-  test('an agent that ends loses no request, although its callers are told by nobody else', async () => {
+  test('an agent that ends loses no request, although nothing else informs its callers', async () => {
     const { client, one, two } = shared.get();
     await one.agent?.stop();
-    // Requests are under way at any moment. The held connection of the load goes to the other server.
+    // There are always requests in progress. The open connection of the load goes to the other server.
     const load = await startLoad(client, two, { address: POOL, loops: 16, delayMs: 50 });
     for (let run = 0; run < 3; run++) {
       const agent = await again(one, 2);
@@ -70,25 +70,25 @@ describe('redirected', { skip }, () => {
     await load.stop();
   });
 
-  test('it takes no new connections before it ends, while those that there are go on', async () => {
+  test('before it ends it accepts no new connections, while existing ones continue', async () => {
     const { world, client, one } = shared.get();
     const agent = await again(one, 10);
     const load = await startLoad(client, one, { address: POOL });
     agent.signal('SIGTERM');
     const connect = () => world.control.run('curl', '-sS', '--max-time', '2', `http://${one.netns.address}:8080/`);
-    // curl's 7 is "connection refused"; without a certificate it is let in as far as the handshake until then.
+    // curl's 7 is "connection refused". Until then a caller without a certificate gets as far as the handshake.
     await eventually(() => assert.rejects(connect(), { code: 7 }), { timeoutMs: 20_000 });
     assert.ok((await agent.envoyPid()) !== undefined);
     const { ticks } = load.report();
     await load.until('exchanges over the held connection', (now) => now.ticks >= ticks + 2, 10_000);
     assert.ok((await agent.envoyPid()) !== undefined);
     await load.stop();
-    // The rest of its time is not what this test is about.
+    // This test does not need the rest of the drain.
     agent.signal('SIGTERM');
     assert.deepEqual(await agent.exited, { code: 0, signal: null });
   });
 
-  test('an agent that is set to another trust domain than the authority is refused, and both say so', async () => {
+  test('an agent with another trust domain than the authority is refused, and both logs say so', async () => {
     const { world } = shared.get();
     const env = { TRUST_DOMAIN: 'other.example' };
     const { agent } = await world.addWorkload({
@@ -106,7 +106,7 @@ describe('redirected', { skip }, () => {
     await agent?.stop();
   });
 
-  test('where Envoy may not open transparent sockets it is not ready, and the log says why', async () => {
+  test('an Envoy that may not open transparent sockets does not become ready, and the log says why', async () => {
     const { world } = shared.get();
     const env = { TERMINATION_DRAIN_DURATION_SECONDS: '900' };
     const options = { name: 'tproxy', namespace: 'foo', proxied: true, interception: 'TPROXY', env } as const;
@@ -120,7 +120,7 @@ describe('redirected', { skip }, () => {
     });
     assert.equal(await agent.readiness(), 503);
     assert.doesNotMatch(agent.output(), /the proxy is ready/);
-    // There is nobody to wait for: the drain time, which is a quarter of an hour, is not waited out.
+    // There are no connections: the agent does not wait for the drain time of a quarter of an hour.
     agent.signal('SIGTERM');
     assert.deepEqual(await agent.exited, { code: 0, signal: null });
     await world.startAgent(workload, { ...options, env: {} });

@@ -1,6 +1,6 @@
 /**
- * The agent's identity with a real Envoy: secrets over the Unix domain socket, in both variants of the protocol,
- * replaced while connections stay open and requests are under way.
+ * The agent's identity module with a real Envoy: secrets over the Unix domain socket, in both variants of the protocol,
+ * replaced while connections are open and requests in progress.
  */
 import assert from 'node:assert/strict';
 import { request as httpsRequest } from 'node:https';
@@ -32,7 +32,7 @@ interface Site {
   readonly port: number;
 }
 
-/** An agent's identity half and an Envoy that takes its secrets from it. */
+/** An agent's identity module and an Envoy that gets its secrets from it. */
 async function startSite(owner: Owner, mode: 'sotw' | 'delta', ca: TestCa, ready = true): Promise<Site> {
   const folder = await tempDir(owner);
   const { options, writeToken } = await prepare(folder, ca);
@@ -142,7 +142,7 @@ const CLIENT_NAME = 'spiffe://cluster.local/ns/default/sa/client';
 function open(port: number, root = testRoot('nobody'), trusted = root): Promise<TLSSocket> {
   const { key, leaf } = certificateSet(root, CLIENT_NAME);
   return new Promise((resolve, reject) => {
-    // The names of workloads are SPIFFE IDs, which Node does not compare; whom the chain comes from it does.
+    // Workloads have SPIFFE IDs, which Node does not compare. It does verify the chain.
     const socket = connect({
       port,
       host: '127.0.0.1',
@@ -156,7 +156,7 @@ function open(port: number, root = testRoot('nobody'), trusted = root): Promise<
   });
 }
 
-/** A request on an open connection; gives its status. */
+/** A request on an open connection; resolves with its status. */
 function get(socket: TLSSocket, body?: { readonly first: string; readonly rest: Promise<string> }): Promise<number> {
   return new Promise((resolve, reject) => {
     const call = httpsRequest({
@@ -186,14 +186,14 @@ const metric = (identity: AgentIdentity, name: string): number =>
 
 for (const mode of ['sotw', 'delta'] as const) {
   describe(`secrets over ${mode}`, () => {
-    test('a rotation gives new connections the new certificate, and no connection or request notices', async () => {
+    test('after a rotation new connections have the new certificate, and no connection or request fails', async () => {
       const ca = await startTestCa();
       scope.after(() => ca.close());
       ca.lifeMs = 4_000;
       const { identity, envoy, port } = await startSite(scope, mode, ca);
       const first = await open(port, ca.root);
       assert.equal(await get(first), 200);
-      // The stream names of both secrets are open, and what was sent is acknowledged.
+      // The streams of both secrets are open, and everything sent is acknowledged.
       assert.equal(metric(identity, 'total_active_connections'), 2);
 
       const rest = Promise.withResolvers<string>();
@@ -224,7 +224,7 @@ for (const mode of ['sotw', 'delta'] as const) {
       );
     });
 
-    test('a new root is trusted before anything is signed by it, and connections made with the old one stay', async () => {
+    test('a new root is trusted before it signs anything, and connections with the old one stay open', async () => {
       const ca = await startTestCa();
       scope.after(() => ca.close());
       ca.bundle = [ca.root.pem];
@@ -244,7 +244,7 @@ for (const mode of ['sotw', 'delta'] as const) {
       assert.equal(ca.calls.filter(({ method }) => method === 'CreateCertificate').length, 1, 'no new certificate');
     });
 
-    test('Envoy waits for the first certificate, and is ready once the authority is', async () => {
+    test('Envoy waits for the first certificate, and becomes ready once the authority answers', async () => {
       const ca = await startTestCa();
       scope.after(() => ca.close());
       ca.failure = { code: 14, details: 'not yet' };

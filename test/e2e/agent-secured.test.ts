@@ -1,6 +1,6 @@
 /**
- * `ctl-agent proxy` towards a control plane over TLS: the workload's certificate comes by the agent's own socket, and
- * is replaced.
+ * `ctl-agent proxy` with a control plane over TLS: Envoy gets the workload's certificate from the agent's socket, and
+ * the certificate is rotated.
  */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
@@ -12,7 +12,7 @@ import { eventually, freePort, type Owner, startAgent, startDiscovery, tempDir }
 
 const SECOND = 1000;
 
-/** An authority, and a control plane that has a certificate of it and asks its callers for one. */
+/** An authority, and a control plane with a certificate of it that requires one of its callers. */
 async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAME, flags = [] as string[] } = {}) {
   const ca = await startTestCa();
   owner.after(() => ca.close());
@@ -44,7 +44,7 @@ async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAME, flag
   return { ca, env, address: `127.0.0.1:${port}` };
 }
 
-test('xDS over TLS with the workload’s certificate, which is replaced in time', async (t) => {
+test('xDS uses TLS with the workload’s certificate, which is rotated in time', async (t) => {
   const { ca, env, address } = await securedControlPlane(t);
   ca.lifeMs = 6 * SECOND;
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env });
@@ -52,7 +52,7 @@ test('xDS over TLS with the workload’s certificate, which is replaced in time'
   const pushes = async () => Number(/^total_pushes (\d+)$/m.exec(await scrape())?.[1]);
   const first = await pushes();
   assert.ok(first >= 2, `${first} pushes`);
-  // Two certificates later the first one has ended.
+  // After two rotations the first certificate has expired.
   await eventually(async () => assert.ok((await pushes()) >= first + 3), { timeoutMs: 40 * SECOND });
   assert.equal(await agent.readiness(), 200);
   await eventually(async () => assert.match(await agent.admin('/stats?filter=connected_state'), /connected_state: 1/));
@@ -60,7 +60,7 @@ test('xDS over TLS with the workload’s certificate, which is replaced in time'
   assert.match(await scrape(), /^cert_expiry_seconds\{resource_name="default"\} \d$/m);
 });
 
-test('an Envoy whose connection gets old comes again by the TLS session of before', async (t) => {
+test('an Envoy whose connection reaches its maximum age reconnects by resuming its TLS session', async (t) => {
   const { env, address } = await securedControlPlane(t, { flags: ['--keepaliveMaxServerConnectionAge', '1s'] });
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env });
   await eventually(
@@ -73,7 +73,7 @@ test('an Envoy whose connection gets old comes again by the TLS session of befor
   await eventually(async () => assert.match(await agent.admin('/stats?filter=connected_state'), /connected_state: 1/));
 });
 
-test('a control plane with another name in its certificate is not talked to', async (t) => {
+test('a control plane with another name in its certificate is refused', async (t) => {
   const { env, address } = await securedControlPlane(t, { name: 'other.example' });
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env, waitReady: false });
   await eventually(
@@ -86,7 +86,7 @@ test('a control plane with another name in its certificate is not talked to', as
   assert.equal(await agent.readiness(), 503);
 });
 
-test('an authority that is away delays an agent, and does not end it', async (t) => {
+test('an unreachable authority delays an agent, but does not end it', async (t) => {
   const { ca, env, address } = await securedControlPlane(t);
   ca.failure = { code: 14, details: 'not now' };
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env, waitReady: false });

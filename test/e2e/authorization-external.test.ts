@@ -1,7 +1,7 @@
 /**
- * AuthorizationPolicy with action CUSTOM: an external authorizer of the mesh configuration is asked about what a rule
- * matches. It may let through, refuse in its own words, be down, slow or unknown; whoever cannot be asked lets nobody
- * through, unless told otherwise.
+ * AuthorizationPolicy with action CUSTOM: an external authorizer of the mesh configuration decides about requests that
+ * a rule matches. It may allow, deny with a response of its own, be down, slow or unknown. If it cannot be asked,
+ * requests are denied unless the mesh configuration says otherwise.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -29,14 +29,14 @@ const TCP = 7087;
 const AUTHORIZER_PORT = 9191;
 const address = planMesh();
 const SERVERS = { sidecar: address(20), gateway: address(10) } as const;
-/** Far above what an edit takes to arrive. */
+/** Far longer than an edit takes to arrive. */
 const PATIENCE_MS = 30_000;
 type Server = keyof typeof SERVERS;
 const BOTH = Object.keys(SERVERS) as Server[];
 
 interface World extends TestMesh {
   readonly authorizer: ExtAuthzServer;
-  /** Writes the mesh configuration with these. */
+  /** Writes the mesh configuration with these providers. */
   setProviders(providers: readonly Document[]): Promise<void>;
 }
 
@@ -75,7 +75,7 @@ const PROVIDERS = [
   { name: 'nowhere', envoyExtAuthzHttp: { service: 'nobody.default.svc.cluster.local', port: 1 } },
 ];
 
-/** On both servers, and on whatever of them. */
+/** Policies on both servers. */
 function policies(action: string, name: string, rules: readonly Document[], more: Document = {}): Document[] {
   return BOTH.map((app) =>
     resource('AuthorizationPolicy', `${name}-${app}`, { selector: { matchLabels: { app } }, action, rules, ...more }),
@@ -119,7 +119,7 @@ before(async () => {
         ]),
         sidecar('sidecar', {
           address: SERVERS.sidecar,
-          // The authorizer must be among the services that it sees.
+          // The proxy must see the authorizer's service.
           egress: [{ number: AUTHORIZER_PORT, protocol: 'HTTP' }],
           ingress: [
             { number: HTTP, protocol: 'HTTP', to: `${echo.address}:${echo.port}` },
@@ -150,7 +150,7 @@ afterEach(async () => {
   const { config, authorizer } = shared.get();
   await config.remove('policies').catch(() => undefined);
   await authorizer.up();
-  // Otherwise the next policy may seem to have come before it has.
+  // Otherwise the next policy may seem to have arrived too early.
   await eventually(
     async () => {
       const calls = ['/', '/ask', '/ask/x', '/strict', '/open', '/503', '/nowhere', '/both', '/one'];
@@ -180,13 +180,13 @@ function send(server: Server, { path, verdict = 'deny', method = 'GET', headers 
   });
 }
 
-/** `app` when the application answered, else the status and what is said. */
+/** `app` when the application answered, otherwise status and body. */
 async function outcome(server: Server, call: Call): Promise<string> {
   const { status, headers, body } = await send(server, call);
   return headers['x-echo'] === 'app' ? 'app' : `${status} ${body}`.trim();
 }
 
-/** Applies policies, and waits until both servers do as expected with every call; then counts them. */
+/** Applies policies, waits until both servers treat every call as expected, and counts the calls. */
 async function expect(what: string, documents: readonly Document[], calls: readonly (readonly [Call, string])[]) {
   await shared.get().config.apply('policies', ...documents);
   const expectations = BOTH.flatMap((server) =>
@@ -205,7 +205,7 @@ const DENIED = '418 denied by the authorizer';
 const RBAC = '403 RBAC: access denied';
 
 describe('external authorization', () => {
-  test('what a rule matches is asked about, and nothing else', async () => {
+  test('the authorizer is asked about requests that a rule matches, and about no others', async () => {
     await expect('asked about some paths', ask('strict', at('/ask/*')), [
       [{ path: '/ask/x', verdict: 'allow' }, 'app'],
       [{ path: '/ask/x', verdict: 'deny' }, DENIED],
@@ -214,7 +214,7 @@ describe('external authorization', () => {
     ]);
   });
 
-  test('it is asked in the way that the mesh configuration says, and answers in its own words', async () => {
+  test('the mesh configuration says how it is asked, and its response reaches the client', async () => {
     await expect('an empty rule', ask('strict', [{}]), [[{ path: '/' }, DENIED]]);
     const { authorizer } = shared.get();
     for (const server of BOTH) {
@@ -227,7 +227,7 @@ describe('external authorization', () => {
       assert.deepEqual([question?.method, question?.path, question?.body], ['POST', '/check/a?b=c', '']);
       const told = ['x-told', 'x-told-too', 'x-mesh', 'x-untold', 'cookie'].map((name) => question?.headers[name]);
       assert.deepEqual(told, ['yes', 'yes', 'meshd', undefined, undefined]);
-      // What it adds reaches the application or the client as far as the mesh configuration says.
+      // Headers that it adds reach the application or the client as the mesh configuration says.
       const { headers: seen } = JSON.parse(allowed.body) as EchoReply;
       assert.deepEqual([seen['x-user'], seen['x-secret']], ['ann', undefined]);
       assert.deepEqual([allowed.headers['x-greeting'], allowed.headers['x-secret']], ['welcome', undefined]);
@@ -237,7 +237,7 @@ describe('external authorization', () => {
     }
   });
 
-  test('a client cannot answer for it', async () => {
+  test('a client cannot forge its answer', async () => {
     await expect('headers of the client', ask('strict', [{}]), [
       [{ path: '/', headers: { 'x-user': 'root' } }, DENIED],
     ]);
@@ -247,7 +247,7 @@ describe('external authorization', () => {
     }
   });
 
-  test('one that fails or hangs lets nobody through, unless it is told to', async () => {
+  test('a failing or hanging authorizer denies, unless it is configured to fail open', async () => {
     await expect(
       'errors',
       [...ask('strict', at('/strict')), ...ask('open', at('/open')), ...ask('says-503', at('/503'))],
@@ -262,7 +262,7 @@ describe('external authorization', () => {
     );
   });
 
-  test('one that is down lets nobody through, unless it is told to; back again it is asked again', async () => {
+  test('an unreachable authorizer denies, unless it may fail open; it is asked again when it is back', async () => {
     const { authorizer } = shared.get();
     const documents = [...ask('strict', at('/strict')), ...ask('open', at('/open')), ...ask('says-503', at('/503'))];
     await authorizer.down();
@@ -279,7 +279,7 @@ describe('external authorization', () => {
     ]);
   });
 
-  test('one that nobody knows lets nobody through whom its rules match', async () => {
+  test('an unknown authorizer denies the requests that its rules match', async () => {
     await expect(
       'unknown',
       [...ask('unknown', at('/ask')), ...ask('nowhere', at('/nowhere'))],
@@ -291,7 +291,7 @@ describe('external authorization', () => {
     );
   });
 
-  test('it comes before DENY and ALLOW, which hold as well', async () => {
+  test('it is asked before DENY and ALLOW, which apply as well', async () => {
     const documents = [
       ...ask('strict', at('/ask*')),
       ...policies('DENY', 'deny', at('/ask/deny')),
@@ -307,7 +307,7 @@ describe('external authorization', () => {
     ]);
   });
 
-  test('several authorizers have to agree', async () => {
+  test('several authorizers must all agree', async () => {
     await expect(
       'two of them',
       [...ask('strict', at('/both')), ...ask('open', at('/both', '/one'))],
@@ -320,12 +320,12 @@ describe('external authorization', () => {
     );
   });
 
-  test('bytes, which one that knows HTTP cannot be asked about, are not let through', async () => {
+  test('an authorizer for HTTP cannot be asked about TCP connections, so they are refused', async () => {
     await shared.get().config.apply('policies', ...ask('strict', [{}]));
     await eventually(async () => assert.equal(await outcome('sidecar', { path: '/' }), DENIED), {
       timeoutMs: PATIENCE_MS,
     });
-    // A listener of its own, which may be a moment behind.
+    // This port has its own listener, which may be updated a moment later.
     await eventually(() => assert.rejects(greeting(SERVERS.sidecar, TCP)), { timeoutMs: PATIENCE_MS });
     await shared.get().config.remove('policies');
     await eventually(async () => assert.equal(await greeting(SERVERS.sidecar, TCP), 'bytes'), {
@@ -333,12 +333,12 @@ describe('external authorization', () => {
     });
   });
 
-  test('a policy that is deleted is asked about no more', async () => {
+  test('after a policy is deleted the authorizer is no longer asked', async () => {
     await expect('before', ask('strict', [{}]), [[{ path: '/', verdict: 'deny' }, DENIED]]);
     await expect('deleted', [], [[{ path: '/', verdict: 'deny' }, 'app']]);
   });
 
-  test('the mesh configuration is followed: an authorizer that is taken away and comes back', async () => {
+  test('the mesh configuration is followed: an authorizer is removed and added again', async () => {
     const { setProviders } = shared.get();
     const documents = ask('strict', at('/ask'));
     await expect('known', documents, [[{ path: '/ask', verdict: 'allow' }, 'app']]);

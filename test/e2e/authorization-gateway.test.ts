@@ -1,6 +1,6 @@
 /**
- * AuthorizationPolicy at the edge: a policy of a gateway governs all services that are bound to it, in HTTP, in bytes,
- * and in TLS that is passed through; and what `--plugins` leaves out is not there.
+ * AuthorizationPolicy at gateways: a policy of a gateway governs all services that are bound to it, over HTTP, TCP and
+ * TLS that is passed through. Plugins that `--plugins` leaves out have no effect.
  */
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
@@ -136,7 +136,7 @@ before(async () => {
 });
 after(() => table.print('Authorization at gateways'));
 
-/** The name of what answered, else the status, or `closed`. */
+/** The name of the application that answered, otherwise the status, or `closed`. */
 async function outcome(call: Call): Promise<string> {
   const {
     at = 'front',
@@ -152,7 +152,7 @@ async function outcome(call: Call): Promise<string> {
   const target = { address: GATEWAYS[at], ...(from === undefined ? {} : { localAddress: from }) };
   if (over === 'tls') return tlsGreeting(target.address, TLS, host).catch(() => 'closed');
   if (over === 'bytes') {
-    // The application speaks first, which Envoy does not wait with: it judges connections by the client's first word.
+    // The application speaks first. Envoy passes that on, and decides about the connection by the client's first bytes.
     const { text, end } = await rawCall({ ...target, port: BYTES, send: 'what is said', until: 'what is said' });
     return end === 'enough' ? (text.split('\n')[0] ?? '') : 'closed';
   }
@@ -182,7 +182,7 @@ function expectations(what: string, calls: readonly (readonly [Call, string])[])
   }));
 }
 
-/** What no policy is about any more: otherwise the next one may seem to have come before it has. */
+/** Waits until no policy applies: otherwise the next one may seem to have arrived too early. */
 async function withoutPolicies(): Promise<void> {
   await shared.get().config.remove('policies');
   const calls: Call[] = [A, { ...A, at: 'side', method: 'DELETE' }, { ...A, path: '/admin' }, bytes, tls('b.secret')];
@@ -204,7 +204,7 @@ describe('authorization at gateways', () => {
     });
   }
 
-  test('addresses of clients as a trusted proxy tells them', async () => {
+  test('client addresses are those that a trusted proxy reports', async () => {
     const { config, setTrustedProxies } = shared.get();
     await setTrustedProxies(1);
     await config.apply('policies', policy('addresses', deny(source({ notRemoteIpBlocks: ['10.1.0.0/16'] }))));
@@ -212,7 +212,7 @@ describe('authorization at gateways', () => {
       expectations('a trusted proxy', [
         [{ ...A, headers: ['X-Forwarded-For: 10.1.2.3'] }, 'a'],
         [{ ...A, headers: ['X-Forwarded-For: 10.2.2.3'] }, '403'],
-        // What stands before the last one, the client itself has said.
+        // The client itself wrote all entries before the last one.
         [{ ...A, headers: ['X-Forwarded-For: 10.1.2.3, 10.2.2.3'] }, '403'],
         [A, '403'],
       ]),
@@ -222,7 +222,7 @@ describe('authorization at gateways', () => {
   });
 });
 
-test('what --plugins leaves out is not there', async (t) => {
+test('plugins that --plugins leaves out have no effect', async (t) => {
   const { config, discovery } = shared.get();
   await config.apply('policies', policy('admin', deny(operation({ paths: ['/admin'] }))));
   await table.settle(

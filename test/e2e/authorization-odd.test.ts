@@ -1,7 +1,7 @@
 /**
- * AuthorizationPolicies as nobody should write them: empty texts, stars everywhere, impossible ports and addresses,
- * names that are none. Whatever becomes of each (refused, or in force as it says), Envoy takes what comes of them, and
- * a good policy beside them arrives.
+ * AuthorizationPolicies that nobody should write: empty texts, stars everywhere, impossible ports and addresses,
+ * invalid names. Whether each is refused or in force, Envoy accepts the generated configuration, and a valid policy
+ * beside them takes effect.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -149,7 +149,7 @@ function rules(text: string): Document[] {
   ];
 }
 
-/** Each rule is a policy of its own: what is refused takes no other along. */
+/** Each rule is a separate policy, so that a refused one does not affect the others. */
 function policies(all: readonly Document[], spec: Document): Document[] {
   return all.map((rule, index) =>
     resource('AuthorizationPolicy', `odd-${String(spec.action).toLowerCase()}-${index}`, { ...spec, rules: [rule] }),
@@ -205,8 +205,8 @@ before(async () => {
 let rounds = 0;
 
 /**
- * Applies policies together with a good one, and sees that the good one arrives everywhere, and that nothing was
- * rejected.
+ * Applies policies together with a valid one, and checks that the valid one takes effect everywhere and that nothing
+ * was rejected.
  */
 async function harmless(odd: readonly Document[]): Promise<void> {
   const { config, discovery, proxies } = shared.get();
@@ -239,7 +239,7 @@ async function harmless(odd: readonly Document[]): Promise<void> {
   }
   assert.doesNotMatch(JSON.stringify(await syncStatus(discovery())), /NACK|REJECTED|error/i);
   await config.apply('policies');
-  // Gone again before the next ones come.
+  // Removed before the next ones are applied.
   await eventually(
     async () => {
       for (const { address: at } of proxies) {

@@ -1,7 +1,7 @@
 /**
- * What is denied is denied at every moment: while ctl-discovery restarts, while policies around it come, change and go,
- * and from the first moment of a proxy on. Requests never stop here, and none may reach the application; what is
- * allowed is answered all the while.
+ * A denied request is denied at every moment: while ctl-discovery restarts, while other policies are added, changed and
+ * removed, and from the first answer of a proxy. Requests are sent without a pause: no denied one may reach the
+ * application, and every allowed one is answered.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -72,12 +72,12 @@ before(async () => {
 });
 
 interface Traffic {
-  /** How often a path was answered with a status; 0: there was no answer. */
+  /** How often a path was answered with each status; 0: no answer. */
   readonly seen: ReadonlyMap<string, number>;
   stop(): Promise<void>;
 }
 
-/** Asks both servers for the paths, again and again. */
+/** Requests the paths from both servers, again and again. */
 function startTraffic(...paths: readonly string[]): Traffic {
   const seen = new Map<string, number>();
   let stopped = false;
@@ -100,7 +100,7 @@ function startTraffic(...paths: readonly string[]): Traffic {
   };
 }
 
-/** Waits until both servers answer so. */
+/** Waits until both servers answer in this way. */
 function answered(path: string, status: number): Promise<void> {
   return eventually(
     async () => {
@@ -113,7 +113,7 @@ function answered(path: string, status: number): Promise<void> {
 }
 
 describe('what is denied is denied at every moment', () => {
-  test('while policies around it come, change and go', async () => {
+  test('while other policies are added, changed and removed', async () => {
     const { config } = shared.get();
     await answered('/admin', 403);
     const traffic = startTraffic('/admin', '/always');
@@ -129,12 +129,12 @@ describe('what is denied is denied at every moment', () => {
     assert.deepEqual([...traffic.seen.keys()].sort(), ['/admin 403', '/always 200']);
   });
 
-  test('while one policy hands over to another', async () => {
+  test('while one policy replaces another', async () => {
     const { config } = shared.get();
     await config.apply('one', deny('one', '/handed'));
     await answered('/handed', 403);
     const traffic = startTraffic('/handed');
-    // Both at once, and by a change of what the policy says.
+    // Both in one step, and by a change of the policy itself.
     await config.apply('one', deny('two', '/handed'), deny('marker', '/marker'));
     await answered('/marker', 403);
     await config.apply('one', deny('two', '/hand*', { selector: {} }), deny('marker', '/marker-2'));
@@ -145,7 +145,7 @@ describe('what is denied is denied at every moment', () => {
     await answered('/handed', 200);
   });
 
-  test('while ctl-discovery restarts, with what it reads then', async () => {
+  test('while ctl-discovery restarts', async () => {
     const { config, discovery, restart } = shared.get();
     const traffic = startTraffic('/admin', '/always');
     await discovery().stop();
@@ -157,7 +157,7 @@ describe('what is denied is denied at every moment', () => {
     await config.remove('more');
   });
 
-  test('from the first answer of a proxy on', async () => {
+  test('from the first answer of a new proxy', async () => {
     for (const server of SERVERS) await proxies.get(server)?.stop();
     const traffic = startTraffic('/admin');
     await Promise.all(SERVERS.map(startProxy));

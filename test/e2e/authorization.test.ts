@@ -1,7 +1,7 @@
 /**
- * AuthorizationPolicy as users see it: who is let through, refused (403) or cut off, request by request through agents
- * and real Envoys. Every kind of field has its cases; then come actions, scopes and policies that add up. The table of
- * all expectations is printed at the end.
+ * AuthorizationPolicy as users see it: requests are allowed, denied (403) or cut off, through agents and real Envoys.
+ * Every kind of field has its cases, followed by actions, scopes and combinations of policies. The table of all
+ * expectations is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
@@ -27,7 +27,7 @@ import { lazy, suiteOwner } from './support/suite.ts';
 const skip = (await netnsUnavailable()) ?? false;
 
 const CASES = [...OPERATION_CASES, ...SOURCE_CASES, ...CONDITION_CASES];
-/** The workload that an action is tried on, and what becomes there of requests that a rule matches, and of others. */
+/** The workload that tests an action, and the outcome of requests that a rule matches, and of others. */
 const WHERE = {
   ALLOW: { app: 'shop', matches: 'allowed', differs: 'denied' },
   DENY: { app: 'bank', matches: 'denied', differs: 'allowed' },
@@ -79,12 +79,12 @@ function expectationsOf(each: Case, index: number): Expectation[] {
   });
 }
 
-/** The head of one, by which Envoy knows TLS, with a body that says nothing. */
+/** The header of a TLS record, by which Envoy recognizes TLS, with an arbitrary body. */
 const CLIENT_HELLO = `\x16\x03\x01\x00\x31\x01\x00\x00\x2d\x03\x03${'x'.repeat(32)}\x00\x00\x04\x13\x01\x13\x02\x01\x00\x00\x00`;
 
 const PATIENCE = { timeoutMs: 30_000, intervalMs: 100 };
 
-/** All policies come at once: when one has arrived, all have. */
+/** All policies are applied in one step: when one has arrived, all have. */
 async function arrived(): Promise<void> {
   const sentinel = 'sentinel';
   await world().config.apply(
@@ -94,27 +94,27 @@ async function arrived(): Promise<void> {
   );
   await eventually(async () => {
     const seen = [await world().ask('shop.foo', {}, sentinel), await world().ask('bank.foo', {}, sentinel)];
-    // And nobody else: shop.foo refuses what no policy allows.
+    // And no others: shop.foo denies what no policy allows.
     seen.push(await world().ask('shop.foo', {}), await world().ask('bank.foo', {}));
     assert.deepEqual(seen, ['allowed', 'denied', 'denied', 'allowed']);
   }, PATIENCE);
 }
 
 describe('authorization', { skip }, () => {
-  test('every field of a rule, in policies that allow and that deny', async () => {
+  test('every field of a rule works in ALLOW and DENY policies', async () => {
     await world().config.apply('cases', ...CASES.flatMap(policiesOf));
     await arrived();
     assert.deepEqual(await table.check(CASES.flatMap(expectationsOf)), []);
   });
 
-  test('ports that are not known to speak HTTP, and what is not known to be HTTP', async () => {
+  test('ports and connections that are not recognized as HTTP are restricted', async () => {
     const index = CASES.findIndex(({ what }) => what === 'prefix /admin*');
     const rows: readonly (readonly [what: string, guarded: Guarded, ask: Ask, expected: string])[] = [
       ['first bytes tell', 'shop.foo', { line: 'GET /admin', port: AUTO_PORT }, 'allowed'],
       ['first bytes tell', 'shop.foo', { line: 'GET /', port: AUTO_PORT }, 'denied'],
       ['first bytes tell', 'bank.foo', { line: 'GET /', port: AUTO_PORT }, 'allowed'],
       ['first bytes tell', 'bank.foo', { line: 'GET /admin', port: AUTO_PORT }, 'denied'],
-      // What the application would take for HTTP all the same.
+      // Bytes that the application would accept as HTTP nevertheless.
       ['first bytes hide it', 'bank.foo', { line: 'GET /admin', port: AUTO_PORT, before: '\r\n' }, 'closed'],
       ['first bytes hide it', 'bank.foo', { line: 'GET /', port: AUTO_PORT, before: '\n' }, 'closed'],
       ['first bytes hide it', 'shop.foo', { line: 'GET /admin', port: AUTO_PORT, before: '\r\n' }, 'closed'],
@@ -143,7 +143,7 @@ describe('authorization', { skip }, () => {
     assert.deepEqual(await table.check(expectations), []);
   });
 
-  test('connections of bytes: identity and addresses count, and what is of HTTP only refuses', async () => {
+  test('TCP connections: identity and addresses count, and conditions about HTTP can only deny', async () => {
     const policies = TCP_CASES.flatMap(({ action, rules }, index) => {
       const port = TCP_PORTS[index] ?? 0;
       const open = policy(`tcp-open-${index}`, 'shop', 'ALLOW', atPort([{}], port));
@@ -174,13 +174,13 @@ describe('authorization', { skip }, () => {
     await world().config.remove('tcp');
   });
 
-  test('without policies everything is allowed again', async () => {
+  test('after the policies are deleted everything is allowed', async () => {
     await world().config.remove('cases');
     await world().config.remove('sentinel');
     await eventually(async () => {
       for (const id of ['shop.foo', 'bank.foo']) {
         assert.equal(await world().ask(id, { line: 'DELETE /admin' }, idOf(0)), 'allowed');
-        // What the policies cut off was something that reaches the application otherwise.
+        // The connections that the policies cut off reach the application without them.
         for (const port of [AUTO_PORT, UNBOUND_PORT]) assert.equal(await world().ask(id, { port }), 'allowed');
         assert.equal(await world().ask(id, { port: AUTO_PORT, before: '\r\n' }), 'allowed');
         assert.match(await world().ask(id, { before: CLIENT_HELLO }), /^400/);
@@ -200,7 +200,7 @@ describe('authorization', { skip }, () => {
         run: () => (ask.tcp ? world().talk(to, TCP_PORTS[0] ?? 0, ask.from ?? 'plain') : world().ask(to, ask)),
       }));
       await table.settle(expectations);
-      // What is deleted has no effect any more, and the next one must not seem to have come before it has.
+      // Waits for the deletion to take effect, so that the next policy does not seem to have arrived too early.
       await world().config.remove('scenario');
       await eventually(async () => {
         const seen = await Promise.all(expectations.map((each) => each.run()));

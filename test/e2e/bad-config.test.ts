@@ -1,4 +1,4 @@
-/** Configuration that is wrong, half written, moved about or there twice: what was good stays in force. */
+/** Configuration that is invalid, half written, moved or duplicated: the last good version stays in force. */
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, symlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -34,7 +34,7 @@ afterEach(async () => {
 });
 
 let edits = 0;
-/** A rule for `web` that marks requests, so that it can be told from every other. */
+/** A rule for `web` that marks requests, so that it can be recognized. */
 function marked(mark: string, subset = 'v1') {
   const headers = { request: { set: { 'x-mark': mark } } };
   return resource('VirtualService', 'web', { hosts: ['web'], http: [{ headers, route: [to(subset)] }] });
@@ -46,7 +46,7 @@ async function send(client: MeshProxy): Promise<string> {
   return status === 200 ? String(reply?.headers['x-mark']) : String(status);
 }
 
-/** Every client follows the rule with this mark. */
+/** Waits until every client follows the rule with this mark. */
 async function follows(mark: string): Promise<void> {
   await eventuallyAll(mesh().clients, async (client) => assert.equal(await send(client), mark));
 }
@@ -56,7 +56,7 @@ async function problems(): Promise<readonly Problem[]> {
   return problems;
 }
 
-/** Lines that discovery has written about something. */
+/** Lines of discovery's log that contain a text. */
 const lines = (pattern: RegExp) =>
   mesh()
     .discovery()
@@ -64,7 +64,7 @@ const lines = (pattern: RegExp) =>
     .split('\n')
     .filter((line) => pattern.test(line));
 
-test('a bad document leaves its last good version and everything else in force, is told once and counted', async () => {
+test('an invalid document changes nothing in force, is logged once and counted', async () => {
   const { config, discovery } = mesh();
   const mark = newMark();
   await config.apply('routes', marked(mark));
@@ -94,7 +94,7 @@ test('a bad document leaves its last good version and everything else in force, 
   assert.equal(await discovery().metric('ctl_total_orch_object_errors'), errors + 1);
   assert.equal(await discovery().metric('ctl_orch_object_errors{type="VirtualService"}'), 1);
   await follows(mark);
-  // The good document beside it was taken.
+  // The valid document beside it was accepted.
   await eventually(async () => assert.match((await discovery().http('/debug/configz')).body, /"name": "other"/));
 
   const repaired = newMark();
@@ -104,7 +104,7 @@ test('a bad document leaves its last good version and everything else in force, 
   assert.equal((await discovery().metric('ctl_orch_object_errors{type="VirtualService"}')) ?? 0, 0);
 });
 
-test('an unknown field is left out with a warning that is told once, and the rest of the document is in force', async () => {
+test('an unknown field is left out with one warning, and the rest of the document is in force', async () => {
   const { config, discovery } = mesh();
   const mark = newMark();
   const text = stringify(marked(mark)).replace('  http:', '  htttp: []\n  http:');
@@ -120,7 +120,7 @@ test('an unknown field is left out with a warning that is told once, and the res
   };
   const [item] = items.filter((each) => each.warnings !== undefined);
   assert.deepEqual(item?.warnings, [{ field: 'spec.htttp', message: 'unknown field', line }]);
-  // The same of a new version is no news, another field is.
+  // The same field in a new version is not logged again, another field is.
   const next = newMark();
   await config.write('routes.yaml', text.replace(mark, next));
   await follows(next);
@@ -129,7 +129,7 @@ test('an unknown field is left out with a warning that is told once, and the res
   await eventually(() => assert.equal(lines(/spec\.htttps: unknown field/).length, 1));
 });
 
-test('a file that is no YAML is a problem of that file alone, and its resources stay', async () => {
+test('a file that is not YAML is a problem of that file only, and its resources stay in force', async () => {
   const mark = newMark();
   await mesh().config.apply('routes', marked(mark));
   await follows(mark);
@@ -142,7 +142,7 @@ test('a file that is no YAML is a problem of that file alone, and its resources 
   await follows(mark);
 });
 
-test('a file that grows piece by piece never shows its first half', async () => {
+test('a file that is written piece by piece is read only when it is complete', async () => {
   const mark = newMark();
   await mesh().config.apply('routes', marked(mark));
   await follows(mark);
@@ -156,7 +156,7 @@ test('a file that grows piece by piece never shows its first half', async () => 
   await follows(next);
 });
 
-test('files that are replaced by renaming, and mounts that are switched by a symlink, are followed', async (t) => {
+test('files that are replaced by renaming and mounts that switch a symlink are followed', async (t) => {
   const mark = newMark();
   const elsewhere = await tempDir(t);
   const folder = mesh().config.path;
@@ -191,7 +191,7 @@ test('files that are replaced by renaming, and mounts that are switched by a sym
   await follows('undefined');
 });
 
-test('a directory that is deleted and made again is read again', async () => {
+test('a directory that is deleted and created again is read again', async () => {
   const folder = join(mesh().config.path, 'deep', 'deeper');
   for (const mark of [newMark(), newMark()]) {
     await mesh().config.write('deep/deeper/routes.yaml', stringify(marked(mark)));
@@ -201,7 +201,7 @@ test('a directory that is deleted and made again is read again', async () => {
   }
 });
 
-test('a resource that two files supply is taken from the first, the second is a problem until the first lets go', async () => {
+test('of a resource in two files the first counts; the second is a problem until the first is removed', async () => {
   const [first, second] = [newMark(), newMark()];
   await mesh().config.apply('routes', marked(first));
   await follows(first);

@@ -1,6 +1,6 @@
 /**
- * One namespace claims another's names: hosts, virtual IPs, address ranges and routes of a Service. The calls of a
- * third namespace, with mutual TLS, keep going to the Service. Rules: docs/security-model.md.
+ * One namespace names hosts, virtual IPs, address ranges and routes of another namespace's Service. Calls of a third
+ * namespace, over mutual TLS, still reach the Service. Rules: docs/security-model.md.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
@@ -22,7 +22,7 @@ interface Shared {
 const shared = lazy<Shared>();
 
 const HOST = 'web.shop.svc.cluster.local';
-/** Shows that what was applied beside it has arrived. */
+/** A host whose arrival shows that the documents applied with it have arrived. */
 const MARKER = 'marker.evil.example';
 
 before(async () => {
@@ -34,8 +34,8 @@ before(async () => {
 });
 
 /**
- * A ServiceEntry of the attacker that leads to its own workload, with mutual TLS. Its timestamp says that it is older
- * than everything.
+ * A ServiceEntry of the attacker that leads to its own workload, with mutual TLS. Its timestamp is older than all
+ * others.
  */
 function entry(name: string, hosts: readonly string[], more: Document = {}): Document {
   const { evil } = shared.get();
@@ -120,7 +120,7 @@ for (const [index, { name, documents }] of ATTACKS.entries()) {
   });
 }
 
-test('the log and a metric name the claims that do not count', { skip }, async () => {
+test('the log and a metric report the names that are not granted', { skip }, async () => {
   const { world } = shared.get();
   await world.config.apply('attack', entry('claim', [HOST]));
   const line = `ServiceEntry/evil/claim: host ${HOST} belongs to Service/shop/web, the entry does not count for it`;

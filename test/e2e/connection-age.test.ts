@@ -1,4 +1,4 @@
-/** Connections that reach their age all the time: proxies come again, and lose nothing by it. */
+/** Connections that reach their maximum age all the time: proxies reconnect and lose nothing. */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { eventually } from '../harness/index.ts';
@@ -12,14 +12,14 @@ import { HTTP_PORT, startVersionsMesh, to, type VersionsMesh } from './support/v
 const owner = suiteOwner();
 const shared = lazy<VersionsMesh>();
 
-/** Connections that each proxy has to go through. */
+/** The number of connections that each proxy has to make. */
 const LIVES = 6;
 
 before(async () => {
   shared.set(await startVersionsMesh(owner, { flags: ['--keepaliveMaxServerConnectionAge', '1s'] }));
 });
 
-/** Connections that an Envoy has made to discovery, and updates that it has taken or rejected. */
+/** Connections of an Envoy to discovery, and updates that it has accepted or rejected. */
 async function seen(client: MeshProxy): Promise<{ readonly connections: number; readonly rejected: number }> {
   const stats = Object.entries(await client.stats('upstream_cx_total$|update_rejected$'));
   const sum = (suffix: RegExp) => stats.reduce((all, [name, value]) => all + (suffix.test(name) ? value : 0), 0);
@@ -29,7 +29,7 @@ async function seen(client: MeshProxy): Promise<{ readonly connections: number; 
   };
 }
 
-test('proxies whose connections get old answer every request, and follow every edit', async () => {
+test('proxies whose connections reach their maximum age answer every request and follow every edit', async () => {
   const { clients, config } = shared.get();
   const target = (client: MeshProxy) => ({ address: client.address, port: HTTP_PORT, host: 'web' });
   const traffic = startTraffic(clients.map(target));

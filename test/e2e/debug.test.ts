@@ -33,7 +33,7 @@ async function page<T = Json>(path: string): Promise<T> {
 }
 
 /** Name → version of everything dynamic in a configuration dump, by section. */
-/** As Envoy shows it, and as we do. */
+/** The dump of Envoy, and that of the debug page. */
 interface RouteConfig {
   readonly name: string;
   readonly virtual_hosts?: readonly { readonly name: string }[];
@@ -52,7 +52,7 @@ function contents(dump: {
       Object.assign(found.listeners ?? {}, { [each.name]: each.active_state.version_info });
     for (const each of (config.dynamic_route_configs ?? []) as (Versioned & { route_config: RouteConfig })[]) {
       const { name, virtual_hosts = [], virtualHosts = virtual_hosts } = each.route_config;
-      // Virtual hosts that were discovered have versions of their own, which Envoy does not show.
+      // Discovered virtual hosts have their own versions, which Envoy does not show.
       const hosts = virtualHosts.map((host) => host.name).sort();
       Object.assign(found.routes ?? {}, {
         [name]: hosts.some((host) => host.startsWith(`${name}/`)) ? hosts.join() : each.version_info,
@@ -67,7 +67,7 @@ function contents(dump: {
   return found;
 }
 
-test('syncz says what each proxy has acknowledged', async () => {
+test('syncz shows what each proxy has acknowledged', async () => {
   const status = await page<Json[]>('syncz');
   assert.deepEqual(
     status.map(({ proxy }) => proxy).sort(),
@@ -85,7 +85,7 @@ test('syncz says what each proxy has acknowledged', async () => {
   }
 });
 
-test('our dump of a proxy holds what the Envoy itself says it has: the same names, and for Delta the same versions', async () => {
+test('config_dump has the same names as the dump of the Envoy itself, and for Delta the same versions', async () => {
   for (const client of mesh().clients) {
     const ours = contents(await page(`config_dump?proxyID=${client.workload}`));
     const theirs = contents((await client.configDump()) as { configs: Json[] });
@@ -95,17 +95,17 @@ test('our dump of a proxy holds what the Envoy itself says it has: the same name
         Object.keys(theirs[type] ?? {}).sort(),
         `${client.mode} ${type}`,
       );
-      // A SotW response has one version for all that is in it.
+      // A SotW response has one version for all of its resources.
       if (client.mode === 'delta') assert.deepEqual(ours[type], theirs[type], type);
     }
-    // Envoy also lists the endpoints of clusters that have none to ask for.
+    // Envoy also lists the endpoints of clusters without EDS.
     const known = Object.keys(theirs.endpoints ?? {});
     for (const name of Object.keys(ours.endpoints ?? {})) assert.ok(known.includes(name), name);
     assert.equal(Object.keys(ours.endpoints ?? {}).length, 3);
   }
 });
 
-test('over State of the World endpoints have short names, and edsz says whose they are, as the Envoy does', async () => {
+test('over State of the World endpoints have short names, and edsz shows their clusters', async () => {
   for (const client of mesh().clients) {
     const [edsz] = await page<{ endpoints: { cluster_name: string }[]; clusters?: Record<string, string> }[]>(
       `edsz?proxyID=${client.workload}`,
@@ -124,7 +124,7 @@ test('over State of the World endpoints have short names, and edsz says whose th
   }
 });
 
-test('a changed endpoint arrives under the name that the proxy asks by', async () => {
+test('a changed endpoint arrives under the name that the proxy subscribed to', async () => {
   const { config, address, clients } = mesh();
   const answering = (by: readonly string[]) =>
     eventuallyAll(clients, async (client) => {
@@ -143,7 +143,7 @@ test('a changed endpoint arrives under the name that the proxy asks by', async (
   await answering(['web-v1', 'web-v2']);
 });
 
-test('every page that the index lists answers, and is JSON', async () => {
+test('every page of the index answers with JSON', async () => {
   const { discovery } = mesh();
   const index = await discovery().http('/debug');
   assert.equal(index.status, 200);
@@ -167,7 +167,7 @@ test('every page that the index lists answers, and is JSON', async () => {
   assert.equal((await discovery().http('/debug/config_dump?proxyID=no.body')).status, 404);
 });
 
-test('pages show services, endpoints, configuration and connections as they are', async () => {
+test('pages show the current services, endpoints, configuration and connections', async () => {
   const { v1, v2, clients } = mesh();
   const registry = await page<{ hostname: string; ports: Json[] }[]>('registryz');
   assert.deepEqual(
@@ -219,7 +219,7 @@ test('metrics have the families of the specification, with values of this mesh',
     assert.ok(((await discovery().metric(`ctl_xds_pushes{type="${type}"}`)) ?? 0) >= 2, type);
     assert.ok(((await discovery().metric(`ctl_xds_push_time_count{type="${type}"}`)) ?? 0) >= 2, type);
   }
-  // Each of the two has waited in the queue at least for its first configuration.
+  // Both have waited in the queue at least for their first configuration.
   assert.ok(((await discovery().metric('ctl_proxy_queue_time_count')) ?? 0) >= 2);
   const scrapes = (await discovery().metric('scrapes_total')) ?? 0;
   assert.ok(scrapes >= 1);
@@ -227,7 +227,7 @@ test('metrics have the families of the specification, with values of this mesh',
   assert.equal(await discovery().metric('scrape_failures_total'), 0);
 });
 
-test('why names the documents of a cluster, and the proxies that an edited one was read for, no others', async (t) => {
+test('why names exactly the documents of a cluster, and the proxies that a document was read for', async (t) => {
   const { config, clients, discovery, address } = mesh();
   await config.apply('edit', resource('Sidecar', 'default', { egress: [{ hosts: ['~/*'] }] }, 'blind'));
   const blind = new SimProxy({
@@ -276,7 +276,7 @@ test('why names the documents of a cluster, and the proxies that an edited one w
   );
 });
 
-test('discovery is ready with a directory that has configuration and with an empty one', async (t) => {
+test('discovery becomes ready with configuration and with an empty directory', async (t) => {
   const { discovery } = mesh();
   assert.equal((await discovery().http('/ready')).status, 200);
   const { ports } = discovery();
@@ -285,7 +285,7 @@ test('discovery is ready with a directory that has configuration and with an emp
   assert.equal((await fresh.http('/ready')).status, 200);
 });
 
-test('`ctl-discovery request` prints what the interface answers, and fails when it refuses', async () => {
+test('`ctl-discovery request` prints the answer, and fails when the answer is an error', async () => {
   const { ports } = mesh().discovery();
   const program = join(import.meta.dirname, '../../src/ctl-discovery.ts');
   const run = (...args: readonly string[]) => promisify(execFile)(process.execPath, [program, 'request', ...args]);

@@ -1,4 +1,4 @@
-/** The demo as a user runs it, with a mark in its environment, so that whatever it left behind would be seen. */
+/** The demo as a user runs it. A mark in its environment shows processes that it leaves behind. */
 import assert from 'node:assert/strict';
 import { type ChildProcess, execFile, spawn } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
@@ -25,7 +25,7 @@ interface Demo {
 }
 
 function startDemo(context: TestContext, ...args: readonly string[]): Demo {
-  // NODE_TEST_CONTEXT would make the demo take itself for a test file.
+  // With NODE_TEST_CONTEXT the demo would behave like a test file.
   const mark = randomUUID();
   const env = { ...process.env, ENVOY_PATH: envoyPath(), NODE_TEST_CONTEXT: undefined, DEMO_TEST: mark };
   const child = spawn(process.execPath, [MAIN, ...args], { detached: true, env, stdio: ['ignore', 'pipe', 'pipe'] });
@@ -40,7 +40,7 @@ function startDemo(context: TestContext, ...args: readonly string[]): Demo {
   const exit = once(child, 'close').then(() => child.exitCode);
   const pid = child.pid ?? assert.fail('the demo has no process id');
   const running = () => marked(mark);
-  // A failed test must not leave a mesh behind either.
+  // A failed test must not leave a mesh behind.
   context.after(async () => {
     for (const left of await running()) process.kill(left, 'SIGKILL');
   });
@@ -50,7 +50,7 @@ function startDemo(context: TestContext, ...args: readonly string[]): Demo {
 /** Processes with this text in their environment. */
 async function marked(mark: string): Promise<number[]> {
   const ids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
-  // Those of other users cannot be read, and are not the demo's.
+  // Processes of other users cannot be read and do not belong to the demo.
   const environments = await Promise.all(ids.map((id) => readFile(`/proc/${id}/environ`, 'utf8').catch(() => '')));
   return ids.filter((_, i) => environments[i]?.includes(mark)).map(Number);
 }
@@ -84,7 +84,7 @@ test('--once proves every check and leaves nothing running', async (context) => 
   assert.deepEqual(await demo.running(), []);
 });
 
-test('the live view comes up, and a signal ends everything', async (context) => {
+test('the live view starts, and a signal ends everything', async (context) => {
   const demo = startDemo(context, '--freePorts');
   await waitForView(demo);
   assert.match(demo.stdout(), /curl http:\/\/127\.0\.0\.1:\d+\/hello/);
@@ -103,7 +103,7 @@ test('a signal while it starts leaves nothing running', async (context) => {
   assert.deepEqual(await demo.running(), []);
 });
 
-test('workloads in network namespaces are named by the view, and gone with it', {
+test('the view shows workloads in network namespaces, which are removed with it', {
   skip: noNamespaces,
 }, async (context) => {
   const demo = startDemo(context, '--freePorts');
@@ -120,7 +120,7 @@ test('workloads in network namespaces are named by the view, and gone with it', 
   await assert.rejects(readdir(`/etc/netns/${name}`), { code: 'ENOENT' });
 });
 
-test('a process that dies ends the demo, with one line that says which', async (context) => {
+test('a process that dies ends the demo, with one line that names it', async (context) => {
   const demo = startDemo(context, '--freePorts');
   await waitForView(demo);
   const [agent] = await childrenOf(demo.pid, 'ctl-agent');

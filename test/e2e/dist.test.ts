@@ -1,7 +1,6 @@
 /**
- * The programs as they are built. A bundle has faults of its own (a package that is not in it, a dynamic import of
- * CommonJS without names, a worker that is not found), so that every command and everything that is loaded when it is
- * needed is used here once.
+ * The built programs. Bundling can introduce bugs (a missing package, a dynamic import of CommonJS without names, a
+ * worker that is not found), so that every command and everything that is loaded lazily is used here once.
  */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
@@ -56,7 +55,7 @@ async function run(program: string, ...args: readonly string[]): Promise<Ran> {
 }
 
 for (const program of PROGRAMS) {
-  test(`${program} says what was built, in all forms`, async () => {
+  test(`${program} prints its version in all forms`, async () => {
     const { version } = JSON.parse(await readFile(join(import.meta.dirname, '../../package.json'), 'utf8')) as {
       version: string;
     };
@@ -70,7 +69,7 @@ for (const program of PROGRAMS) {
   });
 }
 
-test('every command has its help, and refuses what it does not know in one line', async () => {
+test('every command has help, and refuses unknown arguments in one line', async () => {
   for (const program of PROGRAMS) {
     for (const command of COMMANDS[program]) {
       const help = await run(program, command, '--help');
@@ -82,7 +81,7 @@ test('every command has its help, and refuses what it does not know in one line'
   }
 });
 
-test('both programs print the variables that they read', async () => {
+test('both programs print their environment variables', async () => {
   for (const [program, variable] of [
     ['ctl-discovery', 'ENABLE_CA_SERVER'],
     ['ctl-agent', 'PROXY_CONFIG'],
@@ -93,7 +92,7 @@ test('both programs print the variables that they read', async () => {
   }
 });
 
-test('commands that load what they need find it in the bundle', async () => {
+test('commands find the modules that they load lazily in the bundle', async () => {
   const dry = await run(
     'ctl-agent',
     'mesh-iptables',
@@ -131,7 +130,7 @@ test('commands that load what they need find it in the bundle', async () => {
   assert.match(agent.output(), /^ctl-agent: cannot start Envoy at \/nosuch\/envoy: there is no such file$/m);
 });
 
-test('ctl-jwt prints a token and the keys by which it holds', async (t) => {
+test('ctl-jwt prints a token and the key set that verifies it', async (t) => {
   const file = join(await tempDir(t), 'key.pem');
   const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   await writeFile(file, privateKey.export({ type: 'pkcs8', format: 'pem' }));
@@ -146,7 +145,7 @@ test('ctl-jwt prints a token and the keys by which it holds', async (t) => {
   assert.match(missing.stderr, /^ctl-jwt: .*key\.pem\.not: there is no such file; [^\n]+\n$/);
 });
 
-test('a mesh of built programs: token, certificate, secured xDS, a request through Envoy, metrics, the end', async (t) => {
+test('a mesh of built programs: token, certificate, secured xDS, a request, metrics, the end', async (t) => {
   const [configDir, issuer, caDir, files] = await Promise.all([tempDir(t), tempDir(t), tempDir(t), tempDir(t)]);
   const echo = await startEcho(t, { name: 'echo' });
   const port = await freePort();
@@ -202,7 +201,7 @@ test('a mesh of built programs: token, certificate, secured xDS, a request throu
     return body;
   });
   assert.match(answer, /\/hello/);
-  // An access log goes through the agent as it was written.
+  // The agent passes access logs on unchanged.
   await eventually(() => assert.match(agent.output(), /^\{.*"path":"\/hello".*\}$/m));
   assert.equal((await agent.http('readiness', '/app-health/web/livez')).status, 200);
   await eventually(() => access(join(files, 'certs/cert-chain.pem')));
@@ -219,7 +218,7 @@ test('a mesh of built programs: token, certificate, secured xDS, a request throu
 
   assert.deepEqual(await agent.stop(), { code: 0, signal: null });
   assert.deepEqual(await discovery.stop(), { code: 0, signal: null });
-  // Callers are named by the sources, not by the bundle.
+  // The log names callers by their source files, not by the bundle.
   assert.match(discovery.output(), /\tdefault\tdiscovery\/program\.ts:\d+\tlistening: /);
   for (const output of [agent.output(), discovery.output()]) assert.doesNotMatch(output, /\n {4}at |Error: |\terror\t/);
 });

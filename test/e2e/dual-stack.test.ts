@@ -24,7 +24,7 @@ import { call } from './support/traffic.ts';
 const skip = (await netnsUnavailable()) ?? false;
 
 const NAMESPACE = 'shop';
-/** Where an application listens on ::1 alone. */
+/** A port at which an application listens on ::1 only. */
 const IPV6_APPLICATION_PORT = 8077;
 const GATEWAY_PORT = 8443;
 
@@ -36,7 +36,7 @@ interface Machines {
   readonly gateway: Workload;
   /** IPv6 is switched off. */
   readonly old: Workload;
-  /** Its node names no IPv6 address, so that its proxy does not listen by IPv6. */
+  /** A machine whose node reports no IPv6 address, so that its proxy does not listen on IPv6. */
   readonly hidden: Workload;
   /** No proxy. */
   readonly outside: Workload;
@@ -150,20 +150,20 @@ for (const family of FAMILIES) {
       });
     }
 
-    test('a service whose proxy takes connections by TPROXY over IPv6 is called with mutual TLS', async () => {
+    test('a service whose proxy accepts connections by TPROXY over IPv6 is called with mutual TLS', async () => {
       const { client, transparent } = machines();
       const url = `http://${vipOf(3, family)}/`;
       await eventually(async () => assert.equal(await outcome(client, transparent, url), '200 mtls'));
     });
 
-    test('addresses that nobody registered are passed on', async () => {
+    test('connections to unregistered addresses are passed on', async () => {
       const { client, outside } = machines();
       const { name, remote } = await echoOf(client, `http://${addressOf(outside, family)}:${UNBOUND_PORT}/`);
       assert.equal(name, outside.id);
       assert.equal(remote.replace('::ffff:', ''), family === 'ipv4' ? client.netns.address : client.netns.address6);
     });
 
-    test('a port of no service is passed on to the application, from the source that is not redirected', async () => {
+    test('connections to a port of no service reach the application, from the unredirected address', async () => {
       const { outside, web, transparent } = machines();
       for (const to of [web, transparent]) {
         const { name, remote } = await echoOf(outside, `http://${addressOf(to, family)}:${UNBOUND_PORT}/`);
@@ -172,7 +172,7 @@ for (const family of FAMILIES) {
       }
     });
 
-    test('a gateway takes requests', async () => {
+    test('a gateway accepts requests', async () => {
       const { outside, gateway, web } = machines();
       const url = `http://${addressOf(gateway, family)}:${GATEWAY_PORT}/`;
       await eventually(async () => assert.equal((await echoOf(outside, url)).name, web.id));
@@ -188,7 +188,7 @@ for (const family of FAMILIES) {
   });
 }
 
-test('where IPv6 is switched off, no listener is bound to it, and calls work', { skip }, async () => {
+test('where IPv6 is disabled, no listener is bound to it, and calls work', { skip }, async () => {
   const { old, web, outside, world } = machines();
   await eventually(async () => assert.equal(await outcome(old, web, `http://${vipOf(1, 'ipv4')}/`), '200 mtls'));
   assert.equal((await echoOf(outside, `http://${old.netns.address}:${UNBOUND_PORT}/`)).name, old.id);
@@ -227,7 +227,7 @@ describe('validation while the proxy runs', { skip }, () => {
     });
   });
 
-  test('is not fooled by whoever listens at the probe port', async () => {
+  test('is not misled by another program at the probe port', async () => {
     const { web } = machines();
     await assert.rejects(runCtlAgent(web.netns, 'mesh-iptables', ...FLAGS, '--iptables-probe-port', '8080'), {
       stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so it cannot show redirection\n$/,
@@ -235,7 +235,7 @@ describe('validation while the proxy runs', { skip }, () => {
   });
 });
 
-test('an address of another family that comes later is a warning of the agent', { skip }, async () => {
+test('the agent warns of an address of another family that is added later', { skip }, async () => {
   const { netns, agent } = machines().old;
   await netns.run('sh', '-ec', 'echo 0 > /proc/sys/net/ipv6/conf/all/disable_ipv6');
   await netns.run('ip', 'addr', 'add', `${netns.address6}/64`, 'dev', 'eth0', 'nodad');

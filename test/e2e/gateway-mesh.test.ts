@@ -1,6 +1,6 @@
 /**
- * Gateways that have a certificate of the mesh: AUTO_PASSTHROUGH, by which sidecars of one network reach services of
- * another, and MESH_MUTUAL, which lets in workloads of the mesh alone. Real agents, Envoys, redirection and openssl, in
+ * Gateways with a certificate of the mesh: AUTO_PASSTHROUGH, by which sidecars of one network reach services of
+ * another, and MESH_MUTUAL, which accepts only workloads of the mesh. Real agents, Envoys, redirection and openssl, in
  * network namespaces.
  */
 import assert from 'node:assert/strict';
@@ -22,7 +22,7 @@ const FILES = 8444;
 
 interface Shared {
   readonly world: IdentityWorld;
-  /** In network `near`, without a way to the addresses of `far`. */
+  /** In network `near`, without a route to the addresses of `far`. */
   readonly client: Workload;
   /** In network `far`, beside the gateway. */
   readonly server: Workload;
@@ -103,7 +103,7 @@ async function passedOn(server: Workload): Promise<number> {
   return counts.filter(([, name]) => name === cluster).reduce((sum, [, , count]) => sum + Number(count), 0);
 }
 
-/** Whose certificate a TLS client of the gateway is shown; undefined when the connection is cut before. */
+/** The owner of the certificate that a TLS client of the gateway receives; undefined: no handshake. */
 async function shownIdentity(serverName: string, alpn: readonly string[]): Promise<string | undefined> {
   const { plain, edge } = shared.get();
   const address = `${edge.netns.address}:${PASSING}`;
@@ -112,12 +112,12 @@ async function shownIdentity(serverName: string, alpn: readonly string[]): Promi
   return /URI:(\S+)/.exec(await plain.netns.run('sh', '-c', script))?.[1];
 }
 
-test('AUTO_PASSTHROUGH: a sidecar reaches a service of another network, with its own identity all the way', {
+test('AUTO_PASSTHROUGH: a sidecar reaches a service of another network with its own identity', {
   skip,
 }, async () => {
   const { world, client, server, hidden } = shared.get();
   const call = (to: Workload) => httpOutcome(client, to, ['-m', '5', `http://${to.serviceAddress}/`]);
-  // No gateway, no way.
+  // Without the gateway the service is unreachable.
   assert.notEqual(await call(server), '200 mtls');
   await world.config.apply(
     'passing',
@@ -125,7 +125,7 @@ test('AUTO_PASSTHROUGH: a sidecar reaches a service of another network, with its
   );
   await eventually(async () => assert.equal(await call(server), '200 mtls'), { timeoutMs: 30_000 });
   assert.ok((await passedOn(server)) > 0);
-  // Of a namespace that the server's hosts do not cover.
+  // In a namespace that the server's hosts do not cover.
   assert.notEqual(await call(hidden), '200 mtls');
 });
 
@@ -145,17 +145,17 @@ test('AUTO_PASSTHROUGH: only names of services that it covers, and only mutual T
   ] as const) {
     assert.equal(await shownIdentity(name, alpn), undefined, `${name} with ${alpn.join()}`);
   }
-  // A service without a proxy takes no mutual TLS: nothing leads to it.
+  // A service without a proxy accepts no mutual TLS, so the gateway has no route to it.
   const before = await passedOn(plain);
   assert.equal(await shownIdentity(`outbound_.80_._.${hostOf(plain)}`, mesh), undefined);
   assert.equal(await passedOn(plain), before);
 });
 
-test('MESH_MUTUAL: workloads of the mesh get in, nobody else', { skip }, async () => {
+test('MESH_MUTUAL: only workloads of the mesh are accepted', { skip }, async () => {
   const { world, server, plain, edge, certificates } = shared.get();
   await world.config.apply(
     'mutual',
-    // The name that existing configuration has for it.
+    // The name of the mode in existing configuration.
     gateway('mutual', HTTPS, 'HTTPS', ['web.example'], { mode: 'ISTIO_MUTUAL' }),
     resource(
       'VirtualService',
@@ -186,7 +186,7 @@ test('MESH_MUTUAL: workloads of the mesh get in, nobody else', { skip }, async (
   assert.equal(await curl('--cert', foreign[0], '--key', foreign[1]), '000');
 });
 
-test('certificates in files: a missing one costs its own server alone, and a new one needs no new listener', {
+test('a missing certificate file affects only its own server, and a new file needs no new listener', {
   skip,
 }, async () => {
   const { world, server, plain, edge, gateway: agent } = shared.get();
@@ -205,7 +205,7 @@ test('certificates in files: a missing one costs its own server alone, and a new
     await rename(`${privateKey}.new`, privateKey);
     await rename(`${serverCertificate}.new`, serverCertificate);
   };
-  /** The name in the certificate that is shown. */
+  /** The name in the server's certificate. */
   const shown = async (host: string): Promise<string | undefined> => {
     const script = `openssl s_client -connect ${edge.netns.address}:${FILES} -servername ${host} </dev/null 2>&1 | openssl x509 -noout -subject 2>&1; true`;
     return /CN ?= ?(\S+)/.exec(await plain.netns.run('sh', '-c', script))?.[1];

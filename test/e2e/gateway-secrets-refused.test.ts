@@ -1,5 +1,5 @@
 /**
- * Whoever asks for the certificate of a gateway without being that gateway learns nothing of it, whatever way is tried.
+ * The certificate of a gateway is sent to no other caller, in whatever way it is requested.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -51,7 +51,7 @@ describe('whoever is not the gateway gets nothing', () => {
     await eventually(() => served('a.example', OWN.leaf, { client: CLIENT }));
   });
 
-  /** Asks in every form, and waits until all that could come has come. */
+  /** Requests the secret in every form, and waits until every possible answer has arrived. */
   async function ask(stream: AskingStream, { mode }: Pick<StreamOptions, 'mode'>): Promise<void> {
     const claims = new Map(FORMS.map((name) => [name, '0'.repeat(32)]));
     await stream.ask(TYPE.cds, mode === 'delta' ? ['*'] : []);
@@ -59,7 +59,7 @@ describe('whoever is not the gateway gets nothing', () => {
     await stream.ask(TYPE.lds, mode === 'delta' ? ['*'] : []);
     await stream.ask(TYPE.sds, mode === 'delta' ? ['*', ...FORMS] : FORMS, mode === 'delta' ? claims : undefined);
     if (mode === 'delta') await eventually(() => assert.ok(stream.types.has(TYPE.sds)));
-    // A change of the Secret reaches those who have it.
+    // A change of the Secret reaches those that may have it.
     const next = { ...OWN, leaf: `${OWN.leaf}\n# again\n` };
     await config().apply('secrets', tlsSecret('a-cert', 'edge', next, { 'ca.crt': clients.pem }));
     await new Promise((resolve) => setTimeout(resolve, 700));
@@ -106,7 +106,7 @@ describe('whoever is not the gateway gets nothing', () => {
       assert.equal(stream.ended, undefined);
       for (const line of secretLines(OWN)) assert.ok(!stream.holds(line));
       assert.ok(!stream.holds(clients.pem.slice(100, 200)));
-      // Its own it does get: the way is open, and what is on the other side of the wall stays there.
+      // It does receive its own secret: requests work, and the other tenant's secret is withheld.
       const own = options.namespace === 'shop' && options.type === 'router';
       assert.deepEqual([...stream.secrets.keys()], own ? ['kubernetes://a-cert'] : []);
       if (own) assert.equal(stream.secrets.get('kubernetes://a-cert'), FOREIGN.key);
@@ -114,7 +114,7 @@ describe('whoever is not the gateway gets nothing', () => {
     });
   }
 
-  test('the gateway itself, over either protocol: so that the tests above can fail', async () => {
+  test('the gateway itself receives it, over either protocol, which shows that the tests above can fail', async () => {
     for (const mode of ['delta', 'sotw'] as const) {
       const options = {
         mode,
@@ -131,7 +131,7 @@ describe('whoever is not the gateway gets nothing', () => {
     }
   });
 
-  test('a Gateway of another namespace that names the Secret, in every form', async () => {
+  test('a Gateway of another namespace cannot name the Secret, in any form', async () => {
     const forms = [
       'edge/a-cert',
       'kubernetes://edge/a-cert',
@@ -171,7 +171,7 @@ describe('whoever is not the gateway gets nothing', () => {
     await stream.close();
   });
 
-  test('a workload that is registered later gets its certificate then, and loses it when it is unregistered', async () => {
+  test('a workload receives its certificate once it is registered, and loses it when it is unregistered', async () => {
     const token = await world().token('edge', 'late');
     const stream = world().stream({ mode: 'delta', token, type: 'router', namespace: 'edge', labels: LABELS });
     await ask(stream, { mode: 'delta' });
@@ -188,7 +188,7 @@ describe('whoever is not the gateway gets nothing', () => {
   });
 });
 
-test('no page and no log holds a private key', async () => {
+test('no page and no log contains a private key', async () => {
   const own = make('a.example');
   await config().apply(
     'secrets',
@@ -208,7 +208,7 @@ test('no page and no log holds a private key', async () => {
   assert.ok(pages.length >= 12);
   const dump = (await discovery.http('/debug/config_dump?proxyID=gw.edge')).body;
   assert.match(dump, /"kubernetes:\/\/a-cert"/);
-  // As in Envoy's own dump: bytes stand in base64 in the JSON of a message.
+  // As in Envoy's own dump: bytes are base64 in the JSON of a message.
   assert.ok(dump.includes(Buffer.from('[redacted]').toString('base64')));
   const texts = new Map<string, string>([
     ['config_dump', dump],
@@ -227,7 +227,7 @@ test('no page and no log holds a private key', async () => {
   await config().remove('broken');
 });
 
-test('where nobody is asked who he is, nobody gets a certificate', async () => {
+test('without authentication nobody receives a certificate', async () => {
   const own = make('a.example');
   await config().apply('secrets', tlsSecret('a-cert', 'edge', own));
   await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));

@@ -1,6 +1,6 @@
 /**
  * Certificates of gateways by `credentialName`: real Envoys with identities of the mesh serve with Secrets of their
- * namespace, and take new ones without losing a connection. Who else asks for them: `gateway-secrets-refused.test.ts`.
+ * namespace, and rotate them without losing a connection. Other callers: `gateway-secrets-refused.test.ts`.
  */
 import assert from 'node:assert/strict';
 import { createServer as createHttpsServer } from 'node:https';
@@ -35,7 +35,7 @@ import {
 
 before(startTenants);
 
-test('servers of one port, each with its credential: by server name, with and without certificates of clients', async () => {
+test('servers of one port have their own credentials, with and without client certificates', async () => {
   const [a, b, mutual, apart, generic] = ['a', 'b', 'mutual', 'apart', 'generic'].map((name) =>
     make(`${name}.example`),
   );
@@ -75,7 +75,7 @@ test('servers of one port, each with its credential: by server name, with and wi
   await refused('c.example');
 });
 
-test('a new certificate under load: no connection is lost, no handshake fails, no listener changes', async () => {
+test('a new certificate under load loses no connection, fails no handshake and changes no listener', async () => {
   let current = make('a.example');
   await config().apply('secrets', tlsSecret('a-cert', 'edge', current));
   await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
@@ -115,7 +115,7 @@ test('a new certificate under load: no connection is lost, no handshake fails, n
   assert.equal(await listenerStats(), listeners);
 });
 
-test('what is missing, broken or gone costs its own server alone, and comes back by itself', async () => {
+test('a missing, invalid or removed Secret affects only its own server, which recovers by itself', async () => {
   const [a, b, next] = [make('a.example'), make('b.example'), make('b.example')];
   const all = make('c.example');
   await config().apply('secrets', tlsSecret('a-cert', 'edge', a), tlsSecret('all-cert', 'edge', all));
@@ -131,7 +131,7 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   await eventually(() => served('c.example', all.leaf));
   const held = await holdConnection(at('a.example'));
   owner.after(() => held.close());
-  // Not left to the server for all names, which asks clients for no certificate.
+  // The server for all names, which requires no client certificate, must not answer.
   await refused('b.example');
   assert.match(await findings(), /Gateway edge\/front, server b: waits for Secret edge\/b-cert/);
   await eventually(() =>
@@ -146,7 +146,7 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   await eventually(() => served('b.example', b.leaf, { client: CLIENT }));
   assert.doesNotMatch(await findings(), /waits for Secret/);
 
-  // A key of another certificate: the last good one stays.
+  // A key of another certificate: the last good version stays in force.
   await config().apply('b', tlsSecret('b-cert', 'edge', { ...next, key: b.key }, withAuthorities));
   await eventually(async () => {
     const { body } = await world().discovery().http('/debug/configz');
@@ -163,13 +163,13 @@ test('what is missing, broken or gone costs its own server alone, and comes back
   await served('c.example', all.leaf);
 });
 
-test('a control plane that is away takes nothing with it, and sends nothing new when it is back', async () => {
+test('an outage of the control plane loses nothing, and afterwards nothing is sent again', async () => {
   const [own, next] = [make('a.example'), make('a.example')];
   await config().apply('secrets', tlsSecret('a-cert', 'edge', own));
   await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
   await eventually(() => served('a.example', own.leaf));
   const { gateway: agent } = shared.get();
-  // Of other tests' secrets that their drained listeners still ask for it is told again that there are none.
+  // Drained listeners of other tests still subscribe to secrets, which it reports again as missing.
   const updates = () => agent.admin('/stats?filter=(sds.kubernetes_a-cert|cds|lds).update_(success|rejected)');
   const before = await updates();
   assert.match(before, /kubernetes_a-cert.update_success: [1-9]/);
@@ -183,7 +183,7 @@ test('a control plane that is away takes nothing with it, and sends nothing new 
   await eventually(() => served('a.example', next.leaf));
 });
 
-test('a secret that Envoy rejects all the same costs it alone: the last good one stays', async () => {
+test('a secret that Envoy rejects keeps its last good version, and nothing else is affected', async () => {
   const [own, next] = [make('a.example'), make('a.example')];
   await config().apply('secrets', tlsSecret('a-cert', 'edge', own));
   await config().apply('gateway', gateway([server('a', ['a.example'], simple('a-cert'))]));
@@ -198,7 +198,7 @@ test('a secret that Envoy rejects all the same costs it alone: the last good one
   await eventually(() => served('a.example', next.leaf));
 });
 
-test('as a client: a gateway shows the certificate of a Secret to a server, takes a new one, and stops without any', async () => {
+test('as a client a gateway shows the certificate of a Secret, rotates it, and stops without one', async () => {
   const [own, first, second] = [make('a.example'), make('first.example'), make('second.example')];
   const target = make('secure.example');
   const asked: string[] = [];
@@ -206,7 +206,7 @@ test('as a client: a gateway shows the certificate of a Secret to a server, take
     { cert: target.leaf, key: target.key, ca: root.pem, requestCert: true, rejectUnauthorized: true },
     ({ socket }, response) => {
       asked.push((socket as TLSSocket).getPeerCertificate().subjectaltname ?? 'nobody');
-      // A certificate is shown once for each connection.
+      // A client shows its certificate once for each connection.
       response.setHeader('connection', 'close').end();
     },
   );
@@ -241,7 +241,7 @@ test('as a client: a gateway shows the certificate of a Secret to a server, take
       'edge',
     ),
   );
-  // The routes to everything else would come first for the same host.
+  // The routes for all hosts would match first.
   await config().remove('routes');
   const shown = async () => (await https(at('a.example'))).status === 200 && asked.at(-1);
   await eventually(async () => assert.equal(await shown(), 'DNS:first.example'));

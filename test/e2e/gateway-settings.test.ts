@@ -1,5 +1,6 @@
 /**
- * Settings of discovery that change what gateways get: each in a mesh of its own, with real Envoys of both protocols.
+ * Settings of discovery that change the configuration of gateways: each in its own mesh, with real Envoys of both
+ * protocols.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -15,7 +16,7 @@ const SERVICES = ['one', 'two', 'three'];
 interface World {
   readonly mesh: TestMesh;
   readonly gateways: readonly MeshProxy[];
-  /** A Gateway of a namespace for both proxies, which are at addresses of their own. */
+  /** A Gateway of a namespace for both proxies, which have different addresses. */
   gatewaysOf(namespace: string): Document[];
 }
 
@@ -73,7 +74,7 @@ async function clusters(proxy: MeshProxy): Promise<readonly string[]> {
   return SERVICES.filter((name) => text.includes(`outbound|${BACKEND}||${hostOf(name)}::`));
 }
 
-test('a gateway has the clusters of all services, and with CTL_FILTER_GATEWAY_CLUSTER_CONFIG those that it leads to', async (t) => {
+test('CTL_FILTER_GATEWAY_CLUSTER_CONFIG limits the clusters of a gateway to those of its routes', async (t) => {
   const [all, filtered] = await Promise.all([start(t, {}), start(t, { CTL_FILTER_GATEWAY_CLUSTER_CONFIG: 'true' })]);
   for (const world of [all, filtered]) {
     await world.mesh.config.apply('gateway', ...world.gatewaysOf('default'));
@@ -82,7 +83,7 @@ test('a gateway has the clusters of all services, and with CTL_FILTER_GATEWAY_CL
   }
   for (const proxy of all.gateways) assert.deepEqual(await clusters(proxy), SERVICES);
   for (const proxy of filtered.gateways) assert.deepEqual(await clusters(proxy), ['one']);
-  // An edit brings the clusters that it leads to, mirrors too, and takes those that nothing leads to any more.
+  // An edit adds the clusters of its routes and mirrors, and removes those that no route uses any longer.
   await filtered.mesh.config.apply('routes', ...routes(filtered, 'default', { two: 'three' }));
   await eventuallyAll(filtered.gateways, async (proxy) => {
     assert.equal((await call(at(proxy, 'two'))).by, 'backend');
@@ -90,7 +91,7 @@ test('a gateway has the clusters of all services, and with CTL_FILTER_GATEWAY_CL
   });
 });
 
-test('a gateway takes Gateways of any namespace, and with CTL_SCOPE_GATEWAY_TO_NAMESPACE of its own alone', async (t) => {
+test('a gateway follows Gateways of any namespace, with CTL_SCOPE_GATEWAY_TO_NAMESPACE only of its own', async (t) => {
   const [all, scoped] = await Promise.all([start(t, {}), start(t, { CTL_SCOPE_GATEWAY_TO_NAMESPACE: 'true' })]);
   for (const world of [all, scoped]) {
     await world.mesh.config.apply('gateway', ...world.gatewaysOf('elsewhere'));
@@ -105,7 +106,7 @@ test('a gateway takes Gateways of any namespace, and with CTL_SCOPE_GATEWAY_TO_N
   );
   await eventuallyAll(scoped.gateways, async (proxy) => {
     assert.equal((await call(at(proxy, 'two'))).by, 'backend');
-    // What is bound to the Gateway of the other namespace is not.
+    // Routes that are bound to the Gateway of the other namespace are not served.
     assert.equal((await call(at(proxy, 'one'))).status, 404);
   });
 });

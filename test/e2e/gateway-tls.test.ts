@@ -1,7 +1,7 @@
 /**
- * TLS of ingress gateways as clients meet it, mode by mode: which server a name leads to, whose certificate is asked
- * for, which versions and cipher suites are taken. And around it: redirects to HTTPS, hosts as clients spell them,
- * headers about the client. Certificates are files of the gateway's machine, and no agent is beside Envoy.
+ * TLS of ingress gateways, mode by mode: which server a name selects, which client certificates are required, which
+ * versions and cipher suites are accepted. Also redirects to HTTPS, spellings of hosts, and headers about the client.
+ * Certificates are files of the gateway's machine, and Envoy runs without an agent.
  */
 import assert from 'node:assert/strict';
 import { readFile, writeFile } from 'node:fs/promises';
@@ -22,10 +22,10 @@ const HTTPS = 7444;
 interface Certificates {
   readonly root: CertificateFiles;
   readonly stranger: CertificateFiles;
-  /** Of servers, by the name that they hold. */
+  /** Certificates of servers, by name. */
   readonly a: CertificateFiles;
   readonly wild: CertificateFiles;
-  /** Of clients. */
+  /** Certificates of clients. */
   readonly client: CertificateFiles;
   readonly other: CertificateFiles;
   readonly unknown: CertificateFiles;
@@ -101,12 +101,12 @@ const to = (serverName: string, more: Partial<TlsCall> = {}) =>
 
 const eventually = (check: () => Promise<void>) => eventuallyAll([0], check);
 
-/** Nothing was answered: the handshake failed. */
+/** There was no answer: the handshake failed. */
 const refused = (outcome: Promise<unknown>) =>
   assert.rejects(outcome, /alert|handshake|hang up|ECONNRESET|EPROTO|closed/i);
 
 describe('server names', () => {
-  test('exact ones, wildcards, and all others have servers of their own on one port', async () => {
+  test('exact names, wildcards and all other names have separate servers on one port', async () => {
     const { a, wild, other } = shared.get().certificates;
     await serve(
       ['*'],
@@ -133,7 +133,7 @@ describe('server names', () => {
     });
   });
 
-  test('requests get the hosts of the server that the connection came to, and no others', async () => {
+  test('requests reach only the hosts of the server that their connection selected', async () => {
     const { a, wild } = shared.get().certificates;
     await serve(
       ['a.example', 'b.example'],
@@ -147,7 +147,7 @@ describe('server names', () => {
     });
   });
 
-  test('hosts as clients spell them: capitals, and the port behind', async () => {
+  test('hosts match with capitals and with a port', async () => {
     const { a } = shared.get().certificates;
     await serve(['A.Example'], { name: 'a', hosts: ['a.EXAMPLE'], tls: { mode: 'SIMPLE', ...files(a) } });
     await eventually(async () => {
@@ -169,7 +169,7 @@ describe('client certificates', () => {
   const seen = (outcome: { readonly reply: { readonly headers: object } | undefined }) =>
     String(new Map(Object.entries(outcome.reply?.headers ?? {})).get('x-forwarded-client-cert') ?? '');
 
-  test('MUTUAL: only with one of the authority, which the service is told of', async () => {
+  test('MUTUAL: only with a certificate of the authority, which is reported to the service', async () => {
     const { client, unknown } = shared.get().certificates;
     await only(mutual());
     await eventually(async () => {
@@ -182,7 +182,7 @@ describe('client certificates', () => {
     });
   });
 
-  test('OPTIONAL_MUTUAL: with one of the authority, or without any', async () => {
+  test('OPTIONAL_MUTUAL: with a certificate of the authority, or without any', async () => {
     const { client, unknown } = shared.get().certificates;
     await only(mutual({ mode: 'OPTIONAL_MUTUAL' }));
     await eventually(async () => {
@@ -193,7 +193,7 @@ describe('client certificates', () => {
     });
   });
 
-  test('names that it must have, of hosts and of workloads', async () => {
+  test('required names in the certificate, of hosts and of workloads', async () => {
     const { client, other } = shared.get().certificates;
     for (const [name, good, bad] of [
       ['client.example', client, other],
@@ -207,7 +207,7 @@ describe('client certificates', () => {
     }
   });
 
-  test('the very certificate, and the very key', async () => {
+  test('an exact certificate, and an exact key', async () => {
     const { client, other } = shared.get().certificates;
     const { createHash, X509Certificate } = await import('node:crypto');
     const certificate = new X509Certificate(await readFile(client.certificate));
@@ -224,7 +224,7 @@ describe('client certificates', () => {
     }
   });
 
-  test('a host that demands one is not to be had by the name of another', async () => {
+  test('a host that requires a certificate is not reachable by the name of another', async () => {
     const { wild, client } = shared.get().certificates;
     await serve(
       ['*'],
@@ -239,7 +239,7 @@ describe('client certificates', () => {
         assert.equal((await to('open.example', { host })).status, 421, host);
       }
     });
-    // Nor where the other one lists it too, but has not got its name.
+    // Neither if the other server lists the host, too, but was selected by another name.
     const both = ['other.example', 'private.example'];
     for (const open of [both, ['*', 'private.example']]) {
       const own = { name: 'open', hosts: open, tls: { mode: 'SIMPLE', ...files(wild) } };
@@ -261,7 +261,7 @@ describe('versions and cipher suites', () => {
     return serve(['a.example'], { name: 'a', hosts: ['a.example'], tls: { mode: 'SIMPLE', ...files(a), ...more } });
   };
   const VERSIONS = ['TLSv1', 'TLSv1.1', 'TLSv1.2', 'TLSv1.3'] as const;
-  /** Of each version, whether it is taken. */
+  /** Whether each version is accepted. */
   async function taken(): Promise<string[]> {
     const outcomes = await Promise.all(
       VERSIONS.map((version) =>
@@ -292,7 +292,7 @@ describe('versions and cipher suites', () => {
     });
   }
 
-  test('only the suites that are named', async () => {
+  test('only the named suites are accepted', async () => {
     const [mine, others] = ['ECDHE-ECDSA-AES256-GCM-SHA384', 'ECDHE-ECDSA-AES128-GCM-SHA256'];
     await only({ maxProtocolVersion: 'TLSV1_2', cipherSuites: [mine] });
     await eventually(async () => {
@@ -302,7 +302,7 @@ describe('versions and cipher suites', () => {
     });
   });
 
-  test('a suite that Envoy does not know is refused, and what was good stays', async () => {
+  test('a suite that Envoy does not know is refused, and the last good version stays in force', async () => {
     await only({ maxProtocolVersion: 'TLSV1_2' });
     await eventually(async () => assert.deepEqual(await taken(), ['TLSv1.2']));
     await only({ cipherSuites: ['NO-SUCH-SUITE'] });
@@ -337,7 +337,7 @@ describe('plain HTTP beside it', () => {
       assert.equal(await location('a.example'), '301 https://a.example/x?y=z');
       assert.equal(await location(`a.example:${HTTP}`), `301 https://a.example:${HTTPS}/x?y=z`);
       assert.equal(await location('a.example:80'), '301 https://a.example/x?y=z');
-      // Whoever the client says has ended TLS: it came in plain text.
+      // The client's claim that a proxy ended TLS is ignored: the request arrived in plain text.
       assert.equal((await call(at('a.example', '/', { 'x-forwarded-proto': 'https' }))).status, 301);
       assert.equal((await call(at('b.example'))).by, 'backend');
       assert.equal((await call(at('c.example'))).status, 404);
@@ -345,7 +345,7 @@ describe('plain HTTP beside it', () => {
     assert.equal((await to('a.example')).by, 'backend');
   });
 
-  test('HTTP/1.0 is served where it is switched on', async () => {
+  test('HTTP/1.0 is served where it is enabled', async () => {
     await serve(['a.example'], { name: 'http', port: HTTP, protocol: 'HTTP', hosts: ['*'] });
     const { exchange } = await import('../harness/index.ts');
     const { proxy } = shared.get();
@@ -356,7 +356,7 @@ describe('plain HTTP beside it', () => {
     });
   });
 
-  test('who the client is, and that it came in plain text, is what the gateway sees, unless proxies in front are trusted', async () => {
+  test('the gateway itself determines client address and scheme, unless proxies in front are trusted', async () => {
     await serve(['*'], { name: 'http', port: HTTP, protocol: 'HTTP', hosts: ['*'] });
     const spoofed = { 'x-forwarded-for': '203.0.113.1, 203.0.113.2', 'x-envoy-external-address': '203.0.113.3' };
     const external = async () =>
@@ -367,14 +367,14 @@ describe('plain HTTP beside it', () => {
     await eventually(async () => assert.equal(await external(), '203.0.113.2'));
     const redirecting = { name: 'http', port: HTTP, protocol: 'HTTP', hosts: ['*'], tls: { httpsRedirect: true } };
     await serve(['*'], redirecting);
-    // A trusted proxy has ended TLS.
+    // A trusted proxy ended TLS.
     await eventually(async () => {
       assert.equal((await call(at('a.example'))).status, 301);
       assert.equal((await call(at('a.example', '/', { 'x-forwarded-proto': 'https' }))).by, 'backend');
     });
   });
 
-  test('Envoy calls itself by the mesh’s name, and no more', async () => {
+  test('Envoy names itself by the mesh’s server name, without a version', async () => {
     await serve(['*'], { name: 'http', port: HTTP, protocol: 'HTTP', hosts: ['*'] });
     await eventually(async () => assert.equal((await request(at('a.example'))).headers.server, 'mesh-envoy'));
   });

@@ -29,8 +29,8 @@ interface Server {
 }
 
 /**
- * Both gateways serve the same resources: as they are at addresses of their own, each server is written once for each
- * of them.
+ * Both gateways serve the same resources. Since they have different addresses, each server exists once for each of
+ * them.
  */
 function gateway(name: string, servers: readonly Server[], namespace?: string): Document[] {
   return mesh().gateways.map((proxy) =>
@@ -106,7 +106,7 @@ afterEach(async () => {
     await mesh()
       .config.remove(name)
       .catch(() => undefined);
-  // A port that nobody serves any more is closed.
+  // A port without a server is closed.
   await eventually(async (proxy) => {
     for (const port of [HTTP, TCP, TLS])
       await assert.rejects(call({ address: proxy.address, port }), /ECONNREFUSED|ECONNRESET/);
@@ -145,7 +145,7 @@ test('servers of two Gateway resources share a port, each with its hosts and its
       { hosts: ['x.b.example'], gateways: through('second', 'other'), http: routeTo('b') },
       'other',
     ),
-    // Bound to a gateway that does not have the host: never served.
+    // Bound to a gateway without this host: never served.
     resource('VirtualService', 'c', { hosts: ['c.example'], gateways: through('first'), http: routeTo('a') }),
   );
   await eventually(async (proxy) => {
@@ -161,7 +161,7 @@ test('servers of two Gateway resources share a port, each with its hosts and its
   });
 });
 
-test('a server may name the namespaces whose virtual services it takes', async () => {
+test('a server can restrict the namespaces of its virtual services', async () => {
   const { config } = mesh();
   const hosts = ['default/own.example', './same.example', 'other/theirs.example', '*/any.example'];
   await config.apply('gateway', ...gateway('front', [http(hosts)]));
@@ -179,12 +179,12 @@ test('a server may name the namespaces whose virtual services it takes', async (
     Promise.all(names.map(async (name) => (await call(at(proxy, `${name}.example`))).by ?? 'nobody'));
   await config.apply('routes', ...routes('other', 'b'));
   await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['nobody', 'nobody', 'b', 'b']));
-  // Of several for one host the routes stand one after the other; `default` comes first.
+  // The routes of several virtual services for one host are concatenated; `default` is first.
   await config.apply('routes', ...routes('other', 'b'), ...routes('default', 'a'));
   await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['a', 'a', 'b', 'a']));
 });
 
-test('of servers that speak different protocols at one port the first stays, and the other is told of', async () => {
+test('of servers with different protocols on one port the first stays, and the other is reported', async () => {
   const { config } = mesh();
   const https = {
     hosts: ['*'],
@@ -201,7 +201,7 @@ test('of servers that speak different protocols at one port the first stays, and
   assert.match(body, /server https: port 7080 is http of Gateway default\/front/);
 });
 
-test('routes of a gateway match, weigh and rewrite as those of sidecars', async () => {
+test('routes of a gateway match, weigh and rewrite like those of sidecars', async () => {
   const { config } = mesh();
   const [toA, toB] = ['a', 'b'].map((host) => ({ destination: { host: `${host}.default.svc.cluster.local` } }));
   await config.apply('gateway', ...gateway('front', [http(['*'])]));
@@ -231,7 +231,7 @@ test('routes of a gateway match, weigh and rewrite as those of sidecars', async 
   });
 });
 
-test('a server that redirects to HTTPS does so for its hosts alone', async () => {
+test('a server that redirects to HTTPS does so for its own hosts only', async () => {
   const { config } = mesh();
   await config.apply(
     'gateway',
@@ -252,7 +252,7 @@ test('a server that redirects to HTTPS does so for its hosts alone', async () =>
   });
 });
 
-test('TLS passes through by server name, and an edit sends a name elsewhere', async () => {
+test('TLS is passed through by server name, and an edit moves a name to another service', async () => {
   const { config } = mesh();
   const server = {
     hosts: ['*.example'],
@@ -283,7 +283,7 @@ test('TLS passes through by server name, and an edit sends a name elsewhere', as
   await eventually(async (proxy) => assert.equal(await tlsGreeting(proxy.address, TLS, 'a.example'), 'secret-b'));
 });
 
-test('a TCP server hands its connections to the routed service', async () => {
+test('a TCP server forwards its connections to the routed service', async () => {
   const { config } = mesh();
   await config.apply(
     'gateway',
@@ -301,7 +301,7 @@ test('a TCP server hands its connections to the routed service', async () => {
   await eventually(async (proxy) => assert.equal(await greeting(proxy.address, TCP), 'bytes'));
 });
 
-test('TLS ends at a gateway that has a certificate, and HTTP goes on', async () => {
+test('a gateway with a certificate terminates TLS and forwards HTTP', async () => {
   const { config } = mesh();
   const certificates = join(import.meta.dirname, '../golden-harness/certs');
   const tls = {
@@ -343,7 +343,7 @@ test('TLS ends at a gateway that has a certificate, and HTTP goes on', async () 
   await eventually(async (proxy) => assert.equal(await get(proxy), 'a'));
 });
 
-test('two servers that cannot share a port: the older gateway has it, the other shows as a conflict', async () => {
+test('of two servers that cannot share a port the older gateway gets it, and the other is a conflict', async () => {
   const { config, discovery } = mesh();
   await config.apply('gateway', ...gateway('first', [http(['*'])]));
   await config.apply(

@@ -1,6 +1,6 @@
 /**
- * The gRPC server against h2spec, which tries RFC 7540 and RFC 7541 section by section, by MUST and SHOULD. RFC 9113,
- * which the server follows, has replaced the first; where they differ, a case that fails is expected below with its
+ * The gRPC server passes h2spec, which tests the MUST and SHOULD of RFC 7540 and RFC 7541 section by section. The
+ * server follows RFC 9113, which replaced RFC 7540. Where they differ, an expected failure is listed below with its
  * reason.
  */
 import assert from 'node:assert/strict';
@@ -14,13 +14,13 @@ import { goCommand } from '../harness/index.ts';
 /** Cases of the version that test/h2spec/go.mod names, all sections. */
 const CASES = 146;
 
-/** Cases that fail, and why they may. */
+/** Cases that are expected to fail, with the reason. */
 const EXPECTED_FAILURES: Readonly<Record<string, string>> = {
   'http2/5.3.1/2':
     'a PRIORITY frame that depends on its own stream: RFC 9113 section 5.3.2 has taken priorities out, and asks for a check of its length alone (6.3)',
 };
 
-/** For one answer, also on a busy machine. Each expected failure waits so long. */
+/** The limit for one answer, also on a busy machine. Each expected failure takes that long. */
 const ANSWER_TIMEOUT = '5s';
 
 interface Outcome {
@@ -33,7 +33,7 @@ interface Outcome {
 
 const PATH = '/h2spec.Test/Answer';
 
-/** Answers with a few bytes when the client has said all: there is something for windows to hold back. */
+/** Answers with a few bytes when the request is complete, so that windows have something to hold back. */
 function answer(call: StreamCall): void {
   call.read({
     data: () => {},
@@ -47,7 +47,7 @@ function answer(call: StreamCall): void {
 const go = goCommand();
 const skip = go === undefined ? 'h2spec needs the go command (on PATH or in /usr/local/go/bin)' : false;
 
-test('the gRPC server passes h2spec but for the cases that are expected to fail', { skip }, async (t) => {
+test('the gRPC server passes h2spec except for the expected failures', { skip }, async (t) => {
   const program = await buildH2spec(go ?? '');
   const faults: unknown[] = [];
   const server = createGrpcServer({

@@ -1,4 +1,4 @@
-/** The harness itself, with a real Envoy: what the other end-to-end tests stand on. */
+/** The harness itself, with a real Envoy: the basis of the other end-to-end tests. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { symlink } from 'node:fs/promises';
@@ -102,7 +102,7 @@ test('a real Envoy with a static configuration answers through the echo backends
   assert.deepEqual(await envoy.stop(), { code: 0, signal: null });
 });
 
-test('validation accepts what Envoy would run and says what it would refuse', async (t) => {
+test('validation accepts what Envoy runs, and rejects what it refuses with its message', async (t) => {
   const bootstrap = (cluster: string) =>
     bootstrapJson({
       id: 'x',
@@ -126,7 +126,7 @@ test('a bootstrap with a field that Envoy does not know is an error before Envoy
   );
 });
 
-test('an Envoy that refuses its configuration fails the start with its own words', async (t) => {
+test('an Envoy that refuses its configuration fails the start with its own message', async (t) => {
   const staticResources = { listeners: [listener('l', '127.0.0.1', 1, tcpFilter('nowhere'))], clusters: [{}] };
   await assert.rejects(
     startEnvoy(t, { id: 'broken', staticResources }),
@@ -136,7 +136,7 @@ test('an Envoy that refuses its configuration fails the start with its own words
 
 const skip = (await netnsUnavailable()) ?? false;
 
-test('where iptables is missing, the reason says so', { skip }, async (t) => {
+test('without iptables, the reason for skipping says so', { skip }, async (t) => {
   const folder = await tempDir(t);
   await symlink((await run('which', ['ip'])).stdout.trim(), join(folder, 'ip'));
   const module = join(import.meta.dirname, '../harness/index.ts');

@@ -1,6 +1,6 @@
 /**
- * Identity with the real ctl-discovery: a token of the local issuer, a certificate of the mesh CA for it, and xDS with
- * that certificate, over TLS as an agent speaks it.
+ * Identity with the real ctl-discovery: a token of the local issuer gets a certificate of the mesh CA, which gets xDS
+ * over TLS, as for an agent.
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
@@ -157,7 +157,7 @@ test('a token gets a certificate, under both names of the service, and the certi
   assert.equal(await stream(known).first, 'served');
   assert.equal(await stream(known, { metadata: { SERVICE_ACCOUNT: 'web' } }).first, 'served');
   assert.equal(await stream(plain, {}, token).first, 'served');
-  // A certificate is renewed with the one at hand.
+  // A certificate is renewed with the current one.
   assert.equal((await certificate(known, ecKey('P-256'))).length, 2);
 
   assert.match(await stream(known, { namespace: 'bank' }).first, /^PERMISSION_DENIED: .*claims "bank".*of "shop"/);
@@ -174,7 +174,7 @@ test('a token gets a certificate, under both names of the service, and the certi
   assert.equal(ends * 1000, new X509Certificate(world.root).validToDate.getTime());
 });
 
-test('who shows nothing that holds is turned away, from the service and from xDS', async (t) => {
+test('callers without a valid credential are refused by the certificate service and by xDS', async (t) => {
   const world = await startWorld(t);
   const plain = client(t, world.port, channel(world));
   const keys = ecKey('P-256');
@@ -206,7 +206,7 @@ test('who shows nothing that holds is turned away, from the service and from xDS
   assert.equal(await stream(open).first, 'served');
 });
 
-test('a stream ends when its credential does', async (t) => {
+test('a stream ends when its credential expires', async (t) => {
   const world = await startWorld(t);
   const plain = client(t, world.port, channel(world));
   const byToken = stream(plain, {}, await world.token('shop', 'web', { lifetimeSeconds: 3 }));
@@ -222,11 +222,11 @@ test('a stream ends when its credential does', async (t) => {
       ['UNAVAILABLE', 'the credential of this stream has expired, connect anew'],
     );
   }
-  // On a new connection of the same client, which can only show the old certificate.
+  // A new connection of the same client, which has only the old certificate.
   assert.match(await stream(known).first, /^UNAUTHENTICATED: client certificate: it expired at/);
 });
 
-test('the authority keeps its root through a restart, and can be left out', async (t) => {
+test('the authority keeps its root over a restart, and can be disabled', async (t) => {
   const world = await startWorld(t);
   const keys = ecKey('P-256');
   const token = await world.token('shop', 'web');
@@ -242,7 +242,7 @@ test('the authority keeps its root through a restart, and can be left out', asyn
   await assert.rejects(certificate(anybody, keys), /UNAUTHENTICATED/);
 
   const without = await open.restart({ ENABLE_CA_SERVER: 'false' });
-  // xDS is served on the secured address all the same, by callers who prove who they are.
+  // The secured address still serves xDS to authenticated callers.
   await assert.rejects(certificate(client(t, without.port, channel(without)), keys, token), /UNIMPLEMENTED/);
   assert.equal(await stream(client(t, without.port, channel(without, { chain, keys }))).first, 'served');
   assert.match(await stream(client(t, without.port, channel(without))).first, /^UNAUTHENTICATED/);
@@ -252,7 +252,7 @@ test('the authority keeps its root through a restart, and can be left out', asyn
   assert.equal(await stream(client(t, bare.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
 });
 
-test('settings that cannot be used end the program with one line', async (t) => {
+test('invalid settings end the program with one line', async (t) => {
   const rows: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
     [{ JWT_POLICY: 'none' }, /^ctl-discovery: JWT_POLICY: "none" is not one of/m],
     [{ CTL_CERT_PROVIDER: 'kubernetes' }, /^ctl-discovery: CTL_CERT_PROVIDER: "kubernetes" is not one of/m],
@@ -269,7 +269,7 @@ test('settings that cannot be used end the program with one line', async (t) => 
   }
 });
 
-test('a directory of keys that another program uses, or everybody may read, ends the start with one line', async (t) => {
+test('a key directory in use, or readable by others, ends the start with one line', async (t) => {
   const caDir = await tempDir(t);
   const start = async (waitReady: boolean): Promise<Discovery> =>
     startDiscovery(t, { configDir: await tempDir(t), env: { SELF_SIGNED_CA_DIR: caDir }, waitReady });
@@ -277,7 +277,7 @@ test('a directory of keys that another program uses, or everybody may read, ends
   const second = await start(false);
   assert.equal((await second.exited).code, 1);
   assert.match(second.output(), /^ctl-discovery: \S+: is in use by another program \(process \d+\)/m);
-  // Killed, it leaves its lock behind, which is known to be free.
+  // A killed program leaves its lock, which is recognized as free.
   process.kill(first.pid, 'SIGKILL');
   await first.exited;
   await (await start(true)).stop();

@@ -1,6 +1,6 @@
 /**
- * What goes wrong with identities, and that it goes right again by itself: tokens, trust domains, processes that end.
- * The mesh is STRICT all the time, so that an answer is one over mutual TLS.
+ * Failures of identities and the recovery from them: tokens, trust domains, processes that end. The mesh is STRICT all
+ * the time, so that every answer was sent over mutual TLS.
  */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
@@ -23,7 +23,7 @@ import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
 
-/** Shorter than an outage that a test makes, longer than everything else that it does between two rotations. */
+/** Shorter than the outage of a test, longer than everything else between two rotations. */
 const AGENT = { SECRET_TTL: '8s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '4' };
 const STRICT = resource('PeerAuthentication', 'all', { mtls: { mode: 'STRICT' } }, 'mesh-system');
 /** Of the service that two workloads are behind. */
@@ -74,7 +74,7 @@ describe('a workload whose token does not hold', { skip }, () => {
     ],
   ];
   for (const [name, what, token, said] of ROWS) {
-    test(`${what}: it does not become ready, says why, and does as soon as the token is a good one`, async () => {
+    test(`${what}: the proxy is not ready and says why, until the token is valid`, async () => {
       const { world, client } = shared.get();
       const workload = await world.addWorkload({
         name,
@@ -96,7 +96,7 @@ describe('a workload whose token does not hold', { skip }, () => {
   }
 });
 
-test('certificates of other trust domains and of other roots are refused, unless the mesh says otherwise', {
+test('certificates of other trust domains and roots are refused, unless the mesh accepts them', {
   skip,
 }, async (t) => {
   const { world, one, plain } = shared.get();
@@ -107,7 +107,7 @@ test('certificates of other trust domains and of other roots are refused, unless
   const outcome = async ({ certificate, key }: { certificate: string; key: string }): Promise<string> => {
     const url = `https://${one.netns.address}:8080/`;
     const text = await httpOutcome(plain, one, ['-k', '-m', '5', '--cert', certificate, '--key', key, url]);
-    // Whether curl learns of the refusal in the handshake or after it is up to the TLS version.
+    // The TLS version determines whether curl sees the refusal in the handshake or after it.
     return text.startsWith('000/') ? 'refused' : text.replace(/^(200 strange header) .*URI=/, 'URI=');
   };
   const all = async () => [await outcome(own), await outcome(other), await outcome(stranger)];
@@ -134,7 +134,7 @@ test('certificates of other trust domains and of other roots are refused, unless
   await eventually(async () => assert.deepEqual(await all(), [accepted, 'refused', 'refused']), { timeoutMs: 30_000 });
 });
 
-test('a proxy that is told to end under load drains: no request fails', { skip }, async () => {
+test('a proxy that ends under load drains: no request fails', { skip }, async () => {
   const { world, client, one, two } = shared.get();
   await world.config.apply('pair', ...pair(one, two));
   await eventually(async () => {
@@ -145,7 +145,7 @@ test('a proxy that is told to end under load drains: no request fails', { skip }
   const load = await startLoad(client, two, { address: PAIR_ADDRESS });
   await load.more(50);
   one.agent?.signal('SIGTERM');
-  // What an orchestrator does with a pod that is going away.
+  // As an orchestrator ends a pod.
   await world.config.apply('pair', ...pair(two));
   assert.deepEqual(await one.agent?.exited, { code: 0, signal: null });
   await load.more(50);
@@ -153,7 +153,7 @@ test('a proxy that is told to end under load drains: no request fails', { skip }
   await world.config.remove('pair');
 });
 
-test('an Envoy that is killed is started again, with its certificate, and stays STRICT', { skip }, async () => {
+test('an Envoy that is killed is restarted with its certificate and stays STRICT', { skip }, async () => {
   const { client, two } = shared.get();
   const pid = await two.agent?.envoyPid();
   assert.ok(pid !== undefined);
@@ -166,7 +166,7 @@ test('an Envoy that is killed is started again, with its certificate, and stays 
   await refused(two);
 });
 
-test('an outage that certificates do not outlive ends with the outage', { skip }, async () => {
+test('after an outage in which certificates expired, the mesh recovers', { skip }, async () => {
   const { world, client, two } = shared.get();
   await world.stopDiscovery();
   const expired = (workload: Workload) => assert.match(workload.agent?.output() ?? '', /the certificate has expired/);
@@ -179,7 +179,7 @@ test('an outage that certificates do not outlive ends with the outage', { skip }
   );
   await world.startDiscovery();
   await reached(client, two);
-  // Configuration arrives again, over a connection with the new certificate.
+  // Configuration arrives over a connection with the new certificate.
   await world.config.apply(
     'policy',
     resource('PeerAuthentication', 'all', { mtls: { mode: 'DISABLE' } }, 'mesh-system'),

@@ -1,5 +1,5 @@
 /**
- * The HTTP addresses of ctl-discovery while somebody holds as many connections to them as he can get, and says nothing.
+ * The HTTP addresses of ctl-discovery while a client opens as many silent connections as it can.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -7,7 +7,7 @@ import { connect, type Socket } from 'node:net';
 import { after, before, test } from 'node:test';
 import { createScope, type Discovery, request, startDiscovery, tempDir } from '../harness/index.ts';
 
-/** More than any of the addresses takes. */
+/** More than any of the addresses accepts. */
 const CONNECTIONS = 600;
 const PROBES = 15;
 
@@ -47,7 +47,7 @@ for (const [what, address] of Object.entries(CROWDS))
       for (const socket of crowd) socket.destroy();
     });
 
-test('the log tells of it, in few lines', () => {
+test('the log reports it in few lines', () => {
   const lines = discovery
     .output()
     .split('\n')

@@ -1,7 +1,6 @@
 /**
- * Proxies of Istio's `pilot-agent` as they are: node metadata and static clusters of its bootstrap (release 1.7 and
- * today's). They get mutual TLS with certificates from their agent; an Envoy that says nothing of an agent gets plain
- * text.
+ * Proxies of Istio's `pilot-agent`: node metadata and static clusters of its bootstrap (release 1.7 and the current
+ * one). They get mutual TLS with certificates from their agent. An Envoy that does not report an agent gets plain text.
  */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
@@ -26,7 +25,7 @@ before(async () => {
   mesh.set(await startMesh(owner, address, { files: { web } }));
 });
 
-/** The cluster by which Istio's Envoys ask their agent; nobody listens here, as before that agent has started. */
+/** The cluster of the agent in Istio's bootstrap. Nothing listens there, as before the agent has started. */
 async function agentCluster(): Promise<JsonObject> {
   const path = join(await tempDir(owner), 'socket');
   return {
@@ -47,8 +46,8 @@ async function agentCluster(): Promise<JsonObject> {
 }
 
 /**
- * Starts a proxy, waits until it has the cluster of the service, and returns whether that one asks the agent for
- * certificates.
+ * Starts a proxy, waits until it has the cluster of the service, and returns whether that cluster gets its certificates
+ * from the agent.
  */
 async function isCertified(metadata: JsonObject, clusters: readonly JsonObject[]): Promise<boolean> {
   const proxy: Envoy = await startEnvoy(owner, {
@@ -56,7 +55,7 @@ async function isCertified(metadata: JsonObject, clusters: readonly JsonObject[]
     metadata: { NAMESPACE: 'default', LABELS: { app: 'web' }, INTERCEPTION_MODE: 'NONE', ...metadata },
     staticResources: { clusters },
     adsPort: mesh.get().discovery().ports.grpc,
-    // It goes on with listeners when it has its certificates.
+    // It accepts listeners once it has its certificates.
     waitLive: false,
   });
   const text = await eventually(async () => {
@@ -83,13 +82,13 @@ const ISTIO_1_7 = {
   SDS: 'true',
 };
 
-test("a proxy of Istio's agent speaks mutual TLS with the certificates of that agent", async () => {
+test("a proxy of Istio's agent uses mutual TLS with the certificates of that agent", async () => {
   const clusters = [await agentCluster()];
   assert.equal(await isCertified(ISTIO_1_7, clusters), true);
   const { PROXY_CONFIG } = ISTIO_1_7;
   assert.equal(await isCertified({ ISTIO_VERSION: '1.26.0', PROXY_CONFIG }, clusters), true);
 });
 
-test('an Envoy that says nothing of an agent gets no mutual TLS', async () => {
+test('an Envoy that does not report an agent gets no mutual TLS', async () => {
   assert.equal(await isCertified({ ISTIO_VERSION: '1.7.1' }, []), false);
 });

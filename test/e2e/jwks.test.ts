@@ -1,7 +1,6 @@
 /**
- * Keys of token issuers, fetched by ctl-discovery from key servers that fail in every way, as a gateway's users notice:
- * tokens of an issuer whose keys are not known are refused, known keys stay in force, and nothing else suffers or
- * waits.
+ * Keys of token issuers, which ctl-discovery fetches from key servers that fail in every way, as seen by a gateway's
+ * users: tokens of an issuer with unknown keys are refused, known keys stay in force, and nothing else is affected.
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
@@ -16,7 +15,7 @@ import { call, eventuallyAll } from './support/traffic.ts';
 const HTTP = 7081;
 const BACKEND_PORT = 7481;
 
-/** Its keys come by a server that never fails. */
+/** An issuer whose key server never fails. */
 const STEADY = 'steady@issuers.test';
 
 interface World extends TestMesh {
@@ -40,7 +39,7 @@ function gatewayDocuments(proxy: Pick<MeshProxy, 'name'>, ip: string): Document[
   ];
 }
 
-/** Its answers say in a header which version of it is in force. */
+/** A route whose answers contain the version in force in a header. */
 function routes(version: string): Document {
   const http = [
     {
@@ -84,12 +83,12 @@ async function statusOf(proxy: MeshProxy, token?: string): Promise<number> {
   return (await call({ address: proxy.address, port: HTTP, headers })).status;
 }
 
-/** Waits until every gateway answers the token so. */
+/** Waits until every gateway answers the token in this way. */
 function eventuallyStatus(expected: number, token: string): Promise<void> {
   return eventuallyAll(world.get().gateways, async (proxy) => assert.equal(await statusOf(proxy, token), expected));
 }
 
-/** What must hold whatever a key server does. */
+/** Asserts what must hold whatever a key server does. */
 async function nothingElseSuffers(): Promise<void> {
   const { gateways, steadyToken } = world.get();
   for (const proxy of gateways) {
@@ -98,7 +97,7 @@ async function nothingElseSuffers(): Promise<void> {
   }
 }
 
-/** Logged lines that hold `text`. */
+/** Logged lines that contain `text`. */
 function logged(text: string): string[] {
   return world
     .get()
@@ -110,7 +109,7 @@ function logged(text: string): string[] {
 
 const failures = () => world.get().discovery().metric('ctl_jwks_resolver_network_fetch_fail_total');
 
-/** Waits until the resolver has failed so many times more. */
+/** Waits for so many further failures of the resolver. */
 async function moreFailures(count: number): Promise<void> {
   const before = (await failures()) ?? 0;
   await eventually(async () => assert.ok(((await failures()) ?? 0) >= before + count), { timeoutMs: 30_000 });
@@ -123,7 +122,7 @@ afterEach(async () => {
     .catch(() => undefined);
 });
 
-test('a key server that is down at the start: its tokens are refused until it is up, and the log tells both once', async (t) => {
+test('a key server that is down at the start: its tokens are refused until it is up', async (t) => {
   const { config, key } = world.get();
   const server = await keyServer(t, always(key.jwks));
   const issuer = 'late@issuers.test';
@@ -161,7 +160,7 @@ test('a key server that goes down later: its keys stay in force, and are followe
   await nothingElseSuffers();
 });
 
-test('a rotated key: both are good while the server has both, and the old one no longer than that', async (t) => {
+test('a rotated key: both keys are valid while the server publishes both, then only the new one', async (t) => {
   const { config, key } = world.get();
   const next = await issuerKey(t, 'two');
   const server = await keyServer(t, always(key.jwks));
@@ -181,7 +180,7 @@ test('a rotated key: both are good while the server has both, and the old one no
   await nothingElseSuffers();
 });
 
-test('an issuer without jwksUri says itself where its keys are', async (t) => {
+test('the keys of an issuer without jwksUri are found by its discovery document', async (t) => {
   const { config, key } = world.get();
   const server = await keyServer(t, (request, response) => {
     const document = { issuer: server.url, jwks_uri: `${server.url}/keys` };
@@ -194,7 +193,7 @@ test('an issuer without jwksUri says itself where its keys are', async (t) => {
   await nothingElseSuffers();
 });
 
-test('keys of every kind are good, beside others that nobody can use', async (t) => {
+test('keys of every kind are accepted, beside unusable ones', async (t) => {
   const { config } = world.get();
   const issuer = 'kinds@issuers.test';
   const kinds = Object.keys(KEY_KINDS) as (keyof typeof KEY_KINDS)[];
@@ -231,7 +230,7 @@ for (const [what, listener, said] of [
     /no key can be used/,
   ],
 ] as readonly (readonly [string, Parameters<typeof keyServer>[1], RegExp])[]) {
-  test(`a key server that ${what}: refused are its tokens, and nothing else`, async (t) => {
+  test(`a key server that ${what}: only its tokens are refused`, async (t) => {
     const { config, key } = world.get();
     const server = await keyServer(t, listener);
     await server.up();
@@ -241,10 +240,10 @@ for (const [what, listener, said] of [
     await eventually(() => assert.match(logged(`${server.url}/keys`).join('\n'), said), { timeoutMs: 30_000 });
     await eventuallyStatus(401, token);
     await nothingElseSuffers();
-    // It comes to its senses.
+    // The server recovers.
     server.answer(always(key.jwks));
     await eventuallyStatus(200, token);
-    // And loses them again, which costs nothing now.
+    // It fails again, which has no effect now.
     server.answer(listener);
     await moreFailures(1);
     await eventuallyStatus(200, token);
@@ -252,11 +251,11 @@ for (const [what, listener, said] of [
   });
 }
 
-test('the push path never waits for a key server: edits arrive while one hangs', async (t) => {
+test('pushes never wait for a key server: edits arrive while one hangs', async (t) => {
   const { config, gateways } = world.get();
   const server = await keyServer(t, () => {});
   await server.up();
-  // An attempt may be ended by its time limit while a busy machine brings the edit: then the next one is asked.
+  // On a busy machine an attempt may reach its time limit before the edit arrives: then the next one is asked.
   for (let attempt = 1; ; attempt++) {
     const version = `edit-${attempt}`;
     const asked = server.asked;
@@ -274,7 +273,7 @@ test('the push path never waits for a key server: edits arrive while one hangs',
   await nothingElseSuffers();
 });
 
-test('a key server is asked no more when no policy names it', async (t) => {
+test('a key server is no longer asked when no policy names it', async (t) => {
   const { config, key, steady } = world.get();
   const server = await keyServer(t, always(key.jwks));
   await server.up();
@@ -283,14 +282,14 @@ test('a key server is asked no more when no policy names it', async (t) => {
   await config.apply('policy', policy('leaves', { issuer, jwksUri: `${server.url}/keys` }));
   await eventuallyStatus(200, token);
   await config.remove('policy');
-  // A token of an issuer of whom nobody speaks.
+  // A token of an issuer that no policy names.
   await eventuallyStatus(401, token);
   const [asked, before] = [server.asked, steady.asked];
   await eventually(() => assert.ok(steady.asked >= before + 3), { timeoutMs: 30_000 });
   assert.equal(server.asked, asked);
 });
 
-test('a restart of ctl-discovery refuses no good token', async () => {
+test('during a restart of ctl-discovery no valid token is refused', async () => {
   const { discovery, restart, gateways, steadyToken, steady, key } = world.get();
   await eventuallyStatus(200, steadyToken);
   const traffic = startTraffic(
@@ -307,7 +306,7 @@ test('a restart of ctl-discovery refuses no good token', async () => {
   // No proxy is served before the keys are known.
   assert.equal(await metric('ctl_jwks_resolver_network_fetch_success_total'), 1);
   await eventually(async () => assert.equal(await metric('ctl_xds'), gateways.length), { timeoutMs: 60_000 });
-  // They have been fetched again since the proxies came.
+  // They were fetched again after the proxies connected.
   await eventually(async () => assert.ok(((await metric('ctl_jwks_resolver_network_fetch_success_total')) ?? 0) >= 3), {
     timeoutMs: 30_000,
   });

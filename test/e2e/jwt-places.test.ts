@@ -1,6 +1,6 @@
 /**
- * Where end users' tokens are looked for, what applications see of them and of what clients make up, and keys that are
- * not known: at real gateways and sidecars, asked by curl. The table of all outcomes is printed at the end.
+ * Locations of end users' tokens, what applications see of tokens and of forged headers, and unknown keys: at real
+ * gateways and sidecars, called by curl. The table of all outcomes is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -27,7 +27,7 @@ import { eventuallyAll } from './support/traffic.ts';
 const { world, rules, check } = jwtSuite();
 
 describe('where tokens are', () => {
-  test('in the header and the parameter that are usual, when a rule does not say', async () => {
+  test('by default in the Authorization header and the parameter access_token', async () => {
     await world().config.apply('tokens', ...authentication(rules().two));
     const token = await world().two.token({ iss: TWO });
     const parameter = (what: string, expected: string, text: string, ...headers: string[]): Row => ({
@@ -45,7 +45,7 @@ describe('where tokens are', () => {
     ]);
   });
 
-  test('where the rule says, and nowhere else', async () => {
+  test('in the locations of the rule, and nowhere else', async () => {
     const { config, two } = world();
     const token = await two.token({ iss: TWO });
     const places = {
@@ -70,7 +70,7 @@ describe('where tokens are', () => {
     ]);
   });
 
-  test('two issuers with places of their own: both have to be good', async () => {
+  test('two issuers with different locations: both tokens must be valid', async () => {
     const { config, one, two } = world();
     const own = { ...rules().two, fromHeaders: [{ name: 'x-two' }] };
     await config.apply('tokens', ...authentication(rules().one, own));
@@ -100,14 +100,14 @@ describe('where tokens are', () => {
       ...everywhere('RequestAuthentication', 'tokens', { jwtRules: [rule(one.jwks, 'shop')] }),
     );
     await config.apply('more', ...everywhere('RequestAuthentication', 'more', { jwtRules: [rule(two.jwks, 'stock')] }));
-    // Of several reasons against a token the last rule's is said.
+    // Of several reasons against a token the answer has that of the last rule.
     await check('the same issuer in two policies', [
       row('first keys, first audience', '200', bearer(await one.token({ iss: TWO, aud: 'shop' }))),
       row('second keys, second audience', '200', bearer(await two.token({ iss: TWO, aud: 'stock' }))),
       row('first keys, second audience', WRONG_AUDIENCE, bearer(await one.token({ iss: TWO, aud: 'stock' }))),
       row('second keys, first audience', OTHER_KEY, bearer(await two.token({ iss: TWO, aud: 'shop' }))),
     ]);
-    // A token that one rule refuses and another takes has not failed: who is refused later is told so.
+    // A token that one rule refuses and another accepts is valid: a later refusal has its own reason.
     const refuse = { action: 'DENY', rules: [{ from: [{ source: { requestPrincipals: [`${TWO}/me`] } }] }] };
     await config.apply('access', ...everywhere('AuthorizationPolicy', 'access', refuse));
     await check('and a DENY for the principal', [
@@ -117,7 +117,7 @@ describe('where tokens are', () => {
   });
 });
 
-test('a good token brings in no other one that nobody has looked at', async () => {
+test('a valid token does not let an unverified second token pass', async () => {
   const { config, two } = world();
   const good = await two.token({ iss: TWO });
   const [head] = good.split('.');
@@ -169,7 +169,7 @@ test('a good token brings in no other one that nobody has looked at', async () =
 });
 
 describe('what the application sees', () => {
-  /** Waits until the rules hold at all sites, then gives what the backend saw of the call at each. */
+  /** Waits until the rules are in force at all sites, then returns the request that the backend of each saw. */
   async function seenOf(call: Call): Promise<readonly { url: string; headers: Readonly<Record<string, unknown>> }[]> {
     const { sites } = world();
     await eventuallyAll(sites, async (site) =>
@@ -184,7 +184,7 @@ describe('what the application sees', () => {
     );
   }
 
-  test('no token, unless the rule wants it forwarded', async () => {
+  test('no token, unless the rule forwards it', async () => {
     const { config, two } = world();
     const token = await two.token({ iss: TWO });
     const [header, parameter] = [{ headers: [bearer(token)] }, { path: `/p?a=1&access_token=${token}&b=2` }];
@@ -218,7 +218,7 @@ describe('what the application sees', () => {
   const outputs = (headers: Readonly<Record<string, unknown>>) =>
     ['x-payload', 'x-user', 'x-group', 'x-admin', 'x_user'].map((name) => headers[name]);
 
-  test('the claims of a good token, and never what a client writes in their headers', async () => {
+  test('the claims of a valid token, and never what a client writes into their headers', async () => {
     const { config, one, two } = world();
     const claims = { iss: TWO, sub: 'me', exp: inSeconds(3600), nested: { group: 'staff' }, admin: true };
     await config.apply('tokens', ...authentication({ ...rules().two, ...OUTPUT }, rules().one));
@@ -230,7 +230,7 @@ describe('what the application sees', () => {
     const preflight = [...FORGED, 'Origin: http://a.test', 'Access-Control-Request-Method: GET'];
     for (const call of [
       { headers: FORGED },
-      // Of an issuer whose rule tells nothing.
+      // Of an issuer whose rule outputs no claims.
       { headers: [...FORGED, bearer(await one.token({ iss: ONE, sub: 'you' }))] },
       { headers: preflight, method: 'OPTIONS' },
     ]) {
@@ -240,7 +240,7 @@ describe('what the application sees', () => {
     assert.deepEqual(outputs(payload?.headers ?? {}).slice(1), ['you', undefined, undefined, undefined]);
   });
 
-  test('routes are chosen by the claims of a good token, and never by what a client writes there', async () => {
+  test('routes are chosen by the claims of a valid token, and never by what a client writes there', async () => {
     const { config, two } = world();
     const gold = { match: [{ headers: { 'x-user': { exact: 'gold' } } }], directResponse: { status: 299 } };
     await config.apply('routes', routes(gold));
@@ -257,7 +257,7 @@ describe('what the application sees', () => {
     );
   });
 
-  test('preflights without token, and what is in them makes nobody of anybody', async () => {
+  test('preflights pass without a token, and a token in them gives no principal', async () => {
     const { config } = world();
     const preflight = { method: 'OPTIONS', headers: ['Origin: http://a.test', 'Access-Control-Request-Method: GET'] };
     await config.apply('tokens', ...authentication(rules().two));
@@ -269,7 +269,7 @@ describe('what the application sees', () => {
   });
 });
 
-test('keys that are not known refuse the tokens of their issuer, and nothing else suffers', async () => {
+test('tokens of an issuer with unknown keys are refused, and nothing else is affected', async () => {
   const { config, one, two } = world();
   const unknown = { issuer: 'https://unknown.test', jwksUri: 'http://127.0.0.1:1/keys' };
   await config.apply('tokens', ...authentication(unknown, rules().one, rules().two));
@@ -286,7 +286,7 @@ test('keys that are not known refuse the tokens of their issuer, and nothing els
   ]);
 });
 
-test('an odd key beside good ones costs nobody anything', async () => {
+test('an unusable key beside valid ones has no effect', async () => {
   const { config, two } = world();
   const odd = [
     { kty: 'odd' },

@@ -1,7 +1,7 @@
 /**
- * End users' tokens as a client sees it (specification "policy-resources": end-user JWT rules, errors), through
- * ctl-discovery, real gateways and real sidecars, with tokens that are signed by real keys, asked by curl. The table of
- * all outcomes is printed at the end.
+ * End users' tokens as a client sees them (specification "policy-resources": end-user JWT rules, errors), through
+ * ctl-discovery, real gateways and real sidecars, with really signed tokens, called by curl. The table of all outcomes
+ * is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';
@@ -40,7 +40,7 @@ const { world, rules, sitesOf, check } = jwtSuite();
 
 const encoded = (value: unknown): string => Buffer.from(JSON.stringify(value)).toString('base64url');
 
-/** Tokens of every kind, and what comes of them where the three issuers are known. */
+/** Tokens of every kind, and their outcome where the three issuers are known. */
 async function everyKind(): Promise<Row[]> {
   const { one, two } = world();
   const stranger = await signer('ES256', 'two');
@@ -92,17 +92,17 @@ async function everyKind(): Promise<Row[]> {
 }
 
 describe('what becomes of requests', () => {
-  test('without policies nobody looks at tokens', async () => {
+  test('without policies tokens are ignored', async () => {
     await check('no policy', [noToken('200'), row('malformed', '200', bearer('token'))]);
   });
 
-  test('RequestAuthentication: a request without token passes, a token that fails validation is 401', async () => {
+  test('RequestAuthentication: a request without a token passes, an invalid token is 401', async () => {
     const { one, two, three } = rules();
-    // What the last rule has against tokens of the others is not the answer to them.
+    // A token of another issuer is not answered with the reason of the last rule.
     await world().config.apply('tokens', ...authentication(one, two, three, { ...three, issuer: 'four@issuers.test' }));
     const rows = await everyKind();
     await check('RequestAuthentication', rows);
-    // All services that are bound to a gateway.
+    // For all services that are bound to a gateway.
     const valid = bearer(await world().two.token({ iss: TWO }));
     await check(
       'RequestAuthentication, another service of the gateway',
@@ -152,7 +152,7 @@ describe('what becomes of requests', () => {
   });
 });
 
-test('a policy holds while it is there, as it is: applied, changed, deleted at run time', async () => {
+test('a policy can be applied, changed and deleted at run time', async () => {
   const { config, two, sites } = world();
   const { two: rule } = rules();
   const valid = row('valid', '200', bearer(await two.token({ iss: TWO })));
@@ -164,7 +164,7 @@ test('a policy holds while it is there, as it is: applied, changed, deleted at r
   await check('changed to another issuer', [bad(MALFORMED), { ...valid, expected: UNKNOWN_ISSUER }]);
   await config.apply('tokens', ...authentication({ ...rule, jwks: (await signer('ES256', 'new')).jwks }));
   await check('changed to other keys', [bad(MALFORMED), { ...valid, expected: OTHER_KEY }]);
-  // One that is refused does not replace it.
+  // A refused version does not replace it.
   await config.apply('tokens', ...authentication({ ...rule, jwks: '{"keys":[]}' }));
   await eventually(() => assert.match(world().discovery().output(), /jwks.*expected a JSON Web Key Set/));
   assert.deepEqual(
@@ -179,7 +179,7 @@ test('a policy holds while it is there, as it is: applied, changed, deleted at r
   await check('deleted', [noToken('200'), bad('200'), valid]);
 });
 
-test('policies are of the namespace of those whom they hold for, or of the root namespace', async () => {
+test('policies apply to workloads of their own namespace, or to all from the root namespace', async () => {
   const { config } = world();
   const [gateways, sidecars] = authentication(rules().two);
   const bad = (expected: string) => row('malformed', expected, bearer('token'));
@@ -199,8 +199,7 @@ test('policies are of the namespace of those whom they hold for, or of the root 
 
 describe('time', () => {
   /**
-   * Asks until some seconds have passed since `moment` (seconds since 1970), and gives what was answered before and
-   * from then on.
+   * Calls until some seconds after `moment` (seconds since 1970), and returns the answers before it and from then on.
    */
   async function around(moment: number, token: string): Promise<{ before: Set<string>; from: Set<string> }> {
     const seen = { before: new Set<string>(), from: new Set<string>() };
@@ -232,7 +231,7 @@ describe('time', () => {
     assert.match(String(late.headers['www-authenticate']), /^Bearer .*error="invalid_token"$/);
   });
 
-  test('a token is taken from the second at which it is valid, and not before', async () => {
+  test('a token is accepted from the second at which it becomes valid, and not before', async () => {
     await world().config.apply('tokens', ...authentication(rules().two));
     await check('RequestAuthentication', [row('malformed', MALFORMED, bearer('token'))]);
     const nbf = inSeconds(4);
@@ -241,7 +240,7 @@ describe('time', () => {
   });
 });
 
-test('tokens of ctl-jwt', async (t) => {
+test('tokens of ctl-jwt are accepted', async (t) => {
   const { config } = world();
   const key = await issuerKey(t, 'own');
   const issuer = 'testing@secure.mesh.io';

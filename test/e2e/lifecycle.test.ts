@@ -1,4 +1,4 @@
-/** Processes that stop, die and come back: what proxies notice of it is nothing. */
+/** Processes that stop, die and restart without an effect on proxies. */
 import assert from 'node:assert/strict';
 import { before, beforeEach, test } from 'node:test';
 import { eventually, startDiscovery } from '../harness/index.ts';
@@ -29,7 +29,7 @@ const target = (client: MeshProxy, host = 'web') => ({ address: client.address, 
 
 let edits = 0;
 
-/** Sends everything to one version, and marks requests with the number of this edit. */
+/** Routes everything to one version, and marks requests with the number of this edit. */
 async function routeTo(subset: string): Promise<void> {
   const headers = { request: { set: { 'x-edit': String(++edits) } } };
   await mesh().config.apply(
@@ -46,12 +46,12 @@ async function answeredBy(name: string, clients = mesh().clients): Promise<void>
   });
 }
 
-/** Configuration that an Envoy has taken, by kind: it grows with everything that it is sent. */
+/** Counters of accepted configuration in an Envoy, by kind: they grow with everything that it is sent. */
 async function updates(client: MeshProxy): Promise<Readonly<Record<string, number>>> {
   return client.stats('(cds|lds|rds\\..*|cluster\\.outbound.*)\\.update_(success|rejected)$');
 }
 
-/** Every proxy has a stream again, and has asked for everything. */
+/** Waits until every proxy has a new stream and has subscribed to everything. */
 async function waitConnected(): Promise<void> {
   await eventually(
     async () => {
@@ -79,12 +79,12 @@ async function pushes(): Promise<Readonly<Record<string, number>>> {
   return Object.fromEntries(counts);
 }
 
-test('after a restart, proxies that are up to date are sent nothing, and what changes next they get alone', async () => {
+test('after a restart proxies that are up to date are sent nothing but the next change', async () => {
   const earlier = await Promise.all(mesh().clients.map(updates));
   assert.deepEqual(await mesh().discovery().stop(), { code: 0, signal: null });
   await mesh().restart();
   await waitConnected();
-  // An edit of a route: when it has arrived, everything that was to be sent on connecting has been.
+  // An edit of a route: when it has arrived, everything that is sent on connecting was sent.
   await routeTo('v2');
   await answeredBy('web-v2');
   // To the one over SotW the route configuration, over Delta the virtual host.
@@ -98,7 +98,7 @@ test('after a restart, proxies that are up to date are sent nothing, and what ch
   }
 });
 
-test('what changed while discovery was away arrives after its return: additions, edits and removals', async () => {
+test('changes during an outage of discovery arrive afterwards: additions, edits and removals', async () => {
   const { config, address, clients } = mesh();
   const gone = [
     service('gone', { clusterIP: '10.96.0.5', ports: HTTP }),
@@ -124,7 +124,7 @@ test('what changed while discovery was away arrives after its return: additions,
   await config.remove('new');
 });
 
-test('discovery is killed and started again under traffic: no request fails, and edits are followed again', async () => {
+test('discovery is killed and restarted under traffic: no request fails, and edits are followed again', async () => {
   const traffic = startTraffic(mesh().clients.map((client) => target(client)));
   await traffic.more(50);
   assert.deepEqual(await mesh().discovery().kill(), { code: null, signal: 'SIGKILL' });
@@ -137,7 +137,7 @@ test('discovery is killed and started again under traffic: no request fails, and
   assert.deepEqual(await traffic.stop(), []);
 });
 
-test('an Envoy that is killed is gone from the proxies, and another in its place gets everything', async () => {
+test('an Envoy that is killed is removed from the proxies, and its replacement gets everything', async () => {
   const { startProxy, address, config, discovery } = mesh();
   const at = address(15);
   await config.apply('victim', sidecar('victim', { address: at, egress: [{ number: HTTP_PORT, protocol: 'HTTP' }] }));
@@ -154,7 +154,7 @@ test('an Envoy that is killed is gone from the proxies, and another in its place
   await config.remove('victim');
 });
 
-test('a second discovery at the same address says so in one line and ends, and the first goes on', async (t) => {
+test('a second discovery at the same address ends with one line, and the first is not affected', async (t) => {
   const { discovery, config } = mesh();
   const second = await startDiscovery(t, { configDir: config.path, ports: discovery().ports, waitReady: false });
   assert.deepEqual(await second.exited, { code: 1, signal: null });
@@ -168,7 +168,7 @@ test('a second discovery at the same address says so in one line and ends, and t
   await answeredBy('web-v2');
 });
 
-test('SIGUSR1 opens no debugger, which would hand the authority’s key to whoever connects', async () => {
+test('SIGUSR1 opens no debugger, which would disclose the authority’s key', async () => {
   const { discovery } = mesh();
   process.kill(discovery().pid, 'SIGUSR1');
   // The answer to a later request shows that the signal was delivered before it.
@@ -178,7 +178,7 @@ test('SIGUSR1 opens no debugger, which would hand the authority’s key to whoev
   assert.doesNotMatch(discovery().output(), /Debugger listening/);
 });
 
-test('SIGTERM ends discovery in order while streams are open', async () => {
+test('SIGTERM ends discovery in an orderly way while streams are open', async () => {
   const { discovery } = mesh();
   assert.equal(await discovery().metric('ctl_xds'), 2);
   assert.deepEqual(await discovery().stop(), { code: 0, signal: null });

@@ -41,7 +41,7 @@ interface Place {
 interface Zone extends Place {
   readonly application: Child;
   readonly proxy: Envoy;
-  /** As the debug pages call the proxy. */
+  /** The proxy's name on debug pages. */
   readonly workload: string;
 }
 
@@ -76,8 +76,8 @@ function entry(name: string, resolution: 'STATIC' | 'DNS', places: readonly Plac
 }
 
 /**
- * One error takes an endpoint out for longer than the tests last: one is ejected even where it is more than the default
- * of 10 % of all.
+ * One error ejects an endpoint for longer than the tests last, also where one endpoint is more than the default of 10 %
+ * of all.
  */
 function failover(name: string): Document {
   const outlierDetection = { consecutive5xxErrors: 1, baseEjectionTime: '600s' };
@@ -154,7 +154,7 @@ before(async () => {
   if (skip === false) shared.set(await start());
 });
 
-/** Who answers four requests that a zone's program sends. */
+/** The applications that answer four requests of a zone's program. */
 async function answeredBy({ client }: Zone, host: string): Promise<string[]> {
   const urls = Array.from({ length: 4 }, (_, index) => `http://127.0.0.1/${index}`);
   const flags = ['-sS', '--fail', '--max-time', '4', '-w', '\\n', '-H', `Host: ${host}`];
@@ -163,7 +163,7 @@ async function answeredBy({ client }: Zone, host: string): Promise<string[]> {
   return [...new Set(lines.map((line) => (JSON.parse(line) as EchoReply).name))].sort();
 }
 
-/** Waits until the programs of the zones are answered by these applications, and by no others. */
+/** Waits until exactly these applications answer the programs of the zones. */
 function answers(host: string, expected: (zone: Zone) => string): Promise<void> {
   return eventuallyAll(region().zones, async (zone) => {
     assert.deepEqual(await answeredBy(zone, host), [expected(zone)], `program in ${zone.name}`);
@@ -182,7 +182,7 @@ interface Assignment {
   readonly endpoints: readonly { readonly priority?: number; readonly locality?: { readonly zone?: string } }[];
 }
 
-/** Zones of a load assignment, those of the highest priority first. */
+/** Zones of a load assignment, the highest priority first. */
 function order({ endpoints }: Assignment): (string | undefined)[] {
   const sorted = [...endpoints].sort((one, other) => (one.priority ?? 0) - (other.priority ?? 0));
   assert.deepEqual(
@@ -196,7 +196,7 @@ interface Versioned {
   readonly version_info: string;
 }
 
-/** Versions of what an Envoy has, by name. */
+/** Versions of the resources of an Envoy, by name. */
 function versionsOf(configs: readonly Readonly<Record<string, unknown>>[]): Readonly<Record<string, string>> {
   const found: Record<string, string> = {};
   for (const config of configs) {
@@ -220,7 +220,7 @@ function versionsOf(configs: readonly Readonly<Record<string, unknown>>[]): Read
 const NEAR = 'outbound|80||near.example';
 const NAMED = 'outbound|80||named.example';
 
-test('each program is answered by its own zone, and by the other while its own has no endpoint', { skip }, async () => {
+test('its own zone answers each program, and the other zone while its own has no endpoint', { skip }, async () => {
   const { config, zones } = region();
   await answers('near.example', ownZone);
   await config.apply('near', entry('near', 'STATIC', zones.slice(1)));
@@ -229,7 +229,7 @@ test('each program is answered by its own zone, and by the other while its own h
   await answers('near.example', ownZone);
 });
 
-test('both proxies have the same view, with the endpoints in the order of each', { skip }, async () => {
+test('both proxies have the same view, each with its own order of endpoints', { skip }, async () => {
   await answers('named.example', ownZone);
   interface Why {
     readonly units: readonly { readonly type: string; readonly view: string; readonly documents: { key: string }[] }[];
@@ -269,7 +269,7 @@ test('both proxies have the same view, with the endpoints in the order of each',
   assert.deepEqual(different, [`cluster ${NAMED}`]);
 });
 
-test('a program is answered by the other zone while the application of its own is down', { skip }, async () => {
+test('the other zone answers a program while the application of its own zone is down', { skip }, async () => {
   const [a] = region().zones;
   assert.ok(a);
   await a.application.stop();

@@ -1,6 +1,6 @@
 /**
- * `ctl-agent mesh-iptables` and `mesh-clean-iptables` in network namespaces: what the rules do to connections, with
- * Envoys that only pass on what they get, and what is left when they are cleaned.
+ * `ctl-agent mesh-iptables` and `mesh-clean-iptables` in network namespaces: the effect of the rules on connections,
+ * with Envoys that only forward bytes, and the state after cleaning.
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
@@ -23,7 +23,7 @@ const skip = (await netnsUnavailable()) ?? false;
 const PROXY_UID = 1337;
 const TYPE = 'type.googleapis.com/envoy.extensions.filters';
 const APP_PORT = 8080;
-/** The agent's own, which no rule redirects. */
+/** The agent's own port, which no rule redirects. */
 const STATUS_PORT = 15020;
 const MODES = ['REDIRECT', 'TPROXY'] as const;
 type Mode = (typeof MODES)[number];
@@ -39,7 +39,7 @@ const owner = suiteOwner();
 const shared = lazy<World>();
 const world = (): World => shared.get();
 
-/** Passes connections on to where they were going; inbound ones from the source address that the rules let through. */
+/** Forwards connections to their original destination; inbound ones from the source address that the rules exempt. */
 function passingListener(name: string, address: string, port: number, transparent: boolean): JsonValue {
   const cluster = `${name}-cluster`;
   return {
@@ -99,12 +99,12 @@ function startPassingProxy(namespace: Namespace, name: string, mode: Mode): Prom
   });
 }
 
-/** Connections that a proxy's listener has taken so far. */
+/** Connections that a proxy's listener has accepted so far. */
 async function taken(proxy: Envoy, name: string): Promise<number> {
   return (await proxy.stats(`^tcp\\.${name}\\.downstream_cx_total$`))[`tcp.${name}.downstream_cx_total`] ?? 0;
 }
 
-/** A request from inside a namespace, as an application or as the proxy's user. */
+/** A request from inside a namespace, by an application or by the proxy's user. */
 async function call(from: Namespace, address: string, port: number, as: 'application' | 'proxy' = 'application') {
   const user = as === 'proxy' ? ['setpriv', `--reuid=${PROXY_UID}`, `--regid=${PROXY_UID}`, '--clear-groups'] : [];
   const host = address.includes(':') ? `[${address}]` : address;
@@ -145,14 +145,14 @@ for (const mode of MODES) {
         assert.equal(await taken(serverProxy, `in${family}`), before);
       });
 
-      test(`what the proxy sends to its own workload goes in as if from outside, over IPv${family}`, async () => {
+      test(`a call of the proxy to its own workload is redirected inbound, over IPv${family}`, async () => {
         const { server, serverProxy } = world();
         const before = await taken(serverProxy, `in${family}`);
         assert.equal(await call(server, addressOf(server), APP_PORT, 'proxy'), source);
         assert.equal(await taken(serverProxy, `in${family}`), before + 1);
       });
 
-      test(`localhost is left alone, for applications and for the proxy, over IPv${family}`, async () => {
+      test(`localhost is not redirected, for applications and for the proxy, over IPv${family}`, async () => {
         const { server, serverProxy } = world();
         const before = await Promise.all(['in', 'out'].map((way) => taken(serverProxy, `${way}${family}`)));
         const loopback = family === '4' ? '127.0.0.1' : '::1';
@@ -166,7 +166,7 @@ for (const mode of MODES) {
   });
 }
 
-/** Everything that redirection may touch, as text. */
+/** Everything that redirection may change, as text. */
 async function snapshot(namespace: Namespace): Promise<string> {
   const texts = [
     await namespace.run('iptables-save'),
@@ -203,7 +203,7 @@ describe('cleaning', { skip }, () => {
     ['TPROXY', ['-b', '80,443', '-i', '10.0.0.0/8,fd00::/8', '-q', '8080', '-m', 'TPROXY', '-t', '7', '-r', '133']],
   ];
 
-  test('leaves exactly what stood before, and a second run changes nothing', async (t) => {
+  test('cleaning restores the state before, and a second run changes nothing', async (t) => {
     const network = await createNetwork(t);
     const namespace = await network.addNamespace('one');
     await addForeignRules(namespace);
@@ -221,7 +221,7 @@ describe('cleaning', { skip }, () => {
     }
   });
 
-  test('nothing of one way is left when another takes its place', async (t) => {
+  test('a change of the redirection mode leaves nothing of the old one', async (t) => {
     const network = await createNetwork(t);
     const [first, second] = [await network.addNamespace('a'), await network.addNamespace('b')];
     const [[, redirect = []] = [], , [, tproxy = []] = []] = WAYS;
@@ -236,7 +236,7 @@ describe('cleaning', { skip }, () => {
   });
 });
 
-/** What a command that must fail has said, without its stack of causes. */
+/** The output of a command that must fail, without its stack of causes. */
 async function failureOf(promise: Promise<string>): Promise<{ code: number; stderr: string; stdout: string }> {
   try {
     await promise;
@@ -248,7 +248,7 @@ async function failureOf(promise: Promise<string>): Promise<{ code: number; stde
 }
 
 describe('on a host', { skip }, () => {
-  test('validation proves redirection, and fails with one line where there is none', async (t) => {
+  test('validation proves redirection, and fails with one line without it', async (t) => {
     const network = await createNetwork(t);
     const namespace = await network.addNamespace('one');
     for (const mode of MODES) {
@@ -271,7 +271,7 @@ describe('on a host', { skip }, () => {
     );
   });
 
-  test('dry runs and printed rules change nothing; what is printed is what iptables-restore takes', async (t) => {
+  test('dry runs and printed rules change nothing, and iptables-restore accepts the printed rules', async (t) => {
     const network = await createNetwork(t);
     const [namespace, other] = [await network.addNamespace('a'), await network.addNamespace('b')];
     const before = await snapshot(namespace);

@@ -1,7 +1,6 @@
 /**
- * Resources that are in order as far as anyone but the proxy can tell, and that a real Envoy rejects: a port that
- * another program has, a certificate that is not there. They are kept back, the rest is served, and a repaired one is
- * taken.
+ * Resources that are valid except in the proxy's environment and that a real Envoy rejects: a port in use, a missing
+ * certificate. They are withheld, everything else is served, and a corrected version is accepted.
  */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:net';
@@ -22,7 +21,7 @@ import { call, eventuallyAll } from './support/traffic.ts';
 
 const BACKEND_PORT = 7480;
 const GOOD = 7080;
-/** Another program has it. */
+/** A port that another program uses. */
 const TAKEN = 7081;
 const FREE = 7082;
 const NEW = 7083;
@@ -94,7 +93,7 @@ async function served(port: number, mark: string): Promise<void> {
   });
 }
 
-/** What syncz says of each proxy's state of a type. */
+/** The state of a type for each proxy in syncz. */
 async function states(field: string): Promise<readonly unknown[]> {
   return (await syncStatus(mesh().discovery())).map((status) => status[field]);
 }
@@ -112,12 +111,12 @@ interface Distribution {
   readonly upToDate: boolean;
 }
 
-/** Which proxy has a resource in which version. */
+/** The version of a resource for each proxy. */
 async function distribution(key: string): Promise<readonly Distribution[]> {
   return (await mesh().discovery().http(`/debug/config_distribution?resource=${key}`)).json() as Distribution[];
 }
 
-/** Waits until every proxy has the newest version of a resource in all types; that version. */
+/** Waits until every proxy has the newest version of a resource in all types; resolves with that version. */
 async function distributed(key: string): Promise<string> {
   return retry(async () => {
     const all = await distribution(key);
@@ -132,7 +131,7 @@ async function distributed(key: string): Promise<string> {
   });
 }
 
-test('a listener that Envoy cannot open is kept back, told and counted; the others are opened, and it is taken once repaired', async () => {
+test('a listener that Envoy cannot open is withheld, logged and counted, and accepted once corrected', async () => {
   const { config, discovery, gateways } = mesh();
   await served(GOOD, 'first');
   const keys = MODES.map((mode) => `Gateway/default/back-${mode}`);
@@ -160,12 +159,12 @@ test('a listener that Envoy cannot open is kept back, told and counted; the othe
       lines.join('\n'),
     );
   }
-  // What was rejected no proxy is said to have, although it has acknowledged the rest.
+  // No proxy is reported to have the rejected resource, although it has acknowledged the others.
   for (const key of keys) {
     for (const { versions, upToDate } of await distribution(key))
       assert.deepEqual([versions.lds, upToDate], ['', false]);
   }
-  // Everything else is followed meanwhile.
+  // All other changes take effect meanwhile.
   await config.apply('routes', routes('second'));
   await served(GOOD, 'second');
   await served(NEW, 'second');
@@ -193,12 +192,12 @@ test('a listener that Envoy cannot open is kept back, told and counted; the othe
   );
 });
 
-test('a cluster that Envoy rejects keeps its last good version, and what came along with it is served', async () => {
+test('a cluster that Envoy rejects keeps its last good version, and the rest of the update is applied', async () => {
   const { config, discovery } = mesh();
   await config.apply('routes', routes('third'));
   await served(GOOD, 'third');
   const rule = (trafficPolicy: object) => resource('DestinationRule', 'a', { host: 'a', trafficPolicy });
-  // The file is the proxy's: nobody else can tell that it is not there.
+  // The file is on the proxy's machine: only the proxy can know that it is missing.
   const tls = { mode: 'SIMPLE', caCertificates: '/nonexistent/ca.pem', sni: 'a.example' };
   await config.apply('edit', rule({ tls }), ...backend('fresh'));
   await eventually(async (proxy) => {
@@ -220,7 +219,7 @@ test('a cluster that Envoy rejects keeps its last good version, and what came al
   assert.equal(await discovery().metric('ctl_xds_cds_reject'), 0);
 });
 
-test('an Envoy that starts, and a discovery that starts, while something is rejected: the rest is served all the same', async () => {
+test('an Envoy or discovery that starts while a resource is rejected gets or serves everything else', async () => {
   const { config, startProxy } = mesh();
   await config.apply('routes', routes('fourth'));
   const tls = { mode: 'SIMPLE', caCertificates: '/nonexistent/ca.pem', sni: 'b.example' };
@@ -232,7 +231,7 @@ test('an Envoy that starts, and a discovery that starts, while something is reje
     assert.deepEqual(await states('cluster_state'), ['REJECTED', 'REJECTED']);
   });
   for (const [index, mode] of MODES.entries()) {
-    // Opens the same ports as the first of its kind, which Envoys can share.
+    // It opens the same ports as the first Envoy of its kind, which Envoys can share.
     const late = await startProxy({
       name: `late-${mode}`,
       type: 'router',

@@ -1,5 +1,6 @@
 /**
- * Edits under traffic: what a route leads to is there before the route, and goes after it, so that no request fails.
+ * Edits under traffic: the destination of a route is sent before the route and removed after it, so that no request
+ * fails.
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
@@ -19,11 +20,11 @@ const HTTP = [{ name: 'http', port: HTTP_PORT }];
 const ROUNDS = 8;
 
 before(async () => {
-  // Small, so that many pushes follow each other.
+  // Short, so that many pushes follow each other.
   shared.set(await startVersionsMesh(owner, { env: { CTL_DEBOUNCE_AFTER: '10ms' } }));
 });
 
-/** Whatever was edited, nothing waits for what never comes, and nothing was rejected. */
+/** Asserts that nothing is left warming and that nothing was rejected. */
 afterEach(async () => {
   for (const { stats, mode } of mesh().clients) {
     await eventually(async () => {
@@ -49,7 +50,7 @@ async function arrived(round: number): Promise<void> {
   });
 }
 
-test('routes move to subsets that come with them and whose predecessors go: no request fails', async () => {
+test('routes move to new subsets while the old ones are removed: no request fails', async () => {
   const traffic = startTraffic(targets());
   for (let round = 1; round <= ROUNDS; round++) {
     const subset = `round-${round}`;
@@ -65,7 +66,7 @@ test('routes move to subsets that come with them and whose predecessors go: no r
   assert.deepEqual(await traffic.stop(), []);
 });
 
-test('routes move to services that come with them and whose predecessors go: no request fails', async () => {
+test('routes move to new services while the old ones are removed: no request fails', async () => {
   const { config, address } = mesh();
   const traffic = startTraffic(targets());
   for (let round = 101; round <= 100 + ROUNDS; round++) {
@@ -82,7 +83,7 @@ test('routes move to services that come with them and whose predecessors go: no 
   assert.deepEqual(await traffic.stop(), []);
 });
 
-test('clusters change their settings and endpoints come and go: no request fails', async () => {
+test('clusters change their settings while endpoints are added and removed: no request fails', async () => {
   const { config, address } = mesh();
   await config.apply('web', WEB, routed(200, { destination: { host: 'web' } }));
   await arrived(200);
@@ -100,7 +101,7 @@ test('clusters change their settings and endpoints come and go: no request fails
   assert.deepEqual(await traffic.stop(), []);
 });
 
-test('what a Sidecar imports changes around a service in use: no request fails', async () => {
+test('the imports of a Sidecar change around a service in use: no request fails', async () => {
   const { config, clients } = mesh();
   await config.apply('web', WEB, routed(300, { destination: { host: 'web' } }));
   await arrived(300);

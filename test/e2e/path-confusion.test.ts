@@ -1,15 +1,15 @@
 /**
- * Rules about paths and hosts cannot be walked around: every way of writing `/admin` or `admin.example` that an
- * application may take for it is sent, byte by byte, to a sidecar and to a gateway whose rules keep it out, by DENY and
- * by ALLOW of something else. What counts is what a lenient application would have served.
+ * Rules about paths and hosts cannot be bypassed: every spelling of `/admin` or `admin.example` that an application may
+ * accept is sent, byte by byte, to a sidecar and a gateway whose rules deny it, by DENY and by ALLOW of something else.
+ * A test fails if a lenient application would have served it.
  *
- * Which leniency is covered, the mesh configuration says (`pathNormalization`):
+ * The mesh configuration determines which leniency is covered (`pathNormalization`):
  *
- *   DEFAULT                    where a policy speaks of paths: all of those below
- *   BASE                       applications that take for equal what RFC 3986 does: escaped letters, dots, backslashes
+ *   DEFAULT                    where a policy uses paths: all of those below
+ *   BASE                       applications that normalize like RFC 3986: escaped letters, dots, backslashes
  *   MERGE_SLASHES              and slashes in a row
  *   DECODE_AND_MERGE_SLASHES   and escaped slashes
- *   NONE                       applications that take paths literally, and nothing else
+ *   NONE                       only applications that take paths literally
  *
  * Applications that leave out what follows a `;` in a segment are covered by all but NONE. No option covers those that
  * decode twice, ignore the case of a path, or take the path from a header.
@@ -45,7 +45,7 @@ const address = planMesh();
 const SERVERS = { sidecar: address(20), gateway: address(10) } as const;
 type Server = keyof typeof SERVERS;
 
-/** Which rules a request is held against: it says so in its header `x-case`. */
+/** The rules for a request, which its header `x-case` selects. */
 type Key = 'deny-path' | 'allow-path' | 'deny-host' | 'allow-host';
 const PATH_KEYS: readonly Key[] = ['deny-path', 'allow-path'];
 const HOST_KEYS: readonly Key[] = ['deny-host', 'allow-host'];
@@ -53,7 +53,7 @@ const HOST_KEYS: readonly Key[] = ['deny-host', 'allow-host'];
 interface Option {
   readonly normalization: string;
   readonly covers: Leniency;
-  /** What becomes of `/public/.//x%2fy`, by which the option is known to be in force. */
+  /** The result for `/public/.//x%2fy`, which shows that the option is in force. */
   readonly sent: string;
 }
 
@@ -147,10 +147,10 @@ after(() => {
 
 let forms = 0;
 
-/** Lines by which the application knows whose the request is. */
+/** Header lines by which the application recognizes the request. */
 const headersOf = (key: Key, form: string) => `x-case: ${key}\r\nx-form: ${form}\r\n`;
 
-/** Forms wait for more or for nothing at all in part. */
+/** Timeout: some forms are incomplete requests, which get no answer. */
 const TIMEOUT_MS = 1_500;
 
 function sendHttp1(server: Server, key: Key, { bytes }: Http1Form, form: string): Promise<RawAnswer> {
@@ -176,7 +176,7 @@ function sendHttp2(server: Server, key: Key, { fields }: Http2Form, form: string
 
 const isUnder = (resource: string, root: string) => resource === root || resource.startsWith(`${root}/`);
 
-/** Whether an application of the kind would have served what the rules keep out. */
+/** Whether an application of the kind would have served what the rules deny. */
 function isBreach(target: string, host: string, key: string, leniency: Leniency): boolean {
   switch (key as Key) {
     case 'deny-path':
@@ -213,7 +213,7 @@ function attempts<F extends { readonly what: string }>(
   );
 }
 
-/** Sends all, and gives those through which an application of the kind was reached. */
+/** Sends all forms, and returns those that reached an application of the kind. */
 async function breaches(all: readonly Attempt[], option: Option): Promise<string[]> {
   const { application } = shared.get();
   const { normalization, covers } = option;
@@ -232,7 +232,7 @@ async function breaches(all: readonly Attempt[], option: Option): Promise<string
   }
   const byForm = new Map(all.map((each) => [each.form, each]));
   return application.served.slice(first).flatMap(({ target, host, key, form }) => {
-    // A request that says nothing of its rules came past them.
+    // A request without its header bypassed the rules.
     if (key !== '' && !isBreach(target, host, key, covers)) return [];
     const { server, what } = byForm.get(form) ?? { server: '?', what: form };
     return [`${server} ${key}: ${what}: served ${JSON.stringify(target)} of ${JSON.stringify(host)}`];
@@ -256,7 +256,7 @@ async function inForce({ normalization, sent }: Option): Promise<void> {
   );
 }
 
-/** The rules do hold: what they are about is refused, and all else is not. */
+/** Asserts that the rules are in force: what they name is denied, and everything else is not. */
 async function rulesHold(): Promise<void> {
   const status = async (server: Server, key: Key, target: string, host: string) => {
     const bytes = (headers: string) => `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`;
@@ -284,7 +284,7 @@ describe('paths and hosts that do not look like what they are', () => {
     });
   }
 
-  test('an option covers no more than it says, which is why the default does where a policy speaks of paths', async () => {
+  test('weaker options cover fewer applications, so the default is the strongest where a policy has paths', async () => {
     const base = OPTIONS.find(({ normalization }) => normalization === 'BASE') ?? assert.fail();
     await inForce(base);
     const chosen = PATH_FORMS.filter(({ what }) => ['//admin', '/%2fadmin', '/x/../admin'].includes(what));
@@ -297,7 +297,7 @@ describe('paths and hosts that do not look like what they are', () => {
     ]);
   });
 
-  test('no form of a host reaches the host that is kept out', async () => {
+  test('no form of a host reaches the denied host', async () => {
     const option = OPTIONS[0] ?? assert.fail();
     await inForce(option);
     await rulesHold();

@@ -27,9 +27,9 @@ const skip = (await netnsUnavailable()) ?? false;
 const WORKLOADS = [
   { name: 'web', namespace: 'foo', proxied: true },
   { name: 'api', namespace: 'foo', proxied: true },
-  // By the other way of redirection: everything below holds for it too.
+  // With the other mode of redirection: all expectations are the same.
   { name: 'web', namespace: 'bar', proxied: true, interception: 'TPROXY' },
-  // Where proxied ones are, and behind the same service as one of them.
+  // Without a proxy, in a namespace with proxied workloads and behind the same service as one of them.
   { name: 'bare', namespace: 'foo', proxied: false },
   { name: 'plain', namespace: 'legacy', proxied: false },
 ] as const;
@@ -37,7 +37,7 @@ type Id = 'web.foo' | 'api.foo' | 'web.bar' | 'bare.foo' | 'plain.legacy';
 
 interface Shared {
   readonly world: IdentityWorld;
-  /** File of the authorities that the machine of web.foo trusts; not there at first. */
+  /** File of the authorities that the machine of web.foo trusts; missing at first. */
   readonly systemAuthorities: string;
   readonly workloads: ReadonlyMap<string, Workload>;
 }
@@ -87,7 +87,7 @@ function peerAuthentication(
   return resource('PeerAuthentication', `policy-${app ?? 'all'}`, spec, namespace);
 }
 
-/** A Sidecar whose only inbound port is one that nobody calls. */
+/** A Sidecar whose only inbound port is unused. */
 function sidecarElsewhere(app: string): Document {
   const ingress = [{ port: { number: 9999, name: 'http', protocol: 'HTTP' }, defaultEndpoint: '127.0.0.1:9999' }];
   return resource('Sidecar', 'elsewhere', { workloadSelector: { labels: { app } }, ingress }, 'foo');
@@ -138,7 +138,7 @@ function clientsOf(to: Id, proxied: string, plain: string, port: Target = 'http'
   ];
 }
 
-/** A server without proxy is reached by everybody, whatever the policy. */
+/** A server without a proxy is reachable for every client, whatever the policy. */
 const PLAIN_SERVER: readonly Expectation[] = PROXIED.flatMap((from) =>
   ([PLAIN, 'bare.foo'] as const).map((to) => ({ from, to, is: '200 plain' })),
 );
@@ -320,7 +320,7 @@ describe('peer authentication', { skip }, () => {
       const rows = rowsOf(expected);
       await config.apply('policy', ...policies());
       await table.check(name, rows);
-      // Rule 7: what is deleted has no effect any more.
+      // Rule 7: a deleted policy has no effect.
       await config.remove('policy');
       const changed = rows
         .map((row) => ({ row, was: withoutPolicies(row) }))
@@ -332,7 +332,7 @@ describe('peer authentication', { skip }, () => {
     });
   }
 
-  test('rule 2: a client that speaks plain text to a port of no service cannot say that it has an identity', async () => {
+  test('rule 2: a plain-text client of a port of no service cannot claim an identity', async () => {
     const [from, to] = [workload(PLAIN), workload('web.foo')];
     const forged = `x-forwarded-client-cert: By=${to.identity};Hash=${'0'.repeat(64)};Subject="";URI=${from.identity}`;
     const versions = [
@@ -346,12 +346,12 @@ describe('peer authentication', { skip }, () => {
     }
   });
 
-  test('redirection by TPROXY took what came to the workload that asked for it', async () => {
+  test('the workload with TPROXY received its connections by TPROXY', async () => {
     const rules = await workload('web.bar').netns.run('iptables-save', '-c', '-t', 'mangle');
     assert.match(rules, /^\[[1-9]\d*:\d+\] -A MESH_INBOUND .*-j MESH_TPROXY$/m);
   });
 
-  test('rule 1, endpoint by endpoint: of one service, the proxied one gets mutual TLS and the other plain text', async () => {
+  test('rule 1: of one service the proxied endpoint gets mutual TLS and the other plain text', async () => {
     const { config } = shared.get().world;
     const [from, proxied, bare] = [workload('web.foo'), workload('api.foo'), workload('bare.foo')];
     await config.apply(
@@ -360,11 +360,11 @@ describe('peer authentication', { skip }, () => {
     );
     const seen = async () => {
       const outcomes = new Set<string>();
-      // Several in a row for each, because they take turns.
+      // Several calls, because the endpoints take turns.
       for (const to of [proxied, bare]) {
         for (let i = 0; i < 6; i++) {
           const outcome = await httpOutcome(from, to, ['-m', '5', `http://${MIXED_ADDRESS}/`]);
-          // Asked of the one that answered.
+          // The expectation depends on the endpoint that answered.
           if (!outcome.startsWith('200 by ')) outcomes.add(`${to.id}: ${outcome}`);
         }
       }
@@ -440,25 +440,25 @@ describe('peer authentication', { skip }, () => {
         { timeoutMs: 30_000, intervalMs: 100 },
       );
 
-    test('with certificates and names of their own, over TLS 1.3', async () => {
+    test('with their own certificates and names, over TLS 1.3', async () => {
       const { root, client } = certificates.get();
       const simple = { mode: 'SIMPLE', sni: 'secure.example', caCertificates: root.certificate };
       await speak({ ...simple, subjectAltNames: ['secure.example'] });
       await answered('nobody asks secure.example over TLSv1.3 200');
       await speak({ ...simple, mode: 'MUTUAL', clientCertificate: client.certificate, privateKey: client.key });
       await answered('DNS:client.example asks secure.example over TLSv1.3 200');
-      // A server that is not who it should be is not spoken to.
+      // A server with another name gets no request.
       await speak({ ...simple, subjectAltNames: ['elsewhere.example'] });
       await answered(/ 503$/);
     });
 
-    test('without names, only with the host that a request is for', async () => {
+    test('without names the certificate must have the host of the request', async () => {
       await speak({ mode: 'SIMPLE', caCertificates: certificates.get().root.certificate });
       await answered('nobody asks secure.foo over TLSv1.3 200', 'secure.foo');
       await answered(/ 503$/, 'secure');
     });
 
-    test('without authorities, only with whom the system trusts, unless the rule does not care', async () => {
+    test('without authorities those of the system are trusted, unless the rule skips verification', async () => {
       const { systemAuthorities } = shared.get();
       await speak({ mode: 'SIMPLE', insecureSkipVerify: true });
       await answered('nobody asks secure over TLSv1.3 200', 'secure');
@@ -468,7 +468,7 @@ describe('peer authentication', { skip }, () => {
       await answered('nobody asks secure.foo over TLSv1.3 200', 'secure.foo');
     });
 
-    test('files that are missing cost the requests that need them, until they are there', async () => {
+    test('missing files fail the requests that need them, until the files exist', async () => {
       const { root, client } = certificates.get();
       const folder = await tempDir(owner);
       await chmod(folder, 0o755);

@@ -1,6 +1,6 @@
 /**
- * Policies that get a mistake: they hold as they last were, over a restart as well, and where no good version is known
- * they are as strict as can be. Request by request, through agents, real Envoys and redirection.
+ * Policies with a mistake: their last good version stays in force, over a restart as well. Without a good version the
+ * strictest policy is in force. Through agents, real Envoys and redirection.
  */
 import assert from 'node:assert/strict';
 import { readdir, rm } from 'node:fs/promises';
@@ -58,7 +58,8 @@ function policies(jwks: string, mistake: boolean): Document[] {
 }
 
 /**
- * What calls come to: by a workload of the mesh to `/` and `/admin`, with a good and a bad token, and in plain text.
+ * The outcomes of calls: by a workload of the mesh to `/` and `/admin`, with a valid and an invalid token, and in plain
+ * text.
  */
 async function outcomes(): Promise<Record<string, string>> {
   const { web, api, plain, tokens } = shared.get();
@@ -81,7 +82,7 @@ const STRICTEST = { open: '403', admin: '403', token: '401', badToken: '401', pl
 
 const come = (to: object) => eventually(async () => assert.deepEqual(await outcomes(), to), { timeoutMs: 30_000 });
 
-/** Starts ctl-discovery anew, and waits until both Envoys have all that it has for them. */
+/** Restarts ctl-discovery, and waits until both Envoys are up to date. */
 async function restart(between: () => Promise<unknown> = async () => {}): Promise<void> {
   const { world } = shared.get();
   await world.stopDiscovery();
@@ -112,7 +113,7 @@ const refusedAll = (inForce: string) => ({
   'RequestAuthentication/foo/tokens: spec.jwtRules[0].audience': inForce,
 });
 
-test('DENY, STRICT and token rules with a mistake hold over a restart, and without a good version they are the strictest', {
+test('DENY, STRICT and token rules with a mistake stay in force over a restart, or are the strictest', {
   skip,
   timeout: 180_000,
 }, async () => {
@@ -138,7 +139,7 @@ test('DENY, STRICT and token rules with a mistake hold over a restart, and witho
     /policies\.yaml:\d+: PeerAuthentication\/foo\/strict: spec\.mtls\.mod: unknown field.*last good version stays in force/,
   );
 
-  // Without what is kept, nobody knows what the policies said.
+  // Without the stored versions the content of the policies is unknown.
   assert.equal((await readdir(world.stateDir)).length, 3);
   await restart(() => rm(world.stateDir, { recursive: true }));
   await come(STRICTEST);

@@ -1,6 +1,6 @@
 /**
- * Sidecars whose traffic is redirected, as on a node: network namespaces with iptables, Envoys that take what leaves at
- * 15001 and what enters at 15006. Applications call each other by address and know nothing of it.
+ * Sidecars with redirected traffic, as on a node: network namespaces with iptables, and Envoys that accept outbound
+ * connections at 15001 and inbound ones at 15006. Applications call each other by address and need no change.
  *
  *   client pod                                 server pods
  *   program ─▶ 15001 (Envoy, Delta) ─network─▶ 15006 (Envoy, SotW) ─▶ application
@@ -31,7 +31,7 @@ const ADMIN_PORT = 15000;
 const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
 
 /**
- * Connects, sends bytes that are no HTTP, prints what came back until that is there too; for use inside a namespace.
+ * Connects, sends bytes other than HTTP, and prints the answer until it contains them. Runs inside a namespace.
  */
 const EXCHANGE = `
 const socket = require('node:net').connect(Number(process.argv[2]), process.argv[1], () => socket.write('\\x00ping\\n'));
@@ -101,7 +101,7 @@ async function startTls(namespace: Namespace, name: string, port: number): Promi
   await eventually(() => assert.match(child.output(), /ready/));
 }
 
-/** `web` is HTTP, `bytes` is TCP, `any` says nothing, `peers` is headless; pods `one` and `two` serve all of them. */
+/** `web` is HTTP, `bytes` TCP, `any` has no protocol, `peers` is headless; pods `one` and `two` serve all of them. */
 function services(one: string, two: string) {
   const ports = { web: ['http', 8080], bytes: ['tcp', 9000], any: ['any', 8080], peers: ['tcp', 9000] } as const;
   const vips = { web: '10.96.0.1', bytes: '10.96.0.2', any: '10.96.0.3', peers: 'None' } as const;
@@ -168,7 +168,7 @@ async function answeredBy(url: string, host: string, count = 6): Promise<string[
   return [...names].sort();
 }
 
-/** What a TCP echo says first. */
+/** The greeting of a TCP echo. */
 async function greeting(address: string, port: number): Promise<string> {
   const text = await pods().client.run(process.execPath, '-e', EXCHANGE, address, String(port));
   return text.slice(0, text.indexOf('\n'));
@@ -201,7 +201,7 @@ test('HTTP to a service address goes through both sidecars, and follows a Virtua
   await config.remove('routes');
 });
 
-test('TCP to a service address arrives, though the server speaks first', { skip }, async () => {
+test('TCP to a service address arrives, also when the server speaks first', { skip }, async () => {
   await eventually(async () => {
     const names = new Set<string>();
     for (let i = 0; i < 8 && names.size < 2; i++) names.add(await greeting('10.96.0.2', 9000));
@@ -209,7 +209,7 @@ test('TCP to a service address arrives, though the server speaks first', { skip 
   });
 });
 
-test('a pod of a headless service is reached by its own address, it and no other', { skip }, async () => {
+test('the address of a pod of a headless service reaches exactly this pod', { skip }, async () => {
   const { one, two } = pods();
   for (let i = 0; i < 3; i++) {
     assert.equal(await greeting(one.address, 9000), 'one');
@@ -217,7 +217,7 @@ test('a pod of a headless service is reached by its own address, it and no other
   }
 });
 
-test('where the protocol is not said, HTTP is recognised and routed, and the rest goes on as bytes', {
+test('on a port without a protocol HTTP is detected and routed, and everything else is forwarded as TCP', {
   skip,
 }, async () => {
   const { config } = pods();
@@ -234,7 +234,7 @@ test('where the protocol is not said, HTTP is recognised and routed, and the res
   );
   await eventually(async () => assert.equal((await get('http://10.96.0.3:7000/moved', 'any')).path, '/sniffed'));
   await config.remove('routes');
-  // The same port, with a server that does not speak HTTP: neither sidecar may take it for HTTP.
+  // The same port with a server that does not speak HTTP: neither sidecar may treat it as HTTP.
   const { one, two } = pods();
   const changed = services(one.address, two.address).filter(
     ({ kind, metadata }) => !(kind === 'Endpoints' && (metadata as { name: string }).name === 'any'),
@@ -250,7 +250,7 @@ test('where the protocol is not said, HTTP is recognised and routed, and the res
   await eventually(async () => assert.equal(await greeting('10.96.0.3', 7000), 'bytes of one'));
 });
 
-test('at a port of HTTP services, requests and TLS to unregistered addresses are passed on as they are, or refused', {
+test('on a port of HTTP services, requests and TLS to unregistered addresses are forwarded or refused', {
   skip,
 }, async () => {
   const { config, client, outside, two } = pods();
@@ -270,7 +270,7 @@ test('at a port of HTTP services, requests and TLS to unregistered addresses are
   await eventually(async () => assert.equal(await secure(), 'outside'));
 });
 
-test('an address that nobody registered is passed on, until a Sidecar allows registered ones alone', {
+test('calls to an unregistered address are forwarded, unless a Sidecar allows registered ones only', {
   skip,
 }, async () => {
   const { config, outside } = pods();
@@ -286,7 +286,7 @@ test('an address that nobody registered is passed on, until a Sidecar allows reg
   await eventually(async () => assert.equal((await get(url, 'outside')).name, 'outside'));
 });
 
-test('a port of the workload that no service names is passed on to it', { skip }, async () => {
+test('calls to a port of the workload that no service names reach it', { skip }, async () => {
   const { one } = pods();
   await eventually(async () => assert.equal((await get(`http://${one.address}:8088/`, 'one')).name, 'unlisted'));
 });

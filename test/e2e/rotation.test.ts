@@ -1,6 +1,6 @@
 /**
- * Certificates and roots that are replaced while requests go on: no request fails, no connection is dropped. Lifetimes
- * are seconds instead of hours; the program is the same.
+ * Rotation of certificates and roots under traffic: no request fails, no connection is dropped. Lifetimes are seconds
+ * instead of hours; the program is the same.
  *
  *   root     ├── signs ──┤ announced │ next signs …        (50 s, replaced from the middle of its life on)
  *   leaves   ├──┤├──┤├──┤├──┤├──┤├──┤ …                    (30 s, replaced after 5 s)
@@ -17,9 +17,9 @@ const skip = (await netnsUnavailable()) ?? false;
 
 const SHORT_LIVED = {
   CA_SELF_SIGNED_CA_CERT_TTL: '50s',
-  // Of the nearly three minutes that such a root counts, the two before it was made among them.
+  // Of the nearly three minutes of such a root, which begin two minutes before it is made.
   CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE: '15',
-  // Longer than agents take to ask again, so that a root has spread when it begins to sign.
+  // Longer than agents take to renew, so that every agent has a root before the root signs.
   CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '8s',
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
 };
@@ -39,8 +39,7 @@ const shared = lazy<Shared>();
 before(async () => {
   if (skip !== false) return;
   const strict = resource('PeerAuthentication', 'all', { mtls: { mode: 'STRICT' } }, 'mesh-system');
-  // Between proxies a new connection, and so a handshake, for each request of HTTP/1.1; those of HTTP/2 share one that
-  // stays.
+  // Proxies make a new connection, with a handshake, for each HTTP/1.1 request. HTTP/2 requests share one connection.
   const handshakes = resource(
     'DestinationRule',
     'server',
@@ -73,7 +72,7 @@ describe('under load', { skip }, () => {
     await load.more(50);
   });
 
-  test('a rotation of the root fails no request, before, while and after the old one is trusted', async () => {
+  test('a rotation of the root fails no request, before, during and after the trust in the old one', async () => {
     const { world, client, server, load, firstRoot } = shared.get();
     const rooted = (what: string, holds: (pem: string) => boolean) =>
       eventually(async () => assert.ok(holds(await rootsOf(world)), what), { timeoutMs: 50_000, intervalMs: 200 });
@@ -83,11 +82,11 @@ describe('under load', { skip }, () => {
     const { certificates } = load.report();
     await load.until('a certificate of the next root', (now) => now.certificates.length > certificates.length, 30_000);
     await load.more(50);
-    // The stream's own certificate has ended meanwhile, which is no matter for an operator.
+    // The stream's own certificate has expired meanwhile, which needs no log line.
     for (const { agent } of [client, server]) assert.doesNotMatch(agent?.output() ?? '', /credential of this stream/);
   });
 
-  test('the control plane, and with it the authority, goes and comes back: no request fails', async () => {
+  test('the control plane, and with it the authority, stops and restarts: no request fails', async () => {
     const { world, load } = shared.get();
     await world.stopDiscovery();
     await load.more(50);

@@ -1,4 +1,4 @@
-/** HTTP routing by VirtualService: every edit is followed by real Envoys, over SotW and over Delta. */
+/** HTTP routing by VirtualService: real Envoys follow every edit, over SotW and over Delta. */
 import assert from 'node:assert/strict';
 import { createServer } from 'node:http';
 import { afterEach, before, test } from 'node:test';
@@ -29,7 +29,7 @@ function send(client: MeshProxy, options: Call = {}): Promise<Outcome> {
   return call({ address: client.address, port: HTTP_PORT, host: 'web', ...options });
 }
 
-/** Both clients come to this outcome. */
+/** Waits until both clients have this outcome. */
 function eventually(check: (client: MeshProxy) => Promise<void>): Promise<void> {
   return eventuallyAll(mesh().clients, check);
 }
@@ -44,7 +44,7 @@ async function spreads(client: MeshProxy): Promise<void> {
   assert.deepEqual(Object.keys(seen).sort(), ['web-v1', 'web-v2']);
 }
 
-test('without rules requests reach every pod, by every form of the host name, and unknown hosts nobody', async () => {
+test('without rules requests reach every pod by every form of the host, unknown hosts are refused', async () => {
   await eventually(spreads);
   await eventually(async (client) => {
     for (const host of [
@@ -61,7 +61,7 @@ test('without rules requests reach every pod, by every form of the host name, an
   });
 });
 
-test('each kind of match sends its requests elsewhere, and the rest go on', async () => {
+test('each kind of match routes its requests elsewhere, and no others', async () => {
   const rows: readonly { readonly what: string; readonly match: object; readonly hit: Call; readonly miss: Call }[] = [
     { what: 'exact path', match: { uri: { exact: '/e' } }, hit: { path: '/e?q=1' }, miss: { path: '/e/x' } },
     { what: 'path prefix', match: { uri: { prefix: '/p/' } }, hit: { path: '/p/x' }, miss: { path: '/px' } },
@@ -126,7 +126,7 @@ test('each kind of match sends its requests elsewhere, and the rest go on', asyn
   await eventually(spreads);
 });
 
-test('a match on labels concerns the clients that have them', async () => {
+test('a match on labels applies to the clients that have them', async () => {
   await routeWeb([{ match: [{ sourceLabels: { app: 'client-sotw' } }], route: [to('v2')] }, { route: [to('v1')] }]);
   await eventually(async (client) => {
     const expected = client.name === 'client-sotw' ? 'web-v2' : 'web-v1';
@@ -156,7 +156,7 @@ test('weights move traffic from one version to the other, edit by edit', async (
   await eventually(async (client) => assert.deepEqual(await seen(client), { 'web-v2': 40 }));
 });
 
-test('a timeout cuts slow answers off until it is taken away', async () => {
+test('a timeout ends slow answers until it is removed', async () => {
   const slow = { path: '/?delayMs=600' };
   await routeWeb([{ timeout: '0.2s', route: [to('v1')] }]);
   await eventually(async (client) => assert.equal((await send(client, slow)).status, 504));
@@ -164,7 +164,7 @@ test('a timeout cuts slow answers off until it is taken away', async () => {
   await eventually(async (client) => assert.equal((await send(client, slow)).status, 200));
 });
 
-test('retries hide failures that show without them', async (t) => {
+test('retries hide failures that are visible without them', async (t) => {
   let requests = 0;
   // Fails twice, then answers, and so on.
   const flaky = createServer((_, response) => {
@@ -199,7 +199,7 @@ test('retries hide failures that show without them', async (t) => {
     resource('VirtualService', 'flaky', { hosts: ['flaky'], http: [{ route, retries }] }),
   );
   await eventuallyAll([client], async () => assert.deepEqual(await three(), [200, 200, 200]));
-  // What several routes have stands in the virtual host; it is not for those that say something else.
+  // The virtual host has the settings that several routes share; other routes override them.
   const at = (...paths: string[]) => ({ match: paths.map((exact) => ({ uri: { exact } })), route });
   const http = [{ ...at('/a', '/b'), retries }, { ...at('/none'), retries: { attempts: 0 } }, { route }];
   await mesh().config.apply('routes', resource('VirtualService', 'flaky', { hosts: ['flaky'], http }));
@@ -209,7 +209,7 @@ test('retries hide failures that show without them', async (t) => {
   });
 });
 
-test('redirects answer themselves', async () => {
+test('redirects are answered by the proxy', async () => {
   await routeWeb([
     { match: [{ uri: { prefix: '/old' } }], redirect: { uri: '/new', redirectCode: 302 } },
     { match: [{ uri: { prefix: '/moved' } }], redirect: { authority: 'other.example' } },
@@ -224,7 +224,7 @@ test('redirects answer themselves', async () => {
   });
 });
 
-test('rewrites and header changes show at the backend', async () => {
+test('rewrites and header changes are visible at the backend', async () => {
   await routeWeb([
     {
       match: [{ uri: { prefix: '/api/' } }],
@@ -244,7 +244,7 @@ test('rewrites and header changes show at the backend', async () => {
   });
 });
 
-test('a rule to a subset that nobody has answers 503, and to a service that is not there as well; the rest is served', async () => {
+test('a route to an empty subset or a missing service answers 503; everything else is served', async () => {
   await routeWeb([
     { match: [{ uri: { exact: '/subset' } }], route: [to('v9')] },
     { match: [{ uri: { exact: '/service' } }], route: [{ destination: { host: 'nobody' } }] },

@@ -1,4 +1,4 @@
-/** TCP and TLS routing: connections are sent elsewhere by an edit, over SotW and over Delta. */
+/** TCP and TLS routing: an edit moves connections to another service, over SotW and over Delta. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -38,7 +38,7 @@ function tcpService(name: string, at: string) {
   ];
 }
 
-/** A host outside the mesh that clients speak TLS to themselves. */
+/** A host outside the mesh with which clients themselves use TLS. */
 function tlsHost(name: string, at: string) {
   return resource('ServiceEntry', name, {
     hosts: [`${name}.example`],
@@ -57,7 +57,7 @@ before(async () => {
   const egress = [
     { number: TCP_PORT, protocol: 'TCP', hosts: ['./tcp-a.default.svc.cluster.local'] },
     { number: TLS_PORT, protocol: 'TLS', hosts: ['./tls-a.example', './tls-b.example'] },
-    // Imported, so that a route may lead there; at a port that no test connects to.
+    // Imported, so that a route can use it; its port is not used by a test.
     { number: 7491, protocol: 'TCP', hosts: ['./tcp-b.default.svc.cluster.local'] },
   ];
   const planned = MODES.map((mode, index) => ({ name: `client-${mode}`, mode, address: address(10 + index) }));
@@ -72,7 +72,7 @@ before(async () => {
   shared.set({ ...mesh, clients });
 });
 
-test('a TCP connection reaches its service, then the one that a TCP route names, then its own again', async () => {
+test('a TCP connection reaches its service, with a TCP route another one, without it its own again', async () => {
   const { config, clients } = shared.get();
   const reaches = (name: string) =>
     eventuallyAll(clients, async (client) => assert.equal(await greeting(client.address, TCP_PORT), name));
@@ -84,7 +84,7 @@ test('a TCP connection reaches its service, then the one that a TCP route names,
   await reaches('tcp-a');
 });
 
-test('TLS connections are told apart by server name without being opened, and an unknown name leads nowhere', async () => {
+test('TLS connections are routed by server name without decryption, and an unknown name is refused', async () => {
   const { clients } = shared.get();
   await eventuallyAll(clients, async (client) => {
     assert.equal(await tlsGreeting(client.address, TLS_PORT, 'tls-a.example'), 'tls-a');
@@ -93,7 +93,7 @@ test('TLS connections are told apart by server name without being opened, and an
   });
 });
 
-test('a TLS route by server name moves one name and leaves the other', async () => {
+test('a TLS route by server name moves one name and no other', async () => {
   const { config, clients } = shared.get();
   const match = [{ port: TLS_PORT, sniHosts: ['tls-a.example'] }];
   const route = [{ destination: { host: 'tls-b.example', port: { number: TLS_PORT } } }];

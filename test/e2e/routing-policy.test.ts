@@ -1,4 +1,4 @@
-/** DestinationRules: balancing, pools, outlier detection and subsets, as the traffic of real Envoys shows them. */
+/** DestinationRules: load balancing, pools, outlier detection and subsets, in the traffic of real Envoys. */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
 import { resource } from './support/config.ts';
@@ -43,13 +43,13 @@ const spreads = async (client: MeshProxy) => {
   assert.deepEqual(Object.keys(await tally(target(client), 12)).sort(), ['web-v1', 'web-v2']);
 };
 
-test('consistent hashing keeps a user at one pod, and without it requests are spread again', async () => {
+test('consistent hashing keeps a user at one pod; without it requests are spread', async () => {
   const ofUser = (client: MeshProxy, user: string) => tally({ ...target(client), headers: { 'x-user': user } }, 8);
   await eventually(spreads);
   await apply({ loadBalancer: { consistentHash: { httpHeaderName: 'x-user' } } });
   await eventually(async (client) => {
     const pods = new Set<string>();
-    // So many that not all of them have the same pod, whatever the pods' addresses are: of eight, they did once in a
+    // Enough users that not all of them have the same pod, whatever the pods' addresses are: eight did once in a
     // hundred runs.
     for (const user of Array.from({ length: 32 }, (_, number) => `user-${number}`)) {
       const seen = Object.keys(await ofUser(client, user));
@@ -62,7 +62,7 @@ test('consistent hashing keeps a user at one pod, and without it requests are sp
   await eventually(async (client) => assert.deepEqual(await ofUser(client, 'a'), { 'web-v1': 4, 'web-v2': 4 }));
 });
 
-test('a small connection pool turns away what exceeds it, a larger one takes it', async () => {
+test('a small connection pool refuses requests beyond its size, a larger one accepts them', async () => {
   const slow = (client: MeshProxy) => call({ ...target(client), path: '/?delayMs=300' });
   const together = async (client: MeshProxy) => {
     const outcomes = await Promise.all(Array.from({ length: 6 }, () => slow(client)));
@@ -85,7 +85,7 @@ test('a small connection pool turns away what exceeds it, a larger one takes it'
   await eventually(async (client) => assert.deepEqual(await together(client), [200, 200, 200, 200, 200, 200]));
 });
 
-test('a pod that fails is ejected, and taken in again when the rule is gone', async () => {
+test('a failing pod is ejected, and used again when the rule is removed', async () => {
   const trafficPolicy = {
     loadBalancer: { simple: 'ROUND_ROBIN' },
     outlierDetection: {
@@ -113,7 +113,7 @@ test('a subset follows its labels', async () => {
   await eventually(async (client) => assert.deepEqual(await tally(target(client), 6), { 'web-v2': 6 }));
 });
 
-test('settings of one port win over those of the host', async () => {
+test('settings of one port take precedence over those of the host', async () => {
   const cutAfter = async (client: MeshProxy) => {
     const name = `outbound|${HTTP_PORT}||web.default.svc.cluster.local`;
     const { configs } = await client.configDump();

@@ -1,6 +1,5 @@
 /**
- * Services, endpoints, pods, service entries, workload entries and Sidecars: whatever says what there is, edited under
- * real Envoys.
+ * Services, endpoints, pods, service entries, workload entries and Sidecars are edited while real Envoys run.
  */
 import assert from 'node:assert/strict';
 import { afterEach, before, test } from 'node:test';
@@ -31,7 +30,7 @@ function eventually(check: (client: MeshProxy) => Promise<void>): Promise<void> 
   return eventuallyAll(mesh().clients, check);
 }
 
-/** Who answers six requests. */
+/** The backends that answer six requests. */
 async function answers(host: string, expected: readonly string[]): Promise<void> {
   await eventually(async (client) => {
     assert.deepEqual(Object.keys(await tally(target(client, host), 6)).sort(), expected);
@@ -43,7 +42,7 @@ const status = (host: string, expected: number) =>
 
 const HTTP = [{ name: 'http', port: HTTP_PORT }];
 
-test('a service comes, changes its port and goes', async () => {
+test('a service is added, changes its port and is removed', async () => {
   const { config, address } = mesh();
   await status('extra', 502);
   const workloads = endpoints('extra', [address(21)], HTTP);
@@ -58,7 +57,7 @@ test('a service comes, changes its port and goes', async () => {
   await status('extra', 502);
 });
 
-test('endpoints leave and return', async () => {
+test('endpoints are removed and added again', async () => {
   const { config, address } = mesh();
   await answers('web', ['web-v1', 'web-v2']);
   const [v1, v2] = webWorkloads(address(21), address(22));
@@ -122,7 +121,7 @@ test('a service entry by DNS name is resolved by the proxies', async () => {
   await status('named.example', 503);
 });
 
-test('workload entries join the services that select them, and leave', async () => {
+test('workload entries join and leave the services that select them', async () => {
   const { config, address } = mesh();
   const workload = (name: string, at: string, app: string) =>
     resource('WorkloadEntry', name, { address: at, labels: { app } });
@@ -157,7 +156,7 @@ test('workload entries join the services that select them, and leave', async () 
   await answers('machines.example', ['web-v2']);
 });
 
-test('a headless service is served by its pods', async () => {
+test('the pods of a headless service serve it', async () => {
   const { config, address } = mesh();
   const headless = service('peers', { clusterIP: 'None', ports: HTTP });
   await config.apply('edit', headless, endpoints('peers', [address(21), address(22)], HTTP));
@@ -189,7 +188,7 @@ test('an external name is resolved by the proxies, and follows an edit', async (
   await status('alias', 503);
 });
 
-test('a Sidecar says which services its proxies reach, and a service who may see it', async () => {
+test('a Sidecar limits the services that its proxies reach, and a service its visibility', async () => {
   const { config, clients, address } = mesh();
   const restore = clients.map((client) =>
     sidecar(client.name, { address: client.address, egress: [{ number: HTTP_PORT, protocol: 'HTTP' }] }),
@@ -225,7 +224,7 @@ test('a Sidecar says which services its proxies reach, and a service who may see
   await answers('extra.example', ['web-v1']);
 });
 
-test('a Sidecar that allows any destination passes unknown hosts on instead of refusing them', async () => {
+test('a Sidecar that allows any destination forwards calls to unknown hosts', async () => {
   const { config, clients } = mesh();
   await status('unknown.example', 502);
   await config.apply(

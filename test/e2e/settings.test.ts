@@ -1,4 +1,4 @@
-/** Settings of discovery that change what real Envoys get: each in a mesh of its own with one Envoy. */
+/** Settings of discovery that change the configuration of real Envoys: each in its own mesh with one Envoy. */
 import assert from 'node:assert/strict';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -62,7 +62,7 @@ function slice(name: string, addresses: readonly string[], ready: boolean): Docu
   };
 }
 
-test('with CTL_USE_ENDPOINT_SLICE endpoints come from slices, as they get ready', async (t) => {
+test('with CTL_USE_ENDPOINT_SLICE endpoints come from slices, and count once they are ready', async (t) => {
   const mesh = await start(
     t,
     (address) => ({ web: [WEB, slice('web-1', [address(21)], true), endpoints('web', [address(22)], HTTP)] }),
@@ -76,7 +76,7 @@ test('with CTL_USE_ENDPOINT_SLICE endpoints come from slices, as they get ready'
   await answers(mesh, 'web', ['one']);
 });
 
-test('without worker threads, and with endpoints that skip the debounce, edits are followed as well', async (t) => {
+test('edits are followed without worker threads, and with endpoints that skip the debounce', async (t) => {
   const files = (address: (last: number) => string) => ({ web: [WEB], ends: [endpoints('web', [address(21)], HTTP)] });
   const env = { CTL_GENERATE_WORKERS: '0', CTL_ENABLE_EDS_DEBOUNCE: 'false' };
   const mesh = await start(t, files, { env });
@@ -113,7 +113,7 @@ test('the mesh configuration is followed while discovery runs', async (t) => {
   await has('8s');
 });
 
-test('with --appNamespace other namespaces are not there', async (t) => {
+test('with --appNamespace other namespaces are ignored', async (t) => {
   const elsewhere = (name: string, namespace: string, address: string) => [
     service(name, { namespace, clusterIP: '10.96.0.3', ports: HTTP }),
     endpoints(name, [address], HTTP, namespace),
@@ -131,7 +131,7 @@ test('with --appNamespace other namespaces are not there', async (t) => {
   await status(mesh, 'far.unwanted', 502);
 });
 
-test('endpoints have the locality of the nodes of their pods, and move with them', async (t) => {
+test('endpoints have the locality of their pods’ nodes and follow its changes', async (t) => {
   const node = (name: string, zone: string): Document => ({
     apiVersion: 'v1',
     kind: 'Node',

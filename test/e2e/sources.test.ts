@@ -1,5 +1,5 @@
 /**
- * Two registries that have a service of one name: which is in force, what becomes of the other, and what is said of it.
+ * Two registries with a service of the same name: which is in force, what happens to the other, and how it is reported.
  */
 import assert from 'node:assert/strict';
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
@@ -30,7 +30,7 @@ const ROUTE = {
   spec: { hosts: ['hello'], http: [{ route: [{ destination: { host: 'world' } }] }] },
 };
 
-test('the first registry that has a service is the one that counts; the other one takes away only its own', async (t) => {
+test('the service of the first registry is in force; another registry can remove only its own', async (t) => {
   const configDir = join(await tempDir(t), 'config');
   const flags = ['--registries', 'Mock,Orchestrator'];
   const discovery = await startDiscovery(t, { configDir, flags, waitReady: false });
@@ -43,7 +43,7 @@ test('the first registry that has a service is the one that counts; the other on
   const hello = service('hello', { clusterIP: '10.96.0.9', ports: [{ name: 'http', port: 8888 }] });
   await writeFile(join(staging, 'hello.yaml'), stringify(hello));
   await writeFile(join(staging, 'route.yaml'), stringify(ROUTE));
-  // Both files are there when the directory is.
+  // The directory appears together with both files.
   await rename(staging, configDir);
   await discovery.waitReady();
   const configz = async () => (await discovery.http('/debug/configz')).json() as Configz;

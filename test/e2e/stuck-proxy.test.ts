@@ -1,5 +1,5 @@
 /**
- * An Envoy that is not let run for a while: others are served on, it is let go of, and it gets everything when it runs
+ * An Envoy that is stopped for a while: others are served, it is disconnected, and it gets everything when it runs
  * again.
  */
 import assert from 'node:assert/strict';
@@ -37,7 +37,7 @@ async function followedBy(...clients: readonly MeshProxy[]): Promise<void> {
 }
 
 for (const stuck of [0, 1])
-  test(`one of the two Envoys stops and goes on: that of ${['SotW', 'Delta'][stuck]}`, async (t) => {
+  test(`one of the two Envoys stops and continues: that of ${['SotW', 'Delta'][stuck]}`, async (t) => {
     const { clients, discovery } = shared.get();
     const [victim, other] = [clients[stuck], clients[1 - stuck]];
     assert.ok(victim !== undefined && other !== undefined);

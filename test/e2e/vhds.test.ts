@@ -1,6 +1,6 @@
 /**
- * Virtual hosts as resources of their own, with real Envoys over Delta: a change of one service sends one virtual host,
- * a rejected one holds back no other, and no request fails whatever comes and goes around it. Clients over SotW get
+ * Virtual hosts as separate resources, with real Envoys over Delta: a change of one service sends one virtual host, a
+ * rejected one does not affect others, and no request fails when services are added and removed. Clients over SotW get
  * whole route configurations.
  */
 import assert from 'node:assert/strict';
@@ -15,9 +15,9 @@ import { HTTP_PORT, startVersionsMesh, type VersionsMesh } from './support/versi
 
 const ROUTES = 'type.googleapis.com/envoy.config.route.v3.RouteConfiguration';
 const HOSTS = 'type.googleapis.com/envoy.config.route.v3.VirtualHost';
-/** Services besides `web`, so that a whole route configuration is much more than a virtual host. */
+/** Services in addition to `web`, so that a whole route configuration is much larger than a virtual host. */
 const OTHERS = 30;
-/** Envoy counts more instructions of such a program than we do, and refuses it. */
+/** A regular expression for which Envoy counts more instructions than validation does, so that Envoy rejects it. */
 const TOO_LARGE = `/${'[acegikmoqsuwy]{1000}'.repeat(3)}`;
 
 const owner = suiteOwner();
@@ -83,7 +83,7 @@ interface Watched {
   readonly sentBytes: number;
 }
 
-/** What was sent of a type on the Delta client's stream. */
+/** The number of resources of a type that were sent on the Delta client's stream. */
 async function sent(type: string): Promise<Watched> {
   const { clients } = (await mesh().discovery().http('/debug/adsz')).json() as {
     clients: { proxy: string; watches: Record<string, Watched> }[];
@@ -119,7 +119,7 @@ test('an edit of one virtual service sends its virtual host and nothing else', a
   await arrived('web', undefined);
 });
 
-test('services come and go, each as one virtual host, around others in use: no request fails', async () => {
+test('services are added and removed as one virtual host each beside others in use: no request fails', async () => {
   const { config, address } = mesh();
   const routes = await sent(ROUTES);
   const traffic = startTraffic(
@@ -144,7 +144,7 @@ test('services come and go, each as one virtual host, around others in use: no r
   assert.deepEqual(await sent(ROUTES), routes);
 });
 
-test('two services swap their addresses, which are domains of their virtual hosts: no request fails, nothing is rejected', async () => {
+test('two services swap addresses, which are domains of their virtual hosts: no request fails', async () => {
   const { config, address } = mesh();
   const [left, right] = [address(21), address(22)];
   const swapped = (round: number): Document[] => {
@@ -172,7 +172,7 @@ test('two services swap their addresses, which are domains of their virtual host
   );
 });
 
-test('a virtual host that Envoy rejects is kept back alone, over restarts too, and is taken once it is repaired', async () => {
+test('only a virtual host that Envoy rejects is withheld, also over restarts, until it is corrected', async () => {
   const { config, discovery } = mesh();
   const bad = marked(other(2), 'bad', { uri: { regex: TOO_LARGE } });
   await config.apply('edit', bad, marked('web', 'good'), marked(other(3), 'good'));
@@ -192,7 +192,7 @@ test('a virtual host that Envoy rejects is kept back alone, over restarts too, a
   assert.equal((await send(delta(), other(2))).reply?.headers['x-mark'], undefined, 'what it had before');
   // The virtual host of the one client, the whole route configuration of the other.
   assert.equal(await discovery().metric('ctl_xds_rds_reject'), 2);
-  // Others are followed meanwhile.
+  // Edits of others take effect meanwhile.
   await config.apply('edit', bad, marked('web', 'better'));
   await retry(async () => assert.equal((await send(delta(), 'web')).reply?.headers['x-mark'], 'better'));
   assert.equal((await send(delta(), other(3))).reply?.headers['x-mark'], undefined);
@@ -208,7 +208,7 @@ test('a virtual host that Envoy rejects is kept back alone, over restarts too, a
   await arrived('web', undefined);
 });
 
-test('a client that comes back with everything is sent nothing, and after it only what changed', async () => {
+test('a client that reconnects with everything is sent nothing, and afterwards only changes', async () => {
   const { config, discovery } = mesh();
   await settled();
   await discovery().stop();
@@ -225,7 +225,7 @@ test('a client that comes back with everything is sent nothing, and after it onl
   await arrived('web', undefined);
 });
 
-test('a listener comes, goes and comes back with its routes: their virtual hosts come with them each time', async () => {
+test('a listener is added, removed and added again, each time with its routes and their virtual hosts', async () => {
   const { config, address } = mesh();
   const port = HTTP_PORT + 1;
   const client = delta();

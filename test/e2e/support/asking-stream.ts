@@ -1,4 +1,4 @@
-/** An ADS stream of somebody who asks for secrets, with or without a credential: what came over it, byte for byte. */
+/** An ADS stream of a client that requests secrets, with or without a credential. It keeps every byte it receives. */
 import { Client, type ClientDuplexStream, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
 import { envoy } from '../../../src/protobuf/index.ts';
 import { encodeDeltaRequest, encodeNode, encodeSotwRequest } from '../../../src/xds/testing/content.ts';
@@ -15,20 +15,20 @@ export const TYPE = {
 
 export interface StreamOptions {
   readonly mode: 'sotw' | 'delta';
-  /** Undefined: on the address that asks for no credential. */
+  /** Undefined: uses the address without authentication. */
   readonly token: string | undefined;
   readonly type: 'sidecar' | 'router';
   readonly namespace: string;
   readonly labels?: Readonly<Record<string, string>>;
 }
 
-/** Speaks ADS, keeps all bytes that come, and acknowledges nothing unless it is told to. */
+/** Speaks ADS, keeps all received bytes, and acknowledges only on request. */
 export class AskingStream {
-  /** Every message as it came. */
+  /** Every message as received. */
   readonly received: Buffer[] = [];
-  /** SDS names → private key or authorities that came with them, as text. */
+  /** SDS names → their private key or authorities, as text. */
   readonly secrets = new Map<string, string>();
-  /** Names that were said not to exist (any more). */
+  /** Names that were reported as removed or missing. */
   readonly removed = new Set<string>();
   readonly types = new Set<string>();
   ended: string | undefined;
@@ -71,7 +71,7 @@ export class AskingStream {
       this.secrets.delete(name);
     }
     if (typeUrl === TYPE.sds) for (const message of messages) this.#note(message);
-    // Delta alone: a request of the other protocol would have to name everything again.
+    // Delta only: a SotW request would have to repeat all names.
     if (this.#options.mode === 'delta') stream.write(encodeDeltaRequest({ typeUrl, nonce }));
   }
 
@@ -81,7 +81,7 @@ export class AskingStream {
     this.secrets.set(name, Buffer.from(source?.inlineBytes ?? []).toString());
   }
 
-  /** Asks for resources of a type by name (Delta: also `*`), claiming to have some already. */
+  /** Subscribes to resources of a type by name (Delta: also `*`), claiming to have some already. */
   async ask(typeUrl: string, names: readonly string[], initial?: ReadonlyMap<string, string>): Promise<void> {
     const { stream } = await this.#opened;
     const { mode, type, namespace, labels = {} } = this.#options;
@@ -92,7 +92,7 @@ export class AskingStream {
     else stream.write(encodeDeltaRequest({ typeUrl, subscribe: names, ...(initial && { initial }), ...node }));
   }
 
-  /** Whether a text stands in anything that came. */
+  /** Whether any received message contains a text. */
   holds(text: string): boolean {
     return this.received.some((bytes) => bytes.includes(text));
   }

@@ -1,15 +1,15 @@
 /**
- * How expectations about AuthorizationPolicy are written. A case is a rule and requests that it matches or does not.
- * Every case stands for two policies, as what ALLOW lets through is what DENY refuses: one on a workload that allows
- * nothing else, one on a workload that allows everything else. All cases hold at once: each rule asks for the number of
- * its case in a header, beside what it is about.
+ * The notation of expectations about AuthorizationPolicy. A case is a rule with requests that it matches or does not.
+ * Every case makes two policies, because DENY refuses what ALLOW allows: one on a workload that allows nothing else,
+ * one on a workload that allows everything else. All cases are in force at once: each rule also requires the number of
+ * its case in a header.
  */
 import type { Document } from './config.ts';
 
-/** Identity of a caller that shows a certificate of the mesh's authority: `spiffe://…`. */
+/** Identity of a caller with a certificate of the mesh's authority: `spiffe://…`. */
 export type SpiffeId = `spiffe://${string}`;
 
-/** `plain` has no proxy and no certificate; `sidecar …` calls through the proxy of that workload. */
+/** `plain`: no proxy and no certificate; `sidecar …`: through the proxy of that workload. */
 export type Caller = 'plain' | SpiffeId | `sidecar ${string}`;
 
 export interface Ask {
@@ -25,9 +25,9 @@ export interface Ask {
   readonly token?: Document;
   /** Server name of the TLS connection. */
   readonly sni?: string;
-  /** Caller's address: the number of an address that it has beside its own. */
+  /** Number of the caller's additional address to use. */
   readonly at?: number;
-  /** Over HTTP/2, at that port. */
+  /** Uses HTTP/2 at its port. */
   readonly http2?: boolean;
   /** Port of the application; default 8080. */
   readonly port?: number;
@@ -53,14 +53,14 @@ export interface Case {
   readonly actions?: readonly ('ALLOW' | 'DENY')[];
 }
 
-/** Cases of a group by what they are about. */
+/** Cases of a group, by subject. */
 export function cases(group: string, rows: Readonly<Record<string, Omit<Case, 'group' | 'what'>>>): Case[] {
   return Object.entries(rows).map(([what, row]) => ({ group, what, ...row }));
 }
 
-/** A rule about the operation alone. */
+/** A rule with an operation only. */
 export const operation = (fields: Document): Rule[] => [{ to: [{ operation: fields }] }];
-/** A rule about the caller alone. */
+/** A rule with a source only. */
 export const source = (fields: Document): Rule[] => [{ from: [{ source: fields }] }];
 /** A rule of one condition. */
 export const when = (key: string, values: readonly string[]): Rule[] => [{ when: [{ key, values }] }];
@@ -70,7 +70,7 @@ export const lines = (...all: readonly string[]): Ask[] => all.map((line) => ({ 
 export const gets = (...paths: readonly string[]): Ask[] => paths.map((path) => ({ line: `GET ${path}` }));
 export const hosts = (...all: readonly string[]): Ask[] => all.map((host) => ({ host }));
 export const callers = (...all: readonly Caller[]): Ask[] => all.map((from) => ({ from }));
-/** Requests with this one more header line each. */
+/** The requests, each with this additional header line. */
 export const withHeader = (...all: readonly string[]): Ask[] => all.map((header) => ({ headers: [header] }));
 export const withToken = (...all: readonly Document[]): Ask[] => all.map((token) => ({ token }));
 export const at = (...all: readonly number[]): Ask[] => all.map((number) => ({ at: number }));
@@ -80,7 +80,7 @@ export const mesh = (namespace: string, account: string, domain = 'cluster.local
 
 export const CASE_HEADER = 'x-case';
 
-/** The rules of a case, which only requests of that case can match. */
+/** The rules of a case, which only its own requests can match. */
 export function keyed(rules: readonly Rule[], id: string): Rule[] {
   return rules.map((rule) => {
     const conditions = Array.isArray(rule.when) ? (rule.when as readonly Document[]) : [];

@@ -1,4 +1,4 @@
-/** Cases about headers, end users' tokens, server names, and how the parts of a rule go together. */
+/** Cases about headers, end users' tokens, server names, and the combination of the parts of a rule. */
 import {
   at,
   type Case,

@@ -1,6 +1,6 @@
 /**
- * Scenarios about gateways: the policies, and what comes of calls to two hosts, to a port of bytes, and to TLS that is
- * passed through.
+ * Scenarios about gateways: policies, and the outcomes of calls to two hosts, to a TCP port, and to TLS that is passed
+ * through.
  */
 import { type Document, resource } from './config.ts';
 
@@ -10,7 +10,7 @@ export const BYTES = 7089;
 export const TLS = 7490;
 export const HTTPS = 7493;
 export const ISSUER = 'issuer@edge.test';
-/** The one that policies are about, and one beside it in its namespace. */
+/** The gateway that policies select, and another one in its namespace. */
 export type Gateway = 'front' | 'side';
 
 export interface Call {
@@ -23,7 +23,7 @@ export interface Call {
   readonly method?: string;
   readonly headers?: readonly string[];
   readonly token?: Document | 'bad';
-  /** Loopback address that the call comes from. */
+  /** Loopback address from which the call is made. */
   readonly from?: string;
   /** Default: HTTP in plain text. */
   readonly over?: 'bytes' | 'tls' | 'https';
@@ -37,7 +37,7 @@ export interface Scenario {
   readonly calls: readonly (readonly [Call, string])[];
 }
 
-/** Of the gateway `front`, or of a whole namespace. */
+/** A policy of the gateway `front`, or of a whole namespace. */
 export function policy(name: string, spec: Document, namespace?: string): Document {
   const selector = namespace === undefined ? { selector: { matchLabels: { app: 'front' } } } : {};
   return resource('AuthorizationPolicy', name, { ...selector, ...spec }, namespace ?? 'edge');
@@ -142,7 +142,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'claims, and what a client says of itself',
+    what: 'claims, and what a client claims in headers',
     policies: [policy('staff', allow(when('request.auth.claims[groups]', 'staff')))],
     calls: [
       [{ ...A, token: { groups: ['users', 'staff'] } }, 'a'],

@@ -1,4 +1,4 @@
-/** Cases about what is asked for: methods, paths, hosts, ports. */
+/** Cases about operations: methods, paths, hosts, ports. */
 import {
   type Ask,
   type Caller,

@@ -1,4 +1,4 @@
-/** Actions, scopes, and how policies add up: one set of policies at a time. */
+/** Actions, scopes and combinations of policies: one set of policies at a time. */
 import { type Ask, operation, source } from './authorization-cases.ts';
 import { ISSUER } from './authorization-conditions.ts';
 import { type Document, resource } from './config.ts';
@@ -170,7 +170,7 @@ export const SCENARIOS: readonly Scenario[] = [
     expected: [
       ...to(['shop.foo'], 'denied', { line: 'GET /v1' }),
       ...to(['shop.foo'], 'denied', { line: 'GET /old' }),
-      // Of a namespace that is not this mesh's root.
+      // In a namespace that is not the root namespace of this mesh.
       ...to(['shop.foo'], 'allowed', { line: 'GET /v1beta1' }),
       ...to(['bank.foo'], 'allowed', { line: 'GET /v1' }),
     ],

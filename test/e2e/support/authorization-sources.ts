@@ -1,4 +1,4 @@
-/** Cases about who asks: identities in mutual TLS, namespaces, addresses. */
+/** Cases about callers: identities in mutual TLS, namespaces, addresses. */
 import { at, type Case, callers, cases, mesh, source, when, whenNot, withHeader } from './authorization-cases.ts';
 
 const WEB = mesh('foo', 'web');

@@ -1,8 +1,8 @@
-/** Expectations as they were met, for a table that people read. */
+/** The outcomes of expectations, for a table that people read. */
 import assert from 'node:assert/strict';
 import { eventually } from '../../harness/index.ts';
 
-/** Runs at most so many at once: the machine has other work. */
+/** Runs a limited number at once: the machine has other work. */
 export async function inParallel<T, R>(items: readonly T[], width: number, act: (item: T) => Promise<R>): Promise<R[]> {
   const results: R[] = [];
   const queue = items.entries();
@@ -23,13 +23,13 @@ export interface Expectation {
   run(): Promise<string>;
 }
 
-/** What was expected, group by group and policy by policy. */
+/** Expectations, group by group and policy by policy. */
 export class ExpectationTable {
   /** Group → policy → outcome → how often. */
   readonly #met = new Map<string, Map<string, Map<string, number>>>();
   #unmet = 0;
 
-  /** Runs all, and gives those that came out otherwise, in words. */
+  /** Runs all, and describes those with another outcome. */
   async check(expectations: readonly Expectation[]): Promise<string[]> {
     const seen = await inParallel(expectations, WIDTH, (each) => each.run());
     const faults: string[] = [];
@@ -43,8 +43,7 @@ export class ExpectationTable {
   }
 
   /**
-   * Waits until all come out as expected at once, as they do when an edit has arrived, and then checks that they stay
-   * so.
+   * Waits until all have the expected outcome at once, as after an edit has arrived, and then checks that this stays.
    */
   async settle(expectations: readonly Expectation[]): Promise<void> {
     await eventually(async () => {
@@ -77,8 +76,8 @@ export class ExpectationTable {
   }
 }
 
-/** Requests at once. */
+/** Number of concurrent requests. */
 const WIDTH = 16;
 
-/** Far above what an edit takes to arrive, also where other tests keep the cores busy. */
+/** Far longer than an edit takes to arrive, also when other tests use the cores. */
 const PATIENCE = { timeoutMs: 30_000, intervalMs: 100 };

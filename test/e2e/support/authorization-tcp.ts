@@ -1,7 +1,6 @@
 /**
- * Cases about connections that are passed on as bytes, each at a port of its own: a policy knows the caller's identity
- * and addresses there, and nothing of HTTP. What of a rule cannot be known never allows, and never lets through what
- * DENY is about.
+ * Cases about TCP connections, each at its own port: there a policy knows the caller's identity and addresses, and
+ * nothing about HTTP. A condition that cannot be evaluated never makes ALLOW match, and never prevents DENY.
  */
 import { type Caller, mesh, type Rule } from './authorization-cases.ts';
 
@@ -156,7 +155,7 @@ export const TCP_CASES: readonly TcpCase[] = [
   { what: 'AUDIT: denies nothing', action: 'AUDIT', rules: [{}], expected: allowed(...EVERYBODY) },
 ];
 
-/** The rules, for one port alone. */
+/** The rules, restricted to one port. */
 export function atPort(rules: readonly Rule[], port: number): Rule[] {
   return rules.map((rule) => {
     const ports = { ports: [String(port)] };

@@ -1,7 +1,7 @@
 /**
- * A mesh for expectations about AuthorizationPolicy. Two workloads are guarded: `shop.foo` allows what its policies
- * allow, `bank.foo` refuses what its policies deny. Callers are workloads behind their own proxies, whoever a
- * certificate of the mesh's authority names, and clients without proxy at several addresses.
+ * A mesh for expectations about AuthorizationPolicy. Two workloads have policies: `shop.foo` allows what its policies
+ * allow, `bank.foo` refuses what its policies deny. Callers are workloads behind their own proxies, identities with a
+ * certificate of the mesh's authority, and clients without a proxy at several addresses.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -26,35 +26,35 @@ const WORKLOADS = [
   { name: 'shop', namespace: 'foo', proxied: true },
   { name: 'bank', namespace: 'foo', proxied: true },
   { name: 'web', namespace: 'foo', proxied: true },
-  // Its namespace begins as another's, and its account has the name of the first one's.
+  // Its namespace has another one as a prefix, and its account has the same name as the one before.
   { name: 'web', namespace: 'foo-bar', proxied: true },
-  // Its account has the name of a namespace.
+  // Its account is named like a namespace.
   { name: 'foo', namespace: 'bar', proxied: true },
 ] as const;
 export type Guarded = 'shop.foo' | 'bank.foo';
 
-/** Numbers of addresses that the client without proxy has beside its own. */
+/** Numbers of the additional addresses of the client without a proxy. */
 export const CLIENT_ADDRESSES = [200, 201, 202] as const;
 
-/** Ports of bytes of the guarded workloads, for policies about connections: the client speaks first. */
+/** TCP ports of the workloads with policies, for policies about connections: the client speaks first. */
 export const TCP_PORTS: readonly number[] = Array.from({ length: 24 }, (_, index) => 9101 + index);
 
-/** A port of HTTP that no name says to be one: connections are told apart by their first bytes. */
+/** A port with HTTP whose name has no protocol: the protocol is detected. */
 export const AUTO_PORT = 9180;
 
 const MESH_CONFIG = { trustDomainAliases: ['old.domain'] };
 
 export interface AuthorizationWorld extends IdentityWorld {
   workload(id: string): Workload;
-  /** What comes of a request to a workload: `allowed`, `denied`, `closed`, or what else there is, in words. */
+  /** The outcome of a request to a workload: `allowed`, `denied`, `closed`, or a description. */
   ask(to: string, ask: Ask, caseId?: string): Promise<string>;
-  /** What comes of bytes sent to a port: `allowed` or `closed`. */
+  /** The outcome of bytes sent to a port: `allowed` or `closed`. */
   talk(to: string, port: number, from: Caller, more?: { readonly at?: number; readonly sni?: string }): Promise<string>;
-  /** A token that nobody can refuse, but for its claims. */
+  /** A token that is valid; only its claims can matter. */
   token(claims: Document): Promise<string>;
 }
 
-/** The authority of the request's tokens, by key. */
+/** The issuers of the requests' tokens, by key. */
 async function tokens(): Promise<{ readonly jwks: string; sign(claims: Document): Promise<string> }> {
   const { publicKey, privateKey } = await generateKeyPair('ES256');
   const jwks = JSON.stringify({ keys: [{ ...(await exportJWK(publicKey)), kid: 'one', alg: 'ES256', use: 'sig' }] });
@@ -95,7 +95,7 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
   const certificates = certificatesOf(owner, await meshRoot(owner, world));
 
   const token = async (claims: Document) => issuer.sign(JSON.parse(JSON.stringify(claims)) as Document);
-  /** From where a call is made, and how. */
+  /** The source of a call and its method. */
   const callerOf = async (
     from: Caller,
     sni?: string,
@@ -140,7 +140,7 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
       const { netns, id } = workload(to);
       const { client, tls, proxied } = await callerOf(from, sni);
       const answer = await client({
-        // The ports' service has the number of the workload in its address.
+        // The address of the TCP service contains the number of the workload.
         address: proxied ? portsAddress(to) : netns.address,
         port,
         ...(at === undefined ? {} : { localAddress: `198.18.0.${at}` }),
@@ -155,16 +155,16 @@ export async function startAuthorizationWorld(owner: Owner): Promise<Authorizati
   };
 }
 
-/** Of a few bytes it cannot be said yet whether they are TLS. */
+/** Long enough that TLS detection does not wait for more bytes. */
 const WORD = 'what is said over TCP';
 const CUT: ReadonlySet<string> = new Set(['closed', 'ECONNRESET', 'EPIPE']);
 
-/** `RBAC: access denied` is what Envoy's users know of a refusal. */
+/** `RBAC: access denied` is Envoy's well-known body of a refusal. */
 function httpOutcome({ status, text, end, grpcStatus }: RawAnswer, id: string, method: string): string {
   const answered = method === 'HEAD' || text.includes(`"name":"${id}"`);
   if (status === 200 && answered) return 'allowed';
   if (status === 403 && (method === 'HEAD' || text.endsWith('RBAC: access denied'))) return 'denied';
-  // What clients of gRPC understand: PERMISSION_DENIED.
+  // gRPC clients get PERMISSION_DENIED.
   if (status === 200 && grpcStatus === '7') return 'denied';
   if (status === 0) return CUT.has(end) && text === '' ? 'closed' : end;
   return `${status} ${text.slice(text.indexOf('\r\n\r\n') + 4).slice(0, 80)}`;
@@ -196,7 +196,7 @@ function http2Headers(
 
 const portsAddress = (id: string): string => (id === 'shop.foo' ? '10.96.2.1' : '10.96.2.2');
 
-/** An application at the TCP ports, and their service. */
+/** Starts an application at the TCP ports, with a service. */
 async function servePorts(world: IdentityWorld, workload: Workload, index: number): Promise<void> {
   const program = new URL('../../harness/workload-main.ts', import.meta.url).pathname;
   const specs = [...TCP_PORTS.map((port) => `quiet:${port}`), `http:${AUTO_PORT}`];
@@ -213,7 +213,7 @@ async function servePorts(world: IdentityWorld, workload: Workload, index: numbe
   });
 }
 
-/** Certificates of the mesh's authority for anyone, made once each. */
+/** Certificates of the mesh's authority for any identity, each made once. */
 function certificatesOf(owner: Owner, root: CertificateFiles) {
   const made = new Map<SpiffeId, Promise<{ readonly certificate: string; readonly key: string }>>();
   const make = async (id: SpiffeId) => {

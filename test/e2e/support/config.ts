@@ -1,4 +1,4 @@
-/** Configuration as tests write it: documents as plain objects, stored as the YAML files of a directory. */
+/** Configuration in tests: documents as plain objects, stored as YAML files of a directory. */
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { stringify } from 'yaml';
@@ -33,7 +33,7 @@ export interface ServiceFields {
   readonly clusterIP?: string;
   readonly ports: readonly ServicePort[];
   readonly selector?: Readonly<Record<string, string>>;
-  /** Fields of `spec` beyond those. */
+  /** Further fields of `spec`. */
   readonly more?: Document;
 }
 
@@ -53,7 +53,7 @@ export interface EndpointPort {
   readonly port: number;
 }
 
-/** Pods by name (which have to be there too), or addresses that are not of pods. */
+/** Names of existing pods with their addresses, or addresses without pods. */
 export function endpoints(
   name: string,
   pods: Readonly<Record<string, string>> | readonly string[],
@@ -89,10 +89,10 @@ export function pod(name: string, fields: PodFields): Document {
   };
 }
 
-/** A configuration directory that a test edits. Files are named without their ending. */
+/** A configuration directory that a test edits. Files are named without their extension. */
 export interface ConfigDir {
   readonly path: string;
-  /** Writes `<name>.yaml` with these documents, in one step: never seen empty or in part. */
+  /** Writes `<name>.yaml` with these documents in one step, so that it is never empty or incomplete. */
   apply(name: string, ...documents: readonly Document[]): Promise<void>;
   /** Writes a file in place, as an editor may: it is empty for a moment. */
   write(file: string, text: string): Promise<void>;
@@ -108,7 +108,7 @@ export function configDir(path: string): ConfigDir {
     path,
     write,
     async apply(name, ...documents) {
-      // Not by an ending that is read.
+      // With an extension that the directory source ignores.
       const draft = `${name}.draft`;
       await write(draft, documents.map((each) => stringify(each)).join('---\n'));
       await rename(join(path, draft), join(path, `${name}.yaml`));

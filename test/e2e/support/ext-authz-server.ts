@@ -1,9 +1,9 @@
-/** An external authorizer for tests: a real HTTP server that Envoy asks, and whose mind a test can change. */
+/** An external authorizer for tests: a real HTTP server that Envoy calls and whose behaviour a test can change. */
 import { createServer, type IncomingHttpHeaders, type RequestListener } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Owner } from '../../harness/index.ts';
 
-/** What it was asked. */
+/** The requests that it received. */
 export interface Question {
   readonly method: string;
   readonly path: string;
@@ -19,8 +19,8 @@ export interface ExtAuthzServer {
 }
 
 /**
- * Says what the request's header `x-verdict` says: `allow` with headers of its own, `deny` with a status, a header and
- * a body of its own, `error`, or nothing at all (`hang`). Without the header it denies.
+ * Answers as the request's header `x-verdict` says: `allow` with additional headers, `deny` with its own status, header
+ * and body, `error`, or no answer (`hang`). Without the header it denies.
  */
 export async function startExtAuthzServer(owner: Owner): Promise<ExtAuthzServer> {
   const asked: Question[] = [];

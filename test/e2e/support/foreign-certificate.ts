@@ -1,6 +1,5 @@
 /**
- * Certificates that no authority of the mesh has been asked for, made with openssl: those of other trust domains, and
- * of other roots.
+ * Certificates that the mesh's authority did not issue, made with openssl: of other trust domains, and of other roots.
  */
 import { execFile } from 'node:child_process';
 import { chmod, readFile, writeFile } from 'node:fs/promises';
@@ -30,7 +29,7 @@ export async function meshRoot(owner: Owner, { caDir }: Pick<IdentityWorld, 'caD
   return files;
 }
 
-/** A root that the mesh does not know. */
+/** A root that the mesh does not trust. */
 export async function foreignRoot(owner: Owner): Promise<CertificateFiles> {
   const folder = await tempDir(owner);
   const files = { certificate: join(folder, 'root.pem'), key: join(folder, 'root.key') };

@@ -31,7 +31,7 @@ function tlsOptions({ address, port, host, sni = host, root, client }: HttpsTarg
   return { host: address, port, servername: sni, ca: root, ...shown };
 }
 
-/** One request on a connection of its own; rejects when the server's certificate does not hold. */
+/** One request on a new connection; rejects when the server's certificate is invalid. */
 export function https(target: HttpsTarget): Promise<HttpsAnswer> {
   return new Promise((resolve, reject) => {
     const outgoing = httpsRequest({

@@ -1,8 +1,8 @@
 /**
- * A mesh as it runs in production, in network namespaces that a bridge joins: ctl-discovery with its certificate
- * authority in one, each workload in one of its own, with an application and, where it is proxied, `ctl-agent proxy`
- * with a real Envoy, and redirection by `ctl-agent mesh-iptables`. Tokens come from a local issuer; everything between
- * proxies and control plane is TLS.
+ * A mesh as in production, in network namespaces that a bridge joins: one has ctl-discovery with its certificate
+ * authority. Each workload has a namespace with an application and, if it is proxied, `ctl-agent proxy` with a real
+ * Envoy and redirection by `ctl-agent mesh-iptables`. Tokens come from a local issuer. Proxies and control plane use
+ * TLS.
  *
  *   web.foo ─ application ⇄ Envoy ─┐
  *   plain.legacy ─ application ────┼─ bridge ─ ctl-discovery :15012
@@ -26,7 +26,7 @@ import {
 } from '../../harness/index.ts';
 import { type ConfigDir, configDir, type Document, endpoints, pod, service } from './config.ts';
 
-/** The user that agents and their Envoys run as: what it sends is not redirected. */
+/** The user of agents and their Envoys, whose traffic is not redirected. */
 const PROXY_UID = 1337;
 export const TRUST_DOMAIN = 'cluster.local';
 const AUDIENCE = 'mesh-ca';
@@ -34,7 +34,7 @@ const TOKEN_TTL_MS = 3_600_000;
 const DISCOVERY = join(import.meta.dirname, '../../../src/ctl-discovery.ts');
 const APPLICATION = join(import.meta.dirname, '../../harness/workload-main.ts');
 
-/** What every application serves. Service ports differ from container ports, which policies must tell apart. */
+/** The ports of every application. Service ports differ from container ports, which policies must distinguish. */
 export const PORTS = {
   http: { protocol: 'http', container: 8080, service: 80 },
   grpc: { protocol: 'http2', container: 8081, service: 81 },
@@ -52,7 +52,7 @@ const SERVICE_PORT_NAMES: Readonly<Record<PortName, string>> = {
   bytes: 'tcp-bytes',
 };
 
-/** Served by every application, named by no service. */
+/** A port of every application that no service names. */
 export const UNBOUND_PORT = 8088;
 /** The same for HTTP/2 in plain text. */
 export const UNBOUND_HTTP2_PORT = 8089;
@@ -62,7 +62,7 @@ export interface TokenOptions {
   readonly audience?: string;
   /** Default: the workload's own name. */
   readonly serviceAccount?: string;
-  /** True: it has ended already. */
+  /** True: it has expired already. */
   readonly expired?: boolean;
 }
 
@@ -70,7 +70,7 @@ export interface WorkloadOptions {
   readonly name: string;
   readonly namespace: string;
   readonly proxied: boolean;
-  /** Of its proxy; default `sidecar`. A `router` has nothing redirected to it. */
+  /** The type of its proxy; default `sidecar`. No traffic is redirected to a `router`. */
   readonly role?: 'sidecar' | 'router';
   /** Runs in its namespace before anything is started there. */
   readonly prepare?: (netns: Namespace) => Promise<unknown>;
@@ -78,7 +78,7 @@ export interface WorkloadOptions {
   readonly interception?: 'REDIRECT' | 'TPROXY';
   /** Whether Envoy may open transparent sockets; default: where the interception needs it. */
   readonly transparent?: boolean;
-  /** Its first token; one that holds for an hour without. */
+  /** Its first token; default: valid for one hour. */
   readonly token?: TokenOptions;
   /** Environment of the agent. */
   readonly env?: Readonly<Record<string, string>>;
@@ -114,14 +114,14 @@ export interface IdentityWorld {
   readonly config: ConfigDir;
   readonly network: Network;
   readonly control: Namespace;
-  /** Where the authority keeps its key and roots. */
+  /** The directory of the authority's key and roots. */
   readonly caDir: string;
-  /** Where ctl-discovery keeps the last good version of policies. */
+  /** The directory of the last good versions of policies. */
   readonly stateDir: string;
   addWorkload(options: WorkloadOptions): Promise<Workload>;
   /** Starts another agent for a workload's namespace, as after a restart of its pod. */
   startAgent(workload: Omit<Workload, 'agent'>, options?: WorkloadOptions): Promise<Agent>;
-  /** A new token in a workload's file. */
+  /** Writes a new token into a workload's file. */
   writeToken(workload: Pick<Workload, 'name' | 'namespace' | 'tokenFile'>, options?: TokenOptions): Promise<void>;
   /** Ends ctl-discovery. */
   stopDiscovery(): Promise<void>;
@@ -225,8 +225,8 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
 }
 
 /**
- * Where Node keeps the programs compiled, so that starting a mesh is not mostly compiling the same files; by user,
- * because each can write only its own.
+ * Node's compile cache, so that starting a mesh does not mostly compile the same files. One for each user, because each
+ * can write only its own.
  */
 async function compileCache(uid = 0): Promise<string> {
   const folder = join(import.meta.dirname, '../../../.cache/compile-cache', String(uid));
@@ -235,7 +235,7 @@ async function compileCache(uid = 0): Promise<string> {
   return folder;
 }
 
-/** Far above what a start takes, also where other tests keep the cores busy. */
+/** Far longer than a start takes, also when other tests use the cores. */
 const START_TIMEOUT_MS = 60_000;
 
 async function startDiscoveryIn(
@@ -271,8 +271,8 @@ async function startDiscoveryIn(
 type WorkloadFacts = Omit<Workload, 'agent'>;
 
 /**
- * Pod, service and endpoints of a workload; the label says that its proxy takes mutual TLS, as injection would write
- * it.
+ * Pod, service and endpoints of a workload. The label declares that its proxy accepts mutual TLS, as injection would
+ * write it.
  */
 function documentsOf({ name, namespace, proxied, netns, serviceAddress }: WorkloadFacts): Document[] {
   const labels = { app: name, ...(proxied ? { 'security.mesh.io/tlsMode': 'mesh' } : {}) };
@@ -346,12 +346,12 @@ async function startAgentIn(
   return agent;
 }
 
-/** The authority's roots as they are kept now, PEM. */
+/** The authority's current roots, PEM. */
 export function rootsOf(world: Pick<IdentityWorld, 'caDir'>): Promise<string> {
   return readFile(join(world.caDir, 'root-cert.pem'), 'utf8');
 }
 
-/** A service of its own in the workloads' namespace, behind which they are together. */
+/** An additional service in the workloads' namespace with all of them as endpoints. */
 export function sharedService(
   name: string,
   clusterIP: string,

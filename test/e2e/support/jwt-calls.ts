@@ -1,10 +1,10 @@
-/** What curl gets of a gateway or a sidecar, what must come of a request, and the table of what came. */
+/** Calls by curl to gateways and sidecars, their expected outcomes, and the table of outcomes. */
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { type EchoReply, eventually } from '../../harness/index.ts';
 import { HTTP, type Site } from './jwt-world.ts';
 
-/** Status and body, as Envoy's users know them. */
+/** Status and body of Envoy's usual answers. */
 export const FORBIDDEN = '403 RBAC: access denied';
 export const MALFORMED = '401 Jwt is not in the form of Header.Payload.Signature with two dots and 3 sections';
 export const UNKNOWN_ISSUER = '401 Jwt issuer is not configured';
@@ -25,11 +25,11 @@ export interface Answer {
   readonly body: string;
   /** Names in lower case. */
   readonly headers: Readonly<Record<string, readonly string[]>>;
-  /** What the backend saw, where it was one that answered. */
+  /** What the backend saw, if it answered. */
   readonly seen: EchoReply | undefined;
 }
 
-/** What curl gets. */
+/** Calls by curl. */
 export async function curl({ proxy }: Site, { path = '/', method = 'GET', host, headers = [] }: Call): Promise<Answer> {
   const all = host === undefined ? headers : [`Host: ${host}`, ...headers];
   const { stdout } = await promisify(execFile)('curl', [
@@ -42,14 +42,14 @@ export async function curl({ proxy }: Site, { path = '/', method = 'GET', host, 
   return { status: Number(status), body, headers: JSON.parse(json) as Answer['headers'], seen };
 }
 
-/** `200`, or the status and what is said of it. */
+/** `200`, or the status and the body. */
 export function outcomeOf({ status, body }: Answer): string {
   return status === 200 ? '200' : `${status} ${body.trim()}`.trim();
 }
 
 export const bearer = (token: string): string => `Authorization: Bearer ${token}`;
 
-/** A request and what must come of it. */
+/** A request and its expected outcome. */
 export interface Row extends Call {
   readonly what: string;
   readonly expected: string;
@@ -66,12 +66,12 @@ export const noToken = (expected: string, call: Call = {}): Row => ({
   ...call,
 });
 
-/** Outcomes as they came, for a table that people read. */
+/** Outcomes, for a table that people read. */
 export class JwtTable {
   /** Policy → row → outcome → places. */
   readonly #met = new Map<string, Map<string, Map<string, Set<string>>>>();
 
-  /** Waits until all rows are as expected at once, at each of the sites, and notes them. */
+  /** Waits until all rows have their expected outcome at once, at each of the sites, and records them. */
   async check(policy: string, sites: readonly Site[], rows: readonly Row[]): Promise<void> {
     await Promise.all(
       sites.map((site) =>

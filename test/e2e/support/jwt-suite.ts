@@ -1,6 +1,6 @@
 /**
- * What the files of tests about tokens share: a mesh of their own each, which has no policies when a test begins, and
- * the table.
+ * Shared by the test files about tokens: each gets its own mesh, without policies at the start of a test, and the
+ * table.
  */
 import assert from 'node:assert/strict';
 import { after, afterEach, before } from 'node:test';
@@ -15,7 +15,7 @@ export interface JwtSuite {
   /** The rules of the three issuers. */
   rules(): { readonly one: Document; readonly two: Document; readonly three: Document };
   sitesOf(place: Place): readonly Site[];
-  /** Waits until the rows hold at all sites, or at those of one place, and notes them. */
+  /** Waits until the rows have their outcome at all sites, or at those of one place, and records them. */
   check(policy: string, rows: readonly Row[], place?: Place): Promise<void>;
 }
 
@@ -29,7 +29,7 @@ export function jwtSuite(): JwtSuite {
     const { config, sites } = held.get();
     await config.apply('routes', routes());
     for (const name of ['tokens', 'access', 'more']) await config.remove(name).catch(() => undefined);
-    // Nobody looks at tokens any more.
+    // Tokens are ignored again.
     await eventuallyAll(sites, async (site) =>
       assert.equal(outcomeOf(await curl(site, { headers: [bearer('token')] })), '200'),
     );

@@ -1,7 +1,7 @@
 /**
- * A mesh for end users' tokens: gateways and sidecars, each fed by either protocol, with echo backends behind them, and
- * two issuers whose keys the test has itself: `one` signs with RSA and publishes its keys by HTTP, `two` signs with EC
- * and has them in the policy.
+ * A mesh for end users' tokens: gateways and sidecars over both protocols, with echo backends behind them, and two
+ * issuers with keys of the test: `one` signs with RSA and publishes its keys by HTTP, `two` signs with EC and has its
+ * keys in the policy.
  *
  *   curl ─▶ gateway-sotw, gateway-delta (edge) ─▶ web, api
  *   curl ─▶ server-sotw, server-delta (default) ─▶ web
@@ -12,32 +12,32 @@ import { type Document, endpoints, resource, service } from './config.ts';
 import { always, type KeyServer, keyServer } from './key-server.ts';
 import { type MeshProxy, MODES, planMesh, sidecar, startMesh, type TestMesh } from './mesh.ts';
 
-/** Where gateways and sidecars are asked. */
+/** The address and port of gateways and sidecars. */
 export const HTTP = 7083;
 const BACKEND_PORT = 7483;
 
 /** Its keys are fetched. */
 export const ONE = 'https://one.test';
-/** Its keys stand in the policy. */
+/** Its keys are in the policy. */
 export const TWO = 'two@issuers.test';
 /** The same keys, and only for some audiences. */
 export const THREE = 'three@issuers.test';
 
 export type Place = 'gateway' | 'sidecar';
 
-/** A proxy that guards something. */
+/** A proxy with token rules. */
 export interface Site {
   readonly place: Place;
   readonly proxy: MeshProxy;
 }
 
-/** The label that all of them have, and their namespaces: what a policy has to say to hold for each. */
+/** The common label of the proxies, and their namespaces, for policies that apply to all of them. */
 export const GUARDED = { role: 'guarded' };
 export const NAMESPACES = { gateway: 'edge', sidecar: 'default' } as const satisfies Record<Place, string>;
 
 export interface Signer {
   readonly jwks: string;
-  /** A token with these claims, which holds for an hour unless they say otherwise. */
+  /** A token with these claims, which is valid for one hour unless they say otherwise. */
   token(claims: Document, header?: Document): Promise<string>;
 }
 
@@ -68,7 +68,7 @@ export async function startJwtWorld(owner: Owner, flags: readonly string[] = [])
   const backends = await Promise.all(
     ['web', 'api'].map((name, index) => startEcho(owner, { name, address: address(21 + index), port: BACKEND_PORT })),
   );
-  // Sidecars pass on to their own loopback address.
+  // Sidecars forward to their own loopback address.
   const beside = await startEcho(owner, { name: 'web' });
   const gateways = MODES.map((mode, index) => ({ name: `gateway-${mode}`, mode, address: address(10 + index) }));
   const servers = MODES.map((mode, index) => ({ name: `server-${mode}`, mode, address: address(30 + index) }));
@@ -103,7 +103,7 @@ export async function startJwtWorld(owner: Owner, flags: readonly string[] = [])
   return { ...mesh, sites, keys, one, two };
 }
 
-/** Everything to `web`, one host to `api`; `more` routes go before. */
+/** Routes everything to `web` and one host to `api`; `more` routes come first. */
 export function routes(...more: readonly Document[]): Document {
   const to = (name: string) => [{ destination: { host: `${name}.default.svc.cluster.local` } }];
   const http = [...more, { match: [{ authority: { exact: 'api.test' } }], route: to('api') }, { route: to('web') }];
@@ -114,7 +114,7 @@ export function routes(...more: readonly Document[]): Document {
   });
 }
 
-/** A resource for each place, as a policy has to be of the namespace of those whom it holds for. */
+/** A copy of a resource for each place, because a policy must be in the namespace of its workloads. */
 export function everywhere(kind: string, name: string, spec: Document): Document[] {
   const selected = { selector: { matchLabels: GUARDED }, ...spec };
   return Object.values(NAMESPACES).map((namespace) => resource(kind, name, selected, namespace));
@@ -123,7 +123,7 @@ export function everywhere(kind: string, name: string, spec: Document): Document
 export const authentication = (...jwtRules: readonly Document[]): Document[] =>
   everywhere('RequestAuthentication', 'tokens', { jwtRules });
 
-/** Lets in those alone whom a token names; with paths, only there. */
+/** Requires a principal; with paths, only for these. */
 export const tokensOnly = (...paths: readonly string[]): Document[] =>
   everywhere('AuthorizationPolicy', 'tokens-only', {
     action: 'DENY',

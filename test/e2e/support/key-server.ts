@@ -1,5 +1,6 @@
 /**
- * Issuers of end users' tokens: key pairs, tokens of ctl-jwt, and servers of their key sets that a test may let fail.
+ * Issuers of end users' tokens: key pairs, tokens of ctl-jwt, and servers of their key sets, which a test can make
+ * fail.
  */
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync, type KeyObject } from 'node:crypto';
@@ -11,7 +12,7 @@ import { freePort, type Owner, tempDir } from '../../harness/index.ts';
 
 const CTL_JWT = join(import.meta.dirname, '../../../src/ctl-jwt.ts');
 
-/** A private key in a file, as ctl-jwt uses it. */
+/** A private key in a file for ctl-jwt. */
 export interface IssuerKey {
   /** A token of this key, by the flags of ctl-jwt: `token('--iss', 'me')`. */
   token(...flags: readonly string[]): Promise<string>;
@@ -21,7 +22,7 @@ export interface IssuerKey {
 
 const ecKey = (namedCurve: string) => (): KeyObject => generateKeyPairSync('ec', { namedCurve }).privateKey;
 
-/** Makers of private keys by what they are called. */
+/** Functions that make private keys, by name. */
 export const KEY_KINDS = {
   RSA: () => generateKeyPairSync('rsa', { modulusLength: 2048 }).privateKey,
   'P-256': ecKey('P-256'),
@@ -44,18 +45,18 @@ export async function issuerKey(owner: Owner, kid: string, kind: keyof typeof KE
 export interface KeyServer {
   /** `http://127.0.0.1:<port>`. */
   readonly url: string;
-  /** How many requests have come. */
+  /** Number of requests. */
   readonly asked: number;
-  /** Requests that wait for an answer now. */
+  /** Requests without an answer so far. */
   readonly open: number;
-  /** What it answers from now on. */
+  /** Changes its answers from now on. */
   answer(listener: RequestListener): void;
-  /** Takes and ends connections no more. */
+  /** Stops: existing connections are closed and new ones refused. */
   down(): Promise<void>;
   up(): Promise<void>;
 }
 
-/** A key server at a port of its own, which is down until `up`. */
+/** A key server on its own port, which is down until `up`. */
 export async function keyServer(owner: Owner, first: RequestListener): Promise<KeyServer> {
   const port = await freePort();
   let listener = first;

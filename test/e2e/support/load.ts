@@ -9,15 +9,15 @@ const PROGRAM = join(import.meta.dirname, '../../harness/load-main.ts');
 
 export interface Load {
   report(): LoadReport;
-  /** Waits for a state of it; a request that fails meanwhile fails this. */
+  /** Waits for a state of the load; rejects if a request fails meanwhile. */
   until(what: string, condition: (report: LoadReport) => boolean, timeoutMs: number): Promise<LoadReport>;
-  /** Settles after so many more answers, none of which failed. */
+  /** Settles after so many further answers without a failure. */
   more(count: number): Promise<LoadReport>;
   stop(): Promise<void>;
 }
 
 export interface LoadOptions {
-  /** Of another service with the same ports, for the HTTP requests. */
+  /** Another service with the same ports, for the HTTP requests. */
   readonly address?: string;
   /** HTTP/1.1 requests at a time. */
   readonly loops?: number;

@@ -1,6 +1,6 @@
 /**
- * A mesh for tests on loopback addresses of its own: a configuration directory, the real `ctl-discovery`, and real
- * Envoys that work without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
+ * A mesh for tests on its own loopback addresses: a configuration directory, the real `ctl-discovery`, and real Envoys
+ * without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
 import {
   claimNumber,
@@ -23,7 +23,7 @@ export interface ProxyOptions {
   /** Default `sidecar`. */
   readonly type?: 'sidecar' | 'router';
   readonly address: string;
-  /** Addresses of its node besides; default none. */
+  /** Further addresses of its node; default none. */
   readonly moreAddresses?: readonly string[];
   readonly mode: Mode;
   readonly namespace?: string;
@@ -37,13 +37,13 @@ export interface MeshProxy extends Envoy {
   readonly name: string;
   readonly address: string;
   readonly mode: Mode;
-  /** `<name>.<namespace>`, as the debug interface calls it. */
+  /** `<name>.<namespace>`, its name in the debug interface. */
   readonly workload: string;
 }
 
 export interface TestMesh {
   readonly config: ConfigDir;
-  /** The process that runs now; another one after `restart`. */
+  /** The current process; another one after `restart`. */
   discovery(): Discovery;
   /** Starts ctl-discovery again at the same addresses; the earlier process must have ended. */
   restart(): Promise<Discovery>;
@@ -53,7 +53,7 @@ export interface TestMesh {
 }
 
 /**
- * 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: apart from the loopback addresses that anything else uses.
+ * 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: loopback addresses that nothing else uses.
  */
 const NETWORKS = { from: 64 * 256, end: 192 * 256 };
 let network: number | undefined;
@@ -69,7 +69,7 @@ function loopbackNetwork(): (last: number) => string {
 }
 
 let meshes = 0;
-/** Addresses that one mesh of a process may use: its tests count from 1. */
+/** Number of addresses of one mesh of a process; tests count from 1. */
 const ADDRESSES_PER_MESH = 50;
 
 export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'ports'> {
@@ -77,7 +77,7 @@ export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'ports
   readonly files?: Readonly<Record<string, readonly Document[]>>;
 }
 
-/** A mesh whose addresses are known before it is started, so that its configuration can name them. */
+/** A mesh with addresses that are known before it starts, so that its configuration can name them. */
 export function planMesh(): (last: number) => string {
   const address = loopbackNetwork();
   const first = (meshes++ % 5) * ADDRESSES_PER_MESH;
@@ -137,7 +137,7 @@ export interface SidecarFields {
   readonly namespace?: string;
   readonly egress?: readonly EgressPort[];
   readonly ingress?: readonly { readonly number: number; readonly protocol: string; readonly to: string }[];
-  /** Default REGISTRY_ONLY: what no route is for is answered with 502. */
+  /** Default REGISTRY_ONLY: requests without a route are answered with 502. */
   readonly policy?: 'REGISTRY_ONLY' | 'ALLOW_ANY';
 }
 
@@ -174,7 +174,7 @@ export async function syncStatus(discovery: Discovery): Promise<readonly SyncSta
   return (await discovery.http('/debug/syncz')).json() as SyncStatus[];
 }
 
-/** Waits until every named proxy has acknowledged all that it was sent, and no push waits. */
+/** Waits until every named proxy has acknowledged everything and no push is pending. */
 export async function waitSynced(
   discovery: Discovery,
   proxies: readonly { readonly workload: string }[],

@@ -1,16 +1,14 @@
 /**
- * An application as lenient as real ones: it takes the path that it is sent, makes its own sense of it, and serves what
- * that names. Which sense it makes differs from one framework to the next; what it was sent is kept, so that each can
- * be asked afterwards.
+ * An application as lenient as real ones: it interprets the path that it receives and serves the result. Frameworks
+ * interpret paths differently, so it records requests, and a test applies each interpretation afterwards.
  */
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import type { Owner } from '../../harness/index.ts';
 
 /**
- * What an application does to a path before it looks for what to serve: nothing; what RFC 3986 calls equal (escaped
- * letters, dots, and the backslash that browsers take for a slash); slashes in a row as one; escaped slashes as
- * slashes.
+ * The normalization of an application: none; that of RFC 3986 (escaped letters, dots, and the backslash that browsers
+ * treat as a slash); repeated slashes as one; escaped slashes as slashes.
  */
 export type Leniency = 'literal' | 'rfc3986' | 'merging' | 'decoding';
 
@@ -25,7 +23,7 @@ export interface Served {
 
 export interface LenientApplication {
   readonly port: number;
-  /** Everything that it was asked for. */
+  /** All requests that it received. */
   readonly served: readonly Served[];
 }
 
@@ -51,8 +49,8 @@ export async function startLenientApplication(owner: Owner): Promise<LenientAppl
 }
 
 /**
- * All that an application of this kind may take the target for. Frameworks clean a path in one order or another, and
- * some leave out what follows a `;` in a segment.
+ * All possible interpretations of a target by an application of this kind. Frameworks normalize in different orders,
+ * and some drop what follows a `;` in a segment.
  */
 export function resourcesOf(target: string, leniency: Leniency): string[] {
   // Absolute form: the path of the URL.
@@ -100,7 +98,7 @@ function withoutDots(path: string): string {
   return `/${kept.join('/')}`;
 }
 
-/** Names that an application may take a Host header for: cut by hand, or read as that of a URL. */
+/** Possible interpretations of a Host header: split by hand, or parsed as that of a URL. */
 export function hostsOf(host: string): string[] {
   const text = host.trim();
   const bare = text.toLowerCase().replace(/:.*$/s, '');

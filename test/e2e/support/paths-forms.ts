@@ -1,11 +1,10 @@
 /**
- * Ways to ask for `/admin`, or for the host `admin.example`, that do not look like it. Each is sent byte by byte; what
- * it is called is what is sent, where that can be read.
+ * Disguised spellings of `/admin` and of the host `admin.example`. Each is sent byte by byte, and its name is what is
+ * sent, where that is printable.
  */
 
 /**
- * Sent over HTTP/1 as these bytes (latin1); `headers` are lines that say to whom the request belongs, each with its
- * end.
+ * Sent over HTTP/1 as these bytes (latin1); `headers` are lines that identify the request, each with its line end.
  */
 export interface Http1Form {
   readonly what: string;
@@ -182,7 +181,7 @@ function request(target: string, headers: string, host = 'public.example'): stri
   return `GET ${target} HTTP/1.1\r\nHost: ${host}\r\nConnection: close\r\n${headers}\r\n`;
 }
 
-/** What the request says that it is for, in other places than the target. */
+/** Headers in which the request names another target. */
 const OVERRIDES: readonly string[] = [
   'X-Original-URL: /admin',
   'X-Rewrite-URL: /admin',
@@ -200,7 +199,7 @@ const OVERRIDES: readonly string[] = [
 
 const BODY_LENGTH = 4;
 
-/** A second request hidden in, behind or instead of the first one. `inner` is the hidden one. */
+/** A second request hidden in, after or instead of the first one. `inner` is the hidden one. */
 const FRAMINGS: Readonly<Record<string, (headers: string, inner: string) => string>> = {
   'pipelined behind a public one': (headers, inner) =>
     `GET /public HTTP/1.1\r\nHost: public.example\r\n${headers}\r\n${inner}`,
@@ -267,7 +266,7 @@ export const PATH_FORMS: readonly Http1Form[] = [
   })),
 ];
 
-/** Host headers, each a form of its own; several are lines of one request. */
+/** Host headers, one form each; several are lines of one request. */
 const HOSTS: readonly (readonly string[])[] = [
   ['admin.example'],
   ['ADMIN.EXAMPLE'],

@@ -1,5 +1,5 @@
 /**
- * What a call between two workloads comes to, in one word or two: `200 mtls` (the application saw exactly the
+ * The outcome of a call between two workloads, in one word or two: `200 mtls` (the application saw exactly the
  * identities of both sides), `200 plain` (it saw none), `000/56` (status and exit code of curl), `ok` and `cut` for
  * TCP.
  */
@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { type EchoReply, eventually } from '../../harness/index.ts';
 import { PORTS, type PortName, UNBOUND_PORT, type Workload } from './identity-world.ts';
 
-/** A port of the other side: by the name of its service, or the one that no service names. */
+/** A port of the server: a named port of its service, or the one that no service names. */
 export type Target = PortName | 'unbound';
 
 export interface Row {
@@ -17,9 +17,9 @@ export interface Row {
   readonly expected: string;
 }
 
-/** What is said over TCP, once by whoever speaks first: prints all that came back, once the word sent is among it. */
+/** A TCP exchange: sends a word and prints the answer once it contains the word. */
 const TALK = `
-// Of a few bytes it cannot be said yet whether they are TLS: Envoy would wait for more.
+// Long enough for TLS detection: with a few bytes Envoy would wait for more.
 const word = 'what is said';
 const [host, port, first] = process.argv.slice(1);
 const socket = require('node:net').connect(Number(port), host);
@@ -35,7 +35,7 @@ socket.on('error', () => socket.destroy());
 socket.on('close', () => { if (!text.endsWith(word)) process.stdout.write('cut'); });
 `;
 
-/** Applications behind a proxy call the service; others, where nothing balances, the pod and its container port. */
+/** Applications behind a proxy call the service; others call the pod and its container port. */
 export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Promise<string> {
   const isService = from.proxied && port !== 'unbound';
   const address = isService ? to.serviceAddress : to.netns.address;
@@ -43,8 +43,7 @@ export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Prom
   if (port === 'tcp' || port === 'bytes') return talk(from, to, address, number, port === 'tcp' ? 'server' : 'client');
   const version = port === 'grpc' ? ['--http2-prior-knowledge', '-X', 'POST', '-H', 'te: trailers'] : [];
   const outcome = await httpOutcome(from, to, ['-m', '5', ...version, `http://${address}:${number}/`]);
-  // HTTP/2 sends several things: whether curl learns of the refusal by sending (55) or by receiving (56) is up to the
-  // moment.
+  // HTTP/2 sends several messages: timing decides whether curl sees the refusal when sending (55) or receiving (56).
   return port === 'grpc' && outcome === '000/55' ? '000/56' : outcome;
 }
 
@@ -53,7 +52,7 @@ async function talk(from: Workload, to: Workload, address: string, port: number,
   return said === `ok ${to.id}` ? 'ok' : said;
 }
 
-/** What curl says of a request, with these arguments. */
+/** The outcome of a request by curl with these arguments. */
 export async function httpOutcome(from: Workload, to: Workload, args: readonly string[]): Promise<string> {
   // The exit code is part of the outcome, so it must not end the command.
   const script = 'curl -s "$@"; true';
@@ -78,12 +77,12 @@ export function withoutPolicies({ from, to, port }: Omit<Row, 'expected'>): stri
   return from.proxied && to.proxied && port !== 'unbound' ? '200 mtls' : '200 plain';
 }
 
-/** Outcomes as they came, for a table that people read. */
+/** Outcomes, for a table that people read. */
 export class OutcomeTable {
   /** Policy → server and port → outcome → clients. */
   readonly #seen = new Map<string, Map<string, Map<string, Set<string>>>>();
 
-  /** Waits until all rows are as expected at once, and notes them. */
+  /** Waits until all rows have their expected outcome at once, and records them. */
   async check(policy: string, rows: readonly Row[]): Promise<void> {
     await eventually(
       async () => {

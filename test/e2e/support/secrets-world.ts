@@ -1,7 +1,6 @@
 /**
- * A mesh whose gateways take their certificates from Secrets: ctl-discovery with its authority, gateways that are real
- * Envoys below `ctl-agent proxy router` with certificates of the mesh, and streams that ask for what is not theirs. All
- * on loopback.
+ * A mesh whose gateways get their certificates from Secrets: ctl-discovery with its authority, gateways (real Envoys of
+ * `ctl-agent proxy router` with certificates of the mesh), and streams that request secrets of others. All on loopback.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -29,13 +28,13 @@ export interface GatewayOptions {
 
 export interface SecretsWorld {
   readonly config: ConfigDir;
-  /** The process that runs now. */
+  /** The current process. */
   discovery(): Discovery;
   /** Starts ctl-discovery again, at the same addresses; the earlier process must have ended. */
   restart(env?: Readonly<Record<string, string>>): Promise<Discovery>;
   token(namespace: string, serviceAccount: string): Promise<string>;
   startGateway(options: GatewayOptions): Promise<Agent>;
-  /** A stream of whoever; closed with the owner. */
+  /** A stream of any caller; closed with the owner. */
   stream(options: StreamOptions): AskingStream;
 }
 
@@ -95,7 +94,7 @@ export async function startSecretsWorld(
   };
 }
 
-/** A Secret as the orchestrator keeps it. */
+/** A Secret in the orchestrator's form. */
 export function secret(
   name: string,
   namespace: string,
@@ -112,9 +111,9 @@ export function tlsSecret(name: string, namespace: string, { leaf, key }: Certif
   return secret(name, namespace, 'kubernetes.io/tls', { 'tls.crt': leaf, 'tls.key': key, ...more });
 }
 
-/** Lines of a private key that stand in nothing else. */
+/** Lines of a private key that occur nowhere else. */
 export function secretLines({ key }: Pick<CertificateSet, 'key'>): string[] {
   const lines = key.split('\n').filter((line) => line !== '' && !line.startsWith('-----'));
-  // The first bytes of the encoding are those of any key of its kind; the last text is as Secrets and dumps have it.
+  // The first bytes of the encoding are common to all keys of a kind. The last text is the form in Secrets and dumps.
   return [...lines.slice(1), Buffer.from(key).toString('base64').slice(150, 200)];
 }

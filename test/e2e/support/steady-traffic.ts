@@ -1,11 +1,11 @@
-/** Traffic that goes on while a test does something: whether any request failed is asked at the end. */
+/** Traffic that continues while a test does something. The test checks for failed requests at the end. */
 import { eventually, type RequestOptions } from '../../harness/index.ts';
 import { call } from './traffic.ts';
 
 export interface SteadyTraffic {
-  /** Settles after so many more requests. */
+  /** Settles after so many further requests. */
   more(count: number): Promise<void>;
-  /** Ends it and gives a line for each request that was not answered with 200. */
+  /** Stops the traffic and returns a line for each request that was not answered with 200. */
   stop(): Promise<readonly string[]>;
 }
 

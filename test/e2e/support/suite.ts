@@ -1,4 +1,4 @@
-/** What the tests of one file share: a mesh that is started once, and ends with the file. */
+/** Shared by the tests of one file: a mesh that is started once and ends with the file. */
 import { after, afterEach } from 'node:test';
 import { createScope, type Owner } from '../../harness/index.ts';
 
@@ -20,7 +20,7 @@ export function suiteOwner(): Owner {
   };
 }
 
-/** The value that a `before` hook sets; reading it earlier is a fault of the test. */
+/** The value that a `before` hook sets; reading it earlier is an error of the test. */
 export function lazy<T>(): { set(value: T): T; get(): T } {
   let held: { readonly value: T } | undefined;
   return {

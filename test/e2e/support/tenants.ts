@@ -1,6 +1,6 @@
 /**
  * Two tenants with a gateway each, for tests of credentials: `edge`, whose gateway is a real Envoy that end users
- * reach, and `shop`, which has a Secret of the same name. Every host leads to the backend `a`.
+ * reach, and `shop`, which has a Secret of the same name. Every host is routed to the backend `a`.
  */
 import assert from 'node:assert/strict';
 import { certificateSet, testRoot } from '../../../src/agent/identity/testing/certificates.ts';
@@ -21,7 +21,7 @@ export const clients = testRoot('clients');
 export const make = (host: string) => certificateSet(root, host);
 export const CLIENT = certificateSet(clients, 'client.example');
 export const STRANGER = certificateSet(testRoot('strangers'), 'client.example');
-/** What the other tenant has under the very same name. */
+/** The other tenant's Secret of the same name. */
 export const FOREIGN = make('a.example');
 
 export const shared = lazy<{ readonly world: SecretsWorld; readonly gateway: Agent }>();
@@ -59,13 +59,13 @@ export async function findings(): Promise<string> {
   return (await world().discovery().http('/debug/push_status')).body;
 }
 
-/** How often the gateway's Envoy has taken a new or changed listener. */
+/** How often the gateway's Envoy has accepted a new or changed listener. */
 export async function listenerStats(): Promise<string> {
   const stats = await shared.get().gateway.admin('/stats?filter=listener_manager.listener_(added|modified|in_place)');
   return stats.trim();
 }
 
-/** Starts everything; before the first test. */
+/** Starts everything. To be called before the first test. */
 export async function startTenants(): Promise<void> {
   await startEcho(owner, { name: 'a', address: address(21), port: BACKEND_PORT });
   const edge = (name: string, labels: Readonly<Record<string, string>>, namespace: string, last: number) =>

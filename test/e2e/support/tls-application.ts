@@ -1,4 +1,4 @@
-/** An application that serves TLS itself, for clients whose proxies originate it. */
+/** An application that terminates TLS itself, for clients whose proxies originate it. */
 import assert from 'node:assert/strict';
 import { eventually } from '../../harness/index.ts';
 import type { CertificateFiles } from './foreign-certificate.ts';

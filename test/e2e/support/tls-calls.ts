@@ -1,4 +1,4 @@
-/** HTTPS requests of tests, and what came of the TLS beneath them. */
+/** HTTPS requests of tests, and the result of their TLS handshake. */
 import { readFileSync } from 'node:fs';
 import { request } from 'node:https';
 import type { SecureVersion, TLSSocket } from 'node:tls';
@@ -8,14 +8,14 @@ import type { CertificateFiles } from './foreign-certificate.ts';
 export interface TlsCall {
   readonly address: string;
   readonly port: number;
-  /** Of TLS; '' sends none. */
+  /** TLS server name; '' sends none. */
   readonly serverName: string;
   /** `Host` header; default the server name. */
   readonly host?: string;
   readonly path?: string;
   readonly headers?: Readonly<Record<string, string>>;
   readonly certificate?: CertificateFiles;
-  /** The one version that is offered; default what Node offers. */
+  /** The only version that is offered; default: those of Node. */
   readonly version?: SecureVersion;
   readonly ciphers?: string;
 }
@@ -31,7 +31,7 @@ export interface TlsOutcome {
   readonly cipher: string;
 }
 
-/** Rejects when there is no answer: the handshake failed, or the connection was cut. */
+/** Rejects when there is no answer: the handshake failed, or the connection was closed. */
 export function tlsCall(options: TlsCall): Promise<TlsOutcome> {
   const { address, port, serverName, host = serverName, path = '/', headers = {}, certificate, version } = options;
   return new Promise((resolve, reject) => {
@@ -41,7 +41,7 @@ export function tlsCall(options: TlsCall): Promise<TlsOutcome> {
       port,
       path,
       servername: serverName,
-      // Who answers is looked at here; whether to trust it is not.
+      // The test looks at the server's certificate itself.
       rejectUnauthorized: false,
       signal: AbortSignal.timeout(5_000),
       headers: { ...(host === '' ? {} : { host }), connection: 'close', ...headers },
@@ -49,12 +49,12 @@ export function tlsCall(options: TlsCall): Promise<TlsOutcome> {
         ? {}
         : { cert: readFileSync(certificate.certificate), key: readFileSync(certificate.key) }),
       ...(version === undefined ? {} : { minVersion: version, maxVersion: version }),
-      // OpenSSL keeps the oldest versions and suites for those who lower its level of security.
+      // OpenSSL offers the oldest versions and suites only at a lower security level.
       ciphers: `${options.ciphers ?? 'ALL'}:@SECLEVEL=0`,
     });
     outgoing.once('error', reject);
     outgoing.once('response', (incoming) => {
-      // After the end nothing is known of the connection any more.
+      // After the end of the connection this is no longer available.
       const socket = incoming.socket as TLSSocket;
       const [version, cipher, names] = [
         socket.getProtocol(),

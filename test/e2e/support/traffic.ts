@@ -1,11 +1,11 @@
-/** Requests of tests and what came of them. */
+/** Requests of tests and their outcomes. */
 import { connect } from 'node:tls';
 import { type EchoReply, eventually, exchange, type RequestOptions, request } from '../../harness/index.ts';
 
-/** A request's status and, where an echo backend answered, what it saw. */
+/** The status of a request and, if an echo backend answered, the request that it saw. */
 export interface Outcome {
   readonly status: number;
-  /** Name of the backend that answered, or undefined when Envoy did itself. */
+  /** Name of the backend that answered; undefined when Envoy answered itself. */
   readonly by: string | undefined;
   readonly reply: EchoReply | undefined;
   readonly location: string | undefined;
@@ -23,7 +23,7 @@ export async function call(options: RequestOptions): Promise<Outcome> {
   };
 }
 
-/** Who answers `count` requests, one after the other: name or status → how often. */
+/** The answers to `count` requests, one after the other: name of the backend or status → how often. */
 export async function tally(options: RequestOptions, count: number): Promise<Readonly<Record<string, number>>> {
   const seen: Record<string, number> = {};
   for (let i = 0; i < count; i++) {
@@ -40,10 +40,10 @@ export async function greeting(address: string, port: number): Promise<string> {
   return text.slice(0, text.indexOf('\n'));
 }
 
-/** The first line that comes over TLS when `serverName` is asked for; rejects when the connection is refused or cut. */
+/** The first line over TLS with this server name; rejects when the connection is refused or closed. */
 export function tlsGreeting(address: string, port: number, serverName: string): Promise<string> {
   return new Promise((resolve, reject) => {
-    // Who answers is what is asked here; whether to trust it is not.
+    // The certificate is not verified: only the answering server matters.
     const socket = connect({ host: address, port, servername: serverName, rejectUnauthorized: false });
     let text = '';
     socket.setTimeout(5_000, () => socket.destroy(new Error('no greeting within 5 s')));
@@ -58,10 +58,10 @@ export function tlsGreeting(address: string, port: number, serverName: string): 
   });
 }
 
-/** Far above what an edit takes to arrive, also where other tests keep the cores busy. */
+/** Far longer than an edit takes to arrive, also when other tests use the cores. */
 const PATIENCE_MS = 30_000;
 
-/** Waits until `check` holds for every one of `items`: what an edit brings, it brings to all. */
+/** Waits until `check` succeeds for every one of `items`. */
 export async function eventuallyAll<T>(items: readonly T[], check: (item: T) => Promise<void>): Promise<void> {
   await Promise.all(items.map((item) => eventually(() => check(item), { timeoutMs: PATIENCE_MS })));
 }

@@ -1,6 +1,6 @@
 /**
- * The mesh that routing tests start from: service `web` with the pods web-v1 and web-v2 behind it, and two clients, one
- * of them asking for configuration by SotW and the other by Delta. What a test edits, both must follow.
+ * The mesh of routing tests: service `web` with the pods web-v1 and web-v2, and two clients, one over SotW and one over
+ * Delta. Both must follow the edits of a test.
  */
 import { type Echo, type Owner, startEcho } from '../../harness/index.ts';
 import { type Document, endpoints, pod, resource, service } from './config.ts';
@@ -16,8 +16,8 @@ import {
 } from './mesh.ts';
 
 /**
- * Where clients send HTTP, at their own address: a port that no program listens on by default, and below those of
- * outgoing connections.
+ * The HTTP port of clients, at their own address: a port that no program uses by default, below those of outgoing
+ * connections.
  */
 export const HTTP_PORT = 7480;
 
@@ -50,11 +50,11 @@ export const WEB_SUBSETS = resource('DestinationRule', 'web', {
 export const to = (subset: string, host = 'web') => ({ destination: { host, subset } });
 
 export interface VersionsOptions extends MeshOptions {
-  /** Ports that clients have besides HTTP. */
+  /** Further ports of clients. */
   readonly egress?: SidecarFields['egress'];
 }
 
-/** Starts discovery, both backends and both clients, all of them ready. */
+/** Starts discovery, both backends and both clients, and waits until all are ready. */
 export async function startVersionsMesh(owner: Owner, options: VersionsOptions = {}): Promise<VersionsMesh> {
   const address = planMesh();
   const { files = {}, egress = [], ...rest } = options;
