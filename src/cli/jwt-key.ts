@@ -34,7 +34,11 @@ async function readPem(file: string): Promise<Buffer> {
     return await readFile(file);
   } catch (error) {
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
-    throw unusable(file, `${code === 'ENOENT' ? 'no such file' : `cannot be read (${code})`}; ${WANTED}`, error);
+    throw unusable(
+      file,
+      `${code === 'ENOENT' ? 'there is no such file' : `cannot be read (${code})`}; ${WANTED}`,
+      error,
+    );
   }
 }
 

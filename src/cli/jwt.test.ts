@@ -149,7 +149,7 @@ describe('ctl-jwt refuses with one line', () => {
 
   test('a missing file and a folder', async () => {
     const missing = join(folder, 'nosuch.pem');
-    const stderr = `ctl-jwt: ${missing}: no such file; ${WANTED}\n`;
+    const stderr = `ctl-jwt: ${missing}: there is no such file; ${WANTED}\n`;
     assert.deepEqual(await run(missing, '--jwks'), { code: 1, stdout: '', stderr });
     assert.equal((await run(folder)).stderr, `ctl-jwt: ${folder}: cannot be read (EISDIR); ${WANTED}\n`);
   });

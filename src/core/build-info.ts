@@ -1,18 +1,20 @@
-/** What was built: the version of package.json, and the revision when the build said it. */
+/** Build information: the version of package.json, and the revision that the build has set. */
 
 import packageJson from '../../package.json' with { type: 'json' };
 
-/** `npm run build` puts `{"revision", "status", "tag"}` here, as a JSON text; sources run as they are have none. */
+/**
+ * Set by `npm run build`: the JSON text of `{"revision", "status", "tag"}`. Undefined when the sources run as they are.
+ */
 declare const MESHD_BUILD: string | undefined;
 
 export interface BuildInfo {
   readonly version: string;
-  /** Git revision, or `unknown` when it runs from sources. */
+  /** Git revision; `unknown` without a build. */
   readonly revision: string;
   readonly nodeVersion: string;
-  /** `Clean` or `Modified` by the build, `Unbuilt` when it runs from sources. */
+  /** `Clean` or `Modified` from the build; `Unbuilt` without one. */
   readonly status: string;
-  /** Git tag, or the version when there is none. */
+  /** Git tag; the version if there is none. */
   readonly tag: string;
 }
 

@@ -13,11 +13,11 @@ const RECORD: LogRecord = {
   stack: undefined,
 };
 
-test('text is time, level, scope and message between tabs', () => {
+test('a text line has time, level, scope and message, separated by tabs', () => {
   assert.equal(formatText(RECORD), '2026-01-01T00:00:00.001234Z\tinfo\tads\tconnected\n');
 });
 
-test('text shows caller before the message, fields after it, the stack below', () => {
+test('a text line has the caller before the message and fields after it; the stack follows', () => {
   const record = {
     ...RECORD,
     caller: 'xds/stream.ts:12',
@@ -39,7 +39,7 @@ test('text shows caller before the message, fields after it, the stack below', (
   );
 });
 
-test('JSON has the same parts as members, and fields cannot stand in for them', () => {
+test('JSON has the same parts as members, which fields cannot replace', () => {
   const fields = { node: 'a', error: new Error('boom'), big: 1n, nan: Number.NaN, msg: 'forged', level: 'debug' };
   assert.deepEqual(JSON.parse(formatJson({ ...RECORD, fields, caller: 'a.ts:1', stack: 'at f' })), {
     node: 'a',
@@ -55,14 +55,14 @@ test('JSON has the same parts as members, and fields cannot stand in for them', 
   });
 });
 
-test('a field that cannot be shown does not stop the record', () => {
+test('a record with a field that cannot be serialized is written', () => {
   const loop: Record<string, unknown> = {};
   loop.self = loop;
   assert.match(formatText({ ...RECORD, fields: { loop } }), /connected\tloop=\{"unprintable":/);
   assert.match(formatJson({ ...RECORD, fields: { loop } }), /unprintable/);
 });
 
-test('whatever a message or field holds, text and JSON are one line each', () => {
+test('any message and field gives one line of text and one of JSON', () => {
   const anything = fc.oneof(fc.string({ unit: 'binary' }), fc.anything());
   fc.assert(
     fc.property(
@@ -70,7 +70,7 @@ test('whatever a message or field holds, text and JSON are one line each', () =>
       fc.dictionary(fc.constantFrom('a', 'b'), anything),
       (message, fields) => {
         for (const line of [formatText({ ...RECORD, message, fields }), formatJson({ ...RECORD, message, fields })]) {
-          // biome-ignore lint/suspicious/noControlCharactersInRegex: that there are none is the claim
+          // biome-ignore lint/suspicious/noControlCharactersInRegex: the test checks that there are none
           assert.doesNotMatch(line.slice(0, -1), /[\n\r\u0000\u001b\u0085\u2028]/);
           assert.ok(line.endsWith('\n'));
         }

@@ -1,13 +1,13 @@
 /**
- * One log record as one line: text for people (`time<TAB>level<TAB>scope<TAB>message`) or JSON for machines. Messages
- * carry text that others wrote (Envoy's NACK reasons, file contents, node ids), so control characters are escaped: a
- * message can never forge a second record.
+ * Formats a log record as one line: text for people (`time<TAB>level<TAB>scope<TAB>message`) or JSON for machines.
+ * Messages contain text of others (Envoy's NACK reasons, file contents, node ids), so control characters are escaped: a
+ * message cannot forge a second record.
  */
 import { messageOf } from '../core/errors.ts';
 import type { MessageLevel, ScopeName } from './scopes.ts';
 
 export interface LogRecord {
-  /** Unix time in milliseconds, with a fraction down to the microsecond where the clock has it. */
+  /** Unix time in milliseconds, with a fraction down to the microsecond. */
   readonly time: number;
   readonly level: MessageLevel;
   readonly scope: ScopeName;
@@ -15,11 +15,11 @@ export interface LogRecord {
   readonly fields: Readonly<Record<string, unknown>> | undefined;
   /** `folder/file.ts:line` of the code that logged. */
   readonly caller: string | undefined;
-  /** Stack frames, one a line. */
+  /** Stack frames, one on each line. */
   readonly stack: string | undefined;
 }
 
-/** `2026-01-01T00:00:00.000000Z`, the time form of both outputs. */
+/** `2026-01-01T00:00:00.000000Z`, in text and JSON. */
 function formatTime(time: number): string {
   const micros = Math.round(time * 1000);
   const date = new Date(Math.floor(micros / 1000)).toISOString();
@@ -40,7 +40,7 @@ export function formatText(record: LogRecord): string {
 export function formatJson(record: LogRecord): string {
   const fields: Record<string, unknown> = {};
   for (const [key, value] of Object.entries(record.fields ?? {})) fields[key] = plain(value);
-  // What belongs to the record comes last, so that a field of the same name cannot stand in for it.
+  // The parts of the record come last, so that a field of the same name cannot replace them.
   return `${safeStringify({
     ...fields,
     time: formatTime(record.time),
@@ -58,7 +58,7 @@ function fieldText(value: unknown): string {
   return /^[^\s"=]+$/.test(shown) ? escapeControls(shown) : escapeControls(JSON.stringify(shown));
 }
 
-/** What JSON cannot say of itself: errors become their message, BigInts and the like their text. */
+/** Values that JSON does not have: an error becomes its message, a BigInt and the like its text. */
 function plain(value: unknown): unknown {
   if (value instanceof Error) return value.message;
   if (typeof value === 'bigint' || typeof value === 'symbol' || typeof value === 'function') return String(value);
@@ -66,7 +66,7 @@ function plain(value: unknown): unknown {
   return value;
 }
 
-/** A record is written even when a field refuses to be: a logger may never be what fails. */
+/** Never throws: a field that cannot be serialized must not fail the caller of the logger. */
 function safeStringify(value: unknown): string {
   try {
     return JSON.stringify(value, (_key, inner: unknown) => plain(inner)) ?? 'null';

@@ -1,4 +1,4 @@
-/** Logs of all programs: scopes with levels of their own, targets, rotation. It loads next to nothing. */
+/** Logging of all programs: scopes with their levels, targets and rotation. */
 
 export { type LimitedLog, limitLog } from './limit.ts';
 export {

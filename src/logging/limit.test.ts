@@ -20,7 +20,7 @@ function limited() {
   return { log, taken, endWindow, ends };
 }
 
-test('one caller has a few lines in a window, others still theirs, and the rest is counted with the latest', () => {
+test('each caller has a few lines in a window; the others are counted, with the latest', () => {
   const { log, taken, endWindow, ends } = limited();
   for (let index = 0; index < 1000; index++) log('a', `a ${index}`);
   log('b', 'b 0');
@@ -34,7 +34,7 @@ test('one caller has a few lines in a window, others still theirs, and the rest 
   assert.deepEqual(taken(), []);
 });
 
-test('many callers together are bounded as well', () => {
+test('all callers together have a limit as well', () => {
   const { log, taken, endWindow } = limited();
   for (let index = 0; index < 10_000; index++) log(`caller ${index}`, `${index}`);
   assert.equal(taken().length, 50);
@@ -42,7 +42,7 @@ test('many callers together are bounded as well', () => {
   assert.deepEqual(taken(), ['… and 9950 more in the last 10 s, the latest: 9999']);
 });
 
-test('a single message beyond the limit is simply told', () => {
+test('a single message beyond the limit is written at the end of the window', () => {
   const { log, taken, endWindow } = limited();
   for (let index = 0; index < 6; index++) log('a', `${index}`);
   taken();

@@ -54,7 +54,7 @@ function logAllLevels(scope: Parameters<typeof getScope>[0]) {
   log.fatal('f');
 }
 
-test('scopes not named are at info', () => {
+test('scopes that are not named have level info', () => {
   configure();
   logAllLevels('ads');
   assert.equal(
@@ -63,7 +63,7 @@ test('scopes not named are at info', () => {
   );
 });
 
-test('each scope writes from its own level on, and none writes nothing', () => {
+test('a scope writes messages of its level and above; with none it writes nothing', () => {
   configure({
     outputLevels: new Map([
       ['ads', 'debug'],
@@ -79,7 +79,7 @@ test('each scope writes from its own level on, and none writes nothing', () => {
   );
 });
 
-test('a logger taken before follows what is changed later', () => {
+test('a level that changes later applies to an existing logger', () => {
   const log = getScope('status');
   assert.equal(getScope('status'), log);
   configure();
@@ -92,21 +92,21 @@ test('a logger taken before follows what is changed later', () => {
   assert.equal(logged(), `${TIME}\tdebug\tstatus\tnow\n`);
 });
 
-test('caller information is there for the scopes that want it', () => {
+test('records have caller information in the configured scopes only', () => {
   configure({ callerScopes: new Set(['ads']) });
   getScope('ads').info('here');
   getScope('model').info('not here');
   assert.match(logged(), /\tads\tlogging\/logging\.test\.ts:\d+\there\n.*\tmodel\tnot here\n$/);
 });
 
-test('stack traces come from their own level on and begin at the caller', () => {
+test('records have a stack trace from the configured level on, which begins at the caller', () => {
   configure({ stackLevels: new Map([['ads', 'error']]) });
   getScope('ads').warn('plain');
   getScope('ads').error('traced');
   assert.match(logged(), /^\S+\twarn\tads\tplain\n\S+\terror\tads\ttraced\n\s+at .*logging\.test\.ts/);
 });
 
-test('what a scope does is shown and changed one by one', () => {
+test('settings of a scope are shown and changed one by one', () => {
   configure({ outputLevels: new Map([['ads', 'warn']]), stackLevels: new Map([['ads', 'fatal']]) });
   assert.deepEqual(scopeSettings('ads'), { name: 'ads', outputLevel: 'warn', stackLevel: 'fatal', caller: false });
   setStackLevel('ads', 'none');
@@ -115,7 +115,7 @@ test('what a scope does is shown and changed one by one', () => {
 });
 
 describe('targets', () => {
-  test('each gets every line once, named twice or not, and the rotating file too', () => {
+  test('every target gets each line once, also one named twice, and the rotating file', () => {
     const other = `${path}.other`;
     const rotated = `${path}.rotated`;
     const rotate = { path: rotated, maxBytes: 0, maxAgeMs: 0, maxBackups: 0 };
@@ -127,27 +127,28 @@ describe('targets', () => {
     assert.equal(readFileSync(rotated, 'utf8'), text);
   });
 
-  test('one that cannot be opened leaves those of before in force', () => {
+  test('the previous targets stay when one cannot be opened', () => {
     configure();
     assert.throws(() => configure({ targets: ['/nosuchdir/log'] }), /ENOENT/);
     getScope('default').info('still here');
     assert.match(logged(), /still here/);
   });
 
-  test('as JSON, each line is an object', () => {
+  test('each line is an object with JSON', () => {
     configure({ json: true });
     getScope('ads').info('hello', { n: 1 });
     assert.deepEqual(JSON.parse(logged()), { n: 1, time: TIME, level: 'info', scope: 'ads', msg: 'hello' });
   });
 });
 
-describe('a program that ends', () => {
+describe('a program that exits', () => {
   const run = (end: string) =>
     spawnSync(process.execPath, [
       '--input-type=module',
       '-e',
       `import { configureLogging, getScope } from ${JSON.stringify(new URL('./logging.ts', import.meta.url).href)};
-       configureLogging({ json: false, callerScopes: new Set(), outputLevels: new Map(), stackLevels: new Map(), targets: ['stdout'] });
+       configureLogging({ json: false, callerScopes: new Set(), outputLevels: new Map(), stackLevels: new Map(),
+         targets: ['stdout'] });
        getScope('ads').info('last words');
        ${end}`,
     ]);
@@ -157,7 +158,7 @@ describe('a program that ends', () => {
     ['by an uncaught error', 'throw new Error("boom")', 1],
     ['by having nothing to do', '', 0],
   ] as const) {
-    test(`${how} has written everything`, () => {
+    test(`${how} has written all records`, () => {
       const { status, stdout } = run(end);
       assert.equal(status, code);
       assert.match(stdout.toString(), /^\S+\tinfo\tads\tlast words\n$/);

@@ -1,11 +1,11 @@
 /**
- * Logging of both programs: scopes with levels of their own, text or JSON, callers and stack traces on wish, several
- * targets and a rotating file (specification: ctl-agent "Common logging flags").
+ * Logging of both programs: a level for each scope, text or JSON, optional callers and stack traces, several targets
+ * and a rotating file (specification: ctl-agent "Common logging flags").
  *
- * Loggers are handed out once per scope and stay valid; configuring and changing levels at run time changes them in
- * place. A call below the scope's level costs one comparison, so debug lines may stay in hot paths as long as their
- * arguments are cheap; `enabled('debug')` guards the others. Until `configureLogging` is called (tests, worker
- * threads), warnings and worse go to stderr.
+ * There is one logger for each scope. It stays valid when levels change at run time. A call below the level of the
+ * scope costs one comparison, so debug lines are allowed in hot paths when their arguments are cheap; check
+ * `enabled('debug')` before computing others. Before `configureLogging` (in tests and worker threads), warnings and
+ * errors go to stderr.
  */
 import { CtlError } from '../core/errors.ts';
 import { sourceFrame } from '../core/source-maps.ts';
@@ -22,7 +22,7 @@ export interface Logger {
   info(message: string, fields?: Fields): void;
   warn(message: string, fields?: Fields): void;
   error(message: string, fields?: Fields): void;
-  /** For what ends the program; written out at once. Ending it is up to the caller. */
+  /** For an error that ends the program: written at once. The caller ends the program. */
   fatal(message: string, fields?: Fields): void;
   /** True when a message of this level would be written. */
   enabled(level: MessageLevel): boolean;
@@ -30,19 +30,19 @@ export interface Logger {
 
 export interface LoggingOptions {
   readonly json: boolean;
-  /** Scopes whose records name the code that logged. */
+  /** Scopes whose records name the code that logged them. */
   readonly callerScopes: ReadonlySet<ScopeName>;
-  /** Least level written; scopes not named are at `info`. */
+  /** The lowest level that is written; `info` for other scopes. */
   readonly outputLevels: ReadonlyMap<ScopeName, LogLevel>;
-  /** Least level that carries a stack trace; scopes not named have none. */
+  /** The lowest level with a stack trace; `none` for other scopes. */
   readonly stackLevels: ReadonlyMap<ScopeName, LogLevel>;
   /** `stdout`, `stderr` or paths. */
   readonly targets: readonly string[];
-  /** A rotating file, written besides the targets. */
+  /** A rotating file, in addition to the targets. */
   readonly rotate?: RotateOptions;
 }
 
-/** What one scope does, as the introspection page shows it. */
+/** The settings of one scope, as the introspection page shows them. */
 export interface ScopeSettings {
   readonly name: ScopeName;
   readonly outputLevel: LogLevel;
@@ -59,7 +59,7 @@ interface ScopeState {
 
 const RANK: Readonly<Record<LogLevel, number>> = { debug: 0, info: 1, warn: 2, error: 3, fatal: 4, none: 5 };
 
-/** Unix time in ms with a fraction, which `Date.now` does not have. */
+/** Unix time in ms with a fraction, which `Date.now` lacks. */
 const preciseNow = () => performance.timeOrigin + performance.now();
 
 const scopes = new Map<ScopeName, ScopeState>();
@@ -72,7 +72,7 @@ let now: () => number = preciseNow;
 let json = false;
 let sinks: readonly LogSink[] | undefined;
 
-/** The logger of a scope. The same scope gives the same logger. */
+/** The logger of a scope, always the same one. */
 export function getScope(name: ScopeName): Logger {
   const known = loggers.get(name);
   if (known !== undefined) return known;
@@ -82,8 +82,8 @@ export function getScope(name: ScopeName): Logger {
 }
 
 /**
- * Applies the logging flags. Throws, with the targets of before still in force, when a target cannot be opened.
- * `clock` gives Unix time in ms.
+ * Applies the logging flags. Throws when a target cannot be opened; the previous targets are used then.
+ * @param clock Unix time in ms
  */
 export function configureLogging(options: LoggingOptions, clock: () => number = preciseNow): void {
   const opened: LogSink[] = [];
@@ -107,22 +107,22 @@ export function configureLogging(options: LoggingOptions, clock: () => number = 
   }
 }
 
-/** Changes the least level that a scope writes, at once. */
+/** Sets the lowest level that a scope writes. */
 export function setLevel(scope: ScopeName, level: LogLevel): void {
   stateOf(scope).output = RANK[level];
 }
 
-/** Changes the least level at which a scope's records carry a stack trace, at once. */
+/** Sets the lowest level at which records of a scope have a stack trace. */
 export function setStackLevel(scope: ScopeName, level: LogLevel): void {
   stateOf(scope).stack = RANK[level];
 }
 
-/** ConcurrencyLimiter caller information of a scope on or off, at once. */
+/** Turns caller information of a scope on or off. */
 export function setCaller(scope: ScopeName, caller: boolean): void {
   stateOf(scope).caller = caller;
 }
 
-/** What a scope does now. */
+/** The current settings of a scope. */
 export function scopeSettings(scope: ScopeName): ScopeSettings {
   const state = stateOf(scope);
   return {
@@ -133,7 +133,7 @@ export function scopeSettings(scope: ScopeName): ScopeSettings {
   };
 }
 
-/** Writes what is still kept and closes the targets. Records after this go to stderr, as before configuring. */
+/** Writes buffered records and closes the targets. Later records go to stderr. */
 export function closeLogging(): void {
   for (const sink of sinks ?? []) sink.close();
   sinks = undefined;
@@ -184,29 +184,29 @@ function emit(
 ): void {
   const wantsStack = state.stack <= RANK[level];
   const frames = wantsStack || state.caller ? framesAbove(entry).slice(0, wantsStack ? undefined : 1) : [];
-  const places = frames.map(sourceFrame);
+  const locations = frames.map(sourceFrame);
   const record: LogRecord = {
     time: now(),
     level,
     scope: state.name,
     message,
     fields,
-    caller: state.caller ? shortCaller(places[0]) : undefined,
-    stack: wantsStack ? places.join('\n') : undefined,
+    caller: state.caller ? shortCaller(locations[0]) : undefined,
+    stack: wantsStack ? locations.join('\n') : undefined,
   };
   const line = json ? formatJson(record) : formatText(record);
   if (sinks === undefined) process.stderr.write(line);
   else for (const sink of sinks) sink.write(line);
 }
 
-/** The stack frames of whoever called `entry`. */
+/** The stack frames of the caller of `entry`. */
 function framesAbove(entry: (message: string, fields?: Fields) => void): string[] {
   const holder: { stack?: string } = {};
   Error.captureStackTrace(holder, entry);
   return (holder.stack ?? '').split('\n').slice(1);
 }
 
-/** `logging/logging.ts:12` out of a stack frame, which is enough to find the place and short enough to read. */
+/** Folder, file and line of a stack frame: `logging/logging.ts:12`. */
 function shortCaller(frame: string | undefined): string | undefined {
   const match = /([^/(]+\/)?([^/(]+):(\d+):\d+\)?$/.exec(frame ?? '');
   return match === null ? undefined : `${match[1] ?? ''}${match[2]}:${match[3]}`;
@@ -217,7 +217,7 @@ function dropRecord(dropped: number, asJson: boolean, clock: () => number): stri
     time: clock(),
     level: 'warn',
     scope: 'default',
-    message: 'log records were dropped here, the target did not take them',
+    message: 'log records were dropped: the target was too slow or full',
     fields: { dropped },
     caller: undefined,
     stack: undefined,

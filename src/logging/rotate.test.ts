@@ -35,7 +35,7 @@ const contents = () =>
   );
 
 describe('size', () => {
-  test('a line that does not fit begins a new file; the old one is named after the moment', () => {
+  test('a line that exceeds the size begins a new file; the name of the backup has its time', () => {
     const sink = open({ maxBytes: 10 });
     sink.write('12345\n');
     sink.write('123\n');
@@ -45,7 +45,7 @@ describe('size', () => {
     assert.deepEqual(contents(), { 'mesh-2026-01-01T00-00-01.500.log': '12345\n123\n', 'mesh.log': 'x\n' });
   });
 
-  test('a line larger than the limit stands alone', () => {
+  test('a line larger than the limit has a file of its own', () => {
     const sink = open({ maxBytes: 3 });
     sink.write('123456\n');
     sink.write('a\n');
@@ -53,7 +53,7 @@ describe('size', () => {
     assert.deepEqual(Object.values(contents()), ['123456\n', 'a\n']);
   });
 
-  test('what an earlier run wrote counts', () => {
+  test('content of an earlier run counts', () => {
     writeFileSync(join(folder, 'mesh.log'), 'before\n');
     const sink = open({ maxBytes: 8 });
     sink.write('after\n');
@@ -61,7 +61,7 @@ describe('size', () => {
     assert.deepEqual(Object.values(contents()), ['before\n', 'after\n']);
   });
 
-  test('0 is no limit', () => {
+  test('0 means no limit', () => {
     const sink = open();
     for (let i = 0; i < 100; i += 1) sink.write('line\n');
     sink.close();
@@ -69,7 +69,7 @@ describe('size', () => {
   });
 });
 
-test('a file is put aside at its age', () => {
+test('a file is rotated at its largest age', () => {
   const sink = open({ maxAgeMs: 30 * DAY_MS });
   sink.write('old\n');
   time += 30 * DAY_MS - 1;
@@ -80,7 +80,7 @@ test('a file is put aside at its age', () => {
   assert.deepEqual(contents(), { 'mesh-2026-01-31T00-00-00.000.log': 'old\nstill\n', 'mesh.log': 'new\n' });
 });
 
-test('the oldest backups beyond the number go, others keep their files', () => {
+test('the oldest surplus backups are deleted, other files are kept', () => {
   const others = ['mesh-notes.log', 'other-2020-01-01T00-00-00.000.log', 'mesh-2020-01-01T00-00-00.000.txt'];
   for (const name of others) writeFileSync(join(folder, name), 'kept');
   const sink = open({ maxBytes: 1, maxBackups: 2 });
@@ -95,7 +95,7 @@ test('the oldest backups beyond the number go, others keep their files', () => {
   for (const name of others) assert.equal(contents()[name], 'kept');
 });
 
-test('rotations within one millisecond lose nothing and are pruned in order', () => {
+test('rotations within one millisecond lose nothing and are deleted in order', () => {
   const sink = open({ maxBytes: 1, maxBackups: 11 });
   for (let i = 0; i < 13; i += 1) sink.write(`${i}\n`);
   sink.close();
@@ -106,7 +106,7 @@ test('rotations within one millisecond lose nothing and are pruned in order', ()
   );
 });
 
-test('where a file cannot be put aside, logging goes on in it', () => {
+test('a file that cannot be renamed is written further', () => {
   const renameSync = () => {
     throw new Error('read-only');
   };
@@ -116,7 +116,7 @@ test('where a file cannot be put aside, logging goes on in it', () => {
   assert.deepEqual(contents(), { 'mesh.log': 'one\ntwo\nsix\n' });
 });
 
-test('a size is megabytes as stated, or bytes where megabytes make no sense, as in the default', () => {
+test('a size is in megabytes, or in bytes from 1048576 on, as the default is', () => {
   assert.equal(rotateMaxBytes(100), 100 * 1024 * 1024);
   assert.equal(rotateMaxBytes(104857600), 104857600);
   assert.equal(rotateMaxBytes(0), 0);

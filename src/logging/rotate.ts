@@ -1,7 +1,7 @@
 /**
- * A log file that is put aside when it is too large or too old (`--log_rotate*`). What is put aside is named after the
- * moment, `mesh-2026-01-01T00-00-00.000.log` for `mesh.log`, so that names sort by age; the oldest beyond the number of
- * backups wanted are deleted.
+ * A log file that is rotated when it is too large or too old (`--log_rotate*`). The name of a backup has its time,
+ * `mesh-2026-01-01T00-00-00.000.log` for `mesh.log`, so that names sort by age. Surplus backups are deleted, the oldest
+ * first.
  */
 
 import { basename, dirname, extname, join } from 'node:path';
@@ -9,9 +9,9 @@ import { type DropNotice, type LogSink, nodeSinkDeps, openSink, type SinkDeps } 
 
 export interface RotateOptions {
   readonly path: string;
-  /** Bytes after which the file is put aside; 0 means no limit. */
+  /** The largest size of the file in bytes; 0 means no limit. */
   readonly maxBytes: number;
-  /** Age in milliseconds after which the file is put aside; 0 means no limit. */
+  /** The largest age of the file in milliseconds; 0 means no limit. */
   readonly maxAgeMs: number;
   /** Backups kept; 0 means all. */
   readonly maxBackups: number;
@@ -20,15 +20,15 @@ export interface RotateOptions {
 const MEBIBYTE = 1024 * 1024;
 
 /**
- * The bytes meant by `--log_rotate_max_size`. The specification states megabytes but its default is 104857600, which
- * is 100 MiB counted in bytes (and would be 100 TiB in megabytes). So a number below 1048576 is megabytes, as stated,
- * and anything from 1048576 on, the default with it, is bytes: no one means a log file of a tebibyte.
+ * The size of `--log_rotate_max_size` in bytes. The specification says megabytes, but its default is 104857600, which
+ * is 100 MiB in bytes and 100 TiB in megabytes. So a number below 1048576 is in megabytes and a larger one, like the
+ * default, in bytes: log files of a tebibyte are not useful.
  */
 export function rotateMaxBytes(maxSize: number): number {
   return maxSize < MEBIBYTE ? maxSize * MEBIBYTE : maxSize;
 }
 
-/** Opens (and goes on with) the file at `path`. `now` is Unix time in ms. Throws when it cannot be opened. */
+/** Opens the file at `path` for appending. `now` is Unix time in ms. Throws when it cannot be opened. */
 export function openRotatingSink(
   options: RotateOptions,
   notice: DropNotice,
@@ -50,7 +50,7 @@ export function openRotatingSink(
       prune(options, deps);
       file = openFile(options.path, notice, now, deps);
     } catch {
-      // The folder may have become read-only or full: go on in the same file, and try again a file's size later.
+      // The folder may be read-only or full: continue in the same file, and try again when it has grown by its limit.
       file = reopen(options.path, notice, now, deps) ?? file;
     }
   };
@@ -69,7 +69,7 @@ export function openRotatingSink(
 
 interface OpenFile {
   readonly sink: LogSink;
-  /** Unix time in ms since when the file is written. */
+  /** Unix time in ms of the first record in the file. */
   readonly bornAt: number;
   bytes: number;
 }
@@ -79,7 +79,7 @@ function openFile(path: string, notice: DropNotice, now: () => number, deps: Sin
   const fd = deps.fs.openSync(path, 'r');
   try {
     const stat = deps.fs.fstatSync(fd);
-    // A new file is born now. An old one is as old as the file system says; where it does not, it starts over.
+    // A file with content is as old as the file system says. Where the file system does not know, its age starts now.
     const bornAt = stat.size > 0 && stat.birthtimeMs > 0 ? stat.birthtimeMs : now();
     return { sink, bornAt, bytes: stat.size };
   } finally {

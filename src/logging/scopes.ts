@@ -1,12 +1,12 @@
 /**
  * The log scopes of both programs and the log levels, as the specification lists them (ctl-discovery "Discovery log
  * scopes", ctl-agent "Common logging flags"). The parser of the logging flags, the loggers and the introspection page
- * all come from these tables.
+ * use these tables.
  */
 
 export type ProgramName = 'ctl-agent' | 'ctl-discovery';
 
-/** Log scopes per program. `all` stands for every scope in a flag; nothing logs under it. */
+/** The log scopes of each program. In a flag `all` means every scope; there is no logger of this name. */
 export const LOG_SCOPES = {
   'ctl-agent': [
     'ads',
@@ -60,10 +60,10 @@ export const LOG_SCOPES = {
   ],
 } as const satisfies Record<ProgramName, readonly string[]>;
 
-/** A scope that code can log under. */
+/** A scope that has a logger. */
 export type ScopeName = Exclude<(typeof LOG_SCOPES)[ProgramName][number], 'all'>;
 
-/** Levels from the most to the least talkative; `none` shows nothing. A level shows itself and everything after it. */
+/** Levels in order of severity. A level shows its own messages and all more severe ones; `none` shows nothing. */
 export const LOG_LEVELS = ['debug', 'info', 'warn', 'error', 'fatal', 'none'] as const;
 
 export type LogLevel = (typeof LOG_LEVELS)[number];

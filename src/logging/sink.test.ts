@@ -5,14 +5,14 @@ import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
-import { MAX_KEPT_BYTES, openSink, type SinkDeps } from './sink.ts';
+import { MAX_BUFFERED_BYTES, openSink, type SinkDeps } from './sink.ts';
 
 const folder = mkdtempSync(join(tmpdir(), 'meshd-sink-'));
 after(() => rmSync(folder, { recursive: true }));
 
 const notice = (dropped: number) => `dropped ${dropped}\n`;
 
-/** A sink whose writes go through `take`: it gives how many bytes it took, or throws. Tasks run when told. */
+/** A sink whose writes go to `take`, which returns the number of written bytes or throws. The test runs its tasks. */
 function fakeSink(take: (bytes: Buffer) => number) {
   const tasks: (() => void)[] = [];
   let writes = 0;
@@ -41,7 +41,7 @@ function fakeSink(take: (bytes: Buffer) => number) {
 
 const failure = (code: string) => Object.assign(new Error(code), { code });
 
-test('lines of one turn are one write, in order', () => {
+test('lines of one turn of the event loop are one write, in order', () => {
   let text = '';
   const { sink, turn, writes } = fakeSink((bytes) => {
     text += bytes.toString();
@@ -53,7 +53,7 @@ test('lines of one turn are one write, in order', () => {
   assert.deepEqual([text, writes()], ['a\nb\nc\n', 1]);
 });
 
-test('a reader that takes a few bytes at a time gets everything once', () => {
+test('a reader of a few bytes at a time gets each line once', () => {
   let text = '';
   let calls = 0;
   const { sink, turn } = fakeSink((bytes) => {
@@ -69,7 +69,7 @@ test('a reader that takes a few bytes at a time gets everything once', () => {
   assert.equal(text, lines.join(''));
 });
 
-test('a reader that stands still costs bounded memory, and learns how much it missed', () => {
+test('a stopped reader costs bounded memory and gets the number of dropped lines', () => {
   let stuck = true;
   let text = '';
   const { sink, turn } = fakeSink((bytes) => {
@@ -78,7 +78,7 @@ test('a reader that stands still costs bounded memory, and learns how much it mi
     return bytes.length;
   });
   const line = `${'x'.repeat(1023)}\n`;
-  const fit = MAX_KEPT_BYTES / line.length;
+  const fit = MAX_BUFFERED_BYTES / line.length;
   for (let i = 0; i < fit + 10; i += 1) sink.write(line);
   turn();
   stuck = false;
@@ -88,7 +88,7 @@ test('a reader that stands still costs bounded memory, and learns how much it mi
   assert.equal(text, `${line.repeat(fit)}dropped 10\nafter\n`);
 });
 
-test('a full disk drops what was to be written and goes on', () => {
+test('lines are dropped while the disk is full', () => {
   let full = true;
   let text = '';
   const { sink, turn } = fakeSink((bytes) => {
@@ -105,7 +105,7 @@ test('a full disk drops what was to be written and goes on', () => {
   assert.equal(text, 'dropped 2\nc\n');
 });
 
-test('a reader that has gone is written to no more', () => {
+test('nothing is written after the reader has closed the pipe', () => {
   const { sink, turn, writes } = fakeSink(() => {
     throw failure('EPIPE');
   });
@@ -116,7 +116,7 @@ test('a reader that has gone is written to no more', () => {
   assert.equal(writes(), 1);
 });
 
-test('closing writes what is kept, and waits only a moment for a reader that stands still', () => {
+test('closing writes the buffer and waits only a short time for a stopped reader', () => {
   const written: string[] = [];
   const good = fakeSink((bytes) => written.push(bytes.toString()) * bytes.length);
   good.sink.write('last\n');
@@ -150,8 +150,8 @@ describe('standard output', () => {
     process.exit(0);`;
   const expected = Array.from({ length: 20000 }, (_, i) => `line ${i}\n`).join('');
 
-  test('that is a pipe with a slow reader gets every line before the program has exited', () => {
-    // A shell makes a real pipe (Node's own stdio pipes are sockets); 220 kB are more than a pipe holds.
+  test('as a pipe with a slow reader gets every line before the program exits', () => {
+    // A shell makes a real pipe, while stdio pipes of Node.js are sockets. A pipe buffers less than 220 kB.
     const run = spawnSync('sh', [
       '-c',
       '"$0" --input-type=module -e "$1" | (sleep 0.2; cat)',
@@ -161,7 +161,7 @@ describe('standard output', () => {
     assert.equal(run.stdout.toString(), expected);
   });
 
-  test('that is a file opened for appending keeps what it had', () => {
+  test('as a file opened for appending keeps its content', () => {
     const path = join(folder, 'redirected.log');
     nodeFs.writeFileSync(path, 'before\n');
     spawnSync('sh', ['-c', '"$0" --input-type=module -e "$1" >> "$2"', process.execPath, script, path]);

@@ -1,21 +1,21 @@
 /**
- * Where log lines go. A sink keeps lines for the rest of the event loop turn and writes them with one synchronous call,
- * so that nothing is lost at exit and a burst costs one system call. What is kept is bounded: when the reader of a pipe
- * stands still, lines beyond the bound are dropped and counted, because a stuck log reader must never stall the pushes.
+ * Targets of log lines. A sink buffers lines for the rest of the event loop turn and writes them with one synchronous
+ * call, so that nothing is lost at exit and a burst costs one system call. The buffer is bounded: when the reader of a
+ * pipe is too slow, further lines are dropped and counted, because a slow log reader must never stall pushes.
  */
 
 import * as nodeFs from 'node:fs';
 
 export interface LogSink {
-  /** Takes one record, line break included. Never throws, never waits. */
+  /** Buffers one record with its line break. Never throws or blocks. */
   write(line: string): void;
-  /** Writes what is kept, as far as it can be without waiting. */
+  /** Writes the buffer as far as possible without blocking. */
   flush(): void;
-  /** Writes what is kept, waiting a moment for a slow reader, and lets go of the file. */
+  /** Writes the buffer, waiting a short time for a slow reader, and closes the file. */
   close(): void;
 }
 
-/** The file operations of sinks, so that tests can make a disk full or a reader slow. */
+/** The file operations of sinks: tests replace them to simulate a full disk or a slow reader. */
 type SinkFs = Pick<
   typeof nodeFs,
   'openSync' | 'closeSync' | 'writeSync' | 'fstatSync' | 'renameSync' | 'readdirSync' | 'unlinkSync' | 'existsSync'
@@ -25,9 +25,9 @@ export interface SinkDeps {
   readonly fs: SinkFs;
   /** Runs a task after the current turn of the event loop. */
   readonly defer: (task: () => void) => void;
-  /** Runs a task a moment later, when a pipe was full. */
+  /** Runs a task some milliseconds later, after a pipe was full. */
   readonly retry: (task: () => void) => void;
-  /** Blocks the thread; only while closing. */
+  /** Blocks the thread; used only while closing. */
   readonly pause: (ms: number) => void;
 }
 
@@ -38,14 +38,14 @@ export const nodeSinkDeps: SinkDeps = {
   pause: (ms) => void Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms),
 };
 
-/** Bytes kept for a reader that stands still. About 20,000 lines: enough to ride out a pause, nothing that hurts. */
-export const MAX_KEPT_BYTES = 4 * 1024 * 1024;
+/** The size of the buffer: about 20,000 lines, enough for a pause of the reader and little memory. */
+export const MAX_BUFFERED_BYTES = 4 * 1024 * 1024;
 
-/** How long closing waits for a reader that stands still, ms. */
+/** How long closing waits for a slow reader, ms. */
 const CLOSE_PATIENCE_MS = 500;
 const CLOSE_PAUSE_MS = 10;
 
-/** Words the record that stands where records were dropped. */
+/** Formats the record that replaces dropped records. */
 export type DropNotice = (dropped: number) => string;
 
 /** A sink on `stdout`, `stderr` or a file that is appended to. Throws when the file cannot be opened. */
@@ -61,8 +61,8 @@ interface Descriptor {
 }
 
 /**
- * Writing to a full pipe blocks the thread. A pipe can be opened once more through /proc without blocking, for this
- * sink alone; files, terminals and sockets cannot or need not, and are written as they are.
+ * The file descriptor of stdout or stderr. Writing to a full pipe would block the thread, so a pipe is opened again
+ * through /proc in non-blocking mode, for this sink only. Files, terminals and sockets are used as they are.
  */
 function standardDescriptor(fd: 1 | 2, fs: SinkFs): Descriptor {
   try {
@@ -71,20 +71,20 @@ function standardDescriptor(fd: 1 | 2, fs: SinkFs): Descriptor {
       return { fd: fs.openSync(`/proc/self/fd/${fd}`, flags), owned: true };
     }
   } catch {
-    // No /proc, or not ours to open: write as it is.
+    // There is no /proc, or it may not be opened: use the descriptor as it is.
   }
   return { fd, owned: false };
 }
 
 function descriptorSink(descriptor: Descriptor, notice: DropNotice, deps: SinkDeps): LogSink {
-  let kept: Buffer[] = [];
-  let keptBytes = 0;
+  let buffered: Buffer[] = [];
+  let bufferedBytes = 0;
   let dropped = 0;
   let scheduled = false;
-  let gone = false;
+  let closed = false;
 
   const schedule = (how: (task: () => void) => void) => {
-    if (scheduled || gone) return;
+    if (scheduled || closed) return;
     scheduled = true;
     how(() => {
       scheduled = false;
@@ -92,54 +92,54 @@ function descriptorSink(descriptor: Descriptor, notice: DropNotice, deps: SinkDe
     });
   };
 
-  const keep = (line: string) => {
+  const buffer = (line: string) => {
     const bytes = Buffer.from(line);
-    kept.push(bytes);
-    keptBytes += bytes.length;
+    buffered.push(bytes);
+    bufferedBytes += bytes.length;
   };
 
   const flush = () => {
-    if (gone || keptBytes === 0) return;
-    let rest = Buffer.concat(kept, keptBytes);
+    if (closed || bufferedBytes === 0) return;
+    let rest = Buffer.concat(buffered, bufferedBytes);
     try {
       while (rest.length > 0) rest = rest.subarray(deps.fs.writeSync(descriptor.fd, rest));
     } catch (error) {
       if (isBusy(error)) {
         schedule(deps.retry);
       } else {
-        // The reader has gone or the disk is full: there is no one to tell, and the program goes on.
-        gone = isLasting(error);
+        // The reader has closed the pipe or the disk is full. Nobody can be informed; the program continues.
+        closed = isPermanent(error);
         dropped += countLines(rest);
         rest = Buffer.alloc(0);
       }
     }
-    kept = rest.length === 0 ? [] : [rest];
-    keptBytes = rest.length;
+    buffered = rest.length === 0 ? [] : [rest];
+    bufferedBytes = rest.length;
   };
 
   return {
     write(line) {
-      if (gone) return;
-      // Once full, room for half must be there again: a notice every few lines would only fill the pipe with notices.
-      if (keptBytes >= (dropped > 0 ? MAX_KEPT_BYTES / 2 : MAX_KEPT_BYTES)) {
+      if (closed) return;
+      // After dropping, wait until half of the buffer is free: otherwise the pipe would fill up with notices.
+      if (bufferedBytes >= (dropped > 0 ? MAX_BUFFERED_BYTES / 2 : MAX_BUFFERED_BYTES)) {
         dropped += 1;
         return;
       }
       if (dropped > 0) {
-        keep(notice(dropped));
+        buffer(notice(dropped));
         dropped = 0;
       }
-      keep(line);
+      buffer(line);
       schedule(deps.defer);
     },
     flush,
     close() {
       for (let waited = 0; waited <= CLOSE_PATIENCE_MS; waited += CLOSE_PAUSE_MS) {
         flush();
-        if (keptBytes === 0 || gone) break;
+        if (bufferedBytes === 0 || closed) break;
         deps.pause(CLOSE_PAUSE_MS);
       }
-      gone = true;
+      closed = true;
       if (descriptor.owned) deps.fs.closeSync(descriptor.fd);
     },
   };
@@ -159,6 +159,6 @@ function isBusy(error: unknown): boolean {
   return errorCode(error) === 'EAGAIN';
 }
 
-function isLasting(error: unknown): boolean {
+function isPermanent(error: unknown): boolean {
   return errorCode(error) === 'EPIPE' || errorCode(error) === 'EBADF';
 }

@@ -6,7 +6,7 @@ import { loggingScopes, parseScopeLevels, parseScopeList } from './spec.ts';
 const PROGRAMS: readonly ProgramName[] = ['ctl-agent', 'ctl-discovery'];
 
 describe('scope levels', () => {
-  test('every scope of each program is taken at every level', () => {
+  test('every scope of each program is accepted with every level', () => {
     for (const program of PROGRAMS) {
       for (const level of LOG_LEVELS) {
         for (const scope of LOG_SCOPES[program]) {
@@ -18,18 +18,18 @@ describe('scope levels', () => {
     }
   });
 
-  test('a bare level is the default scope', () => {
+  test('a level alone is that of the default scope', () => {
     assert.deepEqual([...parseScopeLevels('debug', 'ctl-discovery')], [['default', 'debug']]);
   });
 
-  test('pairs count in order', () => {
+  test('a later pair overrides an earlier one', () => {
     const levels = parseScopeLevels('all:warn, ads:debug', 'ctl-discovery');
     assert.equal(levels.get('ads'), 'debug');
     assert.equal(levels.get('model'), 'warn');
     assert.equal(parseScopeLevels('ads:debug,all:warn', 'ctl-discovery').get('ads'), 'warn');
   });
 
-  test('nothing is no pair', () => assert.equal(parseScopeLevels(' , ', 'ctl-agent').size, 0));
+  test('an empty text has no pairs', () => assert.equal(parseScopeLevels(' , ', 'ctl-agent').size, 0));
 
   for (const [text, message] of [
     ['nosuchscope:info', /unknown log scope "nosuchscope"/],
@@ -41,7 +41,8 @@ describe('scope levels', () => {
     ['ads:debug:info', /unknown log level "debug:info"/],
     ['ads:DEBUG', /unknown log level "DEBUG"/],
   ] as const) {
-    test(`${text} is refused by name`, () => assert.throws(() => parseScopeLevels(text, 'ctl-discovery'), message));
+    test(`${text} is refused with an error that names it`, () =>
+      assert.throws(() => parseScopeLevels(text, 'ctl-discovery'), message));
   }
 
   test('a scope of the other program is refused', () => {
@@ -50,7 +51,7 @@ describe('scope levels', () => {
   });
 });
 
-test('scope lists name scopes or all', () => {
+test('a list of scopes has names or all', () => {
   assert.deepEqual([...parseScopeList('ads,model', 'ctl-agent')], ['ads', 'model']);
   assert.equal(parseScopeList('all', 'ctl-agent').size, loggingScopes('ctl-agent').length);
   assert.throws(() => parseScopeList('ads,nosuchscope', 'ctl-agent'), /unknown log scope "nosuchscope"/);

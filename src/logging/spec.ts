@@ -1,19 +1,19 @@
 /**
- * Reads the values of `--log_output_level`, `--log_stacktrace_level` and `--log_caller`. Pure; knows only the tables.
+ * Parsers of `--log_output_level`, `--log_stacktrace_level` and `--log_caller`.
  */
 import { CtlError } from '../core/errors.ts';
 import { isLogLevel, LOG_LEVELS, LOG_SCOPES, type LogLevel, type ProgramName, type ScopeName } from './scopes.ts';
 
-/** The scopes of a program that something can log under: the table without `all`. */
+/** The scopes of a program that have loggers: all but `all`. */
 export function loggingScopes(program: ProgramName): readonly ScopeName[] {
   const names: readonly (ScopeName | 'all')[] = LOG_SCOPES[program];
   return names.filter((name) => name !== 'all');
 }
 
 /**
- * Reads comma-separated `<scope>:<level>` pairs. A bare level is meant for scope `default`; `all` sets every scope.
- * Pairs count in the order written, so `all:warn,ads:debug` is everything at warn except ads. Throws an `Error` of one
- * line naming the unknown scope or level.
+ * Parses comma-separated `<scope>:<level>` pairs. A level alone is that of scope `default`; `all` sets every scope. A
+ * later pair overrides an earlier one: `all:warn,ads:debug` sets every scope to warn except ads. Throws a `CtlError` of
+ * one line that names the unknown scope or level.
  */
 export function parseScopeLevels(text: string, program: ProgramName): ReadonlyMap<ScopeName, LogLevel> {
   const levels = new Map<ScopeName, LogLevel>();
@@ -31,7 +31,7 @@ export function parseScopeLevels(text: string, program: ProgramName): ReadonlyMa
   return levels;
 }
 
-/** Reads comma-separated scopes. Throws an `Error` of one line naming the unknown scope. */
+/** Parses comma-separated scopes. Throws a `CtlError` of one line that names the unknown scope. */
 export function parseScopeList(text: string, program: ProgramName): ReadonlySet<ScopeName> {
   return new Set(splitList(text).flatMap((name) => namedScopes(name, program)));
 }

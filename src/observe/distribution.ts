@@ -1,8 +1,8 @@
 /**
- * The histogram of this program: counts by upper bound, as Prometheus has them. prom-client's own looks its series up
- * by the text of their labels at each value, also through a handle; an endpoint's change is several values for each of
- * a thousand proxies. Here a series is found once, and a value is two additions. Source:
- * https://prometheus.io/docs/concepts/metric_types/#histogram
+ * Prometheus histograms: counts by upper bound (https://prometheus.io/docs/concepts/metric_types/#histogram). The
+ * histogram of prom-client looks up a series by the text of its labels for each value, and one change of an endpoint
+ * observes several values for each of a thousand proxies. Here the caller keeps the series, and a value costs two
+ * additions.
  */
 import type { Histogram, Registry } from 'prom-client';
 
@@ -19,7 +19,9 @@ interface Line {
 export class Series {
   readonly labels: LabelValues<string>;
   readonly #bounds: readonly number[];
-  /** By bound: values that are at most this and above the one before; the last is of those above all bounds. */
+  /**
+   * Values by bound: at most this bound and above the one before. The last count is that of values above all bounds.
+   */
   readonly #counts: Float64Array;
   #sum = 0;
   #count = 0;
@@ -30,9 +32,9 @@ export class Series {
     this.#counts = new Float64Array(bounds.length + 1);
   }
 
-  /** Throws TypeError for what is no number. */
+  /** Throws TypeError for a value that is not a finite number. */
   observe(value: number): void {
-    if (!Number.isFinite(value)) throw new TypeError(`${value} is no value of a distribution`);
+    if (!Number.isFinite(value)) throw new TypeError(`${value} is not a finite number`);
     const bounds = this.#bounds;
     let index = 0;
     while (index < bounds.length && value > (bounds[index] ?? 0)) index++;
@@ -41,7 +43,7 @@ export class Series {
     this.#count++;
   }
 
-  /** As the exposition format has it: each bound counts all that is at most that. */
+  /** The lines of the exposition format, in which each bound counts all values up to it. */
   lines(name: string): Line[] {
     const { labels } = this;
     const bucket = (le: number | string, value: number): Line => ({
@@ -64,7 +66,7 @@ export interface DistributionOptions<L extends string> {
   readonly name: string;
   readonly help: string;
   readonly labelNames: readonly L[];
-  /** Upper bounds, rising. */
+  /** Upper bounds in ascending order. */
   readonly buckets: readonly number[];
 }
 
@@ -79,15 +81,14 @@ export class Distribution<L extends string = string> {
     if (options.labelNames.length === 0) this.series();
   }
 
-  /** Makes the registry show it. */
+  /** Adds the distribution to a registry. */
   register(registry: Registry): void {
-    // Of what it shows, a registry uses nothing but the name and `get`.
+    // A registry uses only `name` and `get` of a metric.
     registry.registerMetric(this as unknown as Histogram);
   }
 
   /**
-   * The series of these labels, to be kept by who has many values for it. Throws TypeError for a label that it does not
-   * have.
+   * The series of these labels. A caller with many values keeps it. Throws TypeError for an unknown label.
    */
   series(labels?: LabelValues<L>): Series {
     const { labelNames, buckets } = this.#options;
@@ -107,7 +108,7 @@ export class Distribution<L extends string = string> {
     this.series(labels).observe(value);
   }
 
-  /** What a registry asks for. */
+  /** Called by the registry. */
   get(): Promise<{ name: string; help: string; type: 'histogram'; aggregator: 'sum'; values: readonly Line[] }> {
     const { name, help } = this.#options;
     const values = [...this.#series.values()].flatMap((series) => series.lines(name));

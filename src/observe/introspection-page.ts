@@ -1,8 +1,8 @@
-/** The introspection facility's page: links, and a table of log scopes whose levels can be changed. */
+/** The page of the introspection facility: links, and a table of log scopes whose levels can be changed. */
 
 import { LOG_LEVELS, type ProgramName } from '../logging/index.ts';
 
-/** Nothing in it comes from outside the program, so nothing needs escaping; scopes are fetched and set as text. */
+/** The page needs no escaping: all text in it is from this program. */
 export function introspectionPage(program: ProgramName): string {
   const links = ['envj', 'procj', 'memj', 'versionj', 'scopej'].map((name) => `<a href="/${name}/">${name}</a>`);
   return `<!doctype html>

@@ -41,7 +41,7 @@ const put = (path: string, body: string, type = 'application/json') =>
   call(path, { method: 'PUT', headers: { 'content-type': type }, body });
 
 describe('log scopes', () => {
-  test('are listed with what they do', async () => {
+  test('are listed with their settings', async () => {
     setLevel('ads', 'error');
     const scopes: { name: string }[] = JSON.parse((await call('/scopej/')).body);
     assert.ok(scopes.some((scope) => scope.name === 'pkica'));
@@ -52,7 +52,7 @@ describe('log scopes', () => {
     );
   });
 
-  test('are changed while the program runs', async () => {
+  test('can be changed at run time', async () => {
     const { status, body } = await put('/scopej/ads', '{"output_level":"debug"}');
     assert.equal(status, 200);
     assert.equal(JSON.parse(body).output_level, 'debug');
@@ -75,13 +75,13 @@ describe('log scopes', () => {
     });
   }
 
-  test('a form of another site cannot change them', async () => {
+  test('cannot be changed by a form of another site', async () => {
     assert.equal((await put('/scopej/ads', '{"output_level":"debug"}', 'text/plain')).status, 415);
     assert.equal((await call('/scopej/ads', { method: 'POST', body: '{}' })).status, 405);
   });
 });
 
-test('shows process, memory, build, metrics and the variables it was given', async () => {
+test('process, memory, build, metrics and the given variables are shown', async () => {
   assert.equal(JSON.parse((await call('/procj/')).body).pid, process.pid);
   assert.ok(JSON.parse((await call('/memj')).body).heap.heap_size_limit > 0);
   assert.equal(JSON.parse((await call('/versionj/')).body).version, OPTIONS.build.version);
@@ -92,14 +92,14 @@ test('shows process, memory, build, metrics and the variables it was given', asy
   assert.equal((await call('/procj/', { method: 'DELETE' })).status, 405);
 });
 
-test('on loopback, a name that leads here from elsewhere is not answered', async () => {
+test('a request from loopback for another host name is refused', async () => {
   assert.equal((await call('/envj/', { headers: { host: 'evil.example:9876' } })).status, 403);
   for (const host of ['localhost:9876', '[::1]:9876', '127.0.0.1']) {
     assert.equal((await call('/envj/', { headers: { host } })).status, 200, host);
   }
 });
 
-test('an address in use is an error of the system', async () => {
+test('an address in use is a system error', async () => {
   await assert.rejects(startIntrospection({ ...OPTIONS, port: server.port }), {
     code: 'EADDRINUSE',
     syscall: 'listen',

@@ -1,11 +1,11 @@
 /**
- * The introspection facility (`--introspect_address`, `--introspect_port`): a small HTTP server for whoever operates
- * the program, that shows its process, memory, build, settings and metrics and changes log levels while it runs. JSON
- * under `/scopej/`, `/envj/`, `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
+ * The introspection facility (`--introspect_address`, `--introspect_port`): a small HTTP server for operators. It shows
+ * process, memory, build, variables and metrics, and changes log levels at run time. JSON under `/scopej/`, `/envj/`,
+ * `/procj/`, `/memj/`, `/versionj/`, Prometheus text under `/metrics`, a page at `/`.
  *
- * It listens on localhost unless told otherwise, and asks for no credential there. A web page opened in a browser on
- * the same machine must not reach it, so of requests from loopback only those for a loopback host are answered (no DNS
- * rebinding), and changes need a JSON body (no cross-site form can send one).
+ * By default it listens on localhost, and it asks for no credential. A web page in a browser on the same machine must
+ * not reach it. So requests from loopback must name a loopback host (against DNS rebinding), and changes need a JSON
+ * body (which a cross-site form cannot send).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
@@ -33,10 +33,10 @@ export interface IntrospectionOptions {
   readonly program: ProgramName;
   /** Host name or IP address; `*` means all addresses. */
   readonly address: string;
-  /** 0 takes a free port. */
+  /** 0: any free port. */
   readonly port: number;
   readonly build: BuildInfo;
-  /** The variables shown under `/envj/`: those the program knows, never the whole environment, which holds secrets. */
+  /** The variables under `/envj/`: those of the program's tables. The whole environment may contain secrets. */
   readonly environment: Readonly<Record<string, string>>;
   /** The Prometheus text and its content type. */
   readonly metrics: () => Promise<{ readonly contentType: string; readonly text: string }>;
@@ -48,10 +48,10 @@ export interface IntrospectionServer {
   close(): Promise<void>;
 }
 
-/** A change of a scope is some dozens of bytes. */
+/** A change of a scope has some dozens of bytes. */
 const MAX_BODY_BYTES = 4096;
 
-/** Starts the facility; rejects when the address cannot be listened on. */
+/** Starts the server. Rejects when it cannot listen on the address. */
 export async function startIntrospection(options: IntrospectionOptions): Promise<IntrospectionServer> {
   const warn = (line: string): void => getScope('default').warn(line);
   const server = createBoundedServer({ name: '--introspect_port', warn }, (request, response) => {
@@ -79,7 +79,7 @@ export async function startIntrospection(options: IntrospectionOptions): Promise
 }
 
 async function answer(options: IntrospectionOptions, request: IncomingMessage, response: ServerResponse) {
-  // On all addresses, a page in a browser on this machine still comes from loopback.
+  // A server on all addresses is reached through loopback by a browser on this machine.
   const local = isLoopbackName(options.address) || isLoopbackAddress(request.socket.remoteAddress);
   if (local && !isLoopbackName(hostOf(request.headers))) {
     return sendText(response, 403, 'this address answers requests for localhost only');
@@ -88,8 +88,7 @@ async function answer(options: IntrospectionOptions, request: IncomingMessage, r
   if (path === '/scopej' || path.startsWith('/scopej/')) {
     return answerScopes(options.program, path.slice('/scopej/'.length), request, response);
   }
-  if (request.method !== 'GET' && request.method !== 'HEAD')
-    return sendText(response, 405, 'only GET is answered here');
+  if (request.method !== 'GET' && request.method !== 'HEAD') return sendText(response, 405, 'only GET is supported');
   switch (path) {
     case '/':
       response.writeHead(200, { 'content-type': 'text/html; charset=utf-8' });
@@ -114,7 +113,7 @@ async function answer(options: IntrospectionOptions, request: IncomingMessage, r
       return;
     }
     default:
-      return sendText(response, 404, `nothing at ${path}, see /`);
+      return sendText(response, 404, `no page ${path}, see /`);
   }
 }
 
@@ -126,7 +125,7 @@ async function answerScopes(
 ): Promise<void> {
   const known = loggingScopes(program);
   if (name === '') {
-    if (request.method !== 'GET') return sendText(response, 405, 'name a scope to change it: /scopej/<scope>');
+    if (request.method !== 'GET') return sendText(response, 405, 'to change a scope, name it: /scopej/<scope>');
     return sendJson(
       response,
       200,
@@ -142,7 +141,7 @@ async function answerScopes(
     const refusal = changeScope(scope, await readBody(request));
     if (refusal !== '') return sendText(response, 400, refusal);
   } else if (request.method !== 'GET') {
-    return sendText(response, 405, 'only GET and PUT are answered here');
+    return sendText(response, 405, 'only GET and PUT are supported');
   }
   return sendJson(response, 200, shownScope(scopeSettings(scope)));
 }
@@ -156,13 +155,13 @@ function shownScope(settings: ScopeSettings) {
   };
 }
 
-/** Applies a change to a scope; gives what is wrong with it, or nothing. Applies all of it or nothing. */
+/** Applies a change to a scope, or nothing when a part is invalid. Returns the problem, '' for none. */
 function changeScope(scope: ScopeName, body: string | undefined): string {
   let change: unknown;
   try {
     change = JSON.parse(body ?? '');
   } catch {
-    return 'the body is not JSON, or too long';
+    return 'the body is not JSON or is too long';
   }
   if (typeof change !== 'object' || change === null) return 'the body is not a JSON object';
   const { output_level, stack_trace_level, log_callers } = change as Record<string, unknown>;

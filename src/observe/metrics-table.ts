@@ -1,11 +1,13 @@
 /**
- * The metrics of ctl-discovery: name, type, meaning and labels of each (specification: ctl-agent and ctl-discovery
- * "Metrics"). Instruments, their TypeScript types and the tests come from this table. A metric enters it when what it
- * measures exists. Labels are few and bounded by design: what concerns a single proxy or resource is shown by the debug
- * interface, where a label per proxy would make the scrape grow with the mesh.
+ * The metrics of ctl-discovery: name, type, meaning and labels (specification: ctl-agent and ctl-discovery "Metrics").
+ * Instruments, their TypeScript types, tests and reference documents are derived from this table. A metric has an entry
+ * only when the program measures it. Labels have few values: with a label per proxy the scrape would grow with the
+ * mesh. The debug interface shows single proxies and resources.
  */
 
-/** The specification's types: Count and Sum only grow, LastValue is what it is now, Distribution is a histogram. */
+/**
+ * The types of the specification: Count and Sum only grow, LastValue is the current value, Distribution a histogram.
+ */
 export type MetricType = 'Count' | 'Sum' | 'LastValue' | 'Distribution';
 
 export interface MetricSpec {
@@ -16,9 +18,9 @@ export interface MetricSpec {
   readonly buckets?: readonly number[];
 }
 
-/** From an endpoint change that reaches a proxy at once, through the debounce (0.1 to 10 s), to a mesh in trouble. */
+/** From an endpoint change without debounce, through the debounce (0.1 to 10 s), to an overloaded mesh. */
 const PUSH_SECONDS = [0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.25, 0.5, 1, 3, 5, 10, 20, 30];
-/** Work inside the process: from tens of microseconds to the seconds that a whole mesh may take. */
+/** Work inside the process: from tens of microseconds to the seconds for a whole mesh. */
 const WORK_SECONDS = [0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 10];
 const SPAN_MILLISECONDS = [1, 5, 10, 25, 50, 100, 250, 500, 1000, 5000, 10_000, 60_000, 600_000];
 const EVENT_COUNTS = [1, 2, 5, 10, 25, 50, 100, 250, 1000, 5000, 25_000];
@@ -49,7 +51,7 @@ export const METRICS = {
   },
   ctl_views_failing: {
     type: 'LastValue',
-    meaning: 'Parts of configuration (views) that cannot be generated at present; see /debug/push_status.',
+    meaning: 'Views (parts of the configuration of proxies) that cannot be generated now; see /debug/push_status.',
   },
   ctl_push_triggers: { type: 'Sum', meaning: 'Times a push was triggered, labelled by reason.', labels: ['type'] },
   ctl_xds_pushes: { type: 'Sum', meaning: 'Build and send errors for lds, rds, cds and eds.', labels: ['type'] },
@@ -65,7 +67,7 @@ export const METRICS = {
   ctl_total_xds_internal_errors: { type: 'Sum', meaning: 'Internal XDS errors.' },
   ctl_xds_push_context_errors: { type: 'Sum', meaning: 'Errors (timeouts) initiating push context.' },
 
-  // What generation finds wrong in the mesh.
+  // Problems that generation finds in the mesh.
   ctl_conflict_inbound_listener: { type: 'LastValue', meaning: 'Conflicting inbound listeners.' },
   ctl_conflict_outbound_listener_http_over_current_tcp: {
     type: 'LastValue',
@@ -81,7 +83,7 @@ export const METRICS = {
   },
   ctl_name_conflicts: {
     type: 'LastValue',
-    meaning: 'Host names and addresses that documents claim and that belong to another namespace.',
+    meaning: 'Host names and addresses in documents that belong to another namespace.',
   },
   ctl_duplicate_proxy_clusters: {
     type: 'LastValue',
@@ -95,15 +97,16 @@ export const METRICS = {
   ctl_eds_no_instances: { type: 'LastValue', meaning: 'Clusters without instances.' },
   ctl_missing_credentials: {
     type: 'LastValue',
-    meaning: 'Clusters that connect to nobody, because the client certificate that they are to show is missing.',
+    meaning: 'Clusters without connections, because their client certificate is missing.',
   },
   ctl_policy_problems: {
     type: 'LastValue',
-    meaning: 'Policies that cannot be put in force for some workload as they stand; what they cannot say is denied.',
+    meaning:
+      'Policies that cannot be enforced as written for some workload; requests that they cannot decide are denied.',
   },
   ctl_refused_inbound_ports: {
     type: 'LastValue',
-    meaning: 'Workloads whose ports let nobody in: mutual TLS is demanded, and the proxy cannot get certificates.',
+    meaning: 'Workloads whose ports refuse all clients: they need mutual TLS, and the proxy cannot get certificates.',
   },
   ctl_invalid_out_listeners: { type: 'LastValue', meaning: 'Invalid outbound listeners.' },
 
@@ -117,7 +120,7 @@ export const METRICS = {
   ctl_orch_endpoints_pending_pod: { type: 'LastValue', meaning: 'Endpoints currently without a pod.' },
   ctl_orch_endpoints_with_no_pods: { type: 'Sum', meaning: 'Endpoints without any pod.' },
 
-  // Sources and what they bring. `type` is the resource kind, `event` one of add, update, delete.
+  // Sources and their events. `type` is the resource kind, `event` one of add, update, delete.
   ctl_orch_reg_events: {
     type: 'Sum',
     meaning: 'Events from the orchestrator registry.',
@@ -168,7 +171,7 @@ export const METRICS = {
   cfg_runtime_strategy_timer_quiesce_reached_total: { type: 'Count', meaning: 'Times a quiesce was reached.' },
   cfg_runtime_strategy_timer_resets_total: { type: 'Count', meaning: 'Times the timer was reset.' },
 
-  // Keys of the issuers of users' tokens.
+  // Key sets of token issuers.
   ctl_jwks_resolver_network_fetch_success_total: {
     type: 'Sum',
     meaning: 'Successful network fetches by the JWKS resolver.',
@@ -178,7 +181,7 @@ export const METRICS = {
     meaning: 'Failed network fetches by the JWKS resolver.',
   },
 
-  // What this program asks of others: token issuers, bundle endpoints.
+  // Requests of this program to others: token issuers, bundle endpoints.
   num_outgoing_requests: { type: 'Sum', meaning: 'Total outgoing requests.' },
   num_failed_outgoing_requests: {
     type: 'Sum',
@@ -215,5 +218,5 @@ export const METRICS = {
 
 export type MetricName = keyof typeof METRICS;
 
-/** The stages that `ctl_stage_seconds` is labelled with. */
+/** The values of the label `stage` of `ctl_stage_seconds`. */
 export type PushStage = 'snapshot' | 'views' | 'generate' | 'intern' | 'write';

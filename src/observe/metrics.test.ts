@@ -6,7 +6,7 @@ import { METRICS, type MetricSpec } from './metrics-table.ts';
 
 const PROMETHEUS_TYPES = { Count: 'counter', Sum: 'counter', LastValue: 'gauge', Distribution: 'histogram' } as const;
 
-test('every metric shows its type and meaning before anything was measured', async () => {
+test('every metric has its type and meaning before the first value', async () => {
   const registry = new Registry();
   createMetrics(registry);
   const text = await registry.metrics();
@@ -16,7 +16,7 @@ test('every metric shows its type and meaning before anything was measured', asy
   }
 });
 
-test('instruments measure under their names and labels', async () => {
+test('instruments report their names and labels', async () => {
   const registry = new Registry();
   const metrics = createMetrics(registry);
   metrics.ctl_xds.set(3);
@@ -37,12 +37,12 @@ test('instruments measure under their names and labels', async () => {
   }
 });
 
-test('a label that the table does not have is refused', () => {
+test('an unknown label is refused', () => {
   const metrics = createMetrics();
   assert.throws(() => (metrics.ctl_push_triggers as { inc(labels: object): void }).inc({ node: 'a' }));
 });
 
-test('two programs in one process share nothing', async () => {
+test('two programs in one process have separate metrics', async () => {
   const [one, two] = [new Registry(), new Registry()];
   createMetrics(one).ctl_xds.set(1);
   createMetrics(two);
@@ -50,7 +50,7 @@ test('two programs in one process share nothing', async () => {
   assert.match(await two.metrics(), /^ctl_xds 0$/m);
 });
 
-test('buckets of every Distribution rise', () => {
+test('the buckets of every Distribution are in ascending order', () => {
   for (const [name, spec] of Object.entries<MetricSpec>(METRICS)) {
     const buckets = [...(spec.buckets ?? [])];
     assert.equal(spec.type === 'Distribution', buckets.length > 0, name);
@@ -62,7 +62,7 @@ test('buckets of every Distribution rise', () => {
   }
 });
 
-test('the process itself is measured beside them', async () => {
+test('the metrics of the process are in the same registry', async () => {
   const registry = new Registry();
   createMetrics(registry);
   collectProcessMetrics(registry);

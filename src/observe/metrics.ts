@@ -1,6 +1,6 @@
 /**
- * Prometheus instruments made from the metrics table. Each running program (and each test) has a registry of its own;
- * there is no global one. Importing this file loads prom-client, which the command line must not pay for.
+ * Prometheus instruments, created from the table of metrics. Each program and each test has its own registry; there is
+ * no global one.
  */
 
 import { Counter, collectDefaultMetrics, Gauge, Registry } from 'prom-client';
@@ -17,18 +17,18 @@ type InstrumentOf<T extends MetricType, L extends string> = T extends 'Distribut
     ? Gauge<L>
     : Counter<L>;
 
-/** Every metric's instrument under its name: `metrics.ctl_xds.set(3)`. */
+/** The instrument of every metric by name: `metrics.ctl_xds.set(3)`. */
 export type Metrics = {
   readonly [N in MetricName]: InstrumentOf<(typeof METRICS)[N]['type'], Labels<(typeof METRICS)[N]>>;
 };
 
 /**
- * Makes every instrument of the table in a registry. A registry takes each name once, so a program calls this once; a
- * test calls it without a registry and gets one of its own.
+ * Creates the instruments in a registry. A registry accepts each name once, so a program calls this once. The default
+ * is a new registry, for tests.
  */
 export function createMetrics(registry: Registry = new Registry()): Metrics {
   const entries = Object.entries(METRICS).map(([name, spec]) => [name, makeInstrument(name, spec, registry)]);
-  // The mapped type says of each name what `makeInstrument` makes of its `type`; `Object.entries` cannot.
+  // `Object.entries` loses which name has which type of instrument; the mapped type has it.
   return Object.fromEntries(entries) as Metrics;
 }
 
@@ -49,12 +49,12 @@ function makeInstrument(name: string, spec: MetricSpec, registry: Registry): Cou
   }
 }
 
-/** Sets `mesh_build`, once at start. */
+/** Sets `mesh_build`. Called once at start. */
 export function recordBuild(metrics: Metrics, component: ProgramName, build: BuildInfo): void {
   metrics.mesh_build.set({ component, version: build.version, revision: build.revision }, 1);
 }
 
-/** Adds prom-client's metrics of the process itself (CPU, memory, event loop, garbage collection) to a registry. */
+/** Adds prom-client's metrics of the process (CPU, memory, event loop, garbage collection) to a registry. */
 export function collectProcessMetrics(registry: Registry): void {
   collectDefaultMetrics({ register: registry });
 }

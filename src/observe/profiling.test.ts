@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { after, before, test } from 'node:test';
 import { createProfiler } from './profiling.ts';
 
-/** Profiles end when the test says so; hanging up ends the wait at once. */
+/** The test ends profiles. A closed connection ends the wait at once. */
 const waits: { ms: number; end: () => void }[] = [];
 const profiler = createProfiler(
   (ms, signal) =>
@@ -32,7 +32,7 @@ after(() => {
   server.close();
 });
 
-/** Starts a CPU profile and gives control once it runs. */
+/** Starts a CPU profile and resolves when it runs. */
 async function startProfile(query: string, signal?: AbortSignal) {
   const started = new Promise<void>((resolve) => waiting.push(resolve));
   const answer = fetch(`${base}/debug/pprof/profile${query}`, signal === undefined ? {} : { signal });
@@ -42,7 +42,7 @@ async function startProfile(query: string, signal?: AbortSignal) {
   return { answer, wait };
 }
 
-test('a CPU profile over the seconds asked for', async () => {
+test('a CPU profile covers the requested seconds', async () => {
   const { answer, wait } = await startProfile('?seconds=2');
   assert.equal(wait.ms, 2000);
   wait.end();
@@ -53,7 +53,7 @@ test('a CPU profile over the seconds asked for', async () => {
   assert.ok(Array.isArray(profile.nodes) && profile.endTime >= profile.startTime);
 });
 
-test('one profile at a time', async () => {
+test('only one profile is taken at a time', async () => {
   const { answer, wait } = await startProfile('');
   assert.equal(wait.ms, 30_000);
   assert.equal((await fetch(`${base}/debug/pprof/heap`)).status, 503);
@@ -61,12 +61,12 @@ test('one profile at a time', async () => {
   assert.equal((await answer).status, 200);
 });
 
-test('a client that hangs up ends its profile', async () => {
+test('a closed connection ends its profile', async () => {
   const abort = new AbortController();
   const { answer } = await startProfile('', abort.signal);
   abort.abort();
   await assert.rejects(answer);
-  // The server learns of it a moment later; until then it says that it is busy.
+  // The server notices it later. Until then it answers that it is busy.
   for (;;) {
     const next = new Promise<'busy' | 'running'>((resolve) => waiting.push(() => resolve('running')));
     const again = fetch(`${base}/debug/pprof/profile`);
@@ -85,7 +85,7 @@ test('a heap snapshot is streamed', async () => {
   assert.ok('snapshot' in JSON.parse(await response.text()));
 });
 
-test('wrong requests are refused, others are left alone', async () => {
+test('invalid requests are refused', async () => {
   for (const [path, status] of [
     ['/debug/pprof', 200],
     ['/debug/pprof/', 200],

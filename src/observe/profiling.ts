@@ -1,9 +1,8 @@
 /**
- * Profiles of the running program under `/debug/pprof` (`--profile`): a CPU profile over some seconds and a heap
- * snapshot, both in the forms that Chrome's and VS Code's developer tools open. Taking one costs the program time and
- * memory, so there is one at a time and a CPU profile has a longest duration. A heap snapshot holds all that the
- * program knows, private keys too: whoever calls `answer` has made sure that the request comes from one who may see
- * everything.
+ * Profiles of the running program under `/debug/pprof` (`--profile`): CPU profiles and heap snapshots, in the formats
+ * of the developer tools of Chrome and VS Code. A profile costs time and memory, so there is one at a time and a CPU
+ * profile has a limit. A heap snapshot contains private keys: the caller of `answer` must first authorize the request
+ * to see everything.
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
@@ -18,17 +17,17 @@ const MAX_SECONDS = 300;
 
 const INDEX = `Profiles of this program, one at a time:
 ${PREFIX}/profile?seconds=${DEFAULT_SECONDS}   CPU profile (.cpuprofile), 1 to ${MAX_SECONDS} seconds
-${PREFIX}/heap                 heap snapshot (.heapsnapshot): it holds every key that the program has; the program stands still while it is taken
+${PREFIX}/heap                 heap snapshot (.heapsnapshot): contains private keys; the program stops while it is taken
 `;
 
 export interface Profiler {
-  /** Whether a request is one for profiles. */
+  /** Whether a request is for profiles. */
   handles(request: IncomingMessage): boolean;
   /** Answers a request below `/debug/pprof`. */
   answer(request: IncomingMessage, response: ServerResponse): Promise<void>;
 }
 
-/** `wait` resolves after that many milliseconds, or rejects when the signal aborts. */
+/** @param wait resolves after so many milliseconds, or rejects when the signal aborts */
 export function createProfiler(
   wait: (ms: number, signal: AbortSignal) => Promise<unknown> = (ms, signal) => sleep(ms, undefined, { signal }),
 ): Profiler {
@@ -36,7 +35,7 @@ export function createProfiler(
 
   const answer = async (url: URL, request: IncomingMessage, response: ServerResponse): Promise<void> => {
     const kind = url.pathname.slice(PREFIX.length).replace(/\/$/, '');
-    if (request.method !== 'GET') return refuse(response, 405, 'only GET is answered here');
+    if (request.method !== 'GET') return refuse(response, 405, 'only GET is supported');
     if (kind === '') return refuse(response, 200, INDEX);
     if (kind !== '/profile' && kind !== '/heap') return refuse(response, 404, `no profile ${kind}, see ${PREFIX}`);
     const seconds = Number(url.searchParams.get('seconds') ?? DEFAULT_SECONDS);
@@ -49,7 +48,7 @@ export function createProfiler(
       if (kind === '/heap') await sendHeapSnapshot(response);
       else await sendCpuProfile(response, seconds * 1000, wait);
     } catch (error) {
-      // The client may have hung up in the middle; what could be sent was sent.
+      // The client may have closed the connection during the answer.
       if (response.headersSent) response.destroy();
       else refuse(response, 500, messageOf(error));
     } finally {
@@ -89,7 +88,7 @@ async function sendCpuProfile(
 
 async function sendHeapSnapshot(response: ServerResponse): Promise<void> {
   download(response, 'heapsnapshot');
-  // A stream: the text is several times the heap, and is made no faster than the client reads it.
+  // A stream with backpressure, because the text is several times as large as the heap.
   await pipeline(getHeapSnapshot(), response);
 }
 
