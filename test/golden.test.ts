@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { parse, stringify } from 'yaml';
-import { isAtLeast, OLDEST_TRIED } from '../src/core/envoy-version.ts';
+import { isAtLeast, OLDEST_TESTED } from '../src/core/envoy-version.ts';
 import type { JsonObject } from '../src/protobuf/index.ts';
 import { bootstrapOf, envoyBinaries, validate } from './golden-harness/envoy.ts';
 import { type GoldenInput, readInput } from './golden-harness/input.ts';
@@ -40,7 +40,7 @@ for (const name of readdirSync(FOLDER).sort()) {
       for (const [proxy, output] of outputs) {
         const warnings = await validate(newest ?? '', bootstrapOf(output));
         const node = input.proxies.get(proxy);
-        if (isAtLeast(node?.version ?? '', OLDEST_TRIED)) assert.doesNotMatch(warnings, /deprecated/i);
+        if (isAtLeast(node?.version ?? '', OLDEST_TESTED)) assert.doesNotMatch(warnings, /deprecated/i);
       }
     });
     await t.test('is accepted by the oldest supported Envoy', { skip: skipOldest }, async () => {

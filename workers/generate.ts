@@ -3,12 +3,12 @@
  * watches, endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import { compileLittle } from '../src/core/v8-flags.ts';
+import { delayOptimization } from '../src/core/v8-flags.ts';
 import { Replica } from '../src/push/jobs/index.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 
 // The program's own code is loaded before it starts its workers.
-compileLittle();
+delayOptimization();
 
 const replica = new Replica();
 

@@ -1,16 +1,16 @@
-/** Versions of Envoy, as nodes say them (`user_agent_build_version`: `1.40.0`). */
+/** Versions of Envoy, as nodes report them (`user_agent_build_version`: `1.40.0`). */
 
 /** Major and minor. */
 export type EnvoyRelease = readonly [major: number, minor: number];
 
-/** Whether a version is of this release or a later one; false for '', a node that says none. */
+/** Whether a version is of this release or a later one; false for '', of a node that reports none. */
 export function isAtLeast(version: string, [major, minor]: EnvoyRelease): boolean {
-  const [ofMajor = 0, ofMinor = 0] = version.split('.').map(Number);
-  return ofMajor > major || (ofMajor === major && ofMinor >= minor);
+  const [actualMajor = 0, actualMinor = 0] = version.split('.').map(Number);
+  return actualMajor > major || (actualMajor === major && actualMinor >= minor);
 }
 
 /**
- * The oldest Envoy that generated configuration is tried with. It knows what replaces the fields that it and later ones
- * log as deprecated; older ones, and those that do not say what they are, get the fields that every Envoy knows.
+ * The oldest Envoy that generated configuration is tested with. It knows the successors of the fields that newer
+ * releases log as deprecated. Older Envoys, and those that report no version, get the fields that every Envoy knows.
  */
-export const OLDEST_TRIED: EnvoyRelease = [1, 36];
+export const OLDEST_TESTED: EnvoyRelease = [1, 36];

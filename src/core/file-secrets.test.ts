@@ -3,13 +3,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { authoritiesFileName, keyPairFileName, parseFileSecretName } from './file-secrets.ts';
 
-test('a name says its paths again', () => {
+test('the paths of a name are read back', () => {
   const path = fc.stringMatching(/^[^~]{1,200}$/);
   fc.assert(
     fc.property(path, path, (first, second) => {
       const pair = keyPairFileName(first, second);
       const both = authoritiesFileName(first, second);
-      // Longer ones are no names.
+      // Longer names are not allowed.
       if (pair !== undefined)
         assert.deepEqual(parseFileSecretName(pair), { kind: 'key pair', chain: first, key: second });
       if (both !== undefined)
@@ -19,7 +19,7 @@ test('a name says its paths again', () => {
   assert.deepEqual(parseFileSecretName('file-root:/ca.pem'), { kind: 'authorities', roots: '/ca.pem', crl: undefined });
 });
 
-test('paths that a name cannot hold, and names of other secrets', () => {
+test('paths that do not fit into a name, and names of other secrets, are refused', () => {
   for (const path of ['', '/a~b', `/${'a'.repeat(1000)}`]) {
     assert.equal(keyPairFileName('/c', path), undefined);
     assert.equal(keyPairFileName(path, '/k'), undefined);

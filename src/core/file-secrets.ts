@@ -1,32 +1,34 @@
 /**
- * Names of secrets whose content stands in files of the proxy's machine, which its agent reads and serves: a file that
- * is missing or broken then costs the connections that need it and no listener, and a replaced one is taken without a
- * new configuration. The names are those that the field's other agents understand.
+ * Names of secrets whose content is in files of the proxy's machine. Its agent reads the files and serves the secrets.
+ * A missing or broken file then affects the connections that need it, not the whole listener, and a replaced file is
+ * used without new configuration. Istio's agents know the same names.
  */
 
 const KEY_PAIR = 'file-cert:';
 const AUTHORITIES = 'file-root:';
 const SEPARATOR = '~';
-/** Agents take no longer names. */
+/** Agents refuse longer names. */
 const MAX_NAME_LENGTH = 1000;
 
 /**
- * In place of a path: the authorities that the machine trusts. Where they are differs between distributions, so that
- * the agent has to find them.
+ * Stands for the authorities that the machine trusts, in place of a path. Their file differs between distributions, so
+ * the agent finds it.
  */
 export const SYSTEM_AUTHORITIES = 'system';
 
-/** What a name speaks of. */
+/** The files that a name refers to. */
 export type FileSecret =
   | { readonly kind: 'key pair'; readonly chain: string; readonly key: string }
   | { readonly kind: 'authorities'; readonly roots: string; readonly crl: string | undefined };
 
-/** Undefined for paths that such a name cannot hold. */
+/** The name for a certificate chain and its key. Undefined for paths that do not fit into a name. */
 export function keyPairFileName(chain: string, key: string): string | undefined {
   return nameOf(KEY_PAIR, [chain, key]);
 }
 
 /**
+ * The name for trusted authorities. Undefined for paths that do not fit into a name.
+ *
  * @param roots path, or {@link SYSTEM_AUTHORITIES}
  * @param crl path of a list of revoked certificates
  */
@@ -40,7 +42,7 @@ function nameOf(prefix: string, paths: readonly string[]): string | undefined {
   return fits && paths.every((path) => path !== '' && !path.includes(SEPARATOR)) ? name : undefined;
 }
 
-/** Undefined for other names. */
+/** The files of a name; undefined for names of other secrets. */
 export function parseFileSecretName(name: string): FileSecret | undefined {
   const prefix = [KEY_PAIR, AUTHORITIES].find((each) => name.startsWith(each));
   if (prefix === undefined) return undefined;

@@ -15,7 +15,7 @@ const CODE_OF: Readonly<Record<CtlErrorCode, number>> = {
   unauthenticated: 16,
 };
 
-/** Longer texts would not fit into a header. */
+/** Longer messages would not fit into a header. */
 const MAX_DETAILS = 1024;
 
 /** gRPC status of an error. */

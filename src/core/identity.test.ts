@@ -5,12 +5,12 @@ import { parseSpiffeUri, spiffeUri } from './identity.ts';
 
 const REVIEWS = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'reviews' };
 
-test('an identity and its URI are two forms of one thing', () => {
+test('an identity is read back from its URI', () => {
   assert.equal(spiffeUri(REVIEWS), 'spiffe://cluster.local/ns/shop/sa/reviews');
   assert.deepEqual(parseSpiffeUri(spiffeUri(REVIEWS)), REVIEWS);
 });
 
-test('what is no workload identity of a mesh is not read as one', () => {
+test('a URI that is no workload identity is not read as one', () => {
   for (const uri of [
     '',
     'spiffe://cluster.local',
@@ -28,7 +28,7 @@ test('what is no workload identity of a mesh is not read as one', () => {
   }
 });
 
-test('a name that would leave its place in the URI is refused', () => {
+test('a name that would change the structure of the URI is refused', () => {
   for (const namespace of ['', '..', 'a/b', 'a b', 'ü'])
     assert.throws(() => spiffeUri({ ...REVIEWS, namespace }), CtlError, namespace);
   assert.throws(() => spiffeUri({ ...REVIEWS, trustDomain: 'a/ns/b' }), CtlError);

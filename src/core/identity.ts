@@ -11,8 +11,8 @@ export interface Identity {
 }
 
 /**
- * gRPC metadata by which an agent tells the authority the trust domain that its operator has set. Of a request for a
- * certificate only the key counts, so that otherwise nobody would notice that the two are set differently.
+ * gRPC metadata in which an agent sends the authority the trust domain that its operator has set. The authority uses
+ * only the key of a certificate request, so that otherwise nobody would notice that the two settings differ.
  */
 export const TRUST_DOMAIN_METADATA = 'mesh-trust-domain';
 
@@ -23,16 +23,17 @@ const MAX_URI_BYTES = 2048;
 const TRUST_DOMAIN = /^[a-z0-9._-]{1,255}$/;
 
 /**
- * Names of namespaces and service accounts: what a path segment of a SPIFFE ID may hold (section 2.2), not `.` or `..`.
+ * Names of namespaces and service accounts: the characters that a path segment of a SPIFFE ID may have (section 2.2),
+ * but not `.` or `..`.
  */
 const SEGMENT = /^(?!\.{1,2}$)[A-Za-z0-9._-]{1,253}$/;
 
-/** Whether a text can be a trust domain. */
+/** Whether `text` is a valid name of a trust domain. */
 export function isTrustDomain(text: string): boolean {
   return TRUST_DOMAIN.test(text);
 }
 
-/** The identity's URI. Throws CtlError invalid_argument for names that no SPIFFE ID can hold. */
+/** The identity's URI. Throws CtlError invalid_argument for names that a SPIFFE ID cannot contain. */
 export function spiffeUri({ trustDomain, namespace, serviceAccount }: Identity): string {
   if (!TRUST_DOMAIN.test(trustDomain)) throw unfit('trust domain', trustDomain);
   if (!SEGMENT.test(namespace)) throw unfit('namespace', namespace);
@@ -40,7 +41,7 @@ export function spiffeUri({ trustDomain, namespace, serviceAccount }: Identity):
   return `spiffe://${trustDomain}/ns/${namespace}/sa/${serviceAccount}`;
 }
 
-/** The identity that a URI names; undefined for everything else that a URI may be. Nothing is decoded or normalised. */
+/** The identity that a URI names; undefined for any other URI. Nothing is decoded or normalized. */
 export function parseSpiffeUri(uri: string): Identity | undefined {
   if (uri.length > MAX_URI_BYTES) return undefined;
   const [, trustDomain = '', namespace = '', serviceAccount = ''] =

@@ -1,5 +1,5 @@
 /**
- * Says of a request that the program makes it for somebody else, who has chosen its URL (the key server of a policy):
- * from loopback, it would else be taken for one of the machine's own people.
+ * Header of requests that the program makes for a policy, whose author chose the URL (a key server). Without it, such a
+ * request from loopback would count as one of a user of this machine.
  */
-export const OWN_FETCH_HEADER = 'x-meshd-fetch';
+export const INTERNAL_FETCH_HEADER = 'x-meshd-fetch';

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { isLoopbackAddress, notLocal } from './loopback.ts';
 
-test('loopback addresses, in the forms of sockets; the source address of sidecars is none', () => {
+test('loopback addresses are recognized in the forms of sockets, and the source address of sidecars is none', () => {
   for (const yes of ['127.0.0.1', '127.8.9.1', '::1', '::ffff:127.0.0.1']) assert.ok(isLoopbackAddress(yes), yes);
   for (const no of ['127.0.0.6', '::ffff:127.0.0.6', '10.0.0.1', '::ffff:10.127.0.1', '2001:db8::1', '', undefined]) {
     assert.ok(!isLoopbackAddress(no), no);

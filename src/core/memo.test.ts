@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { Memos } from './memo.ts';
 
 describe('Memos', () => {
-  it('makes a result once for one object', () => {
+  it('computes a result once for one object', () => {
     const memo = new Memos().weak<object, number>('length');
     const key = {};
     let made = 0;
@@ -12,21 +12,21 @@ describe('Memos', () => {
     assert.deepEqual(memo.counts, { asked: 3, made: 2 });
   });
 
-  it('remembers an undefined result', () => {
+  it('caches an undefined result', () => {
     const memo = new Memos().weak<object, undefined>('nothing');
     const key = {};
     memo.get(key, () => undefined);
     memo.get(key, () => assert.fail('made again'));
   });
 
-  it('remembers nothing when it is switched off', () => {
+  it('caches nothing when it is switched off', () => {
     const memo = new Memos({ enabled: false }).weak<object, number>('length');
     const key = {};
     let made = 0;
     assert.deepEqual([memo.get(key, () => ++made), memo.get(key, () => ++made)], [1, 2]);
   });
 
-  it('remembers nothing of what throws', () => {
+  it('caches nothing when the computation throws', () => {
     const memo = new Memos().weak<object, number>('length');
     const key = {};
     assert.throws(() => memo.get(key, () => assert.fail('no')));
@@ -47,7 +47,7 @@ describe('Memos', () => {
     assert.deepEqual([...memos.counts().keys()], ['a', 'b']);
   });
 
-  it('makes a result once for two objects in this order', () => {
+  it('computes a result once for two objects in this order', () => {
     const memo = new Memos().pairs<object, object, number>('distance');
     const [a, b] = [{}, {}];
     let made = 0;
@@ -58,7 +58,7 @@ describe('Memos', () => {
     assert.deepEqual(memo.counts, { asked: 4, made: 3 });
   });
 
-  it('remembers nothing of two objects when it is switched off', () => {
+  it('caches nothing for two objects when it is switched off', () => {
     const memos = new Memos({ enabled: false });
     const memo = memos.pairs<object, object, number>('distance');
     const [a, b] = [{}, {}];

@@ -1,16 +1,15 @@
 /**
- * Results that are remembered by an object which they are made of. That object is immutable, and the result goes when
- * it does. The maker of a `Memos` owns what its memos remember, and can switch them off: results must be the same, only
- * slower.
+ * Caches of results that are computed from immutable objects. An entry lives as long as its object. The owner of a
+ * `Memos` can switch its caches off: that must not change any result, only the speed.
  */
 
-/** How often a memo was asked, and how often it had to make the result. */
+/** How often a result was requested, and how often it had to be computed. */
 export interface MemoCounts {
   readonly asked: number;
   readonly made: number;
 }
 
-/** Remembered results of one computation. */
+/** Cached results of one computation. */
 export class WeakMemo<K extends object, V> {
   readonly #enabled: boolean;
   readonly #results = new WeakMap<K, { readonly value: V }>();
@@ -21,7 +20,7 @@ export class WeakMemo<K extends object, V> {
     this.#enabled = enabled;
   }
 
-  /** The result for `key`: remembered, or made now. Throws what `make` throws; then nothing is remembered. */
+  /** The result for `key`: from the cache, or computed now. Throws what `make` throws, and caches nothing then. */
   get(key: K, make: () => V): V {
     this.#asked++;
     const known = this.#enabled ? this.#results.get(key) : undefined;
@@ -37,7 +36,7 @@ export class WeakMemo<K extends object, V> {
   }
 }
 
-/** Remembered results of one computation over two objects: they go when either of these does. */
+/** Cached results of one computation over two objects. An entry lives as long as both of them. */
 export class WeakPairMemo<A extends object, B extends object, V> {
   readonly #enabled: boolean;
   readonly #results = new WeakMap<A, WeakMap<B, { readonly value: V }>>();
@@ -49,8 +48,8 @@ export class WeakPairMemo<A extends object, B extends object, V> {
   }
 
   /**
-   * The result for these two, in this order: remembered, or made now. Throws what `make` throws; then nothing is
-   * remembered.
+   * The result for these two, in this order: from the cache, or computed now. Throws what `make` throws, and caches
+   * nothing then.
    */
   get(one: A, two: B, make: () => V): V {
     this.#asked++;
@@ -68,7 +67,7 @@ export class WeakPairMemo<A extends object, B extends object, V> {
     return value;
   }
 
-  /** The result for these two where it is remembered. */
+  /** The cached result for these two, if there is one. */
   peek(one: A, two: B): V | undefined {
     return this.#results.get(one)?.get(two)?.value;
   }
@@ -80,17 +79,17 @@ export class WeakPairMemo<A extends object, B extends object, V> {
 
 /** The memos of one owner (a model and what is generated from it), by name. */
 export class Memos {
-  /** False: nothing is remembered, every result is made again. */
+  /** False: nothing is cached, every result is computed again. */
   readonly enabled: boolean;
   readonly #byName = new Map<string, WeakMemo<object, unknown>>();
   readonly #pairsByName = new Map<string, WeakPairMemo<object, object, unknown>>();
 
-  /** @param enabled false: nothing is remembered, every result is made again */
+  /** @param enabled false: nothing is cached, every result is computed again */
   constructor({ enabled = true }: { readonly enabled?: boolean } = {}) {
     this.enabled = enabled;
   }
 
-  /** The memo of this name. One name always means one computation: the same types of key and result. */
+  /** The cache of this name. One name stands for one computation: the same types of key and result. */
   weak<K extends object, V>(name: string): WeakMemo<K, V> {
     let memo = this.#byName.get(name);
     if (memo === undefined) {
@@ -100,7 +99,7 @@ export class Memos {
     return memo as unknown as WeakMemo<K, V>;
   }
 
-  /** The memo of this name for results of two objects. Names are apart from those of {@link weak}. */
+  /** The cache of this name for results of two objects. These names are separate from those of {@link weak}. */
   pairs<A extends object, B extends object, V>(name: string): WeakPairMemo<A, B, V> {
     let memo = this.#pairsByName.get(name);
     if (memo === undefined) {

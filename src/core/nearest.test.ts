@@ -4,7 +4,7 @@ import { didYouMean, nearest } from './nearest.ts';
 
 const FLAGS = ['grpcAddr', 'httpAddr', 'configDir', 'n', 'meshConfig', 'help'];
 
-test('the nearest name, if one is near', () => {
+test('the most similar name is found, if one is similar enough', () => {
   for (const [word, expected] of [
     ['grpc-addr', 'grpcAddr'],
     ['GRPCADDR', 'grpcAddr'],

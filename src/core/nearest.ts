@@ -1,4 +1,4 @@
-/** "Did you mean": the name that a misspelt one is most like. */
+/** "Did you mean": finds the name that a misspelled one resembles most. */
 
 /** Single-character edits (insert, delete, replace, swap of neighbours) between two words. */
 function distance(a: string, b: string): number {
@@ -17,12 +17,12 @@ function distance(a: string, b: string): number {
   return last[b.length] ?? 0;
 }
 
-/** Longer words are nobody's misspelling, and comparing them would cost. */
+/** Longer words are not compared: they are no misspellings, and comparing them would take long. */
 const MAX_LENGTH = 64;
 
 /**
- * The candidate that is most like the word, whatever their case; undefined when none is near: at most one edit in three
- * letters.
+ * The candidate that is most similar to the word, regardless of case; undefined when none is similar: at most one edit
+ * in three letters.
  */
 export function nearest(word: string, candidates: Iterable<string>): string | undefined {
   if (word.length > MAX_LENGTH) return undefined;

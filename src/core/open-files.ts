@@ -1,4 +1,4 @@
-/** What the operating system lets this process hold open. */
+/** The operating system's limit of open files for this process. */
 import { readFileSync } from 'node:fs';
 
 /** The text of /proc/self/limits. */
@@ -6,14 +6,14 @@ export function readProcessLimits(): string {
   return readFileSync('/proc/self/limits', 'utf8');
 }
 
-/** How many files and sockets this process may have open (`ulimit -n`); Infinity where that is not known. */
+/** How many files and sockets this process may have open (`ulimit -n`); Infinity when that is unknown. */
 export function openFilesLimit(readLimits = readProcessLimits): number {
   try {
-    // The first number is what is in force, the second how far it may be raised.
+    // The first number is the limit in force, the second the maximum that it may be raised to.
     const [, soft] = /^Max open files +(\d+|unlimited) /m.exec(readLimits()) ?? [];
     return soft === undefined || soft === 'unlimited' ? Number.POSITIVE_INFINITY : Number(soft);
   } catch {
-    // Not on this system.
+    // This system has no such file.
     return Number.POSITIVE_INFINITY;
   }
 }

@@ -6,7 +6,7 @@ import { PMap } from './pmap.ts';
 const key = fc.integer({ min: 0, max: 300 }).map((number) => `k${number}`);
 const changes = fc.array(fc.tuple(key, fc.option(fc.nat(3), { nil: undefined })), { maxLength: 6 });
 
-test('a map is what its changes make it, and in order, whichever of the maps before it were asked for theirs', () => {
+test('a map has the entries of its changes, sorted, whichever earlier maps were sorted', () => {
   fc.assert(
     fc.property(
       fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 400 }),
@@ -34,7 +34,7 @@ test('a map is what its changes make it, and in order, whichever of the maps bef
   );
 });
 
-test('entries that did not change stay the same objects in the order of the next map', () => {
+test('unchanged entries are the same objects in the sorted list of the next map', () => {
   const map = PMap.from(Array.from({ length: 200 }, (_, i) => [`k${i}`, i] as const));
   const before = new Set(map.sorted());
   const after = map.with([

@@ -1,12 +1,12 @@
 /**
- * A persistent (immutable, structure-sharing) string map: an update copies one bucket and the bucket table, so that a
- * snapshot of 10,000 services changes in microseconds and the previous snapshot stays as it was.
+ * A persistent (immutable, structure-sharing) string map: an update copies one bucket and the table of buckets, so that
+ * a snapshot of 10,000 services changes in microseconds and the previous snapshot is not affected.
  */
 
 /** Few enough to copy the table cheaply, enough that a bucket of a 10,000-entry map holds about 40. */
 const BUCKETS = 256;
 
-/** FNV-1a, 32 bit: only spreads keys over buckets, so quality beyond that does not matter. */
+/** FNV-1a, 32 bits: it distributes keys over buckets, so that its quality beyond that does not matter. */
 function bucketOf(key: string): number {
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
@@ -17,7 +17,7 @@ function bucketOf(key: string): number {
 export type PMapChanges<V> = Iterable<readonly [key: string, value: V | undefined]>;
 
 /**
- * Entries in order of an earlier map, and the keys that may differ since: cheaper to bring up to date than to sort
+ * The sorted entries of an earlier map, and the keys that may have changed since: updating them is cheaper than sorting
  * again.
  */
 interface EarlierOrder<V> {
@@ -26,7 +26,8 @@ interface EarlierOrder<V> {
 }
 
 /**
- * With more than one changed key for so many entries, all are sorted again: what was before is not held on to for long.
+ * With more than one changed key per this many entries, all entries are sorted again. That also bounds how long an
+ * earlier map's entries stay in memory.
  */
 const ENTRIES_PER_CHANGE = 32;
 
@@ -96,7 +97,7 @@ export class PMap<V> {
     return next;
   }
 
-  /** What the map that follows by these changes can make its order of. */
+  /** The sorted entries that the next map can update, after these changes. */
   #orderBefore(changes: readonly string[]): EarlierOrder<V> | undefined {
     const sorted = this.#sorted ?? this.#earlier?.sorted;
     if (sorted === undefined) return undefined;
@@ -116,7 +117,7 @@ export class PMap<V> {
     for (const bucket of this.#buckets) if (bucket !== undefined) yield* bucket.values();
   }
 
-  /** Entries in code-unit order of their keys; made once per map. */
+  /** Entries in code-unit order of their keys; sorted once per map. */
   sorted(): readonly (readonly [string, V])[] {
     this.#sorted ??= this.#earlier === undefined ? [...this.entries()].sort(byKey) : this.#reordered(this.#earlier);
     this.#earlier = undefined;
@@ -127,7 +128,7 @@ export class PMap<V> {
     const entries: (readonly [string, V])[] = [];
     let from = 0;
     for (const key of [...new Set(changed)].sort()) {
-      const at = placeOf(sorted, key, from);
+      const at = indexOfKey(sorted, key, from);
       for (let i = from; i < at; i++) push(entries, sorted[i]);
       from = sorted[at]?.[0] === key ? at + 1 : at;
       const value = this.get(key);
@@ -137,7 +138,10 @@ export class PMap<V> {
     return entries;
   }
 
-  /** Keys whose value differs from `other`'s (identity), present in either; skips buckets that both share. */
+  /**
+   * Keys whose value differs from `other`'s (by identity), or which only one map has; buckets that both share are
+   * skipped.
+   */
   changedKeys(other: PMap<V>): string[] {
     const changed: string[] = [];
     for (let i = 0; i < BUCKETS; i++) {
@@ -159,8 +163,8 @@ function push<T>(list: T[], item: T | undefined): void {
   if (item !== undefined) list.push(item);
 }
 
-/** The first place from `from` on where `key` stands or could. */
-function placeOf(sorted: readonly (readonly [string, unknown])[], key: string, from: number): number {
+/** The first index, not before `from`, where `key` is or would be inserted. */
+function indexOfKey(sorted: readonly (readonly [string, unknown])[], key: string, from: number): number {
   let [low, high] = [from, sorted.length];
   while (low < high) {
     const middle = (low + high) >>> 1;

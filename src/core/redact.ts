@@ -1,19 +1,19 @@
 /**
- * What of configuration is not shown on debug pages and in messages, by what a value is. Which fields hold such values
- * is said where the fields are defined: by the schemas of the resources, and by the annotations of Envoy's messages
+ * Redacts configuration for debug pages and messages, by what a value is. The fields that hold secrets are listed where
+ * they are defined: in the schemas of the resources, and in the annotations of Envoy's messages
  * (`protobuf/sensitive.ts`).
  */
 
-/** Replaces what is not shown; the same text as in Envoy's own config dump. */
+/** Replaces a redacted value; the same text as in Envoy's own config dump. */
 export const REDACTED = '[redacted]';
 
-/** Words in the name of a header, query parameter or metadata key whose value is a credential. */
+/** Words in the name of a header, query parameter or metadata key that make its value a credential. */
 const SECRET_WORDS =
   /authorization|cookie|token|secret|passw|passphrase|credential|signature|session|bearer|jwt|(?:^|[-_.])(?:auth|key|pwd)(?:$|[-_.])|(?:api|access|private)key/i;
 
 /**
- * Whether the value of a header, query parameter or metadata key of this name may be a credential. Pseudo-headers hold
- * none.
+ * Whether the value of a header, query parameter or metadata key of this name may be a credential. False for
+ * pseudo-headers.
  */
 export function isSecretName(name: string): boolean {
   return !name.startsWith(':') && SECRET_WORDS.test(name);
@@ -27,7 +27,7 @@ export function redactUrl(url: string): string {
 /** Members of a JSON Web Key that are public (RFC 7517 section 4, RFC 7518 section 6). */
 const PUBLIC_MEMBERS = new Set('kty use key_ops alg kid x5u x5c x5t x5t#S256 crv x y n e'.split(' '));
 
-/** The text of a key set, with nothing but what is public of each key. */
+/** The text of a key set with only the public members of each key. */
 export function redactKeySet(text: string): string {
   try {
     const set: unknown = JSON.parse(text);
@@ -49,7 +49,7 @@ function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** The same value with every text and number in it replaced, whatever its shape. */
+/** The same value with every string and number in it replaced, whatever its structure. */
 export function redactAll(value: unknown, text: (secret: string) => string = () => REDACTED): unknown {
   if (typeof value === 'string') return text(value);
   if (typeof value === 'number' || typeof value === 'bigint') return REDACTED;
@@ -58,7 +58,7 @@ export function redactAll(value: unknown, text: (secret: string) => string = () 
   return Object.fromEntries(Object.entries(value).map(([name, item]) => [name, redactAll(item, text)]));
 }
 
-/** Values by name, those replaced whose name says that they may be credentials. */
+/** The same object with the values replaced whose name marks them as credentials. */
 export function redactByName(values: unknown): unknown {
   if (!isObject(values)) return redactAll(values);
   return Object.fromEntries(

@@ -1,7 +1,7 @@
 /**
- * Stack frames of bundled code, by the source files that it was made of. Node maps frames by itself only when it starts
- * with `--enable-source-maps`, and then keeps every map in memory; here a map is read when a frame of its file is shown
- * for the first time, from `<file>.map` beside the file. Sources that run as they are have none.
+ * Translates stack frames of bundled code to its source files. Node does so only when it is started with
+ * `--enable-source-maps`, and then keeps every map in memory; here a map is read when a frame of its file is shown for
+ * the first time, from `<file>.map` beside the file. Unbundled sources have no maps.
  */
 import { readFileSync } from 'node:fs';
 import { SourceMap } from 'node:module';
@@ -13,7 +13,7 @@ interface LoadedMap {
   readonly folder: string;
 }
 
-/** By file; null: it has no map that can be read. */
+/** By file; null for a file without a readable map. */
 const maps = new Map<string, LoadedMap | null>();
 
 function mapOf(file: string): LoadedMap | null {
@@ -33,12 +33,12 @@ function readMap(file: string): LoadedMap | null {
   }
 }
 
-/** `file:///dist/chunk.js:12:34`, with what is before and after it. */
-const PLACE = /^(.*?)(file:\/\/\/[^\s()]+?|\/[^\s()]+?):(\d+):(\d+)(\)?)$/;
+/** `file:///dist/chunk.js:12:34`, with the text before and after it. */
+const LOCATION = /^(.*?)(file:\/\/\/[^\s()]+?|\/[^\s()]+?):(\d+):(\d+)(\)?)$/;
 
-/** A line of a stack trace with the place in the source file; the line itself where that is not known. */
+/** A line of a stack trace with the location in the source file; the line itself when that is unknown. */
 export function sourceFrame(line: string): string {
-  const [, before, file, row, column, after] = PLACE.exec(line) ?? [];
+  const [, before, file, row, column, after] = LOCATION.exec(line) ?? [];
   if (file === undefined) return line;
   const loaded = mapOf(file.startsWith('file:') ? fileURLToPath(file) : file);
   const entry = loaded?.map.findEntry(Number(row) - 1, Number(column) - 1);
@@ -48,7 +48,7 @@ export function sourceFrame(line: string): string {
   return `${before}${source}:${originalLine + 1}:${originalColumn + 1}${after}`;
 }
 
-/** A whole stack trace, as `error.stack` has it. */
+/** A whole stack trace, as in `error.stack`. */
 export function sourceStack(stack: string): string {
   return stack.split('\n').map(sourceFrame).join('\n');
 }

@@ -1,4 +1,4 @@
-/** Why streams of proxies end in the ordinary course of things, in words that both programs know. */
+/** Reasons for the planned end of a proxy's stream, in words that both programs know. */
 
-/** A stream ends with the credential that it began with; the proxy comes back with its next one. */
+/** A stream ends when the credential expires with which it was opened; the proxy reconnects with its next one. */
 export const CREDENTIAL_ENDED = 'the credential of this stream has expired, connect anew';

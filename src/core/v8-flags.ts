@@ -1,17 +1,17 @@
 /**
- * How eagerly V8 compiles what already runs. Nearly all work of the service is done by code that has run a few thousand
- * times: compiled a second time, at ten times the cost, it would have to run a hundred thousand times to gain. Loops
- * over all services or proxies run once and are long, so that V8 compiles them while they run, twice (on-stack
- * replacement): 0.3 CPU s of a start.
+ * Makes V8 optimize code later. Most work of the service is done by code that has run a few thousand times. The second
+ * compilation costs ten times as much as the first, and pays off only after a hundred thousand calls. Loops over all
+ * services or proxies run once and are long, so that V8 would compile them twice while they run (on-stack replacement):
+ * 0.3 CPU s of a start.
  *
- * Said once a thread has loaded its code, and by the last to do so: V8 takes code compiled in advance (Node's own
- * modules are) only under the flags that it was compiled under.
+ * Call it after a thread has loaded its code, and in the last thread to do so: V8 uses code that was compiled in
+ * advance (Node's own modules are) only under the flags that it was compiled with.
  */
 import { setFlagsFromString } from 'node:v8';
 
 const FLAGS = ['--invocation-count-for-maglev=2000', '--invocation-count-for-turbofan=30000', '--no-use-osr'];
 
-/** For the whole process. Another Node may not know the flags, and does without. */
-export function compileLittle(): void {
+/** Applies to the whole process. Does nothing in another version of Node, which may not know the flags. */
+export function delayOptimization(): void {
   if (process.versions.node.startsWith('24.')) for (const flag of FLAGS) setFlagsFromString(flag);
 }

@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
-import { compileLittle } from '../core/v8-flags.ts';
+import { delayOptimization } from '../core/v8-flags.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
@@ -16,7 +16,7 @@ export function startGenerationPool(
 ): PoolGenerator | undefined {
   const threads = generateWorkers < 0 ? defaultWorkers() : generateWorkers;
   if (threads === 0) {
-    compileLittle();
+    delayOptimization();
     return undefined;
   }
   return new PoolGenerator({

@@ -1,10 +1,9 @@
 /** What the HTTP and the monitoring address answer. */
-
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { BuildInfo } from '../core/build-info.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
-import { OWN_FETCH_HEADER } from '../core/internal-fetch.ts';
+import { INTERNAL_FETCH_HEADER } from '../core/internal-fetch.ts';
 import { type DebugSource, handleDebug, isDebugPath, type PageMaker, type SourceStatus } from '../debug/index.ts';
 import type { Metrics, Profiler } from '../observe/index.ts';
 import type { DebugAccess } from './debug-access.ts';
@@ -31,7 +30,7 @@ type Answer = (path: string, request: IncomingMessage, response: ServerResponse)
  */
 function guarded(answer: Answer): RequestListener {
   const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-    if (request.headers[OWN_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
+    if (request.headers[INTERNAL_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
     const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
     if (path === undefined) send(response, 400, 'the request target is no URL\n');
     else await answer(path, request, response);

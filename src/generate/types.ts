@@ -3,7 +3,6 @@
  * configuration; the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to
  * stand in the view.
  */
-
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
 import type { ResourceKey } from '../resources/types.ts';
@@ -50,7 +49,7 @@ export interface Capabilities {
   /** Set where that agent is Istio's. */
   readonly istioAgent?: true;
   /**
-   * Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TRIED` of
+   * Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TESTED` of
    * core/envoy-version.ts.
    */
   readonly replacements?: true;

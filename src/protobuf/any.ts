@@ -1,7 +1,7 @@
-/** Packing messages into `google.protobuf.Any`, which is how Envoy's extensions carry their configuration. */
+/** Packs messages into `google.protobuf.Any`, which holds the configuration of Envoy's extensions. */
 import type { google, Writer } from '../../proto/gen/envoy.js';
 
-/** What every generated message class offers for encoding `Input`. */
+/** The members of a generated message class that encode `Input`. */
 export interface Encodable<Input> {
   encode(message: Input): Writer;
   getTypeUrl(): string;

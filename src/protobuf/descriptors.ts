@@ -1,6 +1,6 @@
 /**
- * The compiled messages by reflection: loaded on first use, because only debugging, EnvoyFilter patches and tests read
- * or print protobuf JSON; a proxy's configuration is encoded by the static code and never comes here.
+ * Reflection over the compiled messages. It is loaded on first use, because only debug pages, EnvoyFilter patches and
+ * tests read or print protobuf JSON; a proxy's configuration is encoded by the static code.
  */
 import protobuf from 'protobufjs';
 import { descriptor } from '../../proto/gen/root.js';
@@ -21,7 +21,7 @@ export function findMessage(fullName: string): protobuf.Type | undefined {
   return found instanceof protobuf.Type && found.fullName === `.${fullName}` ? found : undefined;
 }
 
-/** A field's name as its .proto file writes it; this is how Envoy prints it. */
+/** A field's name in its .proto file, which is how Envoy prints it. */
 export function protoNameOf(field: protobuf.Field): string {
   return field.protoName ?? field.name;
 }

@@ -1,6 +1,6 @@
 /**
- * Reads proto3 JSON (https://protobuf.dev/programming-guides/json/) into encoded messages. Strict where protobufjs is
- * silent: an unknown field, a value of the wrong type or two members of one oneof are errors that name the place.
+ * Reads proto3 JSON (https://protobuf.dev/programming-guides/json/) into encoded messages. Stricter than protobufjs: an
+ * unknown field, a value of the wrong type and two members of one oneof are errors that name the field.
  */
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
@@ -14,7 +14,7 @@ type JsonRecord = Readonly<Record<string, unknown>>;
 
 /**
  * Encodes the JSON form of the message of the given full name. Field names may be as in the .proto file or in camel
- * case. Throws `CtlError` `invalid_argument`, whose location's `field` is the path of what is wrong.
+ * case. Throws `CtlError` `invalid_argument`; its location's `field` is the path of the wrong value.
  */
 export function fromProtoJson(messageName: string, json: unknown): Uint8Array {
   const type = findMessage(messageName);
@@ -76,7 +76,7 @@ function readFields(type: protobuf.Type, json: unknown, path: string, depth: num
   return message;
 }
 
-/** Null means "not set", except where it is a value of its own. */
+/** Null means "not set", except for messages that have a null value. */
 function acceptsNull(field: protobuf.Field): boolean {
   return !field.repeated && !field.map && field.resolvedType?.fullName === '.google.protobuf.Value';
 }

@@ -1,6 +1,6 @@
 /**
- * The door of the protobuf room: Envoy's messages (generated, see `proto/messages.ts`), type URLs, packing into Any,
- * and proto3 JSON in both directions. Nothing here does I/O.
+ * Entry point of protobuf: Envoy's messages (generated, see `proto/messages.ts`), type URLs, packing into Any, and
+ * proto3 JSON in both directions. No I/O.
  */
 export type { Bytes, Int64, Long64 } from '../../proto/gen/envoy.js';
 export { envoy, google, mesh, xds } from '../../proto/gen/envoy.js';

@@ -1,5 +1,6 @@
 /**
- * Scalars and enums of proto3 JSON: type and range are checked, because the encoder would bend a wrong value silently.
+ * Scalars and enums of proto3 JSON. Type and range are checked, because the encoder would silently change a wrong
+ * value.
  */
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
@@ -33,7 +34,7 @@ function wrong(path: string, message: string): CtlError {
   return new CtlError('invalid_argument', message, { field: path });
 }
 
-/** One value of a field that holds a scalar or an enum, as the protobufjs encoder takes it. */
+/** One value of a scalar or enum field, in the form that the protobufjs encoder accepts. */
 export function readScalar(field: protobuf.Field, json: unknown, path: string): unknown {
   if (field.resolvedType instanceof protobuf.Enum) return readEnum(field.resolvedType, json, path);
   const range = RANGES[field.type];
@@ -69,7 +70,7 @@ function readInteger(json: unknown, path: string, range: IntegerRange, long: boo
   return long ? toLong(value) : Number(value);
 }
 
-/** A 64-bit integer in the two halves that the encoder takes; a plain number would lose digits beyond 2^53. */
+/** A 64-bit integer as two halves, for the encoder; a number would lose digits beyond 2^53. */
 export function toLong(value: bigint): { low: number; high: number } {
   return { low: Number(BigInt.asIntN(32, value)), high: Number(BigInt.asIntN(32, value >> 32n)) };
 }

@@ -13,7 +13,7 @@ const MAX_DURATION_SECONDS = 315_576_000_000n;
 const MIN_TIMESTAMP_SECONDS = -62_135_596_800n;
 const MAX_TIMESTAMP_SECONDS = 253_402_300_799n;
 
-/** Fraction digits in groups of three, none when zero, as the canonical form asks. */
+/** Fraction digits in groups of three, none when zero: the canonical form. */
 function fraction(nanos: number): string {
   if (nanos === 0) return '';
   const digits = String(nanos).padStart(9, '0');
@@ -34,7 +34,7 @@ export function parseDuration(text: string): SecondsAndNanos | undefined {
   const seconds = BigInt(match[2] ?? '0');
   const nanos = Number((match[3] ?? '').padEnd(9, '0'));
   if (seconds > MAX_DURATION_SECONDS) return undefined;
-  // `0 - nanos` and not `-nanos`: there is no negative zero on the wire.
+  // `0 - nanos` and not `-nanos`: the wire format has no negative zero.
   return match[1] === '-' ? { seconds: -seconds, nanos: 0 - nanos } : { seconds, nanos };
 }
 

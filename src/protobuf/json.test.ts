@@ -11,7 +11,7 @@ function roundTrip(name: string, json: unknown): unknown {
   return toProtoJson(name, fromProtoJson(name, json));
 }
 
-test('a cluster written by the static code prints with proto names, enum names and durations', () => {
+test('a cluster is printed with proto names, enum names and durations', () => {
   const bytes = Cluster.encode({
     name: 'outbound|80||a.default.svc.cluster.local',
     type: Cluster.DiscoveryType.EDS,
@@ -28,7 +28,7 @@ test('a cluster written by the static code prints with proto names, enum names a
   });
 });
 
-test('an Any is opened, nested ones too, and special forms stand under "value"', () => {
+test('an Any is printed with its content, also a nested one, and special forms are under "value"', () => {
   const router = packAny(envoy.extensions.filters.http.router.v3.Router, { dynamicStats: { value: true } });
   const bytes = envoy.config.core.v3.TypedExtensionConfig.encode({ name: 'r', typedConfig: router }).finish();
   assert.deepEqual(toProtoJson('envoy.config.core.v3.TypedExtensionConfig', bytes), {
@@ -45,7 +45,7 @@ test('an Any is opened, nested ones too, and special forms stand under "value"',
   });
 });
 
-test('an Any of a message that is not compiled prints its bytes', () => {
+test('an Any of a message that is not compiled is printed with its bytes', () => {
   const any = google.protobuf.Any.encode(packBytes('type.googleapis.com/no.such.Message', Buffer.from('abc'))).finish();
   assert.deepEqual(toProtoJson('google.protobuf.Any', any), {
     '@type': 'type.googleapis.com/no.such.Message',
@@ -53,13 +53,13 @@ test('an Any of a message that is not compiled prints its bytes', () => {
   });
 });
 
-test('snake case, camel case and null read alike', () => {
+test('snake case, camel case and null are read', () => {
   const snake = fromProtoJson(CLUSTER, { name: 'a', connect_timeout: '2s', lb_policy: 'MAGLEV' });
   assert.deepEqual(fromProtoJson(CLUSTER, { name: 'a', connectTimeout: '2s', lbPolicy: 5, altStatName: null }), snake);
   assert.equal(Cluster.decode(snake).lbPolicy, Cluster.LbPolicy.MAGLEV);
 });
 
-test('what is read prints the same again', async (t) => {
+test('JSON that is read is printed the same again', async (t) => {
   const rows: Record<string, [string, unknown]> = {
     'struct with every kind of value': [
       'google.protobuf.Struct',
@@ -85,7 +85,7 @@ test('what is read prints the same again', async (t) => {
   }
 });
 
-test('what is wrong is an error that names its path', async (t) => {
+test('an error names the path of the wrong value', async (t) => {
   const rows: [label: string, message: string, json: unknown, field: string, text: RegExp][] = [
     ['unknown field', CLUSTER, { conect_timeout: '1s' }, 'conect_timeout', /unknown field of envoy.config.cluster/],
     ['unknown field in a list', CLUSTER, { health_checks: [{}, { x: 1 }] }, 'health_checks[1].x', /unknown field/],
@@ -128,7 +128,7 @@ test('what is wrong is an error that names its path', async (t) => {
   }
 });
 
-test('a hostile nesting is refused, in both directions', () => {
+test('deep nesting is refused, in both directions', () => {
   let json: unknown = 1;
   for (let i = 0; i < 5_000; i++) json = [json];
   assert.throws(() => fromProtoJson('google.protobuf.Value', json), /nested too deep/);
@@ -139,7 +139,7 @@ test('a hostile nesting is refused, in both directions', () => {
   assert.throws(() => toProtoJson('google.protobuf.Any', bytes), /nested too deep/);
 });
 
-test('bytes that are no such message are refused', () => {
+test('bytes that are not of the message are refused', () => {
   assert.throws(
     () => toProtoJson(CLUSTER, Uint8Array.of(0x0a, 0xff)),
     /the bytes are no envoy.config.cluster.v3.Cluster/,
@@ -147,7 +147,7 @@ test('bytes that are no such message are refused', () => {
   assert.throws(() => toProtoJson('no.such.Message', new Uint8Array()), /not compiled/);
 });
 
-test('any JSON value survives a Value', () => {
+test('any JSON value is read back from a Value', () => {
   fc.assert(
     fc.property(fc.jsonValue({ maxDepth: 4, noUnicodeString: false }), (value) => {
       const text = JSON.stringify(value);

@@ -2,8 +2,7 @@
  * Merges decoded messages as protobuf's `Merge` does: set fields replace, messages merge, lists are appended, entries
  * of maps are replaced. Two differences, because the plain rule cannot express what people write: durations and
  * wrappers (`BoolValue`) are replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge
- * their contents.
- * Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins
+ * their contents. Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins
  */
 import protobuf from 'protobufjs';
 import { findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
@@ -18,7 +17,7 @@ interface AnyFields {
 
 const REPLACED = new Set(['duration', 'timestamp', 'wrapper', 'value']);
 
-/** `base` with `patch` merged into it; both are decoded messages of the given full name and stay as they are. */
+/** `base` with `patch` merged into it. Both are decoded messages of the given full name, and are not changed. */
 export function mergeMessages<M extends object>(messageName: string, base: M, patch: M): M {
   const type = findMessage(messageName);
   if (type === undefined) throw new TypeError(`message ${messageName} is not compiled`);

@@ -1,16 +1,16 @@
 /**
- * Leaves the secrets out of a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). What cannot be
- * read as the message that it should be may hold anything: it is not shown.
+ * Redacts a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). JSON that cannot be read as its
+ * message may contain anything, so it is not shown.
  */
 import protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactAll } from '../core/redact.ts';
 import { findField, findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
-import { fieldRedaction, isOpaque, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
+import { fieldRedaction, isLocation, isOpaque, namedRedaction, type Redaction } from './sensitive.ts';
 import { messageNameOf } from './type-urls.ts';
 
 type Members = Readonly<Record<string, unknown>>;
 
-/** Messages that name another message's type beside its content. */
+/** Messages that contain another message and the name of its type. */
 const TYPED_STRUCT = /^(?:xds\.type\.v3|udpa\.type\.v1)\.TypedStruct$/;
 
 /** The JSON of the message of this full name without secrets. */
@@ -67,7 +67,7 @@ function redactFields(type: protobuf.Type, json: Members, depth: number, outer?:
     const byName = named !== undefined && field.name !== named.nameField ? named.redaction : undefined;
     const redaction = outer ?? byName ?? fieldRedaction(field);
     if (redaction === undefined) return redactField(field, item, depth);
-    if (outer !== undefined && isPlace(type, field)) return item;
+    if (outer !== undefined && isLocation(type, field)) return item;
     const target = field.resolvedType;
     if (target instanceof protobuf.Type && isObject(item) && specialForm(target) === undefined) {
       return redactFields(target, item, depth + 1, redaction);
@@ -97,7 +97,7 @@ function redactAny(json: unknown, depth: number): unknown {
   return { '@type': typeUrl, ...(isObject(shown) ? shown : { value: shown }) };
 }
 
-/** Free-form data, by the names of its keys. */
+/** Redacts free-form data, by the names of its keys. */
 function redactFree(json: unknown, depth: number): unknown {
   if (depth > MAX_DEPTH) return REDACTED;
   if (Array.isArray(json)) return json.map((item) => redactFree(item, depth + 1));

@@ -1,4 +1,4 @@
-/** No secret of a message is printed for people. Which fields are tried is read from the messages themselves. */
+/** Checks that no secret of a message is shown. The fields to test are read from the messages themselves. */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import protobuf from 'protobufjs';
@@ -17,7 +17,7 @@ function* messages(namespace: protobuf.NamespaceBase): Generator<protobuf.Type> 
   }
 }
 
-/** What an `Any` with a secret in it holds. */
+/** A message for an `Any` with a secret in it. */
 function anyOf(text: string): object {
   const value = root
     .lookupType('google.protobuf.Struct')
@@ -44,7 +44,7 @@ function printed(value: unknown): string {
   return JSON.stringify(value, (_key, inner) => spread(inner));
 }
 
-/** The same, with what stands in base64 made readable beside it. */
+/** The same, with the decoded text of base64 beside it. */
 function readable(value: unknown): string {
   return printed(value).replace(
     /"([A-Za-z0-9+/]+=*)"/g,
@@ -74,7 +74,7 @@ describe('a secret of a message is not shown', () => {
 const shown = (name: string, message: object): unknown =>
   JSON.parse(printed(toShownJson(name, root.lookupType(name).encode(message).finish())));
 
-test('values are hidden by the name that stands beside them', () => {
+test('values are hidden by the name beside them', () => {
   const route = 'envoy.config.route.v3.Route';
   const header = (key: string, value: string) => ({ header: { key, value } });
   assert.deepEqual(
@@ -104,7 +104,7 @@ test('values are hidden by the name that stands beside them', () => {
   );
 });
 
-test('certificates, and where a key is, are shown', () => {
+test('certificates, and the location of a key, are shown', () => {
   const name = 'envoy.extensions.transport_sockets.tls.v3.Secret';
   const tlsCertificate = { certificateChain: { inlineString: 'PEM' }, privateKey: { filename: '/etc/key.pem' } };
   assert.deepEqual(shown(name, { name: 'a', tlsCertificate }), {
@@ -121,7 +121,7 @@ test('a message that is not compiled is not shown', () => {
   });
 });
 
-test('the configuration of a plugin as one text is not shown', () => {
+test('a plugin configuration in one string is not shown', () => {
   for (const name of ['StringValue', 'BytesValue']) {
     const type = root.lookupType(`google.protobuf.${name}`);
     const typedConfig = {
@@ -136,7 +136,7 @@ test('the configuration of a plugin as one text is not shown', () => {
   }
 });
 
-test('long lists are made as they are read', () => {
+test('long lists are generated while they are read', () => {
   const list = Array.from({ length: 20 }, (_, index) => ({ name: `h${index}`, domains: ['*'] }));
   const name = 'envoy.config.route.v3.RouteConfiguration';
   const { virtual_hosts: hosts } = toShownJson(name, root.lookupType(name).encode({ virtualHosts: list }).finish()) as {

@@ -1,29 +1,29 @@
 /**
- * Which fields of Envoy's messages hold secrets: those that the messages themselves annotate
- * (`udpa.annotations.sensitive`), those whose name says so although the annotation is missing, and values whose
- * neighbour names them: a header that is set or matched, a query parameter, a key of free-form metadata.
+ * Decides which fields of Envoy's messages hold secrets: fields that the messages annotate
+ * (`udpa.annotations.sensitive`), fields with a name that says so although the annotation is missing, and values that a
+ * field beside them names: a header that is set or matched, a query parameter, a key of free-form metadata.
  */
 import type protobuf from 'protobufjs';
 import { isSecretName, REDACTED, redactKeySet, redactUrl } from '../core/redact.ts';
 import { protoNameOf } from './descriptors.ts';
 
-/** What is shown of a secret text. */
+/** Gives the text that is shown for a secret one. */
 export type Redaction = (text: string) => string;
 
 const HIDE: Redaction = () => REDACTED;
 
 const DATA_SOURCE = '.envoy.config.core.v3.DataSource';
 
-/** Of a DataSource: where the secret is, not what it is. */
-const PLACES: ReadonlySet<string> = new Set(['filename', 'environmentVariable']);
+/** Fields of a DataSource that tell where the secret is, not what it is. */
+const LOCATION_FIELDS: ReadonlySet<string> = new Set(['filename', 'environmentVariable']);
 
-/** Names of fields that hold secrets, where a text, bytes or a DataSource stands in them. */
+/** Names of fields that hold secrets when their value is a string, bytes or a DataSource. */
 const SECRET_FIELD = /(?:^|_)(?:passwords?|passphrase|secret|token|private_key|json_key|api_key|credentials?)$/;
 
-/** Fields that hold the URL of something, which may hold a password; those that name a message type hold none. */
+/** Fields that hold a URL, which may contain a password; fields that name a message type do not. */
 const URL_FIELD = /^(?!type_url$)(?:.*_)?ur[il]$/;
 
-/** Messages that say a name in one field, and in the others the value that has it or is looked for. */
+/** Messages with a name in one field, and in the others the value of that name or a pattern for it. */
 const NAMED: Readonly<Record<string, string>> = {
   '.envoy.config.core.v3.HeaderValue': 'key',
   '.envoy.config.route.v3.HeaderMatcher': 'name',
@@ -31,23 +31,20 @@ const NAMED: Readonly<Record<string, string>> = {
   '.envoy.config.core.v3.QueryParameter': 'key',
 };
 
-/** Fields whose text is a key set. */
+/** Fields that hold a key set. */
 const KEY_SETS: ReadonlySet<string> = new Set(['.envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.localJwks']);
 
-/**
- * Texts that only their reader understands: in an `Any` they are how plugins (Wasm) get their configuration, keys in it
- * included.
- */
+/** Strings of unknown structure: an `Any` of this type is how plugins (Wasm) get their configuration, keys included. */
 const OPAQUE: ReadonlySet<string> = new Set(['.google.protobuf.StringValue', '.google.protobuf.BytesValue']);
 
-/** Whether nothing of what an `Any` of this type holds can be told to be no secret. */
+/** Whether an `Any` of this type may hold a secret anywhere, so that all of it is hidden. */
 export function isOpaque(type: protobuf.Type): boolean {
   return OPAQUE.has(type.fullName);
 }
 
 const redactions = new WeakMap<protobuf.Field, Redaction | 'none'>();
 
-/** How the texts in a field are shown by what the field is; undefined: as they are. */
+/** How the strings in a field are shown because of the field's type and name; undefined: unchanged. */
 export function fieldRedaction(field: protobuf.Field): Redaction | undefined {
   let known = redactions.get(field);
   if (known === undefined) {
@@ -68,14 +65,15 @@ function findRedaction(field: protobuf.Field): Redaction | undefined {
   return URL_FIELD.test(protoNameOf(field)) && field.type === 'string' ? redactUrl : undefined;
 }
 
-/** Whether a text in a field is shown although the message around it is secret. */
-export function isPlace(type: protobuf.Type, field: protobuf.Field): boolean {
-  return type.fullName === DATA_SOURCE && PLACES.has(field.name);
+/** Whether a field is shown although the message around it is secret. */
+export function isLocation(type: protobuf.Type, field: protobuf.Field): boolean {
+  return type.fullName === DATA_SOURCE && LOCATION_FIELDS.has(field.name);
 }
 
 /**
- * How the other fields of a message are shown by the name that it says: `read` gives one of its fields. Undefined: as
- * they are.
+ * How the other fields of a message are shown because of the name in it; undefined: unchanged.
+ *
+ * @param read gives one of its fields
  */
 export function namedRedaction(
   type: protobuf.Type,

@@ -1,14 +1,14 @@
 /**
  * Prints encoded messages as proto3 JSON (https://protobuf.dev/programming-guides/json/) with the field names of the
- * .proto files, as Envoy's own config dump does. An `Any` is opened when its message is compiled, and printed with its
- * bytes when it is not.
+ * .proto files, as Envoy's own config dump does. An `Any` is printed with its content when its message is compiled,
+ * else with its bytes.
  */
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
 import { isSecretName, REDACTED } from '../core/redact.ts';
 import { findMessage, MAX_DEPTH, protoNameOf, specialForm } from './descriptors.ts';
 import { printDuration, printTimestamp, type SecondsAndNanos } from './json-time.ts';
-import { fieldRedaction, isOpaque, isPlace, namedRedaction, type Redaction } from './sensitive.ts';
+import { fieldRedaction, isLocation, isOpaque, namedRedaction, type Redaction } from './sensitive.ts';
 import { messageNameOf } from './type-urls.ts';
 
 /** A JSON value as `JSON.parse` yields it. */
@@ -19,31 +19,31 @@ export interface JsonObject {
 
 type Decoded = Readonly<Record<string, unknown>>;
 
-/** What is printed: lists may be lazy. */
+/** A printed value; lists may be lazy. */
 type Printed = null | boolean | number | string | Iterable<Printed> | { readonly [key: string]: Printed };
 
-/** How a message is printed, and how deep inside the first one it is. */
+/** How a message is printed, and its nesting depth. */
 interface Style {
   readonly depth: number;
-  /** Secrets are replaced, and lists of messages are made as they are read. */
+  /** For people: secrets are replaced, and long lists of messages are generated while they are read. */
   readonly shown: boolean;
-  /** How texts are shown, inside a field that holds secrets. */
+  /** How strings are shown inside a field that holds secrets. */
   readonly redaction?: Redaction | undefined;
 }
 
 /**
  * Prints the encoded message of the given full name. Throws `CtlError` `not_found` for a message that is not compiled
- * and `invalid_argument` for bytes that are no such message.
+ * and `invalid_argument` for bytes that are not of this message.
  */
 export function toProtoJson(messageName: string, bytes: Uint8Array): JsonValue {
-  // Without laziness lists are arrays.
+  // Lists are arrays when nothing is lazy.
   return print(messageName, bytes, { depth: 0, shown: false }) as JsonValue;
 }
 
 /**
- * The same for people: without the secrets in it (`sensitive.ts`), and with long lists of messages as generators, which
- * are made as they are read and throw as {@link toProtoJson} does. A message that is not compiled may hold anything, so
- * its bytes are not shown.
+ * The same for people: without secrets (`sensitive.ts`), and with long lists of messages as generators, which produce
+ * their items while they are read and throw as {@link toProtoJson} does. The bytes of a message that is not compiled
+ * are not shown, because they may contain anything.
  */
 export function toShownJson(messageName: string, bytes: Uint8Array): unknown {
   return print(messageName, bytes, { depth: 0, shown: true });
@@ -107,7 +107,7 @@ function redactionIn(
   { redaction }: Style,
   named: ReturnType<typeof namedRedaction>,
 ): Redaction | undefined {
-  if (redaction !== undefined) return isPlace(type, field) ? undefined : redaction;
+  if (redaction !== undefined) return isLocation(type, field) ? undefined : redaction;
   if (named !== undefined && field.name !== named.nameField) return named.redaction;
   return fieldRedaction(field);
 }
@@ -124,12 +124,12 @@ function isOmitted(field: protobuf.Field, value: unknown): boolean {
 function printField(field: protobuf.Field, value: unknown, style: Style): Printed {
   if (field.repeated) return printList(field, value as readonly unknown[], style);
   if (!field.map) return printScalar(field, value, style);
-  // Sorted: the order of map entries on the wire means nothing, and a stable text can be compared.
+  // Sorted: the order of map entries on the wire has no meaning, and stable text can be compared.
   const entries = Object.entries(value as object).sort(([a], [b]) => (a < b ? -1 : 1));
   return Object.fromEntries(entries.map(([key, item]) => [key, printScalar(field, item, style)]));
 }
 
-/** From so many messages on a list is lazy. */
+/** Lists of at least this many messages are lazy. */
 const LONG_LIST = 8;
 
 function printList(field: protobuf.Field, items: readonly unknown[], style: Style): Printed {

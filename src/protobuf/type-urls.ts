@@ -1,8 +1,8 @@
-/** Type URLs, by which an Any names its message. Those of xDS resource types are in core/xds-types.ts. */
+/** Type URLs, which name the message in an Any. Those of xDS resource types are in core/xds-types.ts. */
 
 const PREFIX = 'type.googleapis.com/';
 
-/** The full message name in a type URL: what stands behind the last slash. */
+/** The full message name in a type URL: the part after the last slash. */
 export function messageNameOf(typeUrl: string): string {
   return typeUrl.slice(typeUrl.lastIndexOf('/') + 1);
 }

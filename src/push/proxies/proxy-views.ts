@@ -3,7 +3,7 @@
  * generation reads of a proxy is put into the view here, and only here.
  */
 import { hash } from 'node:crypto';
-import { isAtLeast, OLDEST_TRIED } from '../../core/envoy-version.ts';
+import { isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass } from '../../generate/index.ts';
 import type {
@@ -46,7 +46,7 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
     extensions: extensions && ASKED_EXTENSIONS.filter((name) => extensions.includes(name)),
     sds,
     ...(istioAgent && { istioAgent }),
-    ...(isAtLeast(version, OLDEST_TRIED) && { replacements: true }),
+    ...(isAtLeast(version, OLDEST_TESTED) && { replacements: true }),
   };
 }
 

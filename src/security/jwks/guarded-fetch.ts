@@ -10,7 +10,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { CtlError, toError } from '../../core/errors.ts';
-import { OWN_FETCH_HEADER } from '../../core/internal-fetch.ts';
+import { INTERNAL_FETCH_HEADER } from '../../core/internal-fetch.ts';
 import type { Fetch } from '../fetch-json.ts';
 import { isRefusedAddress } from './addresses.ts';
 
@@ -111,7 +111,7 @@ export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
       const request = start(url, {
         // A connection of its own: one that is kept was checked for another name.
         agent: false,
-        headers: { ...Object.fromEntries(new Headers(headers)), [OWN_FETCH_HEADER]: 'keys' },
+        headers: { ...Object.fromEntries(new Headers(headers)), [INTERNAL_FETCH_HEADER]: 'keys' },
         lookup,
         ...(options.ca === undefined ? {} : { ca: options.ca }),
       });
