@@ -9,7 +9,7 @@ import type { MeshConfig } from '../resources/mesh-config.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
-import { checkRegistries, configuredSources, createSources, openMeshFiles } from './inputs.ts';
+import { clusterAccess, configuredSources, createSources, openMeshFiles } from './inputs.ts';
 
 test('a mesh configuration that changes what only a start can take says so, and the rest of it is followed', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
@@ -31,18 +31,40 @@ test('a mesh configuration that changes what only a start can take says so, and 
   assert.match(lines[0] ?? '', /trustDomain .* needs a restart; until then "one.example" stays in force/);
 });
 
-test('the registry Orchestrator without a directory to read from is refused, other registries need none', () => {
-  const check = (changes: Parameters<typeof defaultDiscoverySettings>[0]) => () =>
-    checkRegistries(defaultDiscoverySettings(changes));
-  assert.throws(check({}), /nothing to read from/);
-  assert.throws(check({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
-  check({ registries: ['Mock'] })();
-  check({ configDir: 'config' })();
+test('the registry Orchestrator needs a directory or a cluster, other registries need none', async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
+  context.after(() => rm(folder, { recursive: true }));
+  const kubeconfig = join(folder, 'kubeconfig');
+  const cluster = { name: 'c', cluster: { server: 'https://10.0.0.1' } };
+  const contexts = [{ name: 'c', context: { cluster: 'c' } }];
+  await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'c', contexts, clusters: [cluster] }));
+  const access = (changes: Parameters<typeof defaultDiscoverySettings>[0], env = {}) =>
+    clusterAccess(defaultDiscoverySettings(changes), env);
+  await assert.rejects(access({}), /nothing to read from/);
+  await assert.rejects(access({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
+  await assert.rejects(access({ kubeconfig: join(folder, 'none') }), /cannot read .*none \(ENOENT\)/);
+  await assert.rejects(access({}, { KUBERNETES_SERVICE_HOST: '10.0.0.1' }), /serviceaccount\/token \(ENOENT\)/);
+  assert.equal(await access({ registries: ['Mock'] }), undefined);
+  assert.equal(await access({ configDir: 'config' }, { KUBERNETES_SERVICE_HOST: '10.0.0.1' }), undefined);
+  assert.equal((await access({ kubeconfig }))?.server.host, '10.0.0.1');
+  assert.equal((await access({}, { KUBECONFIG: kubeconfig }))?.server.host, '10.0.0.1');
+});
+
+test('with a directory and a cluster, both are read', () => {
+  const access = { server: new URL('https://10.0.0.1'), tls: async () => ({}), token: async () => undefined };
+  const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
+    configuredSources(defaultDiscoverySettings(changes), access, []).map(({ id }) => id);
+  assert.deepEqual(idsOf({}), ['kubernetes']);
+  assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir: '/nowhere' }), [
+    'mock',
+    'directory',
+    'kubernetes',
+  ]);
 });
 
 test('sources are in the order of the registries; a directory that is no registry gives configuration, and comes first', async () => {
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes)).map(({ id, cluster }) => `${id} ${cluster}`);
+    configuredSources(defaultDiscoverySettings(changes), undefined, []).map(({ id, cluster }) => `${id} ${cluster}`);
   const configDir = '/nowhere';
   assert.deepEqual(idsOf({ registries: ['Orchestrator', 'Mock'], configDir }), [
     'directory Orchestrator',
@@ -61,7 +83,9 @@ test('without the registry Orchestrator a directory gives configuration alone', 
     (kind) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n`,
   );
   await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
-  const sources = createSources(configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir })));
+  const sources = createSources(
+    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, []),
+  );
   context.after(async () => {
     await sources.close();
     await rm(configDir, { recursive: true });

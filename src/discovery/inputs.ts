@@ -5,6 +5,7 @@
 import { systemClock } from '../core/clock.ts';
 import { CtlError, InternalError } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
+import { type ClusterAccess, inClusterAccess, readKubeconfig } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import {
   CLUSTER_KINDS,
@@ -16,10 +17,11 @@ import {
   parseMeshNetworks,
   type ResourceEvent,
 } from '../resources/index.ts';
-import type { DiscoverySettings } from '../settings/index.ts';
+import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import {
   createDirectorySource,
   createFileValue,
+  createKubernetesSource,
   createMockSource,
   type Source,
   type SourceIdentity,
@@ -84,32 +86,58 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
   return { mesh, networks, close: closeAll(closers) };
 }
 
-/** Throws CtlError where a registry that is to be read has nothing to be read from: it would serve an empty mesh. */
-export function checkRegistries({ registries, configDir }: DiscoverySettings): void {
-  if (!registries.includes('Orchestrator') || configDir !== '') return;
+/** Whether the registry Orchestrator is a cluster: always without `--configDir`, beside it where `--kubeconfig` names one. */
+function readsCluster({ registries, configDir, kubeconfig }: DiscoverySettings): boolean {
+  return registries.includes('Orchestrator') && (configDir === '' || kubeconfig !== '');
+}
+
+/**
+ * How the cluster is reached: by `--kubeconfig`, else by the variable KUBECONFIG, else by the service account of this
+ * Pod; undefined where no cluster is read.
+ * @throws CtlError where one is to be read and none is configured, or its configuration cannot be used
+ */
+export async function clusterAccess(settings: DiscoverySettings, env: Environment): Promise<ClusterAccess | undefined> {
+  if (!readsCluster(settings)) return undefined;
+  const file = settings.kubeconfig || env.KUBECONFIG || '';
+  const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file);
+  if (access !== undefined) return access;
   const message =
-    'the registry Orchestrator has nothing to read from: name a directory with --configDir (this version reads no cluster), or another registry';
+    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with --configDir, run in a Pod, or name another registry';
   throw new CtlError('failed_precondition', message, { field: '--registries' });
 }
 
 /**
  * The sources in the order of `--registries`; a directory that is no registry (only configuration is read from it)
  * comes first.
+ * @param access of the cluster that is read, if one is
+ * @param namespaces of the cluster that are read; empty: all
  */
-export function configuredSources(settings: DiscoverySettings): Source[] {
-  const { configDir, registries, clusterID: cluster } = settings;
+export function configuredSources(
+  settings: DiscoverySettings,
+  access: ClusterAccess | undefined,
+  namespaces: readonly string[],
+): Source[] {
+  const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice } = settings;
   const log = getScope('source');
-  if (configDir === '') log.warn('no --configDir: only built-in registries are read');
+  if (configDir === '' && access === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
   const directory = (): Source[] => {
     if (configDir === '') return [];
-    return [createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs: settings.resyncMs })];
+    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs });
+    return registries.includes('Orchestrator') && access === undefined ? [source] : [withoutRegistry(source)];
+  };
+  const orchestrator = (): Source[] => {
+    if (access === undefined) return directory();
+    const meshKinds = configDir === '';
+    const random = Math.random;
+    const options = { cluster, access, log, clock, random, resyncMs, namespaces, useEndpointSlice, meshKinds };
+    return [...directory(), createKubernetesSource(options)];
   };
   const sources = registries.flatMap((registry) => {
-    if (registry === 'Orchestrator') return directory();
+    if (registry === 'Orchestrator') return orchestrator();
     return registry === 'Mock' ? [createMockSource({ cluster, clock })] : [];
   });
-  return registries.includes('Orchestrator') ? sources : [...directory().map(withoutRegistry), ...sources];
+  return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }
 
 /** Throws Error where two sources have one id. */

@@ -4,6 +4,7 @@
  */
 
 import { systemClock } from '../core/clock.ts';
+import type { ClusterAccess } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
@@ -17,6 +18,8 @@ import { openStateDirectory } from './state-directory.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
+  /** How the cluster is reached that is a source, if one is. */
+  readonly access: ClusterAccess | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
@@ -44,11 +47,13 @@ export interface Intake {
 
 /** Resolves when the last good policies are read; no source is started yet. Rejects with CtlError when they are not. */
 export async function openIntake(options: IntakeOptions): Promise<Intake> {
-  const { settings, mesh, metrics, onChanged, onChangePending } = options;
+  const { settings, access, mesh, metrics, onChanged, onChangePending } = options;
   const rootNamespace = rootNamespaceOf(settings, mesh);
   const lastGood = await openStateDirectory(settings.stateDir);
   const hold = new SecurityHold({ lastGood, rootNamespace });
-  const sources = createSources(configuredSources(settings));
+  const appNamespaces = listOf(settings.appNamespace);
+  const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
+  const sources = createSources(configuredSources(settings, access, namespaces));
   const store = createLoggedStore(settings, rootNamespace, sources, hold);
   const meter = new SourceMeter(metrics);
 

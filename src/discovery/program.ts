@@ -12,6 +12,7 @@ import { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
 import type { DebugSource } from '../debug/index.ts';
+import type { ClusterAccess } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
@@ -27,7 +28,7 @@ import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
-import { checkRegistries, type MeshFiles, openMeshFiles } from './inputs.ts';
+import { clusterAccess, type MeshFiles, openMeshFiles } from './inputs.ts';
 import { type Intake, openIntake } from './intake.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings } from './model-settings.ts';
@@ -77,13 +78,13 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be used. */
   async start(): Promise<void> {
-    checkRegistries(this.#settings);
+    const access = await clusterAccess(this.#settings, this.#env);
     // The workers load their code while the mesh is read.
     const pool = this.#startPool();
     const http = await this.#startHttp();
     const files = await this.#openMeshFiles();
 
-    const intake = await this.#openIntake(files);
+    const intake = await this.#openIntake(files, access);
     // At the same time: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files), intake.start()]);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
@@ -113,9 +114,10 @@ export class DiscoveryProgram {
   }
 
   /** Sources → store. The debouncer decides when what changed becomes the next snapshot. */
-  async #openIntake({ mesh }: MeshFiles): Promise<Intake> {
+  async #openIntake({ mesh }: MeshFiles, access: ClusterAccess | undefined): Promise<Intake> {
     const intake = await openIntake({
       settings: this.#settings,
+      access,
       mesh,
       metrics: this.#metrics,
       onChanged: (keys, seenAt) => this.#pipeline?.debouncer.changed(keys, seenAt),

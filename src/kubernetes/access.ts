@@ -1,4 +1,7 @@
-/** How an API server is reached and who this program is there: read from a kubeconfig file, or from a Pod's service account. */
+/**
+ * How an API server is reached and who this program is there: read from a kubeconfig file, or from a Pod's service
+ * account.
+ */
 
 /** TLS settings of one connection. Read again for each, so that renewed files take effect. */
 export interface TlsMaterial {

@@ -1,4 +1,6 @@
-/** Answers of an API server other than success, as typed errors (Kubernetes API conventions, "Response Status Kind"). */
+/**
+ * Answers of an API server other than success, as typed errors (Kubernetes API conventions, "Response Status Kind").
+ */
 import { CtlError, type CtlErrorCode } from '../core/errors.ts';
 
 /** The fields of a `Status` object that are read. */
@@ -94,7 +96,9 @@ function retryAfterMs(header: string | undefined): number | undefined {
 
 /** The API server could not be reached, or the connection or stream broke before the answer was complete. */
 export class ConnectionError extends CtlError {
-  /** True where the connection as a whole is lost: it paces its own attempts, so that requests need not wait as well. */
+  /**
+   * True where the connection as a whole is lost: it paces its own attempts, so that requests need not wait as well.
+   */
   readonly lost: boolean;
 
   constructor(message: string, lost: boolean, cause?: unknown) {

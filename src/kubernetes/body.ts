@@ -6,8 +6,8 @@ import { ConnectionError } from './api-error.ts';
 import type { ApiResponse } from './connection.ts';
 
 /**
- * The whole body. Rejects with ConnectionError where it ends early, so that a part of a list is never taken for all of it, and with
- * CtlError `resource_exhausted` where it is longer than `maxBytes`.
+ * The whole body. Rejects with ConnectionError where it ends early, so that a part of a list is never taken for all of
+ * it, and with CtlError `resource_exhausted` where it is longer than `maxBytes`.
  */
 export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffer> {
   const chunks: Buffer[] = [];
@@ -47,9 +47,15 @@ function isComplete(stream: ClientHttp2Stream): boolean {
   return !stream.aborted && stream.readableEnded && stream.rstCode === constants.NGHTTP2_NO_ERROR;
 }
 
-/** Largest event of a watch, bytes: etcd takes objects of 1.5 MiB, which JSON and managed fields make several times larger. */
+/**
+ * Largest event of a watch, bytes: etcd takes objects of 1.5 MiB, which JSON and managed fields make several times
+ * larger.
+ */
 const MAX_FRAME = 16 * 1024 * 1024;
-/** Bytes before a frame of a protobuf watch: its length, big-endian (Kubernetes "Alternate representations of resources"). */
+/**
+ * Bytes before a frame of a protobuf watch: its length, big-endian (Kubernetes "Alternate representations of
+ * resources").
+ */
 const LENGTH_BYTES = 4;
 const NEWLINE = 0x0a;
 

@@ -33,7 +33,10 @@ export interface WrittenObject {
   readonly [field: string]: unknown;
 }
 
-/** All methods reject with ApiError where the server answers with an error, and ConnectionError where there is no whole answer. */
+/**
+ * All methods reject with ApiError where the server answers with an error, and ConnectionError where there is no whole
+ * answer.
+ */
 export class KubernetesClient {
   readonly connection: Connection;
 

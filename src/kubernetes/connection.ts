@@ -1,7 +1,7 @@
 /**
- * The way to one API server. All requests share one HTTP/2 connection; another is opened beside it only when the server's limit of
- * concurrent streams is reached, or when the server is about to close the first (GOAWAY). Attempts to connect are paced here, for all
- * requests together: after a failure with exponential backoff and jitter.
+ * The way to one API server. All requests share one HTTP/2 connection; another is opened beside it only when the
+ * server's limit of concurrent streams is reached, or when the server is about to close the first (GOAWAY). Attempts to
+ * connect are paced here, for all requests together: after a failure with exponential backoff and jitter.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
 import { backoff } from '../core/backoff.ts';
@@ -72,7 +72,10 @@ export class Connection {
     return this.#options.access.server.origin;
   }
 
-  /** Resolves with the headers of the answer. Rejects with ConnectionError, or CtlError where credentials cannot be read. */
+  /**
+   * Resolves with the headers of the answer. Rejects with ConnectionError, or CtlError where credentials cannot be
+   * read.
+   */
   async open(request: ApiRequest): Promise<ApiResponse> {
     const { clock } = this.#options;
     const outcome = Promise.withResolvers<ApiResponse>();

@@ -1,7 +1,8 @@
 /**
- * The protobuf messages of Kubernetes' own kinds, as far as they are read. Field numbers are those of the published files
- * `k8s.io/api/core/v1/generated.proto`, `k8s.io/api/discovery/v1/generated.proto`, `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto`
- * and `k8s.io/apimachinery/pkg/runtime/generated.proto`; they never change.
+ * The protobuf messages of Kubernetes' own kinds, as far as they are read. Field numbers are those of the published
+ * files `k8s.io/api/core/v1/generated.proto`, `k8s.io/api/discovery/v1/generated.proto`,
+ * `k8s.io/apimachinery/pkg/apis/meta/v1/generated.proto` and `k8s.io/apimachinery/pkg/runtime/generated.proto`; they
+ * never change.
  */
 import {
   flag,

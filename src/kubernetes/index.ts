@@ -1,4 +1,7 @@
-/** Entry point of the Kubernetes client: access to an API server, requests, and collections that are followed. Knows no kinds of the mesh. */
+/**
+ * Entry point of the Kubernetes client: access to an API server, requests, and collections that are followed. Knows no
+ * kinds of the mesh.
+ */
 export type { ClusterAccess } from './access.ts';
 export { ApiError, ConnectionError } from './api-error.ts';
 export { KubernetesClient } from './client.ts';

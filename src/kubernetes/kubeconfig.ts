@@ -1,6 +1,7 @@
 /**
- * Reads kubeconfig files (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig Files"): the cluster, the user and the
- * namespace of the current context. What this program does not support is refused with the file and the field that asks for it.
+ * Reads kubeconfig files (Kubernetes documentation, "Organizing Cluster Access Using kubeconfig Files"): the cluster,
+ * the user and the namespace of the current context. What this program does not support is refused with the file and
+ * the field that asks for it.
  */
 import { readFile } from 'node:fs/promises';
 import { delimiter, dirname, resolve } from 'node:path';
@@ -42,7 +43,8 @@ const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
 
 /**
  * The access of the current context.
- * @param paths one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name counts
+ * @param paths one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name
+ * counts
  * @throws CtlError naming file and field
  */
 export async function readKubeconfig(paths: string): Promise<ClusterAccess> {

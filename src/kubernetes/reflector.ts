@@ -5,8 +5,8 @@
  *   or paged list ────────────────────────────────────────────┴─▶ watch ─▶ resume from the last resourceVersion ─▶ …
  *
  * A list counts only when its last object has come. A watch that breaks, or that the server ends, goes on from the last
- * resourceVersion; only when the server no longer knows it (410, or 504 for one that it does not know yet) everything is listed again.
- * What was listed stays valid in the meantime, whatever the server answers.
+ * resourceVersion; only when the server no longer knows it (410, or 504 for one that it does not know yet) everything
+ * is listed again. What was listed stays valid in the meantime, whatever the server answers.
  */
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';

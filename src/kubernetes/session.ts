@@ -60,7 +60,9 @@ export class Session {
     return self;
   }
 
-  /** Whether a further request can be made on this connection. After a GOAWAY frame Node closes the session by itself. */
+  /**
+   * Whether a further request can be made on this connection. After a GOAWAY frame Node closes the session by itself.
+   */
   get isFree(): boolean {
     const limit = this.#session.remoteSettings?.maxConcurrentStreams ?? DEFAULT_MAX_STREAMS;
     return this.isOpen && this.#active < limit;

@@ -56,7 +56,9 @@ export class WatchStream<T> {
     onStreamEnd(response, (error) => this.#ended(error));
   }
 
-  /** Resolves with the number of frames when the server has ended the watch in good order, or its deadline has passed. */
+  /**
+   * Resolves with the number of frames when the server has ended the watch in good order, or its deadline has passed.
+   */
   get ended(): Promise<number> {
     return this.#outcome.promise;
   }

@@ -1,6 +1,7 @@
 /**
- * Reads protobuf messages by tables that name only the fields that are wanted; all others are skipped without being decoded. The result
- * is what the JSON form of the same object would parse to: fields that JSON leaves out when they are empty are left out here too.
+ * Reads protobuf messages by tables that name only the fields that are wanted; all others are skipped without being
+ * decoded. The result is what the JSON form of the same object would parse to: fields that JSON leaves out when they
+ * are empty are left out here too.
  */
 import protobuf from 'protobufjs/minimal.js';
 
@@ -57,7 +58,9 @@ function endOf(reader: Reader, wireType: number, limit: number): number {
   return end;
 }
 
-/** Texts that many objects share are kept once; when there are more different ones than this, the table starts again. */
+/**
+ * Texts that many objects share are kept once; when there are more different ones than this, the table starts again.
+ */
 const MAX_SHARED = 65_536;
 /** Longer texts are hardly ever equal. */
 const MAX_SHARED_LENGTH = 128;

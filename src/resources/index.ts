@@ -32,6 +32,7 @@ export {
   type AnyResource,
   CLUSTER_KINDS,
   CORE_KINDS,
+  type CoreKind,
   type Kind,
   keyOf,
   type ListedEvent,

@@ -93,6 +93,13 @@ export const discoveryFlags = {
     check: checkAddress,
   },
   httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
+  kubeconfig: {
+    type: 'string',
+    default: '',
+    meaning:
+      'Orchestrator configuration file used instead of in-cluster configuration. With --configDir, the mesh ' +
+      'resources come from the files, and services and workloads from the cluster.',
+  },
   meshConfig: {
     type: 'string',
     default: './etc/mesh/config/mesh',
@@ -139,7 +146,14 @@ export const discoveryFlags = {
     meaning: 'Service registries read, one or more of Orchestrator, ExtRegistry, Mock.',
     check: checkRegistries,
   },
-  resync: { type: 'duration', default: '1m0s', min: 0, meaning: 'Controller resync interval.' },
+  resync: {
+    type: 'duration',
+    default: '1m0s',
+    min: 0,
+    meaning:
+      'Controller resync interval: how often files are looked at whatever their events say, and API discovery is ' +
+      'read where custom resource definitions may not be watched. 0s: never.',
+  },
   secureGRPCAddr: {
     type: 'string',
     default: ':15012',

@@ -1,6 +1,7 @@
 /**
- * An API server of the tests, over HTTP/2 with TLS: it keeps objects, lists and watches them in JSON, and fails as a test tells it to.
- * What it does beyond that a real API server does better; tests against the real one stand beside these.
+ * An API server of the tests, over HTTP/2 with TLS: it keeps objects, lists and watches them in JSON, and fails as a
+ * test tells it to. What it does beyond that a real API server does better; tests against the real one stand beside
+ * these.
  */
 import {
   createSecureServer,
@@ -11,6 +12,7 @@ import {
 import type { AddressInfo } from 'node:net';
 import { derOf, ecKey, makeCa, makeLeaf, pemOf } from '../../security/testing.ts';
 import type { ClusterAccess } from '../access.ts';
+import type { ResourceType } from '../objects.ts';
 
 export interface Listed {
   readonly apiVersion?: string;
@@ -40,16 +42,22 @@ interface Event {
 interface Collection {
   readonly objects: Map<string, Listed>;
   events: Event[];
-  readonly watchers: Set<ServerHttp2Stream>;
+  /** With the namespace that each is of; undefined: all. */
+  readonly watchers: Map<ServerHttp2Stream, string | undefined>;
 }
 
 const KEY = ecKey('P-256');
+
+/** Path of the definitions of kinds. */
+export const DEFINITIONS = '/apis/apiextensions.k8s.io/v1/customresourcedefinitions';
 
 export class ScriptedApiServer {
   readonly #server: Http2SecureServer;
   readonly #ca: string;
   readonly #sessions = new Set<ServerHttp2Session>();
   readonly #collections = new Map<string, Collection>();
+  /** Kinds that discovery lists, by the path of their collection. */
+  readonly #kinds = new Map<string, string>();
   #version = 100;
   /** Versions below are forgotten. */
   #compacted = 0;
@@ -126,10 +134,29 @@ export class ScriptedApiServer {
     };
   }
 
+  /**
+   * Defines a kind: its collection exists, discovery and the definitions list it. Returns the path of the collection.
+   */
+  define({ group, version, plural, kind }: ResourceType): string {
+    const path = `/apis/${group}/${version}/${plural}`;
+    this.#kinds.set(path, kind);
+    this.serve(path);
+    this.set(DEFINITIONS, { metadata: { name: `${plural}.${group}` } });
+    return path;
+  }
+
+  /** Deletes the definition of a kind, and with it all objects. */
+  undefine({ group, version, plural }: ResourceType): void {
+    const path = `/apis/${group}/${version}/${plural}`;
+    this.#kinds.delete(path);
+    this.unserve(path);
+    this.remove(DEFINITIONS, { name: `${plural}.${group}` });
+  }
+
   /** Makes a collection exist: `/api/v1/pods`. Of others, the server says 404. */
   serve(path: string): void {
     if (!this.#collections.has(path))
-      this.#collections.set(path, { objects: new Map(), events: [], watchers: new Set() });
+      this.#collections.set(path, { objects: new Map(), events: [], watchers: new Map() });
   }
 
   /** Removes a collection, as when its definition is deleted: with its objects, and its watches end. */
@@ -137,7 +164,7 @@ export class ScriptedApiServer {
     const collection = this.#collections.get(path);
     for (const object of [...(collection?.objects.values() ?? [])]) this.remove(path, object.metadata);
     this.#collections.delete(path);
-    for (const stream of collection?.watchers ?? []) stream.end();
+    for (const stream of collection?.watchers.keys() ?? []) stream.end();
   }
 
   set(path: string, object: Listed): void {
@@ -166,7 +193,7 @@ export class ScriptedApiServer {
   /** Sends a bookmark to all watches. */
   bookmark(): void {
     for (const collection of this.#collections.values()) {
-      for (const stream of collection.watchers) stream.write(this.#bookmark());
+      for (const stream of collection.watchers.keys()) stream.write(this.#bookmark());
     }
   }
 
@@ -178,12 +205,12 @@ export class ScriptedApiServer {
 
   /** Ends all watches in good order, as when their time is over. */
   endWatches(): void {
-    for (const { watchers } of this.#collections.values()) for (const stream of watchers) stream.end();
+    for (const { watchers } of this.#collections.values()) for (const stream of watchers.keys()) stream.end();
   }
 
   /** Ends all watches with RST_STREAM. */
   resetWatches(code: number): void {
-    for (const { watchers } of this.#collections.values()) for (const stream of watchers) stream.close(code);
+    for (const { watchers } of this.#collections.values()) for (const stream of watchers.keys()) stream.close(code);
   }
 
   watches(path: string): number {
@@ -225,16 +252,32 @@ export class ScriptedApiServer {
 
   #tell(collection: Collection, event: Event): void {
     collection.events.push(event);
-    for (const stream of collection.watchers) stream.write(lineOf(event));
+    for (const [stream, namespace] of collection.watchers) {
+      if (isIn(namespace, event.object)) stream.write(lineOf(event));
+    }
   }
 
   #answer({ path, query }: SeenRequest, stream: ServerHttp2Stream): void {
     const namespaced = /^(\/api\/v1|\/apis\/[^/]+\/[^/]+)\/namespaces\/([^/]+)\/([^/]+)$/.exec(path);
     const [, root = '', namespace, plural = ''] = namespaced ?? [];
     const collection = this.#collections.get(path) ?? this.#collections.get(`${root}/${plural}`);
-    if (collection === undefined) return void this.fail(stream, 404, 'NotFound');
-    if (query.get('watch') === '1') this.#watch(collection, query, stream);
+    if (collection === undefined) this.#discover(path, stream);
+    else if (query.get('watch') === '1') this.#watch(collection, namespace, query, stream);
     else this.#list(collection, namespace, query, stream);
+  }
+
+  #discover(path: string, stream: ServerHttp2Stream): void {
+    const below = [...this.#kinds].filter(([collection]) => collection.startsWith(`${path}/`));
+    if (below.length === 0) this.fail(stream, 404, 'NotFound');
+    else if (/^\/apis\/[^/]+$/.test(path)) {
+      const versions = new Set(below.map(([collection]) => collection.split('/')[3]));
+      this.json(stream, { versions: [...versions].map((version) => ({ version })) });
+    } else {
+      const resources = below.map(([collection, kind]) => {
+        return { name: collection.split('/')[4], kind, namespaced: true, verbs: ['list', 'watch'] };
+      });
+      this.json(stream, { resources: [...resources, { name: 'gateways/status', kind: 'Gateway', verbs: ['get'] }] });
+    }
   }
 
   #list(
@@ -243,9 +286,7 @@ export class ScriptedApiServer {
     query: URLSearchParams,
     stream: ServerHttp2Stream,
   ): void {
-    const all = [...collection.objects.values()].filter(
-      ({ metadata }) => namespace === undefined || metadata.namespace === namespace,
-    );
+    const all = [...collection.objects.values()].filter((object) => isIn(namespace, object));
     const from = Number(query.get('continue') ?? 0);
     const to = from + Number(query.get('limit') ?? all.length);
     const next = to < all.length ? { continue: String(to) } : {};
@@ -256,7 +297,12 @@ export class ScriptedApiServer {
     });
   }
 
-  #watch(collection: Collection, query: URLSearchParams, stream: ServerHttp2Stream): void {
+  #watch(
+    collection: Collection,
+    namespace: string | undefined,
+    query: URLSearchParams,
+    stream: ServerHttp2Stream,
+  ): void {
     const initial = query.get('sendInitialEvents') === 'true';
     if (initial && !this.streamingLists) return void this.fail(stream, 422, 'Invalid');
     const from = Number(query.get('resourceVersion') ?? 0);
@@ -268,10 +314,15 @@ export class ScriptedApiServer {
       return;
     }
     if (initial) {
-      for (const object of collection.objects.values()) stream.write(lineOf({ type: 'ADDED', object }));
+      for (const object of collection.objects.values()) {
+        if (isIn(namespace, object)) stream.write(lineOf({ type: 'ADDED', object }));
+      }
       stream.write(this.#bookmark({ 'k8s.io/initial-events-end': 'true' }));
-    } else for (const event of collection.events) if (event.version > from) stream.write(lineOf(event));
-    collection.watchers.add(stream);
+    } else {
+      const events = collection.events.filter(({ version, object }) => version > from && isIn(namespace, object));
+      for (const event of events) stream.write(lineOf(event));
+    }
+    collection.watchers.set(stream, namespace);
     stream.on('close', () => collection.watchers.delete(stream));
   }
 
@@ -287,6 +338,10 @@ export function statusObject(code: number, reason: string): unknown {
 
 function lineOf({ type, object }: Pick<Event, 'type' | 'object'>): string {
   return `${JSON.stringify({ type, object })}\n`;
+}
+
+function isIn(namespace: string | undefined, { metadata }: Listed): boolean {
+  return namespace === undefined || metadata.namespace === namespace;
 }
 
 function keyOf({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string {

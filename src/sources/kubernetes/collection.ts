@@ -1,0 +1,147 @@
+/**
+ * One collection of an API server, followed for a feed: whether it can be read, and what the log says where it cannot.
+ */
+import type { Clock } from '../../core/clock.ts';
+import type { CtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
+import { isSecurityKind } from '../../resources/index.ts';
+import type { FailureReport } from './failures.ts';
+import type { FeedMember } from './kind-feed.ts';
+import { keyOfObject, type ReadObject, readObject } from './read-object.ts';
+import type { ServedType } from './types.ts';
+
+/** Answers "forbidden" in a row before it is believed: a server that starts refuses until it has read its rules. */
+const FORBIDDEN_ATTEMPTS = 3;
+
+export interface CollectionOptions {
+  readonly source: string;
+  /** Left out: all namespaces. */
+  readonly namespace?: string;
+  readonly member: FeedMember;
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly watchSeconds?: number;
+  readonly failures: FailureReport;
+  readonly log: Pick<Log, 'warn'>;
+  /** The collection has been listed, or is known not to be readable. */
+  readonly onSettled: () => void;
+  /** The server says that there is no such collection. */
+  readonly onAbsent: () => void;
+}
+
+export class Collection {
+  readonly #options: CollectionOptions;
+  #type: ServedType;
+  #reflector: Reflector<ReadObject>;
+  #listed = false;
+  #forbidden = 0;
+  #closed = false;
+
+  constructor(type: ServedType, options: CollectionOptions) {
+    this.#type = type;
+    this.#options = options;
+    this.#reflector = this.#follow();
+  }
+
+  get type(): ServedType {
+    return this.#type;
+  }
+
+  /**
+   * Whether nothing more is to be waited for at start. A policy kind that is forbidden is waited for: without its
+   * documents, workloads would be open that are not meant to be.
+   */
+  get isSettled(): boolean {
+    return this.#listed || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isSecurityKind(this.#type.kind));
+  }
+
+  /** Follows the same kind in another version. */
+  async retype(type: ServedType): Promise<void> {
+    this.#type = type;
+    const before = this.#reflector;
+    await before.close();
+    if (this.#reflector === before && !this.#closed) this.#reflector = this.#follow();
+  }
+
+  /** The collection does not exist any more. */
+  async remove(): Promise<void> {
+    await this.close();
+    this.#options.failures.forget(this.#name);
+    this.#options.member.remove();
+  }
+
+  close(): Promise<void> {
+    this.#closed = true;
+    return this.#reflector.close();
+  }
+
+  get #name(): string {
+    const { kind, group } = this.#type;
+    const { namespace } = this.#options;
+    const of = group === '' ? kind : `${kind}.${group}`;
+    return namespace === undefined ? of : `${of} in namespace ${namespace}`;
+  }
+
+  #follow(): Reflector<ReadObject> {
+    const { connection, clock, random, namespace, watchSeconds, source, member, failures, log } = this.#options;
+    const type = this.#type;
+    const reflector = new Reflector<ReadObject>(
+      {
+        connection,
+        type,
+        clock,
+        random,
+        ...(namespace === undefined || !type.namespaced ? {} : { namespace }),
+        ...(watchSeconds === undefined ? {} : { watchSeconds }),
+      },
+      {
+        convert: (object) => readObject(source, type.kind, object, clock.now()),
+        onList: (items) => {
+          member.onList(items);
+          this.#listed = true;
+          this.#readable();
+          this.#options.onSettled();
+        },
+        onChanges: (changes) =>
+          member.onChanges(
+            changes.map((change) =>
+              change.type === 'set' ? change : { type: 'deleted', key: keyOfObject(type.kind, change.object) },
+            ),
+          ),
+        onFailure: (error, verb) => this.#failed(error, verb),
+        onRecovered: () => this.#readable(),
+        onWarning: (text) => log.warn(`${this.#name}: the API server warns: ${text}`),
+      },
+    );
+    failures.forget(this.#name);
+    reflector.start();
+    return reflector;
+  }
+
+  #readable(): void {
+    this.#forbidden = 0;
+    this.#options.failures.recovered(this.#name);
+  }
+
+  #failed(error: CtlError, verb: 'list' | 'watch'): void {
+    // The connection reports that itself, once for all kinds.
+    if (error instanceof ConnectionError && error.lost) return;
+    const status = error instanceof ApiError ? error.status : 0;
+    this.#forbidden = status === 403 ? this.#forbidden + 1 : 0;
+    this.#options.failures.failed(this.#name, this.#reason(error, verb, status));
+    if (status === 404) this.#options.onAbsent();
+    if (this.#forbidden !== FORBIDDEN_ATTEMPTS || !this.isSettled) return;
+    this.#options.member.skip();
+    this.#options.onSettled();
+  }
+
+  #reason(error: CtlError, verb: 'list' | 'watch', status: number): string {
+    const text = `cannot ${verb}: ${error.oneLine()}`;
+    if (this.#listed) return `${text}; what was read before stays in force`;
+    if (status !== 403) return `${text}; waiting until it can be read`;
+    if (isSecurityKind(this.#type.kind)) return `${text}; not ready without it, for its policies protect workloads`;
+    return `${text}; nothing of this kind is in force until it may be read`;
+  }
+}

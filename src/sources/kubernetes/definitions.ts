@@ -1,0 +1,179 @@
+/**
+ * Which kinds of the mesh an API server has, followed while custom resource definitions come and go. The definitions
+ * are watched, by their metadata alone; each change makes the server's discovery be read again, until both agree. Where
+ * definitions may not be watched, discovery is read at intervals.
+ */
+import { backoff } from '../../core/backoff.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { ApiError, type Connection, ConnectionError, KubernetesClient, Reflector } from '../../kubernetes/index.ts';
+import type { FailureReport } from './failures.ts';
+import { readServedTypes, type ServedTypes } from './served-types.ts';
+import { DEFINITIONS, isMeshDefinition } from './types.ts';
+
+/** After a change of definitions: a chart applies many at once. */
+const LOOK_SOON_MS = 100;
+/** Between two reads of discovery that failed or did not agree with the definitions, ms. */
+const RETRY_BASE_MS = 500;
+const RETRY_MAX_MS = 30_000;
+/**
+ * How long discovery may disagree with the definitions before the start goes on: a definition in error is never served.
+ */
+const AGREE_MS = 10_000;
+/** How long a kind must be missing from discovery before it counts as gone, where definitions may not be watched. */
+const GONE_MS = 10_000;
+/** Answers "forbidden" in a row before they are believed. */
+const FORBIDDEN_ATTEMPTS = 3;
+const NAME = 'CustomResourceDefinition';
+
+export interface DefinitionsOptions {
+  readonly connection: Connection;
+  readonly clock: Clock;
+  readonly random: () => number;
+  /** Between reads of discovery where definitions may not be watched, ms; 0: never. */
+  readonly resyncMs: number;
+  readonly failures: FailureReport;
+  /** What the server has now. `isGone`: whether a kind, as `<plural>.<group>`, does not exist any more. */
+  readonly onTypes: (served: ServedTypes, isGone: (name: string) => boolean) => void;
+}
+
+export class Definitions {
+  readonly #options: DefinitionsOptions;
+  readonly #client: KubernetesClient;
+  readonly #reflector: Reflector<string>;
+  /** Names of the mesh's definitions; undefined while they cannot be listed. */
+  #names: Set<string> | undefined;
+  #forbidden = 0;
+  #timer: Timer | undefined;
+  #looking = false;
+  #again = false;
+  #failures = 0;
+  #firstLookAt: number | undefined;
+  #agrees = false;
+  readonly #missingSince = new Map<string, number>();
+  #closed = false;
+
+  constructor(options: DefinitionsOptions) {
+    this.#options = options;
+    const { connection, clock, random, failures } = options;
+    this.#client = new KubernetesClient(connection);
+    this.#reflector = new Reflector<string>(
+      { connection, type: DEFINITIONS, clock, random },
+      {
+        convert: ({ metadata }) => metadata.name,
+        onList: (names) => {
+          this.#names = new Set(names.filter(isMeshDefinition));
+          this.#forbidden = 0;
+          this.lookSoon();
+        },
+        onChanges: (changes) => {
+          for (const change of changes) {
+            if (change.type === 'deleted') this.#names?.delete(change.object.metadata.name);
+            else if (isMeshDefinition(change.item)) this.#names?.add(change.item);
+          }
+          const names = changes.map((change) => (change.type === 'set' ? change.item : change.object.metadata.name));
+          if (names.some(isMeshDefinition)) this.lookSoon();
+        },
+        onFailure: (error, verb) => this.#failed(error, verb),
+        onRecovered: () => failures.recovered(NAME),
+      },
+    );
+  }
+
+  start(): void {
+    this.#reflector.start();
+    void this.#look();
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#timer?.cancel();
+    await this.#reflector.close();
+  }
+
+  /** Whether it is known which kinds the server has, or has taken too long. */
+  get isSettled(): boolean {
+    const { clock } = this.#options;
+    if (this.#firstLookAt === undefined) return false;
+    return this.#agrees || clock.now() - this.#firstLookAt >= AGREE_MS;
+  }
+
+  /** Something may have changed. */
+  lookSoon(): void {
+    this.#schedule(LOOK_SOON_MS);
+  }
+
+  #schedule(ms: number): void {
+    this.#timer?.cancel();
+    if (this.#closed) return;
+    this.#timer = this.#options.clock.setTimer(ms, () => void this.#look());
+  }
+
+  async #look(): Promise<void> {
+    this.#again = this.#looking;
+    if (this.#looking || this.#closed) return;
+    this.#looking = true;
+    const { failures } = this.#options;
+    try {
+      const served = await readServedTypes(this.#client);
+      failures.recovered('API discovery');
+      if (!this.#closed) this.#looked(served);
+    } catch (error) {
+      if (!this.#closed) {
+        this.#retry();
+        const lost = error instanceof ConnectionError && error.lost;
+        const reason = error instanceof CtlError ? error.oneLine() : String(error);
+        if (!lost) failures.failed('API discovery', `cannot be read: ${reason}; no kind comes or goes until it can`);
+      }
+    } finally {
+      this.#looking = false;
+      if (this.#again) this.lookSoon();
+    }
+  }
+
+  #looked(served: ServedTypes): void {
+    const { clock, resyncMs, onTypes } = this.#options;
+    const now = clock.now();
+    this.#firstLookAt ??= now;
+    const names = this.#names;
+    for (const name of this.#missingSince.keys()) if (served.names.has(name)) this.#missingSince.delete(name);
+    this.#agrees =
+      names === undefined
+        ? this.#forbidden >= FORBIDDEN_ATTEMPTS
+        : names.size === served.names.size && [...names].every((name) => served.names.has(name));
+    let undecided = false;
+    onTypes(served, (name) => {
+      if (served.names.has(name)) return false;
+      if (names !== undefined) return !names.has(name);
+      const since = this.#missingSince.get(name) ?? now;
+      this.#missingSince.set(name, since);
+      undecided ||= now - since < GONE_MS;
+      return now - since >= GONE_MS;
+    });
+    if (!this.#agrees || undecided) this.#retry();
+    else {
+      this.#failures = 0;
+      if (names === undefined && resyncMs > 0) this.#schedule(resyncMs);
+    }
+  }
+
+  #retry(): void {
+    this.#failures++;
+    this.#schedule(backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, this.#options.random));
+  }
+
+  #failed(error: CtlError, verb: 'list' | 'watch'): void {
+    if (error instanceof ConnectionError && error.lost) return;
+    const forbidden = error instanceof ApiError && error.status === 403;
+    this.#forbidden = forbidden ? this.#forbidden + 1 : 0;
+    const { failures, resyncMs } = this.#options;
+    const instead =
+      resyncMs > 0 ? `looking for new kinds every ${resyncMs / 1000} s instead` : 'no new kind is noticed';
+    const consequence = forbidden ? instead : 'what was read before stays in force';
+    failures.failed(NAME, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
+    if (this.#forbidden !== FORBIDDEN_ATTEMPTS) return;
+    // What it names may be out of date from now on.
+    this.#names = undefined;
+    this.lookSoon();
+  }
+}

@@ -1,0 +1,79 @@
+/**
+ * The log of what cannot be read from an API server. When the server fails, all kinds fail at once, so failures of one
+ * reason are gathered for a moment and written as one line, and so are recoveries.
+ */
+import type { Clock, Timer } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+
+const GATHER_MS = 1000;
+/** Kinds that one line names. */
+const NAMED = 6;
+
+export class FailureReport {
+  readonly #log: Pick<Log, 'warn' | 'info'>;
+  readonly #clock: Clock;
+  readonly #server: string;
+  /** The reason by the name of what fails, as it was written last. */
+  readonly #failing = new Map<string, string>();
+  /** What is to be written: the reason, or undefined for a recovery. */
+  #news = new Map<string, string | undefined>();
+  #timer: Timer | undefined;
+
+  constructor(log: Pick<Log, 'warn' | 'info'>, clock: Clock, server: string) {
+    this.#log = log;
+    this.#clock = clock;
+    this.#server = server;
+  }
+
+  /** @param reason what cannot be done and why, and what follows, one line */
+  failed(name: string, reason: string): void {
+    this.#note(name, reason);
+  }
+
+  recovered(name: string): void {
+    this.#note(name, undefined);
+  }
+
+  /** Of something that does not exist any more. */
+  forget(name: string): void {
+    this.#failing.delete(name);
+    this.#news.delete(name);
+  }
+
+  /** One line for people while anything fails. */
+  get reason(): string | undefined {
+    for (const [name, reason] of this.#news) if (reason !== undefined) return `${name}: ${reason}`;
+    for (const [name, reason] of this.#failing) if (!this.#news.has(name)) return `${name}: ${reason}`;
+    return undefined;
+  }
+
+  close(): void {
+    this.#timer?.cancel();
+  }
+
+  #note(name: string, reason: string | undefined): void {
+    if (this.#failing.get(name) === reason) this.#news.delete(name);
+    else this.#news.set(name, reason);
+    if (this.#news.size === 0 || this.#timer !== undefined) return;
+    this.#timer = this.#clock.setTimer(GATHER_MS, () => {
+      this.#timer = undefined;
+      this.#write();
+    });
+  }
+
+  #write(): void {
+    const news = this.#news;
+    this.#news = new Map();
+    const byReason = Map.groupBy(news.keys(), (name) => news.get(name));
+    for (const [reason, names] of byReason) {
+      const shown = names.length > NAMED ? [...names.slice(0, NAMED), `${names.length - NAMED} more`] : names;
+      const text = shown.join(', ');
+      if (reason === undefined) this.#log.info(`${text}: read again from the API server ${this.#server}`);
+      else this.#log.warn(`${text}: ${reason}`);
+    }
+    for (const [name, reason] of news) {
+      if (reason === undefined) this.#failing.delete(name);
+      else this.#failing.set(name, reason);
+    }
+  }
+}

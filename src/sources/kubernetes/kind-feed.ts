@@ -1,0 +1,171 @@
+/**
+ * What a source reports of one kind (in one namespace, where only some are read). Several collections can hold it:
+ * `VirtualService` of `networking.mesh.io` and of `networking.istio.io`. Of documents of one name, that of the first
+ * collection is in force; the other is reported as a problem. A list is reported once all collections have been listed,
+ * for what is missing from it is deleted.
+ */
+import type { Kind, ListedEvent, ResourceEvent, ResourceKey, ResourceProblem } from '../../resources/index.ts';
+import type { SourceSink } from '../source.ts';
+import type { ReadObject } from './read-object.ts';
+
+/** A change of a collection. */
+export type MemberChange =
+  | { readonly type: 'set'; readonly item: ReadObject }
+  | { readonly type: 'deleted'; readonly key: ResourceKey };
+
+/** A collection of the kind. */
+export interface FeedMember {
+  onList(items: readonly ReadObject[]): void;
+  onChanges(changes: readonly MemberChange[]): void;
+  /** The collection cannot be read at all: the lists of others do not wait for it. */
+  skip(): void;
+  /** The collection does not exist any more: its documents are gone. */
+  remove(): void;
+}
+
+interface Member {
+  readonly rank: number;
+  readonly name: string;
+  /** `unread` until the first list. */
+  state: 'unread' | 'skipped' | 'listed';
+  /** Kept only where documents of several collections can meet. */
+  readonly items: Map<ResourceKey, ListedEvent>;
+}
+
+export interface KindFeedOptions {
+  readonly source: string;
+  readonly kind: Kind;
+  /** Left out: all namespaces. */
+  readonly namespace?: string;
+  /** Whether several collections can hold this kind. */
+  readonly isShared: boolean;
+  readonly now: () => number;
+  readonly sink: SourceSink;
+}
+
+export class KindFeed {
+  readonly #options: KindFeedOptions;
+  /** In order of rank. */
+  #members: Member[] = [];
+  /** Keys of which a problem says that several collections have them. */
+  #duplicates = new Set<ResourceKey>();
+
+  constructor(options: KindFeedOptions) {
+    this.#options = options;
+  }
+
+  /** @param rank of the collection: the lowest counts first */
+  add(name: string, rank: number): FeedMember {
+    const member: Member = { name, rank, state: 'unread', items: new Map() };
+    this.#members = [...this.#members, member].sort((a, b) => a.rank - b.rank || (a.name < b.name ? -1 : 1));
+    return {
+      onList: (items) => this.#onList(member, items),
+      onChanges: (changes) => this.#onChanges(member, changes),
+      skip: () => this.#skip(member),
+      remove: () => this.#remove(member),
+    };
+  }
+
+  #onList(member: Member, items: readonly ReadObject[]): void {
+    member.state = 'listed';
+    if (!this.#options.isShared) {
+      this.#replace(items.map(({ event }) => event));
+      return;
+    }
+    const before = [...member.items.keys()];
+    member.items.clear();
+    for (const { key, event } of items) member.items.set(key, event);
+    if (this.#members.every(({ state }) => state === 'listed')) this.#replaceMerged();
+    // Something of another collection may be in force under any other key.
+    else this.#apply(new Set([...before, ...member.items.keys()]));
+  }
+
+  #onChanges(member: Member, changes: readonly MemberChange[]): void {
+    const eventTime = this.#options.now();
+    if (!this.#options.isShared) {
+      this.#options.sink.apply(
+        changes.map((change) =>
+          change.type === 'set' ? change.item.event : { type: 'delete', key: change.key, eventTime },
+        ),
+      );
+      return;
+    }
+    const keys = new Set<ResourceKey>();
+    for (const change of changes) {
+      const key = change.type === 'set' ? change.item.key : change.key;
+      keys.add(key);
+      if (change.type === 'set') member.items.set(key, change.item.event);
+      else member.items.delete(key);
+    }
+    this.#apply(keys);
+  }
+
+  #skip(member: Member): void {
+    if (member.state === 'unread') member.state = 'skipped';
+  }
+
+  #remove(member: Member): void {
+    this.#members = this.#members.filter((each) => each !== member);
+    if (this.#members.every(({ state }) => state === 'listed')) this.#replaceMerged();
+    else this.#apply(new Set(member.items.keys()));
+  }
+
+  #replaceMerged(): void {
+    const keys = new Set(this.#members.flatMap(({ items }) => [...items.keys()]));
+    const events: ListedEvent[] = [];
+    this.#duplicates = new Set();
+    for (const key of keys) {
+      const [first, second] = this.#documents(key);
+      if (first !== undefined) events.push(first.event);
+      if (first === undefined || second === undefined) continue;
+      this.#duplicates.add(key);
+      events.push({ type: 'invalid', problem: duplicate(key, first, second), eventTime: this.#options.now() });
+    }
+    this.#replace(events);
+  }
+
+  #replace(events: readonly ListedEvent[]): void {
+    const { kind, namespace, sink, now } = this.#options;
+    sink.replace({ events, eventTime: now(), kinds: [kind], ...(namespace === undefined ? {} : { namespace }) });
+  }
+
+  /** Reports what is in force now under each of the keys. */
+  #apply(keys: ReadonlySet<ResourceKey>): void {
+    const eventTime = this.#options.now();
+    const events = [...keys].flatMap((key): ResourceEvent[] => {
+      const [first, second] = this.#documents(key);
+      if (first === undefined) return [...this.#resolved(key, eventTime), { type: 'delete', key, eventTime }];
+      if (second === undefined) return [...this.#resolved(key, eventTime), first.event];
+      this.#duplicates.add(key);
+      return [first.event, { type: 'invalid', problem: duplicate(key, first, second), eventTime }];
+    });
+    if (events.length > 0) this.#options.sink.apply(events);
+  }
+
+  #resolved(key: ResourceKey, eventTime: number): ResourceEvent[] {
+    return this.#duplicates.delete(key) ? [{ type: 'resolved', id: duplicateId(key), eventTime }] : [];
+  }
+
+  #documents(key: ResourceKey): Document[] {
+    return this.#members.flatMap(({ name, items }) => {
+      const event = items.get(key);
+      return event === undefined ? [] : [{ name, event }];
+    });
+  }
+}
+
+interface Document {
+  readonly name: string;
+  readonly event: ListedEvent;
+}
+
+function duplicateId(key: ResourceKey): string {
+  return `${key}#duplicate`;
+}
+
+function duplicate(key: ResourceKey, first: Document, second: Document): ResourceProblem {
+  const { event } = second;
+  const { origin } = event.type === 'set' ? event.resource : event.problem;
+  const message = `expected one document for ${key}; that of ${first.name} is in force, that of ${second.name} is not`;
+  return { id: duplicateId(key), key, origin, field: 'metadata.name', message };
+}

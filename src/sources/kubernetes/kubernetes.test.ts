@@ -1,0 +1,318 @@
+/** The source of a scripted API server: which kinds it reads, what is in force, and what the log says. */
+import assert from 'node:assert/strict';
+import { afterEach, describe, test } from 'node:test';
+import { waitUntil } from '../../core/testing/wait-until.ts';
+import type { ResourceType } from '../../kubernetes/index.ts';
+import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
+import { DEFINITIONS, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
+import { createStore } from '../../store/index.ts';
+import { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes.ts';
+
+const SERVICES = '/api/v1/services';
+const CORE = ['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts', 'endpoints'];
+
+const meshType = (kind: string, plural: string, group = 'networking.mesh.io', version = 'v1'): ResourceType => ({
+  group,
+  version,
+  plural,
+  kind,
+  namespaced: true,
+});
+const ROUTES = meshType('VirtualService', 'virtualservices');
+const ISTIO_ROUTES = meshType('VirtualService', 'virtualservices', 'networking.istio.io', 'v1beta1');
+const POLICIES = meshType('AuthorizationPolicy', 'authorizationpolicies', 'security.mesh.io');
+
+const cleanup: (() => Promise<void> | void)[] = [];
+
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+/** A server with Kubernetes' own kinds and the definitions of these. */
+async function scripted(...types: readonly ResourceType[]): Promise<ScriptedApiServer> {
+  const server = await ScriptedApiServer.start();
+  cleanup.push(() => server.stop());
+  for (const plural of CORE) server.serve(`/api/v1/${plural}`);
+  server.serve('/apis/discovery.k8s.io/v1/endpointslices');
+  server.serve(DEFINITIONS);
+  for (const type of types) server.define(type);
+  return server;
+}
+
+/** The source with a store behind it. */
+function follow(server: ScriptedApiServer, options: Partial<KubernetesSourceOptions> = {}) {
+  const lines: string[] = [];
+  const note = (message: string): void => void lines.push(message);
+  const lists: string[] = [];
+  const source = createKubernetesSource({
+    cluster: 'here',
+    access: server.access(),
+    log: { debug: () => {}, info: note, warn: note, error: note },
+    clock: fastClock(50),
+    random: () => 0,
+    resyncMs: 60_000,
+    namespaces: [],
+    useEndpointSlice: false,
+    meshKinds: true,
+    ...options,
+  });
+  const keys = new Set<string>();
+  const store = createStore({
+    sources: [source],
+    cluster: 'here',
+    appNamespaces: [],
+    rootNamespace: 'mesh-system',
+    onRefused: () => {},
+    onResolved: () => {},
+  });
+  let synced = false;
+  source.start({
+    apply: (events) => {
+      for (const key of store.apply(source.id, events).changed) keys.add(key);
+    },
+    replace: (list) => {
+      lists.push(`${list.kinds?.join()}${list.namespace === undefined ? '' : ` in ${list.namespace}`}`);
+      for (const key of store.replace(source.id, list).changed) keys.add(key);
+    },
+    changing: () => {},
+  });
+  source.synced.then(() => {
+    synced = true;
+  });
+  cleanup.push(() => source.close());
+  const inForce = () => [...keys].filter((key) => store.get(key) !== undefined).sort();
+  return { source, store, lines, lists, inForce, isSynced: () => synced };
+}
+
+const service = (name: string, namespace = 'shop') => ({
+  metadata: { name, namespace },
+  spec: { clusterIP: '10.0.0.1', ports: [{ name: 'http', port: 80 }] },
+});
+const route = (name: string, host = 'web', namespace = 'shop') => ({
+  metadata: { name, namespace, managedFields: [{ manager: 'x' }] },
+  spec: { hosts: [host], http: [{ route: [{ destination: { host } }] }] },
+});
+const pathOf = ({ group, version, plural }: ResourceType): string => `/apis/${group}/${version}/${plural}`;
+
+describe('the source of a scripted API server', () => {
+  test('lists every kind that the server has, and then is synced', async () => {
+    const server = await scripted(ROUTES, POLICIES);
+    server.set(SERVICES, service('web'));
+    server.set(pathOf(ROUTES), route('web'));
+    const { lists, inForce, isSynced, store } = follow(server);
+    await waitUntil(isSynced);
+    const kinds = 'AuthorizationPolicy Endpoints Namespace Node Pod Service ServiceAccount VirtualService';
+    assert.equal(lists.sort().join(' '), kinds);
+    assert.deepEqual(inForce(), ['Service/shop/web', 'VirtualService/shop/web']);
+    const { origin } = store.get('VirtualService/shop/web') ?? {};
+    assert.deepEqual([origin?.source, origin?.uid], ['kubernetes', 'uid-shop/web']);
+    assert.match(origin?.resourceVersion ?? '', /^\d+$/);
+  });
+
+  test('reads EndpointSlices in place of Endpoints where it is told to', async () => {
+    const server = await scripted();
+    const { lists, isSynced } = follow(server, { useEndpointSlice: true });
+    await waitUntil(isSynced);
+    assert.ok(lists.includes('EndpointSlice') && !lists.includes('Endpoints'));
+  });
+
+  test('is not synced before a kind that can be read was listed', async () => {
+    const server = await scripted(ROUTES);
+    let broken = true;
+    server.intercept = ({ path }, stream) => path === pathOf(ROUTES) && broken && server.fail(stream, 503);
+    const { lists, isSynced, source } = follow(server);
+    const routes = () => server.requests.filter(({ path }) => path === pathOf(ROUTES)).length;
+    await waitUntil(() => lists.length === CORE.length && routes() >= 4);
+    assert.equal(isSynced(), false);
+    assert.equal(source.health().ok, false);
+    broken = false;
+    await waitUntil(isSynced);
+    assert.deepEqual(source.health(), { ok: true });
+  });
+
+  test('goes without a kind that is forbidden, says so in one line, and reads it once it is allowed', async () => {
+    const server = await scripted(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    let forbidden = true;
+    server.intercept = ({ path }, stream) =>
+      path === pathOf(ROUTES) && forbidden && server.fail(stream, 403, 'Forbidden');
+    const { lines, inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    const said = () => lines.filter((line) => line.startsWith('VirtualService.networking.mesh.io'));
+    await waitUntil(() => said().length === 1);
+    assert.match(said()[0] ?? '', /: cannot list: HTTP 403 Forbidden: .*; nothing of this kind is in force until/);
+    forbidden = false;
+    await waitUntil(() => inForce().length === 1 && said().length === 2);
+    assert.match(said()[1] ?? '', /read again/);
+  });
+
+  test('is not synced without a kind of policies that is forbidden', async () => {
+    const server = await scripted(POLICIES);
+    let forbidden = true;
+    server.intercept = ({ path }, stream) =>
+      path === pathOf(POLICIES) && forbidden && server.fail(stream, 403, 'Forbidden');
+    const { lines, lists, isSynced } = follow(server);
+    const asked = () => server.requests.filter(({ path }) => path === pathOf(POLICIES)).length;
+    await waitUntil(
+      () => lists.length === CORE.length && asked() >= 5 && lines.some((line) => /not ready without it/.test(line)),
+    );
+    assert.equal(isSynced(), false);
+    forbidden = false;
+    await waitUntil(isSynced);
+  });
+
+  test('keeps what it read of a kind that becomes forbidden', async () => {
+    const server = await scripted(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    const { lines, inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    server.intercept = ({ path }, stream) => path === pathOf(ROUTES) && server.fail(stream, 403, 'Forbidden');
+    server.compact();
+    server.endWatches();
+    await waitUntil(() => lines.some((line) => /VirtualService.*what was read before stays in force/.test(line)));
+    assert.deepEqual(inForce(), ['VirtualService/shop/web']);
+  });
+
+  test('writes one line when all kinds fail for one reason', async () => {
+    const server = await scripted(ROUTES, POLICIES);
+    const { lines, isSynced, source } = follow(server, { clock: fastClock(5) });
+    await waitUntil(isSynced);
+    server.intercept = (_, stream) => server.fail(stream, 401, 'Unauthorized');
+    server.endWatches();
+    const failures = () => lines.filter((line) => /cannot watch: HTTP 401/.test(line));
+    await waitUntil(() => failures().length > 0);
+    server.intercept = () => false;
+    await waitUntil(() => source.health().ok && lines.some((line) => /read again from the API server/.test(line)));
+    assert.equal(failures().length, 1);
+    assert.match(failures()[0] ?? '', /^Namespace, Node, Pod, Service, .*, 3 more: cannot watch/);
+  });
+
+  test('picks up a kind that is defined later, and lets it go when its definition is deleted', async () => {
+    const server = await scripted();
+    const { lines, inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    assert.ok(lines.some((line) => /no kinds of the mesh/.test(line)));
+    server.define(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    await waitUntil(() => inForce().length === 1);
+    server.undefine(ROUTES);
+    await waitUntil(() => inForce().length === 0);
+    await waitUntil(() => lines.some((line) => /its definition was deleted/.test(line)));
+    server.define(ROUTES);
+    server.set(pathOf(ROUTES), route('other'));
+    await waitUntil(() => inForce().join() === 'VirtualService/shop/other');
+  });
+
+  test('keeps the documents of a kind that discovery lacks while its definition is there', async () => {
+    const server = await scripted(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    const { inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    let asked = 0;
+    server.intercept = ({ path, query }, stream) => {
+      const missing =
+        path.startsWith('/apis/networking.mesh.io') &&
+        (!path.endsWith('virtualservices') || query.get('watch') === '1');
+      if (missing) asked++;
+      return missing && server.fail(stream, 404, 'NotFound');
+    };
+    server.endWatches();
+    await waitUntil(() => asked >= 8);
+    assert.deepEqual(inForce(), ['VirtualService/shop/web']);
+  });
+
+  test('looks for new kinds at intervals where definitions may not be watched', async () => {
+    const server = await scripted();
+    server.intercept = ({ path }, stream) => path === DEFINITIONS && server.fail(stream, 403, 'Forbidden');
+    const { lines, inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    await waitUntil(() =>
+      lines.some((line) => /CustomResourceDefinition: .*looking for new kinds every 60 s/.test(line)),
+    );
+    server.define(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    await waitUntil(() => inForce().length === 1);
+    server.undefine(ROUTES);
+    await waitUntil(() => inForce().length === 0);
+  });
+
+  test('reads a kind in the newest of its versions that it knows', async () => {
+    const server = await scripted(ROUTES, { ...ROUTES, version: 'v1alpha3' }, { ...ROUTES, version: 'v2' });
+    server.set(pathOf(ROUTES), route('web'));
+    const { inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    assert.deepEqual(inForce(), ['VirtualService/shop/web']);
+    assert.ok(server.requests.every(({ path, query }) => !query.has('watch') || !/v1alpha3|v2/.test(path)));
+  });
+
+  test('has one document of a name that two groups hold, and reports the other', async () => {
+    const server = await scripted(ROUTES, ISTIO_ROUTES);
+    server.set(pathOf(ISTIO_ROUTES), route('web', 'istio'));
+    server.set(pathOf(ISTIO_ROUTES), route('only', 'istio'));
+    server.set(pathOf(ROUTES), route('web', 'mesh'));
+    const { store, inForce, lists, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    const hosts = () => {
+      const resource = store.get('VirtualService/shop/web');
+      return resource?.kind === 'VirtualService' ? resource.content.hosts : undefined;
+    };
+    assert.equal(lists.filter((list) => list === 'VirtualService').length, 1);
+    assert.deepEqual(inForce(), ['VirtualService/shop/only', 'VirtualService/shop/web']);
+    assert.deepEqual(hosts(), ['mesh']);
+    assert.match(
+      store.problems()[0]?.message ?? '',
+      /that of networking.mesh.io is in force, that of networking.istio.io/,
+    );
+    server.remove(pathOf(ROUTES), { name: 'web', namespace: 'shop' });
+    await waitUntil(() => hosts()?.[0] === 'istio');
+    assert.equal(store.problems().length, 0);
+    server.undefine(ISTIO_ROUTES);
+    await waitUntil(() => inForce().length === 0);
+  });
+
+  test('keeps the last good version of a document that becomes invalid', async () => {
+    const server = await scripted(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    const { store, inForce, isSynced } = follow(server);
+    await waitUntil(isSynced);
+    server.set(pathOf(ROUTES), { ...route('web'), spec: { hosts: 7 } });
+    await waitUntil(() => store.problems().length === 1);
+    assert.equal(store.problems()[0]?.id, 'VirtualService/shop/web');
+    assert.deepEqual(inForce(), ['VirtualService/shop/web']);
+    server.set(pathOf(ROUTES), route('web', 'mended'));
+    await waitUntil(() => store.problems().length === 0);
+  });
+
+  test('reads only the namespaces that it is given, and cluster-wide kinds', async () => {
+    const server = await scripted(ROUTES);
+    for (const namespace of ['shop', 'other', 'mesh-system']) server.set(SERVICES, service('web', namespace));
+    server.set('/api/v1/namespaces', { metadata: { name: 'shop' } });
+    const { inForce, isSynced, lists } = follow(server, { namespaces: ['shop', 'mesh-system'] });
+    await waitUntil(isSynced);
+    assert.deepEqual(inForce(), ['Namespace//shop', 'Service/mesh-system/web', 'Service/shop/web']);
+    assert.ok(lists.includes('Service in shop') && lists.includes('Namespace'));
+    assert.ok(!server.requests.some(({ path }) => path === SERVICES));
+  });
+
+  test('reads no kinds of the mesh where they come from files', async () => {
+    const server = await scripted(ROUTES);
+    server.set(pathOf(ROUTES), route('web'));
+    server.set(SERVICES, service('web'));
+    const { inForce, isSynced } = follow(server, { meshKinds: false });
+    await waitUntil(isSynced);
+    assert.deepEqual(inForce(), ['Service/shop/web']);
+    assert.ok(server.requests.every(({ path }) => path.startsWith('/api/v1/')));
+  });
+
+  test('changes nothing while the server is away, and says so once', async () => {
+    const server = await scripted(ROUTES);
+    server.set(SERVICES, service('web'));
+    const { lines, inForce, isSynced, source } = follow(server);
+    await waitUntil(isSynced);
+    await server.stop();
+    await waitUntil(() => !source.health().ok);
+    assert.deepEqual(inForce(), ['Service/shop/web']);
+    const said = lines.filter((line) => /cannot be reached: .*; what was read stays in force/.test(line));
+    assert.equal(said.length, 1);
+  });
+});

@@ -1,0 +1,203 @@
+/**
+ * A Kubernetes API server as a source: Kubernetes' own kinds that describe workloads and services, and every kind of
+ * the mesh that the server has.
+ *
+ *   definitions ─▶ kinds ─▶ collections (one reflector each) ─▶ feeds (one a kind) ─▶ lists and changes for the store
+ *
+ * Each kind is read by itself: one that is forbidden, slow or broken leaves the others as they are, and whatever was
+ * read stays in force until the server says otherwise.
+ */
+import type { Clock } from '../../core/clock.ts';
+import { InternalError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { apiVersionOf, type ClusterAccess, Connection } from '../../kubernetes/index.ts';
+import { CORE_KINDS } from '../../resources/index.ts';
+import { HealthLog } from '../health.ts';
+import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { Collection } from './collection.ts';
+import { Definitions } from './definitions.ts';
+import { FailureReport } from './failures.ts';
+import { KindFeed } from './kind-feed.ts';
+import type { ServedTypes } from './served-types.ts';
+import { coreTypes, rankOf, type ServedType } from './types.ts';
+
+export interface KubernetesSourceOptions {
+  /** Unique among the sources; default `kubernetes`. */
+  readonly id?: string;
+  /** As `--clusterID` names it. */
+  readonly cluster: string;
+  readonly access: ClusterAccess;
+  readonly log: Log;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** Between looks for new kinds where their definitions may not be watched, ms; 0: never. */
+  readonly resyncMs: number;
+  /** Namespaces that are read; empty: all. */
+  readonly namespaces: readonly string[];
+  /** EndpointSlices in place of Endpoints. */
+  readonly useEndpointSlice: boolean;
+  /** Whether the kinds of the mesh are read; where they come from files, only Kubernetes' own kinds are. */
+  readonly meshKinds: boolean;
+  /** How long the server is asked to keep a watch open, seconds. */
+  readonly watchSeconds?: number;
+}
+
+const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
+
+export function createKubernetesSource(options: KubernetesSourceOptions): Source {
+  return new KubernetesSource(options);
+}
+
+class KubernetesSource implements Source {
+  readonly id: string;
+  readonly cluster: string;
+  readonly synced: Promise<void>;
+  readonly #options: KubernetesSourceOptions;
+  readonly #connection: Connection;
+  readonly #reachable: HealthLog;
+  readonly #failures: FailureReport;
+  readonly #firstSync = Promise.withResolvers<void>();
+  /** By kind and namespace. */
+  readonly #feeds = new Map<string, KindFeed>();
+  /** By `<plural>.<group>`; one for each namespace that is read. */
+  readonly #collections = new Map<string, readonly Collection[]>();
+  #definitions: Definitions | undefined;
+  #sink: SourceSink | undefined;
+  #isSynced = false;
+  #closed = false;
+
+  constructor(options: KubernetesSourceOptions) {
+    const { id = 'kubernetes', cluster, access, clock, random, log } = options;
+    this.id = id;
+    this.cluster = cluster;
+    this.#options = options;
+    this.synced = this.#firstSync.promise;
+    this.#reachable = new HealthLog(log);
+    const server = access.server.origin;
+    this.#connection = new Connection({
+      access,
+      clock,
+      random,
+      userAgent: 'ctl-discovery',
+      onLost: (reason) => {
+        const consequence = this.#isSynced ? 'what was read stays in force' : 'waiting until it can be reached';
+        this.#reachable.bad(`the API server ${server} cannot be reached: ${reason}`, consequence);
+      },
+      onReached: () => this.#reachable.good(`the API server ${server} is reached again`),
+    });
+    this.#failures = new FailureReport(log, clock, server);
+  }
+
+  start(sink: SourceSink): void {
+    this.#sink = sink;
+    const { useEndpointSlice, meshKinds, clock, random, resyncMs } = this.#options;
+    for (const type of coreTypes(useEndpointSlice)) this.#add(type);
+    if (!meshKinds) return;
+    this.#definitions = new Definitions({
+      connection: this.#connection,
+      clock,
+      random,
+      resyncMs,
+      failures: this.#failures,
+      onTypes: (served, isGone) => this.#served(served, isGone),
+    });
+    this.#definitions.start();
+  }
+
+  health(): SourceHealth {
+    if (!this.#reachable.current.ok) return this.#reachable.current;
+    const { reason } = this.#failures;
+    return reason === undefined ? { ok: true } : { ok: false, reason };
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    this.#failures.close();
+    const collections = [...this.#collections.values()].flat();
+    await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
+    this.#connection.close();
+  }
+
+  #add(type: ServedType): void {
+    const { namespaces } = this.#options;
+    const among = type.namespaced && namespaces.length > 0 ? namespaces : [undefined];
+    this.#collections.set(
+      nameOf(type),
+      among.map((namespace) => this.#collection(type, namespace)),
+    );
+  }
+
+  #collection(type: ServedType, namespace: string | undefined): Collection {
+    const { clock, random, watchSeconds, log } = this.#options;
+    return new Collection(type, {
+      source: this.id,
+      ...(namespace === undefined ? {} : { namespace }),
+      member: this.#feed(type, namespace).add(type.group, rankOf(type.group)),
+      connection: this.#connection,
+      clock,
+      random,
+      ...(watchSeconds === undefined ? {} : { watchSeconds }),
+      failures: this.#failures,
+      log,
+      onSettled: () => this.#settle(),
+      onAbsent: () => this.#definitions?.lookSoon(),
+    });
+  }
+
+  #feed({ kind }: ServedType, namespace: string | undefined): KindFeed {
+    const name = `${kind}/${namespace ?? ''}`;
+    const known = this.#feeds.get(name);
+    if (known !== undefined) return known;
+    const sink = this.#sink;
+    if (sink === undefined) throw new InternalError('the source has not been started');
+    const feed = new KindFeed({
+      source: this.id,
+      kind,
+      ...(namespace === undefined ? {} : { namespace }),
+      isShared: !CORE.has(kind),
+      now: this.#options.clock.now,
+      sink,
+    });
+    this.#feeds.set(name, feed);
+    return feed;
+  }
+
+  /** Follows kinds that are new, and ends those that do not exist any more. */
+  #served({ types }: ServedTypes, isGone: (name: string) => boolean): void {
+    const { log } = this.#options;
+    for (const [name, type] of types) {
+      const [known, ...others] = this.#collections.get(name) ?? [];
+      if (known === undefined) {
+        if (this.#isSynced) log.info(`${type.kind} (${apiVersionOf(type)}) is defined now, and read`);
+        this.#add(type);
+      } else if (known.type.version !== type.version) {
+        for (const collection of [known, ...others]) void collection.retype(type);
+      }
+    }
+    for (const [name, collections] of this.#collections) {
+      if (collections.some(({ type }) => CORE.has(type.kind)) || !isGone(name)) continue;
+      this.#collections.delete(name);
+      log.info(`${name}: its definition was deleted, and with it all of its documents`);
+      for (const collection of collections) void collection.remove();
+    }
+    this.#settle();
+  }
+
+  #settle(): void {
+    if (this.#isSynced || this.#closed || this.#definitions?.isSettled === false) return;
+    if (![...this.#collections.values()].flat().every(({ isSettled }) => isSettled)) return;
+    this.#isSynced = true;
+    const { log, access, meshKinds } = this.#options;
+    const kinds = [...this.#collections.values()].flatMap(([first]) => (first === undefined ? [] : first.type.kind));
+    log.info(`read ${new Set(kinds).size} kinds from the API server ${access.server.origin}`);
+    if (meshKinds && kinds.every((kind) => CORE.has(kind))) {
+      log.warn('the API server has no kinds of the mesh: apply their custom resource definitions');
+    }
+    this.#firstSync.resolve();
+  }
+}
+
+function nameOf({ plural, group }: ServedType): string {
+  return `${plural}.${group}`;
+}

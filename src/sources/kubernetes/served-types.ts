@@ -1,0 +1,84 @@
+/** Asks an API server which kinds of the mesh it has (Kubernetes documentation, "API discovery"). */
+import { ApiError, type KubernetesClient, type ResourceType } from '../../kubernetes/index.ts';
+import { MESH_GROUPS, meshKindOf, type ServedType } from './types.ts';
+
+export interface ServedTypes {
+  /** One version of each kind of the mesh that can be listed and watched, by `<plural>.<group>`. */
+  readonly types: ReadonlyMap<string, ServedType>;
+  /** Every resource of the mesh's groups, of whatever kind, as `<plural>.<group>`. */
+  readonly names: ReadonlySet<string>;
+}
+
+/** Newest first: all versions of a kind have the same objects. */
+const VERSION_ORDER = ['v1', 'v1beta1', 'v1alpha3'];
+
+/** Rejects where any part cannot be read: then nothing is known of what is missing from the answer. */
+export async function readServedTypes(client: KubernetesClient): Promise<ServedTypes> {
+  const types = new Map<string, ServedType>();
+  const names = new Set<string>();
+  const groups = await Promise.all(MESH_GROUPS.map((group) => readGroup(client, group)));
+  for (const resource of groups.flat()) {
+    const name = `${resource.plural}.${resource.group}`;
+    names.add(name);
+    const kind = resource.isFollowed ? meshKindOf(resource) : undefined;
+    const known = types.get(name);
+    if (kind === undefined || (known !== undefined && orderOf(known.version) <= orderOf(resource.version))) continue;
+    const { group, version, plural, namespaced } = resource;
+    types.set(name, { group, version, plural, namespaced, kind });
+  }
+  return { types, names };
+}
+
+interface ListedType extends ResourceType {
+  /** Whether it can be listed and watched. */
+  readonly isFollowed: boolean;
+}
+
+async function readGroup(client: KubernetesClient, group: string): Promise<ListedType[]> {
+  const answer = await orNothing(client.json({ method: 'GET', path: `/apis/${group}` }));
+  const versions = listIn(answer, 'versions').flatMap((version) => textIn(version, 'version') ?? []);
+  const lists = versions.map((version) => readVersion(client, group, version));
+  return (await Promise.all(lists)).flat();
+}
+
+async function readVersion(client: KubernetesClient, group: string, version: string): Promise<ListedType[]> {
+  const answer = await orNothing(client.json({ method: 'GET', path: `/apis/${group}/${version}` }));
+  return listIn(answer, 'resources').flatMap((resource) => {
+    const [plural, kind] = [textIn(resource, 'name'), textIn(resource, 'kind')];
+    // A name with a slash is a subresource.
+    if (plural === undefined || kind === undefined || plural.includes('/')) return [];
+    const verbs = listIn(resource, 'verbs');
+    const isFollowed = verbs.includes('list') && verbs.includes('watch');
+    const namespaced = isObject(resource) && resource.namespaced === true;
+    return [{ group, version, plural, kind, namespaced, isFollowed }];
+  });
+}
+
+/** The answer; undefined where the server has no such group or version. */
+async function orNothing(answer: Promise<unknown>): Promise<unknown> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof ApiError && error.status === 404) return undefined;
+    throw error;
+  }
+}
+
+function orderOf(version: string): number {
+  const index = VERSION_ORDER.indexOf(version);
+  return index < 0 ? VERSION_ORDER.length : index;
+}
+
+function listIn(value: unknown, field: string): readonly unknown[] {
+  const list = isObject(value) ? value[field] : undefined;
+  return Array.isArray(list) ? list : [];
+}
+
+function textIn(value: unknown, field: string): string | undefined {
+  const text = isObject(value) ? value[field] : undefined;
+  return typeof text === 'string' ? text : undefined;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}

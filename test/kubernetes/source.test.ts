@@ -1,0 +1,167 @@
+/** The source of a real API server: nothing that is in force is lost, whatever happens to the server. */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { createScope, eventually } from '../harness/index.ts';
+import { type Kubernetes, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
+import { ISTIO_RULES, POLICIES, ROUTES } from './support/definitions.ts';
+import { followSource } from './support/followed-source.ts';
+
+const skip = kubernetesUnavailable() ?? false;
+
+const service = (name: string, namespace: string) => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace },
+  spec: { ports: [{ name: 'http', port: 80 }] },
+});
+const route = (name: string, namespace: string, host = 'web') => ({
+  apiVersion: 'networking.mesh.io/v1',
+  kind: 'VirtualService',
+  metadata: { name, namespace },
+  spec: { hosts: [host], http: [{ route: [{ destination: { host } }] }] },
+});
+const holds = (condition: () => boolean, what: string) =>
+  eventually(() => assert.ok(condition()), { timeoutMs: 60_000, what });
+
+describe('the source of a real API server', { skip }, () => {
+  const owner = createScope();
+  let cluster: Kubernetes;
+
+  before(async () => {
+    cluster = await startKubernetes(owner);
+    await cluster.api.apply([ROUTES, POLICIES, ISTIO_RULES]);
+  });
+  after(() => owner.close());
+
+  test('lists all kinds, and follows changes and deletions', async (t) => {
+    const namespace = await cluster.newNamespace();
+    await cluster.api.apply([service('web', namespace), route('web', namespace)]);
+    const { source, has, store, changes } = await followSource(t, cluster);
+    await source.synced;
+    assert.ok(
+      has(`Service/${namespace}/web`) && has(`VirtualService/${namespace}/web`) && has(`Namespace//${namespace}`),
+    );
+    const { origin } = store.get(`VirtualService/${namespace}/web`) ?? {};
+    assert.equal(origin?.generation, 1);
+    assert.match(`${origin?.uid} ${origin?.resourceVersion}`, /^[0-9a-f-]{36} \d+$/);
+    await cluster.api.apply([route('web', namespace, 'other')]);
+    await holds(() => store.get(`VirtualService/${namespace}/web`)?.origin.generation === 2, 'the route changes');
+    await cluster.api.apply([service('late', namespace)]);
+    await cluster.api.delete(service('web', namespace));
+    await holds(() => has(`Service/${namespace}/late`) && !has(`Service/${namespace}/web`), 'services come and go');
+    assert.ok(changes.includes(`-Service/${namespace}/web`));
+  });
+
+  test('loses nothing when the API server is killed and restarted', async (t) => {
+    const namespace = await cluster.newNamespace();
+    await cluster.api.apply([service('web', namespace), route('web', namespace)]);
+    const { source, has, changes, lines } = await followSource(t, cluster);
+    await source.synced;
+    await cluster.apiServer.kill();
+    await holds(() => !source.health().ok, 'the source notices');
+    await cluster.apiServer.start();
+    await cluster.api.apply([route('late', namespace)]);
+    await holds(() => has(`VirtualService/${namespace}/late`) && source.health().ok, 'the source goes on');
+    assert.deepEqual(
+      changes.filter((change) => change.startsWith('-')),
+      [],
+    );
+    assert.equal(lines.filter((line) => /cannot be reached/.test(line)).length, 1);
+    assert.equal(lines.filter((line) => /is reached again/.test(line)).length, 1);
+  });
+
+  test('loses nothing when etcd forgets what happened while the server was away', async (t) => {
+    const namespace = await cluster.newNamespace();
+    await cluster.api.apply([service('web', namespace), service('old', namespace), route('web', namespace)]);
+    const { source, has, changes, lists } = await followSource(t, cluster);
+    await source.synced;
+    const before = lists.length;
+    cluster.apiServer.pause();
+    await cluster.apiServer.kill();
+    await cluster.apiServer.start();
+    await cluster.api.delete(service('old', namespace));
+    await cluster.api.apply([service('new', namespace)]);
+    await cluster.compact();
+    await cluster.apiServer.kill();
+    await cluster.apiServer.start();
+    await holds(() => has(`Service/${namespace}/new`) && !has(`Service/${namespace}/old`), 'the difference is seen');
+    const deleted = changes.filter((change) => change.startsWith('-'));
+    assert.deepEqual(deleted, [`-Service/${namespace}/old`]);
+    assert.ok(lists.length >= before);
+  });
+
+  test('lets the documents of a kind go with its definition, and reads them again with a new one', async (t) => {
+    const namespace = await cluster.newNamespace();
+    const rule = {
+      apiVersion: 'networking.istio.io/v1beta1',
+      kind: 'DestinationRule',
+      metadata: { name: 'web', namespace },
+      spec: { host: 'web' },
+    };
+    await cluster.api.apply([rule]);
+    const { source, has, lines } = await followSource(t, cluster);
+    await source.synced;
+    const key = `DestinationRule/${namespace}/web`;
+    assert.ok(has(key));
+    await cluster.api.delete(ISTIO_RULES);
+    await holds(() => !has(key), 'the document goes');
+    await holds(
+      () => lines.some((line) => /destinationrules.networking.istio.io: its definition was deleted/.test(line)),
+      'the log says so',
+    );
+    await cluster.api.apply([ISTIO_RULES]);
+    await cluster.api.apply([rule]);
+    await holds(() => has(key), 'the new document is read');
+  });
+
+  test('goes without a kind that its role forbids, and reads it once it is allowed', async (t) => {
+    const namespace = await cluster.newNamespace();
+    await cluster.api.apply([service('web', namespace), route('web', namespace)]);
+    const rule = (resources: readonly string[], apiGroups: readonly string[]) => ({
+      resources,
+      apiGroups,
+      verbs: ['list', 'watch'],
+    });
+    const rules = [
+      rule(['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts'], ['']),
+      rule(['endpointslices'], ['discovery.k8s.io']),
+      rule(['authorizationpolicies'], ['security.mesh.io']),
+      rule(['destinationrules'], ['networking.istio.io']),
+    ];
+    const name = `reader-${namespace}`;
+    const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } };
+    const binding = {
+      apiVersion: 'rbac.authorization.k8s.io/v1',
+      kind: 'ClusterRoleBinding',
+      metadata: { name },
+      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
+      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }],
+    };
+    await cluster.api.apply([{ ...role, rules }, binding]);
+    const credential = await cluster.userCertificate(name);
+    const { source, has, lines } = await followSource(t, cluster, { credential });
+    await source.synced;
+    assert.ok(has(`Service/${namespace}/web`) && !has(`VirtualService/${namespace}/web`));
+    const said = () => lines.filter((line) => line.startsWith('VirtualService'));
+    await holds(() => said().length === 1, 'the log names the kind');
+    assert.match(
+      said()[0] ?? '',
+      /^VirtualService.networking.mesh.io: cannot list: HTTP 403 Forbidden: .*virtualservices/,
+    );
+    await cluster.api.apply([{ ...role, rules: [...rules, rule(['virtualservices'], ['networking.mesh.io'])] }]);
+    await holds(() => has(`VirtualService/${namespace}/web`), 'the kind is read');
+  });
+
+  test('resumes watches that end every few seconds, without listing again', async (t) => {
+    const namespace = await cluster.newNamespace();
+    const { source, has, lists } = await followSource(t, cluster, { watchSeconds: 1 });
+    await source.synced;
+    const before = lists.length;
+    for (const name of ['a', 'b', 'c', 'd']) {
+      await cluster.api.apply([service(name, namespace)]);
+      await holds(() => has(`Service/${namespace}/${name}`), 'the service is seen');
+      await new Promise((resolve) => setTimeout(resolve, 800));
+    }
+    assert.equal(lists.length, before);
+  });
+});

@@ -1,0 +1,27 @@
+/** Custom resource definitions of the mesh's kinds that take any content. */
+
+/** A definition of one version, which takes any object with a spec. */
+export function definition(kind: string, plural: string, group: string, version = 'v1') {
+  return {
+    apiVersion: 'apiextensions.k8s.io/v1',
+    kind: 'CustomResourceDefinition',
+    metadata: { name: `${plural}.${group}` },
+    spec: {
+      group,
+      scope: 'Namespaced',
+      names: { kind, plural, singular: kind.toLowerCase(), listKind: `${kind}List` },
+      versions: [
+        {
+          name: version,
+          served: true,
+          storage: true,
+          schema: { openAPIV3Schema: { type: 'object', 'x-kubernetes-preserve-unknown-fields': true } },
+        },
+      ],
+    },
+  };
+}
+
+export const ROUTES = definition('VirtualService', 'virtualservices', 'networking.mesh.io');
+export const POLICIES = definition('AuthorizationPolicy', 'authorizationpolicies', 'security.mesh.io');
+export const ISTIO_RULES = definition('DestinationRule', 'destinationrules', 'networking.istio.io', 'v1beta1');

@@ -1,0 +1,55 @@
+/** The source of a cluster in this process, with a store behind it. */
+import { systemClock } from '../../../src/core/clock.ts';
+import { readKubeconfig } from '../../../src/kubernetes/index.ts';
+import { createKubernetesSource, type KubernetesSourceOptions } from '../../../src/sources/index.ts';
+import { createStore } from '../../../src/store/index.ts';
+import type { Owner } from '../../harness/index.ts';
+import type { Credential, Kubernetes } from '../../harness/kubernetes/index.ts';
+
+/** Starts the source; it ends with its owner. */
+export async function followSource(
+  owner: Owner,
+  cluster: Kubernetes,
+  options: Partial<KubernetesSourceOptions> & { readonly credential?: Credential } = {},
+) {
+  const { credential, ...changes } = options;
+  const lines: string[] = [];
+  const note = (message: string): void => void lines.push(message);
+  const source = createKubernetesSource({
+    cluster: 'here',
+    access: await readKubeconfig(await cluster.kubeconfig(owner, credential)),
+    log: { debug: () => {}, info: note, warn: note, error: note },
+    clock: systemClock,
+    random: Math.random,
+    resyncMs: 60_000,
+    namespaces: [],
+    useEndpointSlice: true,
+    meshKinds: true,
+    ...changes,
+  });
+  const store = createStore({
+    sources: [source],
+    cluster: 'here',
+    appNamespaces: [],
+    rootNamespace: 'mesh-system',
+    onRefused: () => {},
+    onResolved: () => {},
+  });
+  /** Every change of what is in force, in order: `+key` or `-key`. */
+  const history: string[] = [];
+  const noteChanges = ({ changed }: { readonly changed: ReadonlySet<string> }): void => {
+    for (const key of changed) history.push(`${store.get(key) === undefined ? '-' : '+'}${key}`);
+  };
+  /** Kinds in the order of their lists. */
+  const lists: string[] = [];
+  source.start({
+    apply: (events) => noteChanges(store.apply(source.id, events)),
+    replace: (list) => {
+      lists.push(list.kinds?.join() ?? '');
+      noteChanges(store.replace(source.id, list));
+    },
+    changing: () => {},
+  });
+  owner.after(() => source.close());
+  return { source, store, lines, lists, changes: history, has: (key: string) => store.get(key) !== undefined };
+}
