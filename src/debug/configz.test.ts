@@ -29,7 +29,7 @@ interface Page {
   readonly problems: readonly { readonly id: string; readonly origin: { readonly source: string } }[];
 }
 
-/** The page over these sources, of which the first is the first configured. */
+/** The page for these sources, in configured order. */
 function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', query = ''): Page {
   const hold = new SecurityHold({ lastGood: new Memory(), rootNamespace: 'root' });
   const store = createStore({
@@ -73,7 +73,7 @@ function twoSources(): [ScriptedSource, ScriptedSource] {
   return [new ScriptedSource({ id: 'files', cluster: 'home' }), new ScriptedSource({ id: 'api', cluster: 'home' })];
 }
 
-test('a resource is shown with its source, uid and generation, and with the documents of its key that are not in force', () => {
+test('a resource has its source, uid and generation, and the documents of its key that are not in force', () => {
   const [files, api] = twoSources();
   files.set(resource('VirtualService', 'a', 1));
   api.set(resource('VirtualService', 'a', 2));
@@ -93,7 +93,7 @@ test('a resource is shown with its source, uid and generation, and with the docu
   assert.deepEqual([b?.source, b?.others, b?.refused], ['api', undefined, undefined]);
 });
 
-test('a refused document is shown with its problem at its key, and with what holds in its place', () => {
+test('a refused document has its problem and the document in force instead', () => {
   const [files, api] = twoSources();
   files.refuse(problem('AuthorizationPolicy', 'a'));
   api.set(resource('AuthorizationPolicy', 'a', 2));
@@ -112,7 +112,7 @@ test('a refused document is shown with its problem at its key, and with what hol
   );
 });
 
-test('of other kinds, what several sources have is listed without its content', () => {
+test('documents of other kinds from several sources are listed without content', () => {
   const [files, api] = twoSources();
   const secret = (value: string) =>
     parse({
@@ -136,7 +136,7 @@ test('of other kinds, what several sources have is listed without its content', 
   assert.doesNotMatch(JSON.stringify(page), /hidden/);
 });
 
-test('what is secret in a document is not shown of those that are not in force either', () => {
+test('secrets are redacted also in documents that are not in force', () => {
   const [files, api] = twoSources();
   for (const source of [files, api]) {
     const spec = { jwtRules: [{ issuer: 'i', jwksUri: `https://user:hidden-${source.id}@keys.example/` }] };
@@ -148,7 +148,7 @@ test('what is secret in a document is not shown of those that are not in force e
   assert.doesNotMatch(JSON.stringify(page), /hidden/);
 });
 
-test('what a source is and whether it can be read is shown to those who see everything', () => {
+test('only a viewer who sees everything sees the sources and their health', () => {
   const [files, api] = twoSources();
   files.set(resource('VirtualService', 'a', 1));
   files.disconnect('config directory /x does not exist');
@@ -157,7 +157,7 @@ test('what a source is and whether it can be read is shown to those who see ever
   assert.equal(pageOf([files, api], { namespace: 'ns' }).sources, undefined);
 });
 
-test('a viewer of one namespace sees no document of another, whichever source has it', () => {
+test('a viewer of one namespace sees no document of another namespace', () => {
   const [files, api] = twoSources();
   for (const source of [files, api]) {
     source.set(resource('VirtualService', 'a', 1));

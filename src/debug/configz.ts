@@ -1,6 +1,6 @@
 /**
- * `/debug/configz`: the configuration in force with the source that each resource is of, other documents of the same
- * keys, and what was refused.
+ * `/debug/configz`: the configuration in force with the source of each resource, other documents with the same key, and
+ * refused documents.
  */
 import { redactByName } from '../core/redact.ts';
 import {
@@ -17,7 +17,7 @@ import type { SourceDocument } from '../store/index.ts';
 import { redactContent } from './redact-resource.ts';
 import type { Viewed } from './viewed.ts';
 
-/** API groups as a user writes them. */
+/** The API group and version that users write. */
 function apiVersion(resource: AnyResource): string {
   switch (resource.kind) {
     case 'AuthorizationPolicy':
@@ -29,20 +29,19 @@ function apiVersion(resource: AnyResource): string {
   }
 }
 
-/** A problem without what the program needs of it beside the message. */
+/** A problem without the fields that only the program uses. */
 export function shownProblem({ substitutes: _substitutes, kept: _kept, ...problem }: ResourceProblem): ResourceProblem {
   return problem;
 }
 
-/** What of the configuration is asked for; left out: all. */
+/** The filter of the request. Undefined: no filter. */
 interface Wanted {
   readonly kind: MeshKind | undefined;
   readonly namespace: string | undefined;
 }
 
 /**
- * `?kind=` and `&namespace=`; one that is empty counts as left out. Throws CtlError invalid_argument for an unknown
- * kind.
+ * `?kind=` and `&namespace=`; an empty one means no filter. Throws CtlError invalid_argument for an unknown kind.
  */
 function wantedBy(query: URLSearchParams): Wanted {
   const [kind, namespace] = [query.get('kind') || undefined, query.get('namespace') || undefined];
@@ -55,8 +54,8 @@ function isWanted({ kind, namespace }: Wanted, key: ResourceKey | undefined): bo
 }
 
 /**
- * The page. `items`: the mesh's own kinds, as objects; of other kinds `otherKinds` has what several sources have
- * documents of, without content. `sources` is for who sees everything.
+ * The page. `items` has the resources of mesh kinds. `otherKinds` has, of other kinds, the keys with documents of
+ * several sources, without content. `sources` is only for viewers who see everything.
  */
 export function configz(mesh: Viewed, query: URLSearchParams): Record<string, unknown> {
   const wanted = wantedBy(query);
@@ -103,22 +102,22 @@ function* items(mesh: Viewed, { kind, namespace }: Wanted, refusedOf: RefusedOf)
   }
 }
 
-/** Of which source the document in force is, and those that are not in force. */
+/** The source and origin of the document in force, and the other documents. */
 function inForce(
   [first, ...others]: readonly SourceDocument[],
   shown: (resource: AnyResource) => object = ({ origin }) => ({ origin }),
 ): Record<string, unknown> {
   if (first === undefined) return {};
   return {
-    ...placeOf(first),
+    ...sourceOf(first),
     ...(others.length === 0
       ? {}
-      : { others: others.map((other) => ({ ...shown(other.resource), ...placeOf(other) })) }),
+      : { others: others.map((other) => ({ ...shown(other.resource), ...sourceOf(other) })) }),
   };
 }
 
-/** `held`: it holds in the place of a refused document. */
-function placeOf({ source, resource, held }: SourceDocument): { source: string; origin: ResourceOrigin; held?: true } {
+/** `held`: the document is in force instead of a refused one. */
+function sourceOf({ source, resource, held }: SourceDocument): { source: string; origin: ResourceOrigin; held?: true } {
   return { source, origin: resource.origin, ...(held ? { held } : {}) };
 }
 

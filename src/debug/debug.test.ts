@@ -116,7 +116,7 @@ async function status(path: string, method = 'GET'): Promise<number> {
 }
 
 describe('debug interface', () => {
-  it('has an index of all its pages, and every page answers', async () => {
+  it('has an index of all pages, and every page answers', async () => {
     const index = await (await fetch(`${base}/debug`)).text();
     const names = [...index.matchAll(/href="\/debug\/([A-Za-z_]+)"/g)].map(([, name]) => name ?? '');
     assert.ok(names.length >= 12);
@@ -136,7 +136,7 @@ describe('debug interface', () => {
     assert.equal(await status('/debug/config_distribution'), 400);
   });
 
-  it('why: what a cluster was made of', async () => {
+  it('why: what a cluster was generated from', async () => {
     const [{ units }] = (await page('why?proxyID=pod.shop&resource=outbound|80||web.shop.svc.cluster.local')) as [
       { units: { type: string; unit: string; facts: string[]; documents: { key: string }[] }[] },
     ];
@@ -148,7 +148,7 @@ describe('debug interface', () => {
     assert.equal(await status('/debug/why?proxyID=pod.shop'), 400);
   });
 
-  it('why: the proxies that a document was read for, and their units', async () => {
+  it('why: the proxies and units that read a document', async () => {
     type Readers = { proxy: string; units: { rds?: string[]; cds?: string[] }[] }[];
     const readers = async (key: string) => (await page(`why?config=${key}`)) as Readers;
     const [first] = await readers('VirtualService/shop/web');
@@ -159,13 +159,13 @@ describe('debug interface', () => {
     assert.deepEqual(await readers('VirtualService/shop/none'), []);
   });
 
-  it('config_distribution: says that it is off where it is', async () => {
+  it('config_distribution: an error names the variable that turns it on', async () => {
     const response = await fetch(`${base}/debug/config_distribution?resource=Service/shop/web`);
     assert.equal(response.status, 409);
     assert.match(await response.text(), /not tracked: set CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING=true/);
   });
 
-  it('syncz: nonces and states by the names that mesh tools read', async () => {
+  it('syncz: nonces and states have the names of existing tools', async () => {
     const [line] = await page<Record<string, unknown>[]>('syncz');
     assert.deepEqual(line, {
       proxy: 'pod.shop',
@@ -188,7 +188,7 @@ describe('debug interface', () => {
     });
   });
 
-  it('syncz: what was rejected and then put back leaves a proxy in sync', async () => {
+  it('syncz: a proxy is in sync after a rejected change was reset', async () => {
     const [connection = assert.fail('no connection')] = connections;
     const putBack: TypeStatus = { ...REJECTED, nonceNacked: '2-3', quarantined: new Map() };
     const removal: TypeStatus = { ...putBack, lastNack: { message: 'no', atMs: 1, resources: [] } };
@@ -196,14 +196,14 @@ describe('debug interface', () => {
     try {
       const [line = {}] = await page<Record<string, unknown>[]>('syncz');
       assert.deepEqual([line.listener_sent, line.listener_acked, line.listener_state], ['2-1', '2-1', 'SYNCED']);
-      // Of a removal that was rejected nothing was put back.
+      // A rejected removal is not reset.
       assert.deepEqual([line.cluster_sent, line.cluster_acked, line.cluster_state], ['2-3', '2-1', 'STALE']);
     } finally {
       connections = [connection];
     }
   });
 
-  it('adsz: every stream with what it watches', async () => {
+  it('adsz: every stream with its subscriptions', async () => {
     const { totalClients, clients } = await page<{ totalClients: number; clients: Record<string, unknown>[] }>('adsz');
     assert.equal(totalClients, 1);
     assert.equal(clients[0]?.connectionId, connections[0]?.connectionId);
@@ -212,7 +212,7 @@ describe('debug interface', () => {
     assert.equal(clients[0]?.config, undefined);
   });
 
-  it('config_dump: what the proxy should have, as Envoy prints it', async () => {
+  it("config_dump: what the proxy should have, in Envoy's format", async () => {
     const { configs } = await page<{ configs: Record<string, unknown>[] }>('config_dump?proxyID=pod.shop');
     assert.deepEqual(
       configs.map((config) => String(config['@type']).split('.').at(-1)),
@@ -228,7 +228,7 @@ describe('debug interface', () => {
     );
   });
 
-  it('edsz, and syncz of rejected ones: say whose endpoints they are where clusters call them otherwise', async () => {
+  it('edsz and syncz name the cluster of endpoints with another name', async () => {
     const another = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
     const { session } = another.connect({ ...sidecar('10.5.0.9', 'guest'), shortEndpointNames: true });
     await session.ready;
@@ -259,7 +259,7 @@ describe('debug interface', () => {
     }
   });
 
-  it('asks for a proxy where all of them would be too many', async () => {
+  it('requires proxyID when there are too many proxies', async () => {
     const [only] = connections;
     assert.ok(only !== undefined);
     const one = connections;
@@ -272,7 +272,7 @@ describe('debug interface', () => {
     }
   });
 
-  it('configz: of one kind and one namespace, by the names that people type; empty when there is none', async () => {
+  it('configz: filters by kind, also by its short name, and namespace; an unused kind is empty', async () => {
     const listed = async (query: string) => {
       const { items } = await page<{ items: { kind: string; metadata: { namespace: string } }[] }>(`configz?${query}`);
       return items.map(({ kind, metadata }) => `${kind}/${metadata.namespace}`);

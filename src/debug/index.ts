@@ -1,6 +1,6 @@
 /**
- * The debug interface: JSON pages under `/debug`. Read-only. Everything is made on request from what the program holds
- * anyway, in slices (`page-maker.ts`), and only of what the viewer may see (`viewed.ts`).
+ * The debug interface: read-only JSON pages under `/debug`. A page is built on request from the state of the program,
+ * in slices (`page-maker.ts`), and contains only what the viewer may see (`viewed.ts`).
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
@@ -20,13 +20,13 @@ export type { Viewer } from './viewed.ts';
 
 interface Page {
   readonly title: string;
-  /** Query parameters without any of which there is no answer; `proxyID` when left out. */
+  /** Query parameters of which one is required; default `proxyID`. */
   readonly needs?: readonly string[];
-  /** Undefined: the proxy that is asked for is not connected, or one has to be asked for. */
+  /** Undefined when a required parameter is missing or names nothing, for example a proxy that is not connected. */
   readonly answer: (mesh: Viewed, query: URLSearchParams) => unknown;
 }
 
-/** Connections of the proxy named by `proxyID`: its workload (`pod.namespace`), its node id or its connection id. */
+/** Connections of the proxy in `proxyID`: its workload (`pod.namespace`), node id or connection id. */
 function connectionsFor(mesh: Viewed, query: URLSearchParams): readonly ConnectionStatus[] {
   const wanted = query.get('proxyID');
   const all = mesh.connections();
@@ -34,10 +34,10 @@ function connectionsFor(mesh: Viewed, query: URLSearchParams): readonly Connecti
   return all.filter(({ node, connectionId }) => [node.workload, node.id, connectionId].includes(wanted));
 }
 
-/** More proxies than this are not decoded and printed in one answer: the program would do nothing else meanwhile. */
+/** The largest number of proxies whose resources one page shows: decoding them takes CPU time from pushes. */
 const MAX_PRINTED = 32;
 
-/** Per proxy, or for the one asked for. In a large mesh one has to be asked for. */
+/** A page with one entry for each proxy. In a large mesh `proxyID` is required. */
 function perProxy(shown: (mesh: Viewed, connection: ConnectionStatus) => object): Page['answer'] {
   return (mesh, query) => {
     const connections = connectionsFor(mesh, query);
@@ -52,8 +52,7 @@ const clustersOf = perProxy((mesh, connection) => ({
 }));
 
 /**
- * With `clusters` for proxies whose clusters call their endpoints otherwise than themselves: by that name, the
- * cluster's.
+ * `clusters` maps names of endpoints to names of clusters, for proxies where these differ.
  */
 const endpointsOf = perProxy((mesh, connection) => {
   const clusters = clustersByEndpoints(mesh, connection);
@@ -65,12 +64,12 @@ const endpointsOf = perProxy((mesh, connection) => {
 
 const PAGES: Readonly<Record<string, Page>> = {
   adsz: {
-    title: 'Connected proxies and what they watch (?proxyID=)',
+    title: 'Connected proxies and their subscriptions (?proxyID=)',
     answer: (mesh, query) => adsz(mesh, connectionsFor(mesh, query)),
   },
   cdsz: { title: 'Clusters of each proxy (?proxyID=)', answer: clustersOf },
   config_dump: {
-    title: 'Configuration of one proxy, as Envoy prints it (?proxyID=pod.namespace)',
+    title: "Configuration of one proxy in the form of Envoy's config_dump (?proxyID=pod.namespace)",
     answer: (mesh, query) => {
       const [connection] = query.get('proxyID') ? connectionsFor(mesh, query) : [];
       return connection && configDump(mesh, connection);
@@ -84,7 +83,7 @@ const PAGES: Readonly<Record<string, Page>> = {
       return resource === '' ? undefined : mesh.distribution(resource);
     },
   },
-  configz: { title: 'Configuration in force, and documents refused (?kind=, &namespace=)', answer: configz },
+  configz: { title: 'Configuration in force, and refused documents (?kind=, &namespace=)', answer: configz },
   edsz: { title: 'Endpoints of each proxy (?proxyID=)', answer: endpointsOf },
   endpointShardz: {
     title: 'Endpoints by host name and namespace',
@@ -93,7 +92,7 @@ const PAGES: Readonly<Record<string, Page>> = {
   endpointz: { title: 'Endpoints by service and port', answer: (mesh) => endpointz(mesh) },
   instancesz: { title: 'Services that each proxy serves', answer: (mesh) => instancesz(mesh) },
   push_status: {
-    title: 'Conflicts found, policies refused, state of the push engine',
+    title: 'Conflicts, refused policies, state of the push engine',
     answer: (mesh) => pushStatus(mesh),
   },
   registryz: { title: 'Services', answer: (mesh) => registryz(mesh) },
@@ -104,7 +103,8 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   why: {
     title:
-      'What a resource of a proxy was made of (?proxyID=&resource=), or which proxies a document was read for (?config=Kind/namespace/name)',
+      'Documents that a resource of a proxy was generated from (?proxyID=&resource=), or proxies that a document ' +
+      'affects (?config=Kind/namespace/name)',
     needs: ['resource', 'config'],
     answer: (mesh, query) => {
       const [config, resource] = [query.get('config') ?? '', query.get('resource') ?? ''];
@@ -115,15 +115,15 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
 };
 
-/** The name and title of every page, for the documents. */
+/** Name and title of every page, for the reference documents. */
 export const DEBUG_PAGES: readonly { readonly name: string; readonly title: string }[] = Object.entries(PAGES).map(
   ([name, { title }]) => ({ name, title }),
 );
 
-/** A reader that takes nothing for so long, ms, is hung up on: what is made for it holds memory. */
+/** A connection that takes no data for this time, ms, is closed, because its page occupies memory. */
 const SEND_TIMEOUT_MS = 30_000;
 
-/** How soon somebody who was turned away may ask again, seconds. */
+/** Seconds after which a refused client may try again. */
 const RETRY_AFTER_S = '5';
 
 function send(response: ServerResponse, status: number, type: string, body: string): void {
@@ -133,28 +133,29 @@ function send(response: ServerResponse, status: number, type: string, body: stri
 
 function indexPage(): string {
   const rows = DEBUG_PAGES.map(({ name, title }) => `<li><a href="/debug/${name}">/debug/${name}</a> ${title}</li>`);
-  return `<!doctype html><meta charset="utf-8"><title>ctl-discovery: debug</title><h1>ctl-discovery</h1><ul>${rows.join('')}</ul>\n`;
+  const head = '<meta charset="utf-8"><title>ctl-discovery: debug</title>';
+  return `<!doctype html>${head}<h1>ctl-discovery</h1><ul>${rows.join('')}</ul>\n`;
 }
 
-/** Whether a path is one of the debug interface. */
+/** Whether a path belongs to the debug interface. */
 export function isDebugPath(path: string): boolean {
   return path === '/debug' || path.startsWith('/debug/');
 }
 
 export interface DebugCall {
   readonly source: DebugSource;
-  /** Whom the request comes from, as was found out before. */
+  /** What the sender of the request may see. */
   readonly viewer: Viewer;
   readonly maker: PageMaker;
 }
 
-/** Answers a request below `/debug`. Rejects when making a page fails. */
+/** Answers a request below `/debug`. Rejects when a page cannot be built. */
 export async function handleDebug(call: DebugCall, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const url = new URL(request.url ?? '/', 'http://localhost');
   const [, name = ''] = /^\/debug\/([A-Za-z_]*)$/.exec(url.pathname) ?? [];
   const page = Object.hasOwn(PAGES, name) ? PAGES[name] : undefined;
   if (request.method !== 'GET' && request.method !== 'HEAD') {
-    send(response, 405, 'text/plain', 'only GET is answered here\n');
+    send(response, 405, 'text/plain', 'only GET is supported\n');
   } else if (url.pathname === '/debug' || url.pathname === '/debug/') {
     send(response, 200, 'text/html', indexPage());
   } else if (page === undefined) {
@@ -175,17 +176,17 @@ async function answerPage(
     const answer = page.answer(new Viewed(source, viewer), query);
     return answer === undefined ? undefined : jsonPieces(answer);
   };
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
-  const reader = { address: request.socket.remoteAddress ?? '', gone: gone.signal };
+  const closed = new AbortController();
+  response.once('close', () => closed.abort());
+  const client = { address: request.socket.remoteAddress ?? '', closed: closed.signal };
   try {
-    const made = await maker.make(pieces, reader);
+    const made = await maker.make(pieces, client);
     if (made === undefined) sendNothing(page, query, response);
     else sendMade(made, response);
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     if (error.code === 'unavailable') response.setHeader('retry-after', RETRY_AFTER_S);
-    if (!gone.signal.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
+    if (!closed.signal.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
   }
 }
 
@@ -205,7 +206,7 @@ function statusOf({ code }: CtlError): number {
 function sendNothing({ needs = ['proxyID'] }: Page, query: URLSearchParams, response: ServerResponse): void {
   const given = needs.find((name) => query.get(name));
   if (given === undefined) send(response, 400, 'text/plain', `${needs.join(' or ')} is missing\n`);
-  else send(response, 404, 'text/plain', `nothing is known of ${given} ${query.get(given)}\n`);
+  else send(response, 404, 'text/plain', `unknown ${given} ${query.get(given)}\n`);
 }
 
 function sendMade({ chunks, bytes, release }: MadePage, response: ServerResponse): void {

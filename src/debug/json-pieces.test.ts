@@ -18,7 +18,7 @@ test('the text is that of JSON.stringify', () => {
   for (const value of values) assert.equal(text(value), JSON.stringify(value, undefined, 2));
 });
 
-test('lazy values are made when their turn comes, and not at all when nobody reads on', () => {
+test('lazy values are computed when they are serialized', () => {
   const made: number[] = [];
   const closed: string[] = [];
   function* lazy() {
@@ -39,7 +39,7 @@ test('lazy values are made when their turn comes, and not at all when nobody rea
   assert.deepEqual([made, closed], [[0], ['lazy']]);
 });
 
-test('a private key is not printed, whatever it stands in', () => {
+test('a private key is redacted in any field', () => {
   const pem = '-----BEGIN EC PRIVATE KEY-----\nMHcCAQEE\n-----END EC PRIVATE KEY-----\n';
   assert.deepEqual(JSON.parse(text({ any: [`x${pem}`] })), { any: ['[redacted]'] });
 });

@@ -1,7 +1,7 @@
 /**
- * Prints JSON in small pieces, so that who prints a large page can stop in between. The text is that of
- * `JSON.stringify(value, undefined, 2)`, and values may be lazy: a generator is printed as a list, a Map as an object,
- * and a function is called when its turn comes.
+ * Serializes JSON in small pieces, so that a large page can be built in slices. The text is that of
+ * `JSON.stringify(value, undefined, 2)`. Values may be lazy: a generator becomes a list, a Map an object, and a
+ * function is called when its value is needed.
  */
 
 import { REDACTED } from '../core/redact.ts';
@@ -20,7 +20,7 @@ function isIterable(value: object): value is Iterable<unknown> {
   return Symbol.iterator in value;
 }
 
-/** Lists and objects; undefined for what is printed as a whole. */
+/** The frame of a list or an object; undefined for a scalar. */
 function frameOf(value: unknown): Frame | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
   if (value instanceof Map) return { items: value.entries(), close: '}', first: true };
@@ -28,7 +28,7 @@ function frameOf(value: unknown): Frame | undefined {
   return { items: Object.entries(value).values(), close: '}', first: true };
 }
 
-/** Whatever field a private key stands in, it is not shown. */
+/** Private keys are redacted in any field. */
 function scalar(value: unknown): string {
   if (typeof value === 'string' && value.includes('PRIVATE KEY-----')) return JSON.stringify(REDACTED);
   return JSON.stringify(value) ?? 'null';
@@ -39,7 +39,7 @@ function resolved(value: unknown): unknown {
   return plain instanceof Date ? plain.toISOString() : plain;
 }
 
-/** Pieces of the text, each some dozens of characters (a string: its length). */
+/** Pieces of the text: some dozens of characters each, or one string. */
 export function* jsonPieces(root: unknown): Generator<string> {
   const value = resolved(root);
   const top = frameOf(value);
@@ -56,9 +56,10 @@ export function* jsonPieces(root: unknown): Generator<string> {
       }
       const [key, raw] = next.value;
       const item = resolved(raw);
-      // As JSON.stringify: left out of objects, null in lists.
+      // Like JSON.stringify: undefined is left out of objects and is null in lists.
       if (item === undefined && key !== undefined) continue;
-      const begin = `${frame.first ? '' : ','}\n${'  '.repeat(stack.length)}${key === undefined ? '' : `${JSON.stringify(key)}: `}`;
+      const label = key === undefined ? '' : `${JSON.stringify(key)}: `;
+      const begin = `${frame.first ? '' : ','}\n${'  '.repeat(stack.length)}${label}`;
       frame.first = false;
       const inner = frameOf(item);
       if (inner === undefined) yield begin + scalar(item);

@@ -1,10 +1,10 @@
-/** Debug pages about the mesh as the program sees it: services, endpoints, and what is wrong with it. */
+/** Debug pages about the mesh: services, endpoints, conflicts and refused policies. */
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 import { shownProblem } from './configz.ts';
 import { lazyList } from './proxies.ts';
 import type { Viewed } from './viewed.ts';
 
-/** `/debug/resourcesz`: kinds known and how many of each. */
+/** `/debug/resourcesz`: the number of resources of each kind. */
 export function resourcesz(mesh: Viewed): Record<string, number> {
   return Object.fromEntries([...CORE_KINDS, ...MESH_KINDS].map((kind) => [kind, [...mesh.resources(kind)].length]));
 }
@@ -38,14 +38,13 @@ export function endpointShardz(mesh: Viewed): ReadonlyMap<string, ReadonlyMap<st
   return shards;
 }
 
-/** `/debug/instancesz`: the services that each connected proxy itself serves. */
+/** `/debug/instancesz`: the services that each connected proxy serves. */
 export function instancesz(mesh: Viewed): ReadonlyMap<string, unknown> {
   return new Map(mesh.connections().map(({ node }) => [node.workload, () => mesh.instancesOf(node)]));
 }
 
 /**
- * `/debug/push_status`: what generation found wrong, by metric, views that cannot be generated, and the state of the
- * engine.
+ * `/debug/push_status`: findings of generation by metric, views that cannot be generated, and the state of the engine.
  */
 export function pushStatus(mesh: Viewed): Record<string, unknown> {
   const findings = new Map<string, Set<string>>();

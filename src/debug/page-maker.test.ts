@@ -3,7 +3,7 @@ import { describe, it, test } from 'node:test';
 import { endpoints, inline, Mesh, service, sidecar } from '../push/testing/mesh.ts';
 import { type PageLimits, PageMaker } from './page-maker.ts';
 
-/** ConcurrencyLimiter of the event loop are taken when the test says so; every look at the clock takes a millisecond. */
+/** The test controls the turns of the event loop. Each reading of the clock takes a millisecond. */
 function controlled(limits: Partial<PageLimits> = {}) {
   const turns: (() => void)[] = [];
   let ms = 0;
@@ -22,7 +22,7 @@ function controlled(limits: Partial<PageLimits> = {}) {
   return { maker, turn, waiting: () => turns.length };
 }
 
-const reader = (address = '192.0.2.1', gone = new AbortController()) => ({ address, gone: gone.signal });
+const client = (address = '192.0.2.1', closed = new AbortController()) => ({ address, closed: closed.signal });
 
 function* pieces(count: number, made: number[] = [], piece = 'x') {
   for (let index = 0; index < count; index++) {
@@ -37,7 +37,7 @@ const failure = (promise: Promise<unknown>) =>
     (error: { code?: string }) => error.code,
   );
 
-test('an endpoint push reaches its proxy while a page is being made', async () => {
+test('an endpoint push reaches its proxy while a page is built', async () => {
   const mesh = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
   const { session, pushes } = mesh.connect(sidecar('10.0.0.9', 'shop'));
   await session.ready;
@@ -46,7 +46,7 @@ test('an endpoint push reaches its proxy while a page is being made', async () =
   const { maker, turn, waiting } = controlled();
   let done = false;
   const made: number[] = [];
-  const page = maker.make(() => pieces(100, made), reader()).finally(() => (done = true));
+  const page = maker.make(() => pieces(100, made), client()).finally(() => (done = true));
   await turn();
   mesh.change([endpoints('shop', 'web', '10.0.0.1', '10.0.0.2')]);
   await mesh.settled();
@@ -59,25 +59,25 @@ test('an endpoint push reaches its proxy while a page is being made', async () =
 });
 
 describe('pages', () => {
-  it('are made one at a time, in the order in which they were asked for', async () => {
+  it('are built one at a time, in the order of requests', async () => {
     const { maker, turn } = controlled();
     const [first, second]: [number[], number[]] = [[], []];
     const pages = [
-      maker.make(() => pieces(20, first), reader('192.0.2.1')),
-      maker.make(() => pieces(20, second), reader('192.0.2.2')),
+      maker.make(() => pieces(20, first), client('192.0.2.1')),
+      maker.make(() => pieces(20, second), client('192.0.2.2')),
     ];
     while (await turn()) if (second.length > 0) assert.equal(first.length, 20);
     assert.equal((await Promise.all(pages)).length, 2);
   });
 
-  it('are not made on when their reader goes, and those behind come sooner', async () => {
+  it('are abandoned when the client closes the connection', async () => {
     const { maker, turn } = controlled();
-    const [gone, made, next]: [AbortController, number[], number[]] = [new AbortController(), [], []];
-    const left = failure(maker.make(() => pieces(1000, made), reader('192.0.2.1', gone)));
-    const leftWhileWaiting = failure(maker.make(() => assert.fail('made'), reader('192.0.2.1', gone)));
-    const page = maker.make(() => pieces(5, next), reader('192.0.2.2'));
+    const [closed, made, next]: [AbortController, number[], number[]] = [new AbortController(), [], []];
+    const left = failure(maker.make(() => pieces(1000, made), client('192.0.2.1', closed)));
+    const leftWhileWaiting = failure(maker.make(() => assert.fail('made'), client('192.0.2.1', closed)));
+    const page = maker.make(() => pieces(5, next), client('192.0.2.2'));
     await turn();
-    gone.abort();
+    closed.abort();
     while (await turn());
     assert.equal(await left, 'deadline_exceeded');
     assert.equal(await leftWhileWaiting, 'deadline_exceeded');
@@ -85,9 +85,9 @@ describe('pages', () => {
     assert.equal((await page)?.bytes, 6);
   });
 
-  it('that wait are bounded, and no address takes all places', async () => {
+  it('that wait have a limit in total and for each address', async () => {
     const { maker, turn } = controlled({ maxWaiting: 5 });
-    const ask = (address: string) => failure(maker.make(() => pieces(1), reader(address)));
+    const ask = (address: string) => failure(maker.make(() => pieces(1), client(address)));
     const one = Array.from({ length: 10 }, () => ask('192.0.2.1'));
     const other = ask('192.0.2.2');
     const late = ask('192.0.2.3');
@@ -98,16 +98,16 @@ describe('pages', () => {
     assert.equal(await ask('192.0.2.1'), 'made', 'places are free again');
   });
 
-  it('are bounded in bytes and in time, and a fault in one stops no other', async () => {
+  it('have limits of bytes and time, and an error in one does not stop another', async () => {
     const { maker, turn } = controlled({ maxBytes: 1 << 20, maxMs: 300 });
-    const large = failure(maker.make(() => pieces(40, [], 'x'.repeat(65_536)), reader()));
-    const long = failure(maker.make(() => pieces(10_000), reader()));
+    const large = failure(maker.make(() => pieces(40, [], 'x'.repeat(65_536)), client()));
+    const long = failure(maker.make(() => pieces(10_000), client()));
     const broken = failure(
       maker.make(() => {
         throw Object.assign(new Error('broken'), { code: 'broken' });
-      }, reader()),
+      }, client()),
     );
-    const good = failure(maker.make(() => pieces(1), reader()));
+    const good = failure(maker.make(() => pieces(1), client()));
     while (await turn());
     assert.deepEqual(await Promise.all([large, long, broken, good]), [
       'resource_exhausted',
@@ -117,10 +117,10 @@ describe('pages', () => {
     ]);
   });
 
-  it('that slow readers do not take are bounded together', async () => {
+  it('for slow clients have a limit of bytes in total', async () => {
     const { maker, turn } = controlled({ maxUnsentBytes: 1000 });
     const ask = async (address: string) => {
-      const page = maker.make(() => pieces(300), reader(address));
+      const page = maker.make(() => pieces(300), client(address));
       const outcome = failure(page);
       while (await turn());
       return (await outcome) === 'made' ? page : undefined;

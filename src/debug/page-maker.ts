@@ -1,22 +1,22 @@
 /**
- * Makes debug pages beside the program's real work. A page of a large mesh takes seconds, so it is made in slices of
- * some milliseconds between which the event loop turns, one page at a time, within bounds of bytes and time, and not at
- * all once its reader has gone. Pages that are made and wait for slow readers are bounded together; no address gets all
- * places or all bytes.
+ * Builds debug pages without delaying pushes. A page of a large mesh takes seconds, so it is built in slices of some
+ * milliseconds with a turn of the event loop between them. One page is built at a time, with limits on its bytes and
+ * time, and building stops when the client closes the connection. Waiting pages and the bytes of pages for slow clients
+ * have limits per client address and in total.
  */
 import { CtlError } from '../core/errors.ts';
 import { PerAddressLimiter } from '../grpc/index.ts';
 
 export interface PageLimits {
-  /** Work between two turns of the event loop, ms. */
+  /** Length of a slice, ms. */
   readonly sliceMs: number;
-  /** Size of one page, bytes. */
+  /** Largest size of a page, bytes. */
   readonly maxBytes: number;
-  /** Time that making one page may take, waiting excluded, ms. */
+  /** Longest time for building a page, without the time before it, ms. */
   readonly maxMs: number;
-  /** Pages that wait to be made, and the one being made. */
+  /** Pages that wait, with the one that is being built. */
   readonly maxWaiting: number;
-  /** Bytes of made pages that their readers have not taken. */
+  /** Bytes of complete pages that are not sent yet. */
   readonly maxUnsentBytes: number;
 }
 
@@ -30,77 +30,77 @@ export const PAGE_LIMITS: PageLimits = {
   maxUnsentBytes: 256 * MIB,
 };
 
-/** Text is gathered up to this many characters before it becomes bytes. */
+/** Text is collected up to this many characters before it is encoded. */
 const CHUNK_CHARS = 64 * 1024;
 
 export interface PageMakerOptions {
   /** Monotonic, ms. */
   readonly now: () => number;
-  /** Resolves when the event loop has turned. */
+  /** Resolves in the next turn of the event loop. */
   readonly nextTurn: () => Promise<void>;
   readonly limits?: Partial<PageLimits>;
 }
 
-/** Who asks for a page. */
-export interface PageReader {
-  /** Client address. */
+/** The client of a page. */
+export interface PageClient {
+  /** IP address. */
   readonly address: string;
-  /** Aborted when the client has gone. */
-  readonly gone: AbortSignal;
+  /** Aborted when the client closes the connection. */
+  readonly closed: AbortSignal;
 }
 
 export interface MadePage {
   readonly chunks: readonly Buffer[];
   readonly bytes: number;
-  /** To be called when the reader has taken all, or has gone. */
+  /** The caller calls this when the page is sent or the connection is closed. */
   release(): void;
 }
 
-/** Called when it is the page's turn; undefined: there is nothing to show. */
+/** Called when building begins. Undefined: there is no such page. */
 type Pieces = () => Iterable<string> | undefined;
 
 export class PageMaker {
   readonly #options: PageMakerOptions;
   readonly #limits: PageLimits;
-  readonly #places: PerAddressLimiter;
+  readonly #waiting: PerAddressLimiter;
   readonly #unsent: PerAddressLimiter;
-  /** Settles when the pages that were asked for so far are made or given up. */
+  /** Settles when all pages so far are built or abandoned. */
   #last: Promise<unknown> = Promise.resolve();
 
   constructor(options: PageMakerOptions) {
     this.#options = options;
     this.#limits = { ...PAGE_LIMITS, ...options.limits };
-    this.#places = new PerAddressLimiter(this.#limits.maxWaiting);
+    this.#waiting = new PerAddressLimiter(this.#limits.maxWaiting);
     this.#unsent = new PerAddressLimiter(this.#limits.maxUnsentBytes);
   }
 
   /**
-   * Makes a page of the pieces of its text; undefined when there are none. Rejects with CtlError `unavailable` (too
-   * many pages at once; ask again later), `resource_exhausted` (the page is too large or takes too long) or
-   * `deadline_exceeded` (the reader has gone).
+   * Builds a page from the pieces of its text. Resolves with undefined when there are none. Rejects with CtlError
+   * `unavailable` (too many pages at once), `resource_exhausted` (the page is too large or takes too long) or
+   * `deadline_exceeded` (the client has closed the connection).
    */
-  async make(pieces: Pieces, reader: PageReader): Promise<MadePage | undefined> {
-    const leave = this.#places.enter(reader.address);
-    if (leave === undefined) throw busy('too many debug pages are being made');
+  async make(pieces: Pieces, client: PageClient): Promise<MadePage | undefined> {
+    const leave = this.#waiting.enter(client.address);
+    if (leave === undefined) throw busy('too many debug pages are being built');
     const before = this.#last;
-    const made = before.then(() => this.#gather(pieces, reader)).finally(leave);
+    const made = before.then(() => this.#build(pieces, client)).finally(leave);
     this.#last = made.catch(() => {});
     const page = await made;
     if (page === undefined) return undefined;
     const { chunks, bytes } = page;
-    const release = this.#unsent.enter(reader.address, Math.max(1, bytes));
-    if (release === undefined) throw busy('too many debug pages wait for slow readers');
+    const release = this.#unsent.enter(client.address, Math.max(1, bytes));
+    if (release === undefined) throw busy('too many debug pages wait for slow clients');
     return { chunks, bytes, release };
   }
 
-  async #gather(pieces: Pieces, { gone }: PageReader): Promise<Omit<MadePage, 'release'> | undefined> {
+  async #build(pieces: Pieces, { closed }: PageClient): Promise<Omit<MadePage, 'release'> | undefined> {
     const { sliceMs, maxBytes, maxMs } = this.#limits;
     const { now, nextTurn } = this.#options;
-    if (gone.aborted) throw hungUp();
-    const begun = now();
+    if (closed.aborted) throw closedByClient();
+    const started = now();
     const all = pieces();
     if (all === undefined) return undefined;
-    let sliceEnds = begun + sliceMs;
+    let sliceEnds = started + sliceMs;
     const chunks: Buffer[] = [];
     let [text, bytes] = ['', 0];
     for (const piece of all) {
@@ -113,9 +113,9 @@ export class PageMaker {
         if (bytes > maxBytes) throw narrower(`the page is larger than ${maxBytes / MIB} MiB`);
       }
       if (now() < sliceEnds) continue;
-      if (now() - begun > maxMs) throw narrower(`making the page takes longer than ${maxMs / 1000} s`);
+      if (now() - started > maxMs) throw narrower(`building the page takes longer than ${maxMs / 1000} s`);
       await nextTurn();
-      if (gone.aborted) throw hungUp();
+      if (closed.aborted) throw closedByClient();
       sliceEnds = now() + sliceMs;
     }
     const rest = Buffer.from(`${text}\n`);
@@ -124,13 +124,13 @@ export class PageMaker {
 }
 
 function busy(why: string): CtlError {
-  return new CtlError('unavailable', `${why}, ask again later`);
+  return new CtlError('unavailable', `${why}, try again later`);
 }
 
 function narrower(why: string): CtlError {
-  return new CtlError('resource_exhausted', `${why}; ask for less: ?proxyID=, ?namespace= or ?kind=`);
+  return new CtlError('resource_exhausted', `${why}; use a filter: ?proxyID=, ?namespace= or ?kind=`);
 }
 
-function hungUp(): CtlError {
-  return new CtlError('deadline_exceeded', 'the client has gone');
+function closedByClient(): CtlError {
+  return new CtlError('deadline_exceeded', 'the client has closed the connection');
 }

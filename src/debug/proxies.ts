@@ -1,34 +1,34 @@
-/** Debug pages about connected proxies: what each was sent and took, in the shapes that existing mesh tools read. */
+/** Debug pages about connected proxies: what each was sent and acknowledged, in the format of existing mesh tools. */
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
 import { messageOf } from '../push/index.ts';
 import type { ConnectionStatus, EncodedResource, TypeStatus } from '../push/types.ts';
 import type { Viewed } from './viewed.ts';
 
-/** A list that is made one by one, as it is printed. */
+/** A list whose items are computed when they are serialized. */
 export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Generator<unknown> {
   for (const item of items) yield one(item);
 }
 
-/** Is what was last sent also what was last acknowledged, with nothing rejected? */
+/** SYNCED: the last response is acknowledged and nothing is rejected. */
 function stateOf(status: TypeStatus | undefined): string {
   if (status?.cameCurrent === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
-  return standingNonce(status) === status.nonceAcked ? 'SYNCED' : 'STALE';
+  return effectiveNonce(status) === status.nonceAcked ? 'SYNCED' : 'STALE';
 }
 
 /**
- * Nonce of the last response that still says what the proxy should have. A rejected one does not, once all that was
- * rejected is put back to what the proxy has: then nothing is left to send, and the response before it stands.
+ * The nonce of the last response that describes what the proxy should have. A rejected response does not count when
+ * everything in it was reset to the state of the proxy: then the response before it is the effective one.
  */
-function standingNonce(status: TypeStatus): string {
+function effectiveNonce(status: TypeStatus): string {
   const { nonceSent, nonceAcked, nonceNacked, lastNack, quarantined } = status;
-  const putBack = nonceSent === nonceNacked && quarantined.size === 0 && lastNack?.resources.length !== 0;
-  return putBack ? nonceAcked : nonceSent;
+  const reset = nonceSent === nonceNacked && quarantined.size === 0 && lastNack?.resources.length !== 0;
+  return reset ? nonceAcked : nonceSent;
 }
 
-/** One line of `/debug/syncz`. Nonces as existing tools expect them; `*_state`, versions and rejections beside them. */
+/** One entry of `/debug/syncz`: nonces by the names of existing tools, with `*_state` and rejections beside them. */
 export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
   const { node } = connection;
   const line: Record<string, unknown> = {
@@ -39,10 +39,10 @@ export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<s
   };
   for (const type of XDS_TYPES) {
     const status = connection.types.get(type);
-    // Existing tools know the other four; secrets and virtual hosts stand here where a proxy asks for some.
+    // Existing tools know the types that are not optional. Others are shown when the proxy subscribes to them.
     if (XDS[type].optional && (status === undefined || status.subscribed === 'none')) continue;
     const name = XDS[type].noun;
-    line[`${name}_sent`] = status === undefined ? '' : standingNonce(status);
+    line[`${name}_sent`] = status === undefined ? '' : effectiveNonce(status);
     line[`${name}_acked`] = status?.nonceAcked ?? '';
     line[`${name}_state`] = stateOf(status);
     if (status?.lastNack !== undefined) {
@@ -63,7 +63,7 @@ function typeSummary(status: TypeStatus): Record<string, unknown> {
   return { ...counts, quarantined: Object.fromEntries(quarantined), ...(lastNack === undefined ? {} : { lastNack }) };
 }
 
-/** `/debug/adsz`: every stream, and with CTL_DEBUG_ADSZ_CONFIG what it has. */
+/** `/debug/adsz`: every stream, with CTL_DEBUG_ADSZ_CONFIG also its configuration. */
 export function adsz(mesh: Viewed, connections: readonly ConnectionStatus[]): Record<string, unknown> {
   const clients = lazyList(connections, (connection) => ({
     connectionId: connection.connectionId,
@@ -83,7 +83,7 @@ export function resourcesOf(mesh: Viewed, connection: ConnectionStatus, type: Xd
   return mesh.parts(connection, type).flatMap((bundle) => [...bundle.resources()]);
 }
 
-/** Clusters by what they call their endpoints, where that is not their own name: over State of the World. */
+/** Names of clusters by the names of their endpoints, where these differ: over State of the World. */
 export function clustersByEndpoints(mesh: Viewed, connection: ConnectionStatus): Record<string, string> {
   const named = resourcesOf(mesh, connection, 'cds').flatMap(({ name, refs }) =>
     refs.flatMap((ref) => (ref === name ? [] : [[ref, name] as const])),
@@ -91,13 +91,13 @@ export function clustersByEndpoints(mesh: Viewed, connection: ConnectionStatus):
   return Object.fromEntries(named);
 }
 
-/** With `clusters` as in `edsz` for those of these endpoints that clusters call otherwise. */
+/** `clusters` as in `edsz`, for these endpoints. */
 function clustersNamed(mesh: Viewed, connection: ConnectionStatus, endpoints: ReadonlySet<string>) {
   const named = Object.entries(clustersByEndpoints(mesh, connection)).filter(([name]) => endpoints.has(name));
   return named.length > 0 && { clusters: Object.fromEntries(named) };
 }
 
-/** The message as JSON, without the secrets in it. */
+/** The message as JSON without secrets. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
   const name = XDS[type].message;
   return toShownJson(name, messageOf(resource));
@@ -107,7 +107,7 @@ function typed(type: XdsType, resource: EncodedResource): Record<string, unknown
   return { '@type': XDS[type].url, ...(decoded(type, resource) as Record<string, unknown>) };
 }
 
-/** A route configuration with the virtual hosts that it leaves to discovery, as Envoy shows it. */
+/** A route configuration with its virtual hosts from VHDS, as Envoy shows it. */
 function withHosts(
   config: Record<string, unknown>,
   name: string,
@@ -117,7 +117,7 @@ function withHosts(
   return own.length === 0 ? config : { ...config, virtualHosts: lazyList(own, (host) => decoded('vhds', host)) };
 }
 
-/** `/debug/config_dump`: what the proxy should have, in the form of Envoy's own /config_dump. */
+/** `/debug/config_dump`: what the proxy should have, in the format of Envoy's /config_dump. */
 export function configDump(mesh: Viewed, connection: ConnectionStatus): Record<string, unknown> {
   const dump = (type: XdsType, one: (resource: EncodedResource) => unknown) =>
     lazyList(resourcesOf(mesh, connection, type), one);

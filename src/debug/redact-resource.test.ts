@@ -1,6 +1,6 @@
 /**
- * No page shows a secret of a resource. What is secret is read from the schemas, so that every marked field of every
- * kind is tried; and every field that holds a text and is not marked has been looked at: it stands in `PLAIN` below.
+ * No page shows a secret of a resource. Every field that a schema marks as secret is tested. Every other field with a
+ * text must be in the list `PLAIN` below, so that a new field is reviewed.
  */
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
@@ -11,7 +11,7 @@ import { redactContent } from './redact-resource.ts';
 
 const SENTINEL = 'Sup3rS3cret';
 
-/** Values with the sentinel where the mark says that a secret may be. */
+/** Values with a sentinel at the secret part of a marked field. */
 const SAMPLES: Readonly<Record<SecretField, readonly unknown[]>> = {
   value: [SENTINEL, { any: SENTINEL }],
   url: [
@@ -86,7 +86,7 @@ interface Field {
   readonly around: (value: unknown) => unknown;
 }
 
-/** Every marked field, and every other one that holds a text. */
+/** Every marked field, and every other field with a text. */
 function fieldsOf(schema: z.core.$ZodType, path: string, around: Field['around']): Field[] {
   const core = coreOf(schema);
   const mark = secretFieldOf(core);
@@ -112,7 +112,7 @@ function fieldsOf(schema: z.core.$ZodType, path: string, around: Field['around']
 
 const FIELDS = ALL_KINDS.map((kind): [Kind, Field[]] => [kind, fieldsOf(SCHEMAS[kind], '', (value) => value)]);
 
-describe('a secret is not shown', () => {
+describe('a secret is redacted', () => {
   for (const [kind, fields] of FIELDS) {
     for (const { path, mark, around } of fields) {
       if (mark === undefined) continue;
@@ -129,7 +129,7 @@ describe('a secret is not shown', () => {
   }
 });
 
-test('what is no secret is shown as it is', () => {
+test('other fields are shown as they are', () => {
   const route = {
     headers: { request: { set: { 'x-version': 'v2' } } },
     match: [{ headers: { ':authority': { exact: 'a' } } }],
@@ -172,7 +172,7 @@ test('a message about a refused document does not quote a secret', () => {
 /** A field by its own name and the one around it: `jwtRules[].fromHeaders[].name` is `fromHeaders[].name`. */
 const shortOf = (path: string): string => path.split('.').slice(-2).join('.');
 
-test('every field that holds a text is marked as a secret, or known to hold none', () => {
+test('every field with a text is marked as secret or listed as plain', () => {
   const known = new Set(PLAIN.split(/\s+/));
   for (const [kind, fields] of FIELDS) {
     const unmarked = fields.filter(({ mark }) => mark === undefined).map(({ path }) => path);
@@ -182,7 +182,7 @@ test('every field that holds a text is marked as a secret, or known to hold none
 });
 
 /**
- * Fields that hold no secret. `privateKey` is a file's name; a key that stands in its place is found by its first line.
+ * Fields without secrets. `privateKey` is the name of a file; a key in its place is detected by its first line.
  */
 const PLAIN = `
   abort.grpcStatus abort.http2Error address addresses[] addresses[].address addresses[].hostname addresses[].ip

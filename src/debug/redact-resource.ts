@@ -1,4 +1,4 @@
-/** Resources as debug pages show them: without what their schemas mark as secret. */
+/** Redacts the fields of resources that their schemas mark as secret, for debug pages. */
 import type { z } from 'zod';
 import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';
 import { redactProtoJson } from '../protobuf/index.ts';
@@ -50,7 +50,7 @@ const REDACTIONS: Readonly<Record<SecretField, (value: unknown) => unknown>> = {
   envoyPatch: redactPatch,
 };
 
-/** `request.headers[x-api-key]` and the like: a condition on a header's value. */
+/** A condition on the value of a header, such as `request.headers[x-api-key]`. */
 function redactCondition(condition: unknown): unknown {
   if (!isObject(condition)) return redactAll(condition);
   const { key, ...compared } = condition;
@@ -74,7 +74,7 @@ function redactPatch(patch: unknown): unknown {
   return { ...rest, applyTo, ...(match === undefined ? {} : { match: redactMatch(match) }), patch: shown };
 }
 
-/** Of what a proxy's metadata is compared with. */
+/** Redacts the values that the metadata of a proxy is compared with. */
 function redactMatch(match: unknown): unknown {
   if (!isObject(match) || !isObject(match.proxy) || match.proxy.metadata === undefined) return match;
   return { ...match, proxy: { ...match.proxy, metadata: redactByName(match.proxy.metadata) } };

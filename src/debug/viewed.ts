@@ -1,6 +1,6 @@
 /**
- * The mesh as one viewer of the debug pages may see it. Pages read the program's state only through here: what belongs
- * to a namespace that the viewer does not see is not in it.
+ * The mesh as one viewer of debug pages may see it. Pages read the state of the program only through this class, which
+ * leaves out namespaces that the viewer may not see.
  */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
@@ -12,7 +12,7 @@ import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/
 import type { SourceDocument } from '../store/index.ts';
 import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
 
-/** Who looks: one who sees everything, or one who sees the documents, services and proxies of one namespace. */
+/** What a caller may see: everything, or the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
 
 interface Totals {
@@ -25,7 +25,7 @@ interface Totals {
 export class Viewed {
   readonly #source: DebugSource;
   readonly #viewer: Viewer;
-  /** The same for all of a page, however long it takes to make. */
+  /** The same snapshot for a whole page. */
   #snapshot: Snapshot | undefined;
 
   constructor(source: DebugSource, viewer: Viewer) {
@@ -38,7 +38,7 @@ export class Viewed {
     return this.#snapshot;
   }
 
-  /** What belongs to no namespace (`''`) is for those who see everything. */
+  /** Resources without a namespace (`''`) are only for viewers who see everything. */
   sees(namespace: string): boolean {
     return this.#viewer === 'all' || (namespace !== '' && this.#viewer.namespace === namespace);
   }
@@ -56,22 +56,22 @@ export class Viewed {
     return this.sees(node.namespace) ? this.#source.parts(connectionId, type) : [];
   }
 
-  /** Undefined for who does not see everything: what is wrong with a source names files and addresses. */
+  /** Undefined for a viewer of one namespace, because errors of sources name files and addresses. */
   sources(): readonly SourceStatus[] | undefined {
     return this.seesAll ? this.#source.sources() : undefined;
   }
 
-  /** All documents of a key, the one in force first. */
+  /** All documents of a key, first the one in force. */
   documents(key: ResourceKey): readonly SourceDocument[] {
     return this.sees(namespaceOf(key)) ? this.#source.documents(key) : [];
   }
 
-  /** Keys of which several sources have a document. */
+  /** Keys with documents of several sources. */
   *sharedKeys(): Generator<ResourceKey> {
     for (const key of this.#source.sharedKeys()) if (this.sees(namespaceOf(key))) yield key;
   }
 
-  /** Documents that could not be taken; of those whose namespace is not known, only for who sees everything. */
+  /** Refused documents. Those of an unknown namespace are only for viewers who see everything. */
   problems(): ResourceProblem[] {
     return this.#source.problems().filter(({ key }) => this.sees(namespaceOf(key)));
   }
@@ -85,7 +85,7 @@ export class Viewed {
     return this.#source.findings((namespace) => this.sees(namespace));
   }
 
-  /** Documents of the viewer that claim names of others. */
+  /** Names in documents of the viewer that belong to others. */
   *nameConflicts(): Generator<NameConflict> {
     for (const conflict of this.#mesh.nameConflicts()) if (this.sees(namespaceOf(conflict.resource))) yield conflict;
   }
@@ -115,8 +115,8 @@ export class Viewed {
   }
 
   /**
-   * Where a resource has arrived; undefined when nothing is known of it, or it is not the viewer's. Throws CtlError
-   * failed_precondition when that is not tracked.
+   * Which proxies have which version of a resource; undefined for one that is unknown or not visible. Throws CtlError
+   * failed_precondition when distribution is not tracked.
    */
   distribution(key: ResourceKey): readonly object[] | undefined {
     if (this.#source.distribution === undefined) {
@@ -127,16 +127,14 @@ export class Viewed {
   }
 
   /**
-   * What a proxy's resource of this name is made of; of other namespaces' documents their names, and not where they are
-   * written.
+   * What a resource of a proxy was generated from. Documents of other namespaces have their names, but no origin.
    */
   reasonsFor({ connectionId, node }: ConnectionStatus, name: string): readonly Reason[] {
     return this.sees(node.namespace) ? this.#source.reasonsFor(connectionId, name) : [];
   }
 
   /**
-   * The viewer's connections whose configuration a document was read for; undefined when the document is not the
-   * viewer's.
+   * The visible connections whose configuration read a document; undefined when the document is not visible.
    */
   readersOf(document: ResourceKey): ReadonlyMap<ConnectionStatus, readonly ReadUnits[]> | undefined {
     if (!this.sees(namespaceOf(document))) return undefined;
@@ -145,7 +143,7 @@ export class Viewed {
     return new Map(found.flatMap(([connection, units]) => (units === undefined ? [] : [[connection, units] as const])));
   }
 
-  /** State of the whole program; undefined for who does not see everything. */
+  /** State of the whole program; undefined for a viewer of one namespace. */
   totals(): Totals | undefined {
     if (!this.seesAll) return undefined;
     const [engine, failing] = [this.#source.engine(), this.#source.failing()];
@@ -157,7 +155,7 @@ export class Viewed {
   }
 }
 
-/** Of a resource's key `Kind/namespace/name`; '' when there is none. */
+/** The namespace in the key `Kind/namespace/name`; '' without a key. */
 function namespaceOf(key: ResourceKey | undefined): string {
   return key?.split('/')[1] ?? '';
 }

@@ -1,9 +1,9 @@
-/** `/debug/why`: what a proxy's resource was made of, and which proxies a document was read for. */
+/** `/debug/why`: what a resource of a proxy was generated from, and which proxies a document affects. */
 import type { ConnectionStatus } from '../push/types.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { Viewed } from './viewed.ts';
 
-/** Per proxy: the units that the resource is of, with what was read for them. Undefined when none of them has it. */
+/** For each proxy: the units of the resource, with the facts that they read. Undefined when no proxy has it. */
 export function whyResource(mesh: Viewed, connections: readonly ConnectionStatus[], name: string): unknown {
   const found = connections.flatMap((connection) => {
     const units = mesh.reasonsFor(connection, name).map(({ documents, ...reason }) => {
@@ -19,7 +19,7 @@ function document(mesh: Viewed, key: ResourceKey): object {
   return { key, ...(inForce !== undefined && { origin: inForce.resource.origin }) };
 }
 
-/** The proxies that a document was read for. Undefined when it is not the viewer's. */
+/** The proxies whose configuration read a document. Undefined when the document is not visible. */
 export function whyDocument(mesh: Viewed, key: ResourceKey): unknown {
   const readers = mesh.readersOf(key);
   return readers && [...readers].map(([{ node }, units]) => ({ proxy: node.workload, units }));
