@@ -50,8 +50,16 @@ test('a failure is not kept, and old results go when there are too many', () => 
   const anchor = {};
   assert.throws(() => cache.get(memos, anchor, { n: 1 }));
   fails = false;
-  for (let n = 0; n < 100; n++) assert.equal(cache.get(memos, anchor, { n }), n);
+  for (let n = 0; n < 1000; n++) assert.equal(cache.get(memos, anchor, { n }), n);
   assert.equal(cache.get(memos, anchor, { n: 1 }), 1);
+});
+
+test('results for two hundred localities are each made once', () => {
+  const { get, made } = counted();
+  const service = {};
+  for (let round = 0; round < 2; round++)
+    for (let zone = 0; zone < 200; zone++) get({ service, rule: undefined, network: `zone-${zone}` });
+  assert.equal(made(), 200);
 });
 
 test('nothing is kept where memos are off', () => {

@@ -13,8 +13,12 @@ interface Entry<Result> {
   readonly facts: Facts;
 }
 
-/** Ways in which the views of a mesh see one object differently. The oldest goes first. */
-const MAX_ENTRIES = 24;
+/**
+ * Ways in which the views of a mesh see one object differently: namespaces with settings of their own, and the
+ * localities that proxies are in. With fewer entries than ways, each would be made again every time. The oldest goes
+ * first. /
+ */
+const MAX_ENTRIES = 256;
 
 /**
  * Hangs results on an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared
