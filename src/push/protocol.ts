@@ -55,7 +55,7 @@ export interface UnitAnswer {
   /** Undefined: the same as when the number was first said. */
   readonly resources: readonly EncodedSlot[] | undefined;
   /** The unit is the one of this number, but for `resources`, and for those of these names, which are gone. */
-  readonly since?: { readonly number: number; readonly gone: readonly string[] };
+  readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 export interface JobAnswer {
@@ -79,7 +79,7 @@ export interface JobAnswer {
 }
 
 /** What a worker tells of sets that it has not told before. */
-export interface ToldReads {
+export interface ReadsMessage {
   /** The numbers that were told before mean nothing any more. */
   readonly fresh: boolean;
   /** Facts, which have the next numbers. */
@@ -97,6 +97,6 @@ export type GenerateAnswer =
       readonly version: number;
       readonly jobs: readonly JobAnswer[];
       readonly bytes: ArrayBuffer;
-      readonly reads: ToldReads;
+      readonly reads: ReadsMessage;
       readonly milliseconds: number;
     };

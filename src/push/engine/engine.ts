@@ -11,14 +11,14 @@ import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOfView } f
 import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../../generate/types.ts';
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import type { ResourceKey } from '../../resources/types.ts';
-import { EndpointEncoder, Interner, Precedents } from '../bundles/index.ts';
+import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import { placementOf, viewsOf } from '../proxies/index.ts';
 import {
-  type HeldPush,
   mergedPush,
   NOTHING_SHARED,
   type PlacedSessionView,
+  type PostponedPush,
   Roster,
   Session,
   type SessionHost,
@@ -33,7 +33,7 @@ import { ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
 
 /** The views of a proxy, and where it has them. */
-interface Place {
+interface Assignment {
   readonly views: readonly View[];
   readonly placement: Placement;
 }
@@ -49,7 +49,7 @@ export class Engine implements PushEngine, SessionHost {
   readonly #encoders: Encoders = {
     interner: this.#interner,
     endpoints: new EndpointEncoder(this.#interner),
-    precedents: new Precedents(),
+    templates: new BundleTemplates(),
   };
   readonly #views: ViewTable;
   readonly #retries: Retries;
@@ -64,7 +64,7 @@ export class Engine implements PushEngine, SessionHost {
     const { now, later, random } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
     this.#views = new ViewTable({ scopes: options.scopes, onReleased });
-    this.#retries = new Retries({ now, later, random, due: (key) => this.#retry(key) });
+    this.#retries = new Retries({ now, later, random, onDue: (key) => this.#retry(key) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
       now: options.now,
@@ -149,14 +149,14 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
-    const { value: found, facts } = recorded(() => this.#find(node));
+    const { value: found, facts } = recorded(() => this.#assignmentOf(node));
     this.#views.admit(caller, found.views, found.placement);
     const connectionId = `${node.id}-${++this.#connections}`;
     const session = new Session({ node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);
     this.#roster.note(session, facts);
     try {
-      this.#place(session, found, { types: NO_TYPES, eventTime: this.now(), reasons: new Set(['proxy']) });
+      this.#assign(session, found, { types: NO_TYPES, eventTime: this.now(), reasons: new Set(['proxy']) });
     } catch (error) {
       session.close();
       throw error;
@@ -167,11 +167,11 @@ export class Engine implements PushEngine, SessionHost {
   request(session: Session, types: Iterable<XdsType>): void {
     if (!this.#roster.all.has(session)) return;
     const reasons: ReadonlySet<PushReason> = new Set(['proxy']);
-    this.#pushes.ask(session, { types: new Set(types), eventTime: this.now(), reasons });
+    this.#pushes.pushRequested(session, { types: new Set(types), eventTime: this.now(), reasons });
   }
 
   need(session: Session): void {
-    for (const view of session.allViews) this.#bring(view, session, this.now(), ['proxy']);
+    for (const view of session.allViews) this.#ensureGenerated(view, session, this.now(), ['proxy']);
   }
 
   enter(view: PlacedSessionView, session: Session): void {
@@ -221,13 +221,13 @@ export class Engine implements PushEngine, SessionHost {
     for (const session of this.#roster.displacedBy(previous, snapshot, changes)) {
       moving.add(session);
       const { value: found, facts } = recorded(() =>
-        this.#guarded(`views of ${session.node.id}`, () => this.#find(session.node)),
+        this.#guarded(`views of ${session.node.id}`, () => this.#assignmentOf(session.node)),
       );
       this.#roster.note(session, facts);
       // Not told yet: were they those of its next views, nothing would be seen of it when it moves there.
       const types = session.allViews.some((view) => withNewEndpoints.has(view)) ? EDS_ONLY : NO_TYPES;
       if (found !== undefined)
-        this.#guarded(`views of ${session.node.id}`, () => this.#place(session, found, { types, eventTime, reasons }));
+        this.#guarded(`views of ${session.node.id}`, () => this.#assign(session, found, { types, eventTime, reasons }));
     }
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
@@ -239,8 +239,9 @@ export class Engine implements PushEngine, SessionHost {
         if (!session.has(view)) continue;
         // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those
         // that it has.
-        if (moving.has(session) && this.#isAboutToMove(session)) session.hold(mergedPush(push, session.takeHeld()));
-        else this.#pushes.tell(session, push);
+        if (moving.has(session) && this.#isAboutToMove(session))
+          session.postpone(mergedPush(push, session.takePostponed()));
+        else this.#pushes.pushChange(session, push);
       }
     }
   }
@@ -291,7 +292,7 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /** Where a proxy belongs in the current snapshot. */
-  #find(node: ProxyNode): Place {
+  #assignmentOf(node: ProxyNode): Assignment {
     return { views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
   }
 
@@ -299,21 +300,26 @@ export class Engine implements PushEngine, SessionHost {
    * Moves a session to its views in the current snapshot, at once or when they are built.
    * @param change what of its present views it has not been told yet
    */
-  #place(session: Session, { views, placement }: Place, change: HeldPush): void {
+  #assign(session: Session, { views, placement }: Assignment, change: PostponedPush): void {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
-    for (const view of wanted) this.#bring(view, session, change.eventTime, change.reasons);
+    for (const view of wanted) this.#ensureGenerated(view, session, change.eventTime, change.reasons);
     if (this.#pushes.move(session, change) || session.isMoving) return;
     // It stays where it is after all.
-    this.#pushes.tellHeld(session);
+    this.#pushes.pushPostponed(session);
   }
 
   /** Has generated of a view what a session needs of it. */
-  #bring(placed: PlacedSessionView, session: Session, eventTime: number, reasons: Iterable<PushReason>): void {
+  #ensureGenerated(
+    placed: PlacedSessionView,
+    session: Session,
+    eventTime: number,
+    reasons: Iterable<PushReason>,
+  ): void {
     const { view } = placed;
-    view.want(session.types, eventTime, reasons);
+    view.request(session.types, eventTime, reasons);
     if (!view.built && !view.inFlight && !view.isDirty) view.markDirty(ALL_UNITS, eventTime, reasons);
-    const failures = view.join(placed, this.#snapshot, this.#encoders, eventTime, reasons);
+    const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, eventTime, reasons);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
     this.#dispatch(view);
     // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
@@ -370,7 +376,7 @@ export class Engine implements PushEngine, SessionHost {
       const placed = session.partOf(view);
       const push = (placed && pushes.get(placed)) ?? nothing;
       if (!this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
-      session.served();
+      session.resolveNeeds();
     }
     this.#dispatch(view);
   }
@@ -387,7 +393,7 @@ export class Engine implements PushEngine, SessionHost {
       if (waits) session.fail(cause);
       if (view.built && !this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
       // When it moves is not known any more.
-      if (session.isMoving) this.#pushes.tellHeld(session);
+      if (session.isMoving) this.#pushes.pushPostponed(session);
     }
   }
 }

@@ -22,7 +22,7 @@ function underClock(random = () => 0) {
       };
     },
     random,
-    due: (key) => due.push(key),
+    onDue: (key) => due.push(key),
   });
   const pass = (ms: number): void => {
     now += ms;

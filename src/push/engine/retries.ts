@@ -23,11 +23,11 @@ export interface RetryOptions {
   /** 0 ≤ x < 1 */
   readonly random: () => number;
   /** It is time to try the view again, if somebody needs it. */
-  readonly due: (key: string) => void;
+  readonly onDue: (key: string) => void;
 }
 
 interface Entry {
-  readonly since: number;
+  readonly firstFailureAt: number;
   failures: number;
   error: CtlError;
   failedAt: number;
@@ -50,7 +50,7 @@ export class Retries {
     const failedAt = now();
     let entry = this.#entries.get(key);
     if (entry === undefined) {
-      entry = { since: failedAt, failures: 0, error, failedAt, delayMs: 0, timer: undefined };
+      entry = { firstFailureAt: failedAt, failures: 0, error, failedAt, delayMs: 0, timer: undefined };
       this.#entries.set(key, entry);
       this.#forgetSome();
     }
@@ -95,18 +95,18 @@ export class Retries {
   }
 
   #plan(key: string, entry: Entry): void {
-    const { now, later, due } = this.#options;
+    const { now, later, onDue } = this.#options;
     entry.timer?.cancel();
     entry.timer = later(Math.max(0, entry.failedAt + entry.delayMs - now()), () => {
       entry.timer = undefined;
-      due(key);
+      onDue(key);
     });
   }
 
-  #shown(view: string, { failures, error, since, failedAt, delayMs, timer }: Entry): FailingView {
+  #shown(view: string, { failures, error, firstFailureAt, failedAt, delayMs, timer }: Entry): FailingView {
     const now = this.#options.now();
     const retryInMs = timer === undefined ? 0 : Math.max(0, Math.round(failedAt + delayMs - now));
-    return { view, failures, error: error.oneLine(), failingForMs: Math.round(now - since), retryInMs };
+    return { view, failures, error: error.oneLine(), failingForMs: Math.round(now - firstFailureAt), retryInMs };
   }
 
   #forgetSome(): void {

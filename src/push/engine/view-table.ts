@@ -39,7 +39,7 @@ export class ViewTable {
   readonly #views = new Map<string, SessionView>();
   readonly reads = new ViewReads<SessionView>();
   /** Number of views that the sessions of each caller have. */
-  readonly #ofCaller = new Map<string, number>();
+  readonly #viewsOfCaller = new Map<string, number>();
   /** Views in placements in which nobody has them → monotonic ms since when, oldest first. */
   readonly #idle = new Map<PlacedSessionView, number>();
 
@@ -68,16 +68,16 @@ export class ViewTable {
       state = new ViewState(key, view);
       this.#views.set(key, state);
     }
-    return state.at(placementFor(view, placement));
+    return state.ensurePlacement(placementFor(view, placement));
   }
 
   /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
   admit(caller: string, views: readonly View[], placement: Placement): void {
-    const had = this.#ofCaller.get(caller) ?? 0;
+    const had = this.#viewsOfCaller.get(caller) ?? 0;
     if (had + views.length <= MAX_VIEWS_OF_CALLER) return;
     const fresh = views.filter((view) => {
       const state = this.#views.get(viewKey(view));
-      return state?.placedAt(placementFor(view, placement))?.isOf(caller) !== true;
+      return state?.findPlacement(placementFor(view, placement))?.hasCaller(caller) !== true;
     });
     if (had + fresh.length <= MAX_VIEWS_OF_CALLER) return;
     throw new CtlError(
@@ -88,15 +88,15 @@ export class ViewTable {
 
   /** Views that the sessions of a caller have. */
   countOf(caller: string): number {
-    return this.#ofCaller.get(caller) ?? 0;
+    return this.#viewsOfCaller.get(caller) ?? 0;
   }
 
   /** The session is to have the view. */
   enter(placed: PlacedSessionView, session: Session): void {
     this.#idle.delete(placed);
-    const known = placed.isOf(session.caller);
+    const known = placed.hasCaller(session.caller);
     placed.view.enter(placed, session);
-    if (!known) this.#ofCaller.set(session.caller, this.countOf(session.caller) + 1);
+    if (!known) this.#viewsOfCaller.set(session.caller, this.countOf(session.caller) + 1);
   }
 
   /**
@@ -106,15 +106,15 @@ export class ViewTable {
   leave(placed: PlacedSessionView, session: Session, now: number): boolean {
     const { view } = placed;
     if (!view.leave(placed, session)) return false;
-    if (!placed.isOf(session.caller)) {
+    if (!placed.hasCaller(session.caller)) {
       const left = this.countOf(session.caller) - 1;
-      if (left > 0) this.#ofCaller.set(session.caller, left);
-      else this.#ofCaller.delete(session.caller);
+      if (left > 0) this.#viewsOfCaller.set(session.caller, left);
+      else this.#viewsOfCaller.delete(session.caller);
     }
     if (placed.sessions.size > 0) return false;
     // Where nothing was made yet there is nothing to keep.
-    if (placed.begun || view.sessions.size === 0) this.#idle.set(placed, now);
-    else view.drop(placed);
+    if (placed.initialized || view.sessions.size === 0) this.#idle.set(placed, now);
+    else view.removePlacement(placed);
     return view.sessions.size === 0;
   }
 
@@ -126,7 +126,7 @@ export class ViewTable {
       // Its turn comes when the job has ended.
       if (view.inFlight) continue;
       this.#idle.delete(placed);
-      if (!view.drop(placed)) this.#drop(view);
+      if (!view.removePlacement(placed)) this.#drop(view);
     }
   }
 

@@ -8,7 +8,7 @@ import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
 import { FairQueue } from './fair-queue.ts';
 import { runJobs } from './run-jobs.ts';
-import { HeardUnits, type NumberedUnits, SaidUnits } from './unit-numbers.ts';
+import { type NumberedUnits, ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
 /** A job's outcome and the snapshot version that it was generated from. */
 export interface GeneratedJob {
@@ -20,7 +20,7 @@ export interface GeneratedJob {
   /** The sets of facts that the answer names. */
   readonly reads: NumberedReads;
   /** Where the units are to be noted that it tells. */
-  readonly heard: HeardUnits;
+  readonly receivedUnits: ReceivedUnits;
   /** Time spent generating, milliseconds. */
   readonly milliseconds: number;
 }
@@ -65,8 +65,8 @@ interface Waiting {
 /** Generates on the main thread, one job per turn of the event loop. */
 export class InlineGenerator implements Generator {
   #snapshot: MeshSnapshot;
-  #said = new SaidUnits();
-  #heard = new HeardUnits();
+  #sentUnits = new SentUnits();
+  #receivedUnits = new ReceivedUnits();
   readonly #queue = new FairQueue<JobSource>();
   readonly #waiting = new Map<JobSource, Waiting>();
   #scheduled = false;
@@ -119,25 +119,25 @@ export class InlineGenerator implements Generator {
     const job = source.takeJob();
     const made = this.#run(job);
     if (made !== undefined) return made;
-    this.#said = new SaidUnits();
-    this.#heard = new HeardUnits();
-    const afresh = this.#run(job);
-    if (afresh === undefined) throw new TypeError('nothing said before, but a unit was not told');
-    return afresh;
+    this.#sentUnits = new SentUnits();
+    this.#receivedUnits = new ReceivedUnits();
+    const repeated = this.#run(job);
+    if (repeated === undefined) throw new TypeError('nothing said before, but a unit was not told');
+    return repeated;
   }
 
   /** Undefined when the answer names a unit that is gone. */
   #run(job: GenerateJob): GeneratedJob | undefined {
     const started = performance.now();
     const { version } = this.#snapshot;
-    const { jobs, bytes, reads: told } = runJobs(this.#snapshot, [job], this.#said);
+    const { jobs, bytes, reads: message } = runJobs(this.#snapshot, [job], this.#sentUnits);
     const [answer] = jobs;
     if (answer === undefined) throw new TypeError('one job has one answer');
-    const heard = this.#heard;
-    const reads = heard.reads.hear(told);
-    const recalled = heard.recall(jobs);
+    const receivedUnits = this.#receivedUnits;
+    const reads = receivedUnits.reads.receive(message);
+    const recalled = receivedUnits.recall(jobs);
     if (recalled === undefined) return undefined;
-    return { version, answer, bytes, recalled, reads, heard, milliseconds: performance.now() - started };
+    return { version, answer, bytes, recalled, reads, receivedUnits, milliseconds: performance.now() - started };
   }
 
   close(): Promise<void> {

@@ -107,7 +107,7 @@ describe('generation pool', () => {
       [{ forget: undefined, runs: 2, units: first.answer.units, ...NO_MORE }, 0],
     );
     const kept = [{ name: 'web' }] as never;
-    first.heard.hear(7, kept);
+    first.receivedUnits.receive(7, kept);
     const second = await pool.submit(JOB);
     assert.deepEqual([second.answer.units[0]?.resources, second.recalled.get(7)], [undefined, kept]);
     // The third job names what was never told: it is repeated, and told then.
@@ -124,7 +124,7 @@ describe('generation pool', () => {
     );
     const first = await pool.submit(JOB);
     const kept = [{ name: 'web' }] as never;
-    first.heard.hear(7, kept);
+    first.receivedUnits.receive(7, kept);
     assert.equal((await pool.submit(JOB)).recalled.get(7), kept);
     await Promise.all(pool.threads.map((thread) => thread.terminate()));
     const { answer, recalled } = await pool.submit(JOB);

@@ -214,14 +214,14 @@ export class PoolGenerator implements Generator {
       const answer = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
       if (answer.kind === 'behind' || this.#answered(slot, log, waiting, answer)) return answer.kind !== 'behind';
       // It names what nobody has any more. It cannot happen again: all that the worker then names is told for this job.
-      slot.heard = undefined;
-      const told = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
-      if (told.kind === 'behind') return false;
-      if (this.#answered(slot, log, waiting, told)) return true;
+      slot.receivedUnits = undefined;
+      const repeated = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
+      if (repeated.kind === 'behind') return false;
+      if (this.#answered(slot, log, waiting, repeated)) return true;
       throw new TypeError('a worker names units that it was to forget');
     } catch (error) {
       // Numbers that were sent with the failed answer may not have been taken over: the worker is to send all again.
-      slot.heard = undefined;
+      slot.receivedUnits = undefined;
       waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
       return true;
     }
@@ -232,15 +232,15 @@ export class PoolGenerator implements Generator {
     this.#trim(log);
     if (answer.kind === 'failed') throw new InternalError(answer.message);
     const [job] = answer.jobs;
-    const { heard } = slot;
-    if (job === undefined || heard === undefined) throw new TypeError('a task of one job has one answer');
-    const reads = heard.reads.hear(answer.reads);
+    const { receivedUnits } = slot;
+    if (job === undefined || receivedUnits === undefined) throw new TypeError('a task of one job has one answer');
+    const reads = receivedUnits.reads.receive(answer.reads);
     // The engine could not take half of an answer back.
     if (namesUnknownReads(job, reads)) throw new TypeError('a worker names reads that it has not sent');
-    const recalled = heard.recall(answer.jobs);
+    const recalled = receivedUnits.recall(answer.jobs);
     if (recalled === undefined) return false;
     const { version, bytes, milliseconds } = answer;
-    waiting.resolve({ version, answer: job, bytes, recalled, reads, heard, milliseconds });
+    waiting.resolve({ version, answer: job, bytes, recalled, reads, receivedUnits, milliseconds });
     return true;
   }
 

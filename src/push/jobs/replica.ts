@@ -9,12 +9,12 @@ import type { MeshSnapshot } from '../../model/types.ts';
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
 import { scopeOfKey } from '../proxies/index.ts';
 import { runJobs } from './run-jobs.ts';
-import { SaidUnits } from './unit-numbers.ts';
+import { SentUnits } from './unit-numbers.ts';
 
 export class Replica {
   #model: MeshModel | undefined;
   #version = 0;
-  #said = new SaidUnits();
+  #sentUnits = new SentUnits();
   /** Scopes that jobs have needed and that were not released since. */
   #acquired = new Set<string>();
 
@@ -35,13 +35,13 @@ export class Replica {
    */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();
-    if (task.forget === true) this.#said = new SaidUnits();
+    if (task.forget === true) this.#sentUnits = new SentUnits();
     if (task.released !== undefined) this.#release(task.released);
     const model = this.#update(task.update);
     if (model === undefined) return { kind: 'behind', version: this.#version };
     try {
       for (const { view } of task.jobs) this.#acquire(model, scopeIdOfView(view));
-      const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#said);
+      const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#sentUnits);
       return { kind: 'done', version: this.#version, jobs, bytes, reads, milliseconds: performance.now() - started };
     } catch (error) {
       return {
@@ -60,7 +60,7 @@ export class Replica {
 
   #release(released: 'all' | readonly string[]): void {
     const gone = released === 'all' ? undefined : new Set(released);
-    this.#said.forget((place) => gone === undefined || gone.has(scopeOfKey(place)));
+    this.#sentUnits.forget((path) => gone === undefined || gone.has(scopeOfKey(path)));
     for (const id of released === 'all' ? [...this.#acquired] : released) {
       if (this.#acquired.delete(id)) this.#model?.release(id);
     }

@@ -13,14 +13,14 @@ import {
 } from '../../generate/types.ts';
 import type { MeshSnapshot } from '../../model/types.ts';
 import { contentVersion } from '../bundles/index.ts';
-import type { EncodedSlot, GenerateJob, JobAnswer, ToldReads, UnitAnswer } from '../protocol.ts';
+import type { EncodedSlot, GenerateJob, JobAnswer, ReadsMessage, UnitAnswer } from '../protocol.ts';
 import { NO_READS } from '../reads/index.ts';
-import { SaidUnits } from './unit-numbers.ts';
+import { SentUnits } from './unit-numbers.ts';
 
 export interface JobsResult {
   readonly jobs: readonly JobAnswer[];
   readonly bytes: ArrayBuffer;
-  readonly reads: ToldReads;
+  readonly reads: ReadsMessage;
 }
 
 /** Versions of messages that generation has at hand still: hashed once for all views. */
@@ -48,7 +48,7 @@ class Layout {
     this.#versions = memos.weak('versions of messages');
   }
 
-  place(resource: GeneratedResource): EncodedSlot {
+  append(resource: GeneratedResource): EncodedSlot {
     const { name, refs, pieces } = resource;
     const offset = this.#length;
     for (const piece of pieces ?? [resource.bytes]) {
@@ -73,13 +73,13 @@ class Layout {
 }
 
 /** The indexes of each list. */
-function alike<T extends object>(lists: readonly T[]): Map<T, number[]> {
+function indexesByList<T extends object>(lists: readonly T[]): Map<T, number[]> {
   const indexes = new Map<T, number[]>();
   for (const [index, list] of lists.entries()) indexes.set(list, [...(indexes.get(list) ?? []), index]);
   return indexes;
 }
 
-function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: SaidUnits): JobAnswer {
+function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, sentUnits: SentUnits): JobAnswer {
   const { viewKey, view } = job;
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined)
     return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [], lists: {} };
@@ -97,25 +97,25 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
     const ofType = result.reads[type];
     const readsOf = (unit: Unit): number => {
       const facts = ofType?.units.get(unit);
-      return facts === undefined ? NO_READS : said.reads.say(facts);
+      return facts === undefined ? NO_READS : sentUnits.reads.send(facts);
     };
-    if (ofType?.list !== undefined) lists[type] = said.reads.say(ofType.list);
+    if (ofType?.list !== undefined) lists[type] = sentUnits.reads.send(ofType.list);
     for (const [unit, resources] of result.units[type] ?? []) {
-      const { resources: told, ...named } = said.say(resources, `${viewKey} ${type} ${unit}`);
-      units.push({ type, unit, ...named, reads: readsOf(unit), resources: told?.map((each) => layout.place(each)) });
+      const { resources: sent, ...named } = sentUnits.send(resources, `${viewKey} ${type} ${unit}`);
+      units.push({ type, unit, ...named, reads: readsOf(unit), resources: sent?.map((each) => layout.append(each)) });
     }
     for (const [unit, placed] of result.placed) {
-      // One answer for all that are alike: a unit that is told is named by its number in later jobs only.
-      for (const [resources, placements] of alike(placed)) {
-        const place = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
-        const { resources: told, ...named } = said.say(resources, place);
+      // One answer for all that are alike: a unit that is sent is named by its number in later jobs only.
+      for (const [resources, placements] of indexesByList(placed)) {
+        const path = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
+        const { resources: sent, ...named } = sentUnits.send(resources, path);
         units.push({
           type,
           unit,
           placements,
           ...named,
           reads: readsOf(unit),
-          resources: told?.map((each) => layout.place(each)),
+          resources: sent?.map((each) => layout.append(each)),
         });
       }
     }
@@ -128,15 +128,15 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, said: 
 }
 
 /**
- * Runs jobs one after the other; units that were `said` before are only named. Never throws for what is in the
+ * Runs jobs one after the other; units that were `sentUnits` before are only named. Never throws for what is in the
  * configuration (`generate` reports it in `failures`).
  */
 export function runJobs(
   snapshot: MeshSnapshot,
   jobs: readonly GenerateJob[],
-  said: SaidUnits = new SaidUnits(),
+  sentUnits: SentUnits = new SentUnits(),
 ): JobsResult {
   const layout = new Layout(snapshot.memos);
-  const answers = jobs.map((job) => runJob(snapshot, job, layout, said));
-  return { jobs: answers, bytes: layout.join(), reads: said.reads.take() };
+  const answers = jobs.map((job) => runJob(snapshot, job, layout, sentUnits));
+  return { jobs: answers, bytes: layout.join(), reads: sentUnits.reads.take() };
 }

@@ -7,7 +7,7 @@ import { scopeOfKey } from '../proxies/proxy-views.ts';
 import { NO_READS } from '../reads/read-numbers.ts';
 import { collectGarbage } from '../testing/mesh.ts';
 import type { EncodedResource } from '../types.ts';
-import { HeardUnits, SaidUnits } from './unit-numbers.ts';
+import { ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
 function generated(name: string): GeneratedResource {
   return { name, bytes: Buffer.from(name), refs: [] };
@@ -29,18 +29,18 @@ function naming(...numbers: readonly number[]): JobAnswer[] {
 
 describe('said units', () => {
   it('are said once, whatever list the same resources come in', () => {
-    const said = new SaidUnits();
+    const said = new SentUnits();
     const [a, b] = [generated('a'), generated('b')];
-    const first = said.say([a, b], 'p');
+    const first = said.send([a, b], 'p');
     assert.deepEqual(first.resources, [a, b]);
-    assert.deepEqual(said.say([a, b], 'p'), { number: first.number, resources: undefined });
+    assert.deepEqual(said.send([a, b], 'p'), { number: first.number, resources: undefined });
   });
 
   it('are others when any resource is another object, is missing or stands elsewhere', () => {
-    const said = new SaidUnits();
+    const said = new SentUnits();
     const [a, b, like] = [generated('a'), generated('b'), generated('a')];
     const units = [[a, b], [a], [a, like], [b, a], [like, b], [b], [a, b, b]];
-    const answers = units.map((unit) => said.say(unit, 'p'));
+    const answers = units.map((unit) => said.send(unit, 'p'));
     assert.deepEqual(
       answers.map(({ resources }) => resources),
       units,
@@ -49,54 +49,54 @@ describe('said units', () => {
   });
 
   it('that are empty are told each time', () => {
-    const said = new SaidUnits();
-    said.say([], 'p');
-    assert.deepEqual(said.say([], 'p').resources, []);
+    const said = new SentUnits();
+    said.send([], 'p');
+    assert.deepEqual(said.send([], 'p').resources, []);
   });
 
   it('of one first resource are remembered up to a bound, the oldest goes first', () => {
-    const said = new SaidUnits();
+    const said = new SentUnits();
     const first = generated('first');
     const units = Array.from({ length: 25 }, (_, index) => [first, generated(`${index}`)]);
-    for (const unit of units) said.say(unit, 'p');
-    assert.ok(units.slice(1).every((unit) => said.say(unit, 'p').resources === undefined));
-    assert.equal(said.say(units[0] ?? [], 'p').resources?.length, 2);
+    for (const unit of units) said.send(unit, 'p');
+    assert.ok(units.slice(1).every((unit) => said.send(unit, 'p').resources === undefined));
+    assert.equal(said.send(units[0] ?? [], 'p').resources?.length, 2);
   });
 
   it('that are large are not remembered for views that are gone', () => {
-    const said = new SaidUnits();
+    const said = new SentUnits();
     const list = Array.from({ length: 40 }, (_, index) => generated(`r${index}`));
     for (const scope of ['shop/', 'gone/', 'gone/web'])
-      said.say([generated(scope), ...list], `outbound:${scope}:0123 vhds 80`);
-    assert.equal(said.places, 3);
+      said.send([generated(scope), ...list], `outbound:${scope}:0123 vhds 80`);
+    assert.equal(said.largeUnits, 3);
     said.forget((place) => scopeOfKey(place) === 'gone/');
-    assert.equal(said.places, 2);
+    assert.equal(said.largeUnits, 2);
     said.forget((place) => scopeOfKey(place) !== 'shop/');
-    assert.equal(said.places, 1);
+    assert.equal(said.largeUnits, 1);
   });
 
   it('that are large are told as changes of what was last said in their place, if that is less', () => {
-    const said = new SaidUnits();
+    const said = new SentUnits();
     const unit = Array.from({ length: 40 }, (_, index) => generated(`${index}`));
-    const whole = said.say(unit, 'p');
-    assert.deepEqual([whole.resources, whole.since], [unit, undefined]);
+    const whole = said.send(unit, 'p');
+    assert.deepEqual([whole.resources, whole.base], [unit, undefined]);
     const [changed, added] = [generated('7'), generated('new')];
     const next = [...unit.slice(0, 7), changed, ...unit.slice(8, 39), added];
-    const { resources, since, number } = said.say(next, 'p');
+    const { resources, base, number } = said.send(next, 'p');
     assert.deepEqual(
-      { resources, since },
-      { resources: [changed, added], since: { number: whole.number, gone: ['39'] } },
+      { resources, base },
+      { resources: [changed, added], base: { number: whole.number, gone: ['39'] } },
     );
     // Another view that comes to the same.
-    said.say(unit, 'q');
-    assert.deepEqual(said.say(next, 'q'), { number, resources: undefined });
-    assert.deepEqual(said.say(unit.slice(0, 39), 'q').since, { number, gone: ['new'] });
-    assert.equal(said.say([...next, generated('more')], 'r').since, undefined, 'nothing was said there yet');
+    said.send(unit, 'q');
+    assert.deepEqual(said.send(next, 'q'), { number, resources: undefined });
+    assert.deepEqual(said.send(unit.slice(0, 39), 'q').base, { number, gone: ['new'] });
+    assert.equal(said.send([...next, generated('more')], 'r').base, undefined, 'nothing was said there yet');
     assert.equal(
-      said.say(
+      said.send(
         next.map(({ name }) => generated(name)),
         'p',
-      ).since,
+      ).base,
       undefined,
       'most of it is new',
     );
@@ -105,37 +105,37 @@ describe('said units', () => {
 
 describe('heard units', () => {
   it('are recalled by their numbers, all or none', () => {
-    const heard = new HeardUnits();
+    const heard = new ReceivedUnits();
     const [one, two] = [[encoded('a')], [encoded('b')]];
-    heard.hear(1, one);
-    heard.hear(2, two);
+    heard.receive(1, one);
+    heard.receive(2, two);
     const recalled = heard.recall(naming(2, 1));
     assert.deepEqual([recalled?.get(1) === one, recalled?.get(2) === two], [true, true]);
     assert.equal(heard.recall(naming(1, 3)), undefined);
   });
 
   it('are recalled when others are told as changes of them', () => {
-    const heard = new HeardUnits();
+    const heard = new ReceivedUnits();
     const one = [encoded('a')];
-    heard.hear(1, one);
-    const since = (number: number) =>
+    heard.receive(1, one);
+    const basedOn = (number: number) =>
       naming(2).map((answer) => ({
         ...answer,
-        units: answer.units.map((unit) => ({ ...unit, resources: [], since: { number, gone: [] } })),
+        units: answer.units.map((unit) => ({ ...unit, resources: [], base: { number, gone: [] } })),
       }));
-    assert.equal(heard.recall(since(1))?.get(1), one);
-    assert.equal(heard.recall(since(3)), undefined);
+    assert.equal(heard.recall(basedOn(1))?.get(1), one);
+    assert.equal(heard.recall(basedOn(3)), undefined);
   });
 
   it('are not held: what nobody has is gone, and swept out', async () => {
-    const heard = new HeardUnits();
+    const heard = new ReceivedUnits();
     const kept = [encoded('kept')];
-    heard.hear(1, kept);
-    for (let number = 2; number <= 1024; number++) heard.hear(number, [encoded('gone')]);
+    heard.receive(1, kept);
+    for (let number = 2; number <= 1024; number++) heard.receive(number, [encoded('gone')]);
     await collectGarbage();
     assert.equal(heard.recall(naming(2)), undefined);
     assert.equal(heard.recall(naming(1))?.get(1), kept);
-    heard.hear(1025, kept);
+    heard.receive(1025, kept);
     assert.equal(heard.size, 2);
   });
 });

@@ -9,13 +9,13 @@
  */
 import type { GeneratedResource } from '../../generate/types.ts';
 import type { JobAnswer } from '../protocol.ts';
-import { HeardReads, SaidReads } from '../reads/index.ts';
+import { ReceivedReads, SentReads } from '../reads/index.ts';
 import type { EncodedResource } from '../types.ts';
 
 /** A unit without resources needs no number. */
 const NO_NUMBER = 0;
 
-interface Said {
+interface NumberedUnit {
   readonly resources: readonly GeneratedResource[];
   readonly number: number;
 }
@@ -28,76 +28,76 @@ const MAX_ALIKE = 24;
 
 /** Smaller units are told as a whole. */
 const LARGE = 32;
-/** Large units of views that are remembered; the one that was said longest ago goes first. */
-const MAX_PLACES = 1024;
+/** Large units of views that are remembered; the one that was sent longest ago goes first. */
+const MAX_LARGE_UNITS = 1024;
 
-/** How a unit is said. */
-export interface SaidUnit {
+/** How a unit is sent. */
+export interface UnitMessage {
   readonly number: number;
-  /** What has to be told: nothing when the unit was said before. */
+  /** What has to be told: nothing when the unit was sent before. */
   readonly resources: readonly GeneratedResource[] | undefined;
-  readonly since?: { readonly number: number; readonly gone: readonly string[] };
+  readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 /**
  * The worker's side. Units are the same when they consist of the same objects, which are immutable; so no content is
  * compared.
  */
-export class SaidUnits {
+export class SentUnits {
   /** By the unit's first resource: what is kept goes when generation lets the resource go. */
-  readonly #byFirst = new WeakMap<GeneratedResource, Said[]>();
-  readonly reads = new SaidReads();
-  /** What large units were when they were last said. */
-  readonly #byPlace = new Map<string, Said>();
+  readonly #byFirst = new WeakMap<GeneratedResource, NumberedUnit[]>();
+  readonly reads = new SentReads();
+  /** What large units were when they were last sent. */
+  readonly #byUnit = new Map<string, NumberedUnit>();
   #last = NO_NUMBER;
 
-  /** Says the unit that consists of these resources; `place` names it among all units of all views. */
-  say(resources: readonly GeneratedResource[], place: string): SaidUnit {
+  /** Says the unit that consists of these resources; `path` names it among all units of all views. */
+  send(resources: readonly GeneratedResource[], path: string): UnitMessage {
     const [first] = resources;
     if (first === undefined) return { number: NO_NUMBER, resources };
     const alike = this.#byFirst.get(first);
-    const known = alike?.findLast((said) => areSame(said.resources, resources));
-    const said = known ?? { resources, number: ++this.#last };
-    const before = this.#moved(place, said);
+    const known = alike?.findLast((sent) => areSame(sent.resources, resources));
+    const sent = known ?? { resources, number: ++this.#last };
+    const before = this.#replace(path, sent);
     if (known !== undefined) return { number: known.number, resources: undefined };
-    if (alike === undefined) this.#byFirst.set(first, [said]);
+    if (alike === undefined) this.#byFirst.set(first, [sent]);
     else {
       if (alike.length >= MAX_ALIKE) alike.shift();
-      alike.push(said);
+      alike.push(sent);
     }
-    return before === undefined ? said : (differing(before, said) ?? said);
+    return before === undefined ? sent : (differenceFrom(before, sent) ?? sent);
   }
 
   /** Forgets what these places had: their views are gone. */
-  forget(isGone: (place: string) => boolean): void {
-    for (const place of this.#byPlace.keys()) if (isGone(place)) this.#byPlace.delete(place);
+  forget(isGone: (path: string) => boolean): void {
+    for (const path of this.#byUnit.keys()) if (isGone(path)) this.#byUnit.delete(path);
   }
 
   /** Places of which it is known what they had. */
-  get places(): number {
-    return this.#byPlace.size;
+  get largeUnits(): number {
+    return this.#byUnit.size;
   }
 
-  /** Notes what a place has now; what it had before is what the main thread still has there. */
-  #moved(place: string, said: Said): Said | undefined {
-    if (said.resources.length < LARGE) return undefined;
-    const before = this.#byPlace.get(place);
-    this.#byPlace.delete(place);
-    this.#byPlace.set(place, said);
-    const [oldest] = this.#byPlace.keys();
-    if (oldest !== undefined && this.#byPlace.size > MAX_PLACES) this.#byPlace.delete(oldest);
+  /** Notes what a path has now; what it had before is what the main thread still has there. */
+  #replace(path: string, sent: NumberedUnit): NumberedUnit | undefined {
+    if (sent.resources.length < LARGE) return undefined;
+    const before = this.#byUnit.get(path);
+    this.#byUnit.delete(path);
+    this.#byUnit.set(path, sent);
+    const [oldest] = this.#byUnit.keys();
+    if (oldest !== undefined && this.#byUnit.size > MAX_LARGE_UNITS) this.#byUnit.delete(oldest);
     return before;
   }
 }
 
 /** The unit as a change of the one before; undefined when most of it is new. */
-function differing(before: Said, { resources, number }: Said): SaidUnit | undefined {
+function differenceFrom(before: NumberedUnit, { resources, number }: NumberedUnit): UnitMessage | undefined {
   const known = new Set(before.resources);
   const news = resources.filter((resource) => !known.has(resource));
   if (news.length > resources.length / 2) return undefined;
   const names = new Set(resources.map(({ name }) => name));
   const gone = before.resources.flatMap(({ name }) => (names.has(name) ? [] : [name]));
-  return { number, resources: news, since: { number: before.number, gone } };
+  return { number, resources: news, base: { number: before.number, gone } };
 }
 
 function areSame(a: readonly GeneratedResource[], b: readonly GeneratedResource[]): boolean {
@@ -111,8 +111,8 @@ export type NumberedUnits = ReadonlyMap<number, readonly EncodedResource[]>;
 const MIN_SWEPT = 1024;
 
 /** The main thread's side: one for each worker, begun anew whenever that is told to forget. */
-export class HeardUnits {
-  readonly reads = new HeardReads();
+export class ReceivedUnits {
+  readonly reads = new ReceivedReads();
   readonly #units = new Map<number, WeakRef<readonly EncodedResource[]>>();
   #sweepAbove = MIN_SWEPT;
 
@@ -121,7 +121,7 @@ export class HeardUnits {
     return this.#units.size;
   }
 
-  hear(number: number, resources: readonly EncodedResource[]): void {
+  receive(number: number, resources: readonly EncodedResource[]): void {
     if (number === NO_NUMBER) return;
     this.#units.set(number, new WeakRef(resources));
     if (this.#units.size <= this.#sweepAbove) return;
@@ -133,9 +133,9 @@ export class HeardUnits {
   recall(answers: readonly JobAnswer[]): NumberedUnits | undefined {
     const recalled = new Map<number, readonly EncodedResource[]>();
     for (const { units } of answers)
-      for (const { number, resources, since } of units) {
-        if (resources !== undefined && since === undefined) continue;
-        const named = since?.number ?? number;
+      for (const { number, resources, base } of units) {
+        if (resources !== undefined && base === undefined) continue;
+        const named = base?.number ?? number;
         const unit = this.#units.get(named)?.deref();
         if (unit === undefined) return undefined;
         recalled.set(named, unit);

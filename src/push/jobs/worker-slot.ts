@@ -6,7 +6,7 @@ import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { ReplicaLog } from './replica-log.ts';
-import { HeardUnits } from './unit-numbers.ts';
+import { ReceivedUnits } from './unit-numbers.ts';
 
 /** Ids of scopes that are kept for a worker that has nothing to do; where there are more, it is to let go of all. */
 const MAX_RELEASED = 4096;
@@ -16,7 +16,7 @@ export class WorkerSlot {
   /** Version of the worker's replica; 0 when it has nothing. */
   version = 0;
   /** Units that the worker need not tell again; undefined: it is to forget what it has said. */
-  heard: HeardUnits | undefined;
+  receivedUnits: ReceivedUnits | undefined;
   /** Scopes that the worker may have built and nobody uses any more; undefined: it is to let go of all. */
   #released: Set<string> | undefined = new Set();
   /** It works, or rests after a failure. */
@@ -60,8 +60,8 @@ export class WorkerSlot {
    */
   async run(log: ReplicaLog, jobs: GenerateJob[], timeoutMs: number): Promise<GenerateAnswer> {
     // One that has nothing has said nothing.
-    const forget = this.heard === undefined || this.version === 0;
-    if (forget) this.heard = new HeardUnits();
+    const forget = this.receivedUnits === undefined || this.version === 0;
+    if (forget) this.receivedUnits = new ReceivedUnits();
     const released = this.#takeReleased();
     const task: GenerateTask = {
       update: log.since(this.version),

@@ -1,3 +1,8 @@
 /** From a proxy to its views and its placement, and which changes may give it others. */
-export { changedForProxies, isOwn, type LabelledWorkload, workloadText } from './proxy-mesh.ts';
+export {
+  changedProxyFacts,
+  isReadPerReplica,
+  type LabelledWorkload,
+  workloadText,
+} from './proxy-mesh.ts';
 export { placementKey, placementOf, scopeOfKey, viewKey, viewsOf } from './proxy-views.ts';

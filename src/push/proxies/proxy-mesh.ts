@@ -33,7 +33,7 @@ const registered = (namespace: string): Fact => `workloads of ${namespace}`;
 const ADDRESS = 'address ';
 
 /** Whether a fact is read by replicas of a workload apart, and not alike. */
-export function isOwn(name: Fact): boolean {
+export function isReadPerReplica(name: Fact): boolean {
   return name.startsWith(ADDRESS);
 }
 
@@ -130,7 +130,7 @@ export class ProxyMesh {
 }
 
 /** The facts that a change changes; undefined: all may have. @param workloads those that there are, by their text */
-export function changedForProxies(
+export function changedProxyFacts(
   previous: Snapshot,
   next: Snapshot,
   changes: ChangeSet,

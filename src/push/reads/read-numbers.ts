@@ -3,7 +3,7 @@
  * read, and names it by its number from then on.
  */
 import type { Fact, Facts } from '../../generate/index.ts';
-import type { ToldReads } from '../protocol.ts';
+import type { ReadsMessage } from '../protocol.ts';
 import { ReadSet } from './read-index.ts';
 
 /** No set. */
@@ -16,7 +16,7 @@ export const NO_READS = -1;
 const MAX_REMEMBERED = 400_000;
 
 /** The worker's side. */
-export class SaidReads {
+export class SentReads {
   #facts = new Map<Fact, number>();
   #sets = new Map<string, number>();
   #fresh = true;
@@ -24,7 +24,7 @@ export class SaidReads {
   #newSets: number[] = [];
 
   /** The number of a set of facts. */
-  say(facts: Facts): number {
+  send(facts: Facts): number {
     const numbers = facts.map((fact) => this.#numberOf(fact));
     const key = numbers.join();
     let number = this.#sets.get(key);
@@ -37,7 +37,7 @@ export class SaidReads {
   }
 
   /** What has to be told with the numbers that were said since this was asked last. */
-  take(): ToldReads {
+  take(): ReadsMessage {
     const told = { fresh: this.#fresh, facts: this.#newFacts, sets: Uint32Array.from(this.#newSets) };
     this.#newFacts = [];
     this.#newSets = [];
@@ -64,14 +64,14 @@ export class SaidReads {
 export type NumberedReads = readonly ReadSet[];
 
 /** The main thread's side: one for each worker, begun anew whenever that is told to forget. */
-export class HeardReads {
+export class ReceivedReads {
   #facts: Fact[] = [];
   #sets: ReadSet[] = [];
 
   /**
    * Takes over what an answer tells; returns the sets that it names. Throws TypeError for numbers that were never told.
    */
-  hear({ fresh, facts, sets }: ToldReads): NumberedReads {
+  receive({ fresh, facts, sets }: ReadsMessage): NumberedReads {
     if (fresh) {
       // Those who were given the others go on with them.
       this.#facts = [];

@@ -1,10 +1,10 @@
 /** The sessions of connected proxies and the queue of pushes to them. */
 export { Roster } from './roster.ts';
 export {
-  type HeldPush,
   mergedPush,
   NOTHING_SHARED,
   type PlacedSessionView,
+  type PostponedPush,
   Session,
   type SessionHost,
   type SessionView,

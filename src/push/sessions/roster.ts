@@ -1,7 +1,7 @@
 /** All sessions, and what was read to find their views: which of them may have others after a change. */
 import type { Facts } from '../../generate/index.ts';
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
-import { changedForProxies, isOwn, type LabelledWorkload, workloadText } from '../proxies/index.ts';
+import { changedProxyFacts, isReadPerReplica, type LabelledWorkload, workloadText } from '../proxies/index.ts';
 import { ReadIndex, ReadSet } from '../reads/index.ts';
 import type { Session } from './session.ts';
 
@@ -39,19 +39,19 @@ export class Roster {
   /** What was read to find the views of a session. */
   note(session: Session, facts: Facts): void {
     if (!this.#all.has(session)) return;
-    const common = facts.filter((name) => !isOwn(name));
+    const common = facts.filter((name) => !isReadPerReplica(name));
     const text = common.join('\n');
     const set = share(this.#sets, text, session, () => new ReadSet(common));
     const before = this.#setOf.get(session);
     if (before !== text) unshare(this.#sets, before, session);
     this.#setOf.set(session, text);
     this.#index.set(session, 'common', set);
-    this.#index.set(session, 'own', new ReadSet(facts.filter(isOwn)));
+    this.#index.set(session, 'own', new ReadSet(facts.filter(isReadPerReplica)));
   }
 
   /** Sessions whose views may be others than before. */
   displacedBy(previous: Snapshot, next: Snapshot, changes: ChangeSet): Iterable<Session> {
-    const changed = changedForProxies(previous, next, changes, () =>
+    const changed = changedProxyFacts(previous, next, changes, () =>
       this.#workloads.entries().map(([text, { value }]) => [text, value] as const),
     );
     if (changed === undefined) return [...this.#all];

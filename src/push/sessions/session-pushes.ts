@@ -4,7 +4,7 @@
  */
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
-import { changedTypes, type HeldPush, mergedPush, type Session, type SessionView } from './session.ts';
+import { changedTypes, mergedPush, type PostponedPush, type Session, type SessionView } from './session.ts';
 
 export interface SessionPushesOptions {
   /** Pushes that are under way at a time. */
@@ -35,33 +35,33 @@ export class SessionPushes {
   }
 
   /** Queues a push that the proxy asked for: nothing changed. */
-  ask(session: Session, asked: HeldPush): void {
+  pushRequested(session: Session, asked: PostponedPush): void {
     this.#queue.enqueue(session, this.#pending(asked));
   }
 
   /** Queues a change that is in the session's parts. */
-  tell(session: Session, change: HeldPush): void {
+  pushChange(session: Session, change: PostponedPush): void {
     const pending = this.#pending(change);
     session.changed(pending);
     this.#queue.enqueue(session, pending);
   }
 
   /** Queues what was held back for a session. */
-  tellHeld(session: Session): void {
-    const held = session.takeHeld();
-    if (held !== undefined) this.tell(session, held);
+  pushPostponed(session: Session): void {
+    const held = session.takePostponed();
+    if (held !== undefined) this.pushChange(session, held);
   }
 
   /**
    * Moves the session to its wanted views if they are built. It is pushed what differs there, what changed in its
    * present views just now, and what was held back for these.
    */
-  move(session: Session, change: HeldPush): boolean {
+  move(session: Session, change: PostponedPush): boolean {
     if (!session.isMoving) return false;
     const before = session.content();
     if (!session.adopt()) return false;
     const moved = { ...change, types: change.types.union(changedTypes(before, session.content())) };
-    this.#tellOrSettle(session, mergedPush(moved, session.takeHeld()));
+    this.#pushOrSettle(session, mergedPush(moved, session.takePostponed()));
     return true;
   }
 
@@ -70,14 +70,14 @@ export class SessionPushes {
    * held back for that part's commit, once, and for a move as often as it takes: a change that concerns two parts is
    * one push.
    */
-  commit(session: Session, committed: SessionView, change: HeldPush): void {
+  commit(session: Session, committed: SessionView, change: PostponedPush): void {
     // A part that it is about to have: told of when it has it.
     if (session.partOf(committed) === undefined) return;
-    const held = session.takeHeld();
+    const held = session.takePostponed();
     const merged = mergedPush(change, held);
     const waits = (session.isMoving || held === undefined) && session.awaitsAnother(committed);
-    if (merged.types.size > 0 && waits) session.hold(merged);
-    else this.#tellOrSettle(session, merged);
+    if (merged.types.size > 0 && waits) session.postpone(merged);
+    else this.#pushOrSettle(session, merged);
   }
 
   /** The session is closed. */
@@ -86,12 +86,12 @@ export class SessionPushes {
   }
 
   /** Queues a push; one of nothing only where what was acknowledged before may now be all that there is. */
-  #tellOrSettle(session: Session, change: HeldPush): void {
-    if (change.types.size > 0) this.tell(session, change);
+  #pushOrSettle(session: Session, change: PostponedPush): void {
+    if (change.types.size > 0) this.pushChange(session, change);
     else if (session.mayBeSynced) this.#queue.enqueue(session, this.#pending(change));
   }
 
-  #pending({ types, eventTime, reasons }: HeldPush): PendingPush {
+  #pending({ types, eventTime, reasons }: PostponedPush): PendingPush {
     return { types, eventTime, reasons, version: this.#version() };
   }
 }

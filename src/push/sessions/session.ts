@@ -33,15 +33,15 @@ export interface SessionHost {
 
 /** Parts, and what the views have that they are made of. */
 interface SharedContent {
-  readonly of: readonly Bundles[];
+  readonly bundles: readonly Bundles[];
   readonly content: Parts;
 }
 
 /** A push that waits for another part of the same proxy; its version is the one it is sent at. */
-export type HeldPush = Omit<PendingPush, 'version'>;
+export type PostponedPush = Omit<PendingPush, 'version'>;
 
 /** A push and what was held back for it, as one. */
-export function mergedPush(push: HeldPush, held: HeldPush | undefined): HeldPush {
+export function mergedPush(push: PostponedPush, held: PostponedPush | undefined): PostponedPush {
   if (held === undefined) return push;
   return {
     types: push.types.union(held.types),
@@ -70,7 +70,7 @@ export type PlacedSessionView = PlacedView<Session, SessionView>;
 
 const NO_PARTS: Parts = byXdsType(() => []);
 
-export const NOTHING_SHARED: SharedContent = { of: [], content: NO_PARTS };
+export const NOTHING_SHARED: SharedContent = { bundles: [], content: NO_PARTS };
 
 /** Somebody waits until these types are generated. */
 interface Need {
@@ -87,11 +87,11 @@ export interface Converging {
   /** Something was sent since; what then turns out to need nothing more still has to be acknowledged. */
   sent: boolean;
   /** The host was told that a change is on its way. */
-  readonly told: boolean;
+  readonly reported: boolean;
 }
 
 /** Whose session it is. */
-export type SessionOf = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
+export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
 export class Session implements ProxySession {
   readonly node: ProxyNode;
@@ -119,12 +119,12 @@ export class Session implements ProxySession {
   /** What its views had then; empty when it has to be looked at anew. */
   #contentOf: readonly Bundles[] = [];
   #converging: Converging | undefined;
-  #held: HeldPush | undefined;
+  #postponed: PostponedPush | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
   /** @param types that the proxy asks for to begin with */
-  constructor({ node, caller, connectionId, sink }: SessionOf, types: readonly XdsType[], host: SessionHost) {
+  constructor({ node, caller, connectionId, sink }: SessionIdentity, types: readonly XdsType[], host: SessionHost) {
     this.node = node;
     this.caller = caller;
     this.connectionId = connectionId;
@@ -225,7 +225,7 @@ export class Session implements ProxySession {
     promise.catch(() => {});
     this.#needs = [...this.#needs, { types, promise, resolve, reject }];
     this.#host.need(this);
-    this.served();
+    this.resolveNeeds();
     return promise;
   }
 
@@ -234,7 +234,7 @@ export class Session implements ProxySession {
   }
 
   /** Something was generated for one of its views: lets go on who waited for it. */
-  served(): void {
+  resolveNeeds(): void {
     if (this.#needs.length === 0) return;
     for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
     this.#needs = this.#needs.filter(({ types }) => !this.#serves(types));
@@ -245,7 +245,7 @@ export class Session implements ProxySession {
   }
 
   content(): Parts {
-    if (!this.#areBundles(this.#contentOf)) this.#look();
+    if (!this.#areBundles(this.#contentOf)) this.#refresh();
     return this.#content;
   }
 
@@ -257,10 +257,10 @@ export class Session implements ProxySession {
     return true;
   }
 
-  #look(): void {
+  #refresh(): void {
     const { shared } = this.#host;
-    if (this.#lastSecrets === undefined && this.#areBundles(shared.of)) {
-      this.#contentOf = shared.of;
+    if (this.#lastSecrets === undefined && this.#areBundles(shared.bundles)) {
+      this.#contentOf = shared.bundles;
       this.#content = shared.content;
       return;
     }
@@ -270,7 +270,7 @@ export class Session implements ProxySession {
     if (this.#lastSecrets !== undefined) content.sds = this.#lastSecrets;
     this.#contentOf = seen;
     if (XDS_TYPES.some((type) => content[type] !== before[type])) this.#content = content;
-    if (this.#lastSecrets === undefined) this.#host.shared = { of: seen, content: this.#content };
+    if (this.#lastSecrets === undefined) this.#host.shared = { bundles: seen, content: this.#content };
   }
 
   version(): number {
@@ -300,28 +300,28 @@ export class Session implements ProxySession {
   changed({ eventTime, version, reasons }: Pick<PendingPush, 'eventTime' | 'version' | 'reasons'>): void {
     const known = this.#converging;
     // That a proxy has come is no change of the mesh.
-    const told = known?.told === true || [...reasons].some((reason) => reason !== 'proxy');
-    if (told && known?.told !== true) this.#host.pushBegan();
+    const reported = known?.reported === true || [...reasons].some((reason) => reason !== 'proxy');
+    if (reported && known?.reported !== true) this.#host.pushBegan();
     this.#converging =
       known === undefined
-        ? { eventTime, version, sent: false, told }
+        ? { eventTime, version, sent: false, reported }
         : {
             eventTime: Math.min(eventTime, known.eventTime),
             version: Math.max(version, known.version),
             sent: known.sent,
-            told,
+            reported,
           };
   }
 
   /** The changes that were on their way are not any more; see {@link SessionHost.pushEnded}. */
-  #arrived(milliseconds: number | undefined): void {
-    if (this.#converging?.told === true) this.#host.pushEnded(this, milliseconds);
+  #endConverging(milliseconds: number | undefined): void {
+    if (this.#converging?.reported === true) this.#host.pushEnded(this, milliseconds);
     this.#converging = undefined;
   }
 
   /** True when no change is on the way to the proxy. */
   get settled(): boolean {
-    if (this.#converging !== undefined || this.#held !== undefined || this.#next !== undefined) return false;
+    if (this.#converging !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;
     return this.#views.every((view) => !view.isDirty && !view.inFlight);
   }
 
@@ -334,20 +334,20 @@ export class Session implements ProxySession {
   pushed(outcome: PushOutcome, known: Converging | undefined): void {
     if (outcome === 'sent') {
       if (this.#converging !== undefined) this.#converging.sent = true;
-    } else if (outcome === 'nothing') this.#unconcerned(known);
+    } else if (outcome === 'nothing') this.#endUnlessSent(known);
   }
 
   synced(version: number): void {
     const converging = this.#converging;
     if (converging === undefined || version < converging.version) return;
     const milliseconds = this.#host.now() - converging.eventTime;
-    this.#arrived(milliseconds);
+    this.#endConverging(milliseconds);
     this.#host.converged(milliseconds);
   }
 
   /** A push found nothing to send: the changes known when it began concern nothing that the proxy asks for. */
-  #unconcerned(known: Converging | undefined): void {
-    if (known !== undefined && known === this.#converging && !known.sent) this.#arrived(undefined);
+  #endUnlessSent(known: Converging | undefined): void {
+    if (known !== undefined && known === this.#converging && !known.sent) this.#endConverging(undefined);
   }
 
   /** True while a part other than `committed` is being generated, of those that it has and those that it is to have. */
@@ -355,13 +355,13 @@ export class Session implements ProxySession {
     return this.allViews.some(({ view }) => view !== committed && view.inFlight);
   }
 
-  hold(push: HeldPush): void {
-    this.#held = push;
+  postpone(push: PostponedPush): void {
+    this.#postponed = push;
   }
 
-  takeHeld(): HeldPush | undefined {
-    const held = this.#held;
-    this.#held = undefined;
+  takePostponed(): PostponedPush | undefined {
+    const held = this.#postponed;
+    this.#postponed = undefined;
     return held;
   }
 
@@ -372,8 +372,8 @@ export class Session implements ProxySession {
     this.#lastSecrets = undefined;
     this.#content = NO_PARTS;
     this.#contentOf = [];
-    this.#held = undefined;
-    this.#arrived(undefined);
+    this.#postponed = undefined;
+    this.#endConverging(undefined);
     this.#leave(views);
     // Whoever waits for the first configuration has to learn that it will not come.
     this.fail(new CtlError('unavailable', 'the session is closed'));

@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { GeneratedType } from '../../generate/types.ts';
 import { Interner } from '../bundles/interner.ts';
 import type { GeneratedJob } from '../jobs/generator.ts';
-import { HeardUnits } from '../jobs/unit-numbers.ts';
+import { ReceivedUnits } from '../jobs/unit-numbers.ts';
 import type { UnitAnswer } from '../protocol.ts';
 import { NO_READS } from '../reads/read-numbers.ts';
 import type { EncodedResource } from '../types.ts';
@@ -21,13 +21,13 @@ interface Told {
   readonly unit: string;
   readonly resources: readonly string[];
   readonly refs?: readonly string[];
-  readonly since?: { readonly number: number; readonly gone: readonly string[] };
+  readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 let numbers = 100;
 
 function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, recalled = new Map()): GeneratedJob {
-  const units = told.map(({ type, unit, resources, refs = [], since }): UnitAnswer => {
+  const units = told.map(({ type, unit, resources, refs = [], base }): UnitAnswer => {
     const slots = resources.map((text) => {
       const [name = '', version = ''] = text.split('@');
       return { name, version, refs, offset: 0, length: 0 };
@@ -38,14 +38,14 @@ function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, 
       number: ++numbers,
       reads: NO_READS,
       resources: slots,
-      ...(since === undefined ? {} : { since }),
+      ...(base === undefined ? {} : { base }),
     };
   });
   return {
     version: 2,
     bytes: new ArrayBuffer(0),
     milliseconds: 0,
-    heard: new HeardUnits(),
+    receivedUnits: new ReceivedUnits(),
     recalled,
     reads: [],
     answer: {
@@ -114,7 +114,7 @@ describe('a unit that is told as a change', () => {
     type: 'vhds',
     unit: '80',
     resources: ['80/b@2', '80/d@1'],
-    since: { number: 7, gone: ['80/c'] },
+    base: { number: 7, gone: ['80/c'] },
   } as const;
 
   it('is the one before with what differs, and nothing else is looked at', () => {

@@ -41,7 +41,7 @@ export function jobChanges(
   interner: Interner,
 ): JobChanges {
   const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
-  const units = { ...apart, ...fitted(job, current, interner) };
+  const units = { ...apart, ...consistentEdits(job, current, interner) };
   const { withheld, hostless, ...changed } = units;
   return {
     units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds, vhds: changed.vhds },
@@ -83,7 +83,7 @@ function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner:
   const found = gone(job, type, current[type]);
   for (const unit of job.answer.units) {
     if (unit.type !== type) continue;
-    if (unit.placements === undefined) found.set(unit.unit, madeOf(job, unit, interner));
+    if (unit.placements === undefined) found.set(unit.unit, resourcesOf(job, unit, interner));
     else if (current[type].has(unit.unit)) found.set(unit.unit, undefined);
   }
   return found;
@@ -102,7 +102,7 @@ function placedEdits(
       for (const [index, units] of current.entries()) if (units.has(unit.unit)) found[index]?.set(unit.unit, undefined);
       continue;
     }
-    const made = madeOf(job, unit, interner);
+    const made = resourcesOf(job, unit, interner);
     for (const index of unit.placements) found[index]?.set(unit.unit, made);
   }
   return found;
@@ -118,18 +118,18 @@ function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMa
 }
 
 /** The resources that an answer tells or names; undefined: the unit is gone. */
-function madeOf(
-  { bytes, recalled, heard }: GeneratedJob,
-  { type, number, resources, since }: UnitAnswer,
+function resourcesOf(
+  { bytes, recalled, receivedUnits }: GeneratedJob,
+  { type, number, resources, base }: UnitAnswer,
   interner: Interner,
 ): readonly EncodedResource[] | undefined {
-  const told = resources?.map(({ name, version, refs, offset, length }) =>
+  const sent = resources?.map(({ name, version, refs, offset, length }) =>
     interner.intern(type, name, version, refs, () => new Uint8Array(bytes, offset, length)),
   );
-  const known = recalled.get(since?.number ?? number);
-  const made = told === undefined || since === undefined ? (told ?? known) : patched(known, told, since.gone);
-  if (made === undefined) throw new TypeError('a unit that is not told was recalled');
-  if (told !== undefined) heard.hear(number, made);
+  const known = recalled.get(base?.number ?? number);
+  const made = sent === undefined || base === undefined ? (sent ?? known) : patched(known, sent, base.gone);
+  if (made === undefined) throw new TypeError('a unit that was not sent is not known');
+  if (sent !== undefined) receivedUnits.receive(number, made);
   return made.length === 0 ? undefined : made;
 }
 
@@ -162,7 +162,7 @@ function patched(
   return Object.assign(made, { patch: { from: new WeakRef(from), step } });
 }
 
-interface Fitted {
+interface ConsistentEdits {
   readonly lds: Edits;
   readonly rds: Edits;
   readonly vhds: Edits;
@@ -173,11 +173,11 @@ interface Fitted {
 }
 
 /** Listeners, routes and virtual hosts that fit each other. */
-function fitted(job: GeneratedJob, current: Units, interner: Interner): Fitted {
+function consistentEdits(job: GeneratedJob, current: Units, interner: Interner): ConsistentEdits {
   const lds = edits(job, 'lds', current, interner);
   const rds = edits(job, 'rds', current, interner);
   const vhds = edits(job, 'vhds', current, interner);
-  const hostless = withoutHosts(rds, vhds, current);
+  const hostless = withoutVirtualHosts(rds, vhds, current);
   for (const unit of hostless) rds.delete(unit);
   const withheld = new Map<Unit, string>();
   const routes = resourceChanges(current.rds, rds);
@@ -189,7 +189,7 @@ function fitted(job: GeneratedJob, current: Units, interner: Interner): Fitted {
     lds.delete(unit);
     withheld.set(unit, `its routes ${missing} could not be generated`);
   }
-  keepAskedFor(lds, rds, current);
+  keepReferencedRoutes(lds, rds, current);
   for (const [unit, resources] of vhds)
     if (resources === undefined && current.rds.has(unit) && !(rds.has(unit) && rds.get(unit) === undefined))
       vhds.delete(unit);
@@ -197,14 +197,14 @@ function fitted(job: GeneratedJob, current: Units, interner: Interner): Fitted {
 }
 
 /** Route units whose virtual hosts an Envoy would wait for. */
-function withoutHosts(rds: Edits, vhds: Edits, current: Units): Unit[] {
+function withoutVirtualHosts(rds: Edits, vhds: Edits, current: Units): Unit[] {
   const exists = (unit: Unit): boolean => (vhds.has(unit) ? vhds.get(unit) !== undefined : current.vhds.has(unit));
   const missing = [...rds].filter(([, resources]) => resources?.some(({ refs }) => !refs.every(exists)));
   return missing.map(([unit]) => unit);
 }
 
 /** Route units that would go although a listener that stays asks for them: they go when it does. */
-function keepAskedFor(lds: Edits, rds: Edits, current: Units): void {
+function keepReferencedRoutes(lds: Edits, rds: Edits, current: Units): void {
   const going = [...rds].filter(([unit, resources]) => resources === undefined && current.rds.has(unit));
   if (going.length === 0) return;
   const asked = new Set<string>();

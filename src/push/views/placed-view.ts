@@ -34,7 +34,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   /** Units of clusters that depend on the placement. */
   readonly clusters = new Map<Unit, readonly EncodedResource[]>();
   /** Whether its clusters and endpoints are there; from then on they follow the view's. */
-  begun = false;
+  initialized = false;
   /**
    * What there is now; another object whenever a bundle is another. The view's own where nothing of it depends on the
    * placement.
@@ -54,7 +54,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   }
 
   /** True when some session of this caller is here. */
-  isOf(caller: string): boolean {
+  hasCaller(caller: string): boolean {
     return this.#callers.has(caller);
   }
 
@@ -97,6 +97,6 @@ export class PlacedView<S extends Member, V extends OwnerView> {
 
   /** Whether what there is of these types may be served to new sessions. */
   serves(types: ReadonlySet<GeneratedType>): boolean {
-    return this.view.serves(types) && (this.begun || !types.has('cds'));
+    return this.view.serves(types) && (this.initialized || !types.has('cds'));
   }
 }

@@ -15,12 +15,12 @@ import {
 } from '../../generate/types.ts';
 import type { Snapshot } from '../../model/types.ts';
 import {
+  type BundleTemplates,
   type EndpointEncoder,
   emptyBundle,
   type Interner,
   isUntouched,
   nextBundle,
-  type Precedents,
   type UnitContents,
 } from '../bundles/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
@@ -38,7 +38,7 @@ import {
 export interface Encoders {
   readonly interner: Interner;
   readonly endpoints: EndpointEncoder;
-  readonly precedents: Precedents;
+  readonly templates: BundleTemplates;
 }
 
 /** What a placement has of its own. */
@@ -48,7 +48,7 @@ export interface PlacedBundles {
   readonly key: string;
   /** Units of clusters that depend on the placement. */
   readonly clusters: Map<Unit, readonly EncodedResource[]>;
-  begun: boolean;
+  initialized: boolean;
   bundles: Bundles;
 }
 
@@ -69,7 +69,7 @@ export interface Commit<P extends PlacedBundles> {
 }
 
 /** What bundles are made with. */
-export interface Making {
+export interface BuildContext {
   readonly snapshot: Snapshot;
   readonly encoders: Encoders;
   /** Takes what could not be made. */
@@ -87,7 +87,7 @@ type Changes = ReadonlyMap<string, EncodedResource | undefined>;
 type Clusters = ReadonlyMap<Unit, readonly EncodedResource[]>;
 
 /** What depends on the placement. */
-type Own = Pick<Bundles, 'cds' | 'eds'>;
+type PlacementBundles = Pick<Bundles, 'cds' | 'eds'>;
 
 const NO_CHANGES: Changes = new Map();
 const NO_UNITS: UnitContents = new Map();
@@ -110,22 +110,22 @@ export class ViewBundles<P extends PlacedBundles> {
   }
 
   /** What a job's results make of the bundles. */
-  next(commit: Commit<P>, making: Making): Next<P> {
-    const { precedents } = making.encoders;
+  next(commit: Commit<P>, context: BuildContext): Next<P> {
+    const { templates } = context.encoders;
     const { edits } = commit;
     const before = this.#common;
     const bundles = { ...before };
-    // Secrets are not begun with those of another view: there is nothing to gain.
+    // Secrets are not initialized with those of another view: there is nothing to gain.
     for (const type of GENERATED_TYPES)
       bundles[type] =
         isUntouched(before[type]) && !XDS[type].confidential
-          ? precedents.begin(this.#view.part, before[type], edits[type])
+          ? templates.begin(this.#view.part, before[type], edits[type])
           : nextBundle(before[type], resourceChanges(commit.units[type], edits[type]));
-    const begun = [...commit.placed.keys()].filter((each) => each.begun);
-    const fresh = commit.complete ? [...commit.placed.keys()].filter((each) => !each.begun) : [];
+    const initialized = [...commit.placed.keys()].filter((each) => each.initialized);
+    const uninitialized = commit.complete ? [...commit.placed.keys()].filter((each) => !each.initialized) : [];
     const own = new Map([
-      ...this.#ownAfter(commit, begun, bundles, making),
-      ...this.#ownAtFirst(commit, fresh, bundles, making),
+      ...this.#ownAfter(commit, initialized, bundles, context),
+      ...this.#ownAtFirst(commit, uninitialized, bundles, context),
     ]);
     return this.#replacing(bundles, own, commit.placements);
   }
@@ -136,16 +136,16 @@ export class ViewBundles<P extends PlacedBundles> {
    */
   #ownAfter(
     { units, edits, placed }: Commit<P>,
-    begun: readonly P[],
+    initialized: readonly P[],
     bundles: Record<XdsType, Bundle>,
-    making: Making,
-  ): Map<P, Own> {
+    context: BuildContext,
+  ): Map<P, PlacementBundles> {
     const before = this.#common;
-    if (begun.length === 0 && isUntouched(before.eds)) return new Map();
+    if (initialized.length === 0 && isUntouched(before.eds)) return new Map();
     const clusters = resourceChanges(units.cds, edits.cds);
-    const endpoints = this.#endpointChanges(clusters.keys(), bundles.cds, begun, making);
+    const endpoints = this.#endpointChanges(clusters.keys(), bundles.cds, initialized, context);
     bundles.eds = nextBundle(before.eds, endpoints.common);
-    const own = begun.map((each, index): [P, Own] => {
+    const own = initialized.map((each, index): [P, PlacementBundles] => {
       const ownClusters = resourceChanges(each.clusters, placed.get(each) ?? new Map());
       const ownEndpoints = endpoints.placed[index] ?? NO_CHANGES;
       const cds = following(each.bundles.cds, [before.cds, bundles.cds], clusters, ownClusters);
@@ -158,35 +158,35 @@ export class ViewBundles<P extends PlacedBundles> {
   /** What placements begin with; takes the common endpoints into `bundles` where there were none. */
   #ownAtFirst(
     { units, edits, placed }: Commit<P>,
-    fresh: readonly P[],
+    uninitialized: readonly P[],
     bundles: Record<XdsType, Bundle>,
-    making: Making,
-  ): Map<P, Own> {
-    if (fresh.length === 0) return new Map();
+    context: BuildContext,
+  ): Map<P, PlacementBundles> {
+    if (uninitialized.length === 0) return new Map();
     // Mostly all is new.
     const clusters = units.cds.size === 0 ? edits.cds : edited(units.cds, edits.cds);
-    const own = fresh.map((each) => edited(each.clusters, placed.get(each) ?? new Map()));
-    return this.#first(fresh, clusters, own, bundles, making);
+    const own = uninitialized.map((each) => edited(each.clusters, placed.get(each) ?? new Map()));
+    return this.#first(uninitialized, clusters, own, bundles, context);
   }
 
   /** Gives a placement what it begins with, where no cluster depends on that. */
-  begin(placed: P, clusters: Clusters, making: Making): void {
-    const own = this.#first([placed], clusters, [new Map()], { ...this.#common }, making);
+  begin(placed: P, clusters: Clusters, context: BuildContext): void {
+    const own = this.#first([placed], clusters, [new Map()], { ...this.#common }, context);
     this.#replacing(this.#common, own, [placed]).apply();
   }
 
   /** Encodes the endpoints of these clusters again. Returns the placements in which some are others than before. */
-  update(clusterNames: readonly string[], placements: Iterable<P>, making: Making): readonly P[] {
+  update(clusterNames: readonly string[], placements: Iterable<P>, context: BuildContext): readonly P[] {
     const before = this.#common;
-    const begun = [...placements].filter((each) => each.begun);
-    const changes = this.#endpointChanges(clusterNames, before.cds, begun, making);
+    const initialized = [...placements].filter((each) => each.initialized);
+    const changes = this.#endpointChanges(clusterNames, before.cds, initialized, context);
     const eds = nextBundle(before.eds, changes.common);
-    const own = begun.map((each, index): [P, Own] => {
+    const own = initialized.map((each, index): [P, PlacementBundles] => {
       const ownChanges = changes.placed[index] ?? NO_CHANGES;
       const { cds } = each.bundles;
       return [each, { cds, eds: following(each.bundles.eds, [before.eds, eds], changes.common, ownChanges) }];
     });
-    const { changed, apply } = this.#replacing({ ...before, eds }, new Map(own), begun);
+    const { changed, apply } = this.#replacing({ ...before, eds }, new Map(own), initialized);
     apply();
     return [...changed.keys()];
   }
@@ -194,7 +194,7 @@ export class ViewBundles<P extends PlacedBundles> {
   /**
    * Replaces the common bundles, and what placements have of their own; what those have that are not in `own` stays.
    */
-  #replacing(bundles: Bundles, own: ReadonlyMap<P, Own>, placements: Iterable<P>): Next<P> {
+  #replacing(bundles: Bundles, own: ReadonlyMap<P, PlacementBundles>, placements: Iterable<P>): Next<P> {
     const before = this.#common;
     const common = XDS_TYPES.every((type) => bundles[type] === before[type]) ? before : bundles;
     const changed = new Map<P, ReadonlySet<XdsType>>();
@@ -210,7 +210,7 @@ export class ViewBundles<P extends PlacedBundles> {
     const apply = () => {
       this.#common = common;
       for (const [each, made] of next) each.bundles = made;
-      for (const each of own.keys()) each.begun = true;
+      for (const each of own.keys()) each.initialized = true;
     };
     return { changed, apply };
   }
@@ -221,19 +221,21 @@ export class ViewBundles<P extends PlacedBundles> {
     clusters: UnitContents,
     ownClusters: readonly Clusters[],
     bundles: Record<XdsType, Bundle>,
-    making: Making,
-  ): Map<P, Own> {
+    context: BuildContext,
+  ): Map<P, PlacementBundles> {
     const { part } = this.#view;
-    const { precedents } = making.encoders;
-    const context = this.#context(placed, making);
+    const { templates } = context.encoders;
+    const endpointContext = this.#endpointContext(placed, context);
     const endpoints: EndpointUnits =
-      context === undefined ? { common: NO_UNITS, placed: [] } : endpointUnits(clusters, bundles.cds, context);
-    if (isUntouched(bundles.eds)) bundles.eds = precedents.begin(part, bundles.eds, endpoints.common);
-    const own = placed.map((each, index): [P, Own] => {
+      endpointContext === undefined
+        ? { common: NO_UNITS, placed: [] }
+        : endpointUnits(clusters, bundles.cds, endpointContext);
+    if (isUntouched(bundles.eds)) bundles.eds = templates.begin(part, bundles.eds, endpoints.common);
+    const own = placed.map((each, index): [P, PlacementBundles] => {
       const begin = (type: 'cds' | 'eds', common: UnitContents, more: UnitContents = NO_UNITS) =>
         more.size === 0
           ? bundles[type]
-          : precedents.begin(`${part} ${each.key}`, each.bundles[type], new Map([...common, ...more]));
+          : templates.begin(`${part} ${each.key}`, each.bundles[type], new Map([...common, ...more]));
       return [
         each,
         {
@@ -249,16 +251,16 @@ export class ViewBundles<P extends PlacedBundles> {
     clusterNames: Iterable<string>,
     clusters: Bundle,
     placed: readonly P[],
-    making: Making,
+    context: BuildContext,
   ): { readonly common: Changes; readonly placed: readonly Changes[] } {
-    const context = this.#context(placed, making);
-    return context === undefined
+    const endpointContext = this.#endpointContext(placed, context);
+    return endpointContext === undefined
       ? { common: NO_CHANGES, placed: [] }
-      : endpointChanges(clusterNames, clusters, context);
+      : endpointChanges(clusterNames, clusters, endpointContext);
   }
 
   /** Undefined for a part that asks for no endpoints. */
-  #context(placed: readonly P[], { snapshot, encoders, failures }: Making): EndpointContext | undefined {
+  #endpointContext(placed: readonly P[], { snapshot, encoders, failures }: BuildContext): EndpointContext | undefined {
     const view = this.#view;
     if (view.part === 'inbound') return undefined;
     const placements = placed.map(({ placement }) => placement);

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NOWHERE } from '../../generate/types.ts';
+import { BundleTemplates } from '../bundles/bundle-templates.ts';
 import { EndpointEncoder } from '../bundles/endpoint-encoder.ts';
 import { Interner } from '../bundles/interner.ts';
-import { Precedents } from '../bundles/precedents.ts';
 import { type GeneratedJob, InlineGenerator } from '../jobs/generator.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import { emptySnapshot, sidecar } from '../testing/mesh.ts';
@@ -17,7 +17,7 @@ function newView() {
   const state = new ViewState('key', view);
   const generator = new InlineGenerator(snapshot);
   const interner = new Interner();
-  const encoders = { interner, endpoints: new EndpointEncoder(interner), precedents: new Precedents() };
+  const encoders = { interner, endpoints: new EndpointEncoder(interner), templates: new BundleTemplates() };
   const commit = async (change: (job: GeneratedJob) => GeneratedJob = (job) => job) => {
     state.begin();
     return state.commit(change(await generator.submit(state)), snapshot, encoders);
@@ -29,7 +29,7 @@ describe('a view', () => {
   it('has a session for as long as it has it in some placement', () => {
     const { state } = newView();
     const session = { caller: 'shop' };
-    const [one, two] = [state.at(NOWHERE), state.at({ network: 'n', locality: '' })];
+    const [one, two] = [state.ensurePlacement(NOWHERE), state.ensurePlacement({ network: 'n', locality: '' })];
     for (const placed of [one, two]) state.enter(placed, session);
     assert.ok(state.leave(one, session));
     assert.ok(state.sessions.has(session));
@@ -40,7 +40,7 @@ describe('a view', () => {
 
   it('is dirty since the earliest change, whatever comes in which order', async () => {
     const { state, commit } = newView();
-    state.want(['cds'], 5, ['proxy']);
+    state.request(['cds'], 5, ['proxy']);
     state.markDirty({ cds: 'all' }, 3, ['config']);
     state.markDirty({ cds: 'all' }, 9, ['config']);
     const { eventTime, reasons } = await commit();
@@ -49,15 +49,15 @@ describe('a view', () => {
 
   it('says the same job again with what became dirty eventTime, when it is asked again', () => {
     const { state } = newView();
-    state.want(['cds'], 1, ['proxy']);
+    state.request(['cds'], 1, ['proxy']);
     assert.deepEqual(state.takeJob().units, { cds: 'all' });
-    state.want(['lds'], 2, ['proxy']);
+    state.request(['lds'], 2, ['proxy']);
     assert.deepEqual(state.takeJob().units, { cds: 'all', lds: 'all' });
   });
 
   it('keeps what was committed when a job cannot be done, and is nothing to serve before', async () => {
     const { state, commit } = newView();
-    state.want(['cds'], 1, ['proxy']);
+    state.request(['cds'], 1, ['proxy']);
     state.begin();
     state.takeJob();
     state.abandon();
@@ -73,7 +73,7 @@ describe('a view', () => {
 
   it('stands as a whole at the last version of which nothing was left as it was', async () => {
     const { state, commit } = newView();
-    state.want(['cds'], 1, ['proxy']);
+    state.request(['cds'], 1, ['proxy']);
     await commit((job) => ({ ...job, version: 6 }));
     assert.deepEqual([state.whole, state.wholeVersion], [true, 6]);
     state.markDirty({ cds: new Set(['x']) }, 2, ['config']);

@@ -54,7 +54,7 @@ export interface EndpointsResult<S extends Member> {
 }
 
 /** What placements lend each other. */
-type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'begun'>;
+type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
 
 /** The view in one of its placements. */
 type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
@@ -79,9 +79,9 @@ export class ViewState<S extends Member> {
   /** Units `type/unit` that could not be generated: their last good version stays. */
   readonly #failing = new Set<string>();
   /** Types that somebody has asked for since the view is there: no others are generated. */
-  readonly #wanted = new Set<GeneratedType>();
+  readonly #requested = new Set<GeneratedType>();
   /** Types that were generated. */
-  readonly #made = new Set<GeneratedType>();
+  readonly #generated = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
   #taken: Taken<S> | undefined;
   /** Listeners that wait for routes that could not be generated. */
@@ -110,7 +110,7 @@ export class ViewState<S extends Member> {
   }
 
   /** The view as proxies of a placement have it, made when it is new. */
-  at(placement: Placement): Placed<S> {
+  ensurePlacement(placement: Placement): Placed<S> {
     const key = placementKey(placement);
     let placed = this.#placed.get(key);
     if (placed === undefined) {
@@ -121,7 +121,7 @@ export class ViewState<S extends Member> {
   }
 
   /** The same; undefined where it has none. */
-  placedAt(placement: Placement): Placed<S> | undefined {
+  findPlacement(placement: Placement): Placed<S> | undefined {
     return this.#placed.get(placementKey(placement));
   }
 
@@ -131,7 +131,7 @@ export class ViewState<S extends Member> {
   }
 
   /** Forgets a placement in which nobody is any more. False when the view has none left. */
-  drop({ key }: Placed<S>): boolean {
+  removePlacement({ key }: Placed<S>): boolean {
     this.#placed.delete(key);
     return this.#placed.size > 0;
   }
@@ -176,17 +176,17 @@ export class ViewState<S extends Member> {
   }
 
   /** Somebody asks for these types: what of them was never generated has to be. */
-  want(types: Iterable<GeneratedType>, eventTime: number, reasons: Iterable<PushReason>): void {
+  request(types: Iterable<GeneratedType>, eventTime: number, reasons: Iterable<PushReason>): void {
     for (const type of types) {
-      if (this.#wanted.has(type)) continue;
-      this.#wanted.add(type);
+      if (this.#requested.has(type)) continue;
+      this.#requested.add(type);
       this.markDirty({ [type]: 'all' }, eventTime, reasons);
     }
   }
 
   /** Whether what there is of these types may be served to new sessions. */
   serves(types: ReadonlySet<GeneratedType>): boolean {
-    return types.size === 0 || (this.built && types.isSubsetOf(this.#made));
+    return types.size === 0 || (this.built && types.isSubsetOf(this.#generated));
   }
 
   /**
@@ -194,14 +194,14 @@ export class ViewState<S extends Member> {
    * Returns what could not be made. While a job is under way it waits for its end, so that each job knows of all
    * placements that have anything.
    */
-  join(
+  beginPlacement(
     placed: Placed<S>,
     snapshot: Snapshot,
     encoders: Encoders,
     eventTime: number,
     reasons: Iterable<PushReason>,
   ): readonly BuildFailure[] {
-    if (placed.begun || this.inFlight || !this.built || !this.#made.has('cds')) return [];
+    if (placed.initialized || this.inFlight || !this.built || !this.#generated.has('cds')) return [];
     if (this.#placedUnits.size > 0) {
       this.markDirty({ cds: this.#placedUnits }, eventTime, reasons);
       return [];
@@ -213,13 +213,13 @@ export class ViewState<S extends Member> {
 
   /** Units to be generated again, as far as somebody asks for their types. */
   markDirty(selection: UnitSelection, eventTime: number, reasons: Iterable<PushReason>): void {
-    if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#wanted.has(type))) return;
+    if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#requested.has(type))) return;
     this.#dirty ??= { units: new Map(), eventTime, reasons: new Set() };
     this.#dirty.eventTime = Math.min(this.#dirty.eventTime, eventTime);
     for (const reason of reasons) this.#dirty.reasons.add(reason);
     for (const type of GENERATED_TYPES) {
       const units = selection[type];
-      if (units !== undefined && this.#wanted.has(type)) add(this.#dirty.units, type, units);
+      if (units !== undefined && this.#requested.has(type)) add(this.#dirty.units, type, units);
     }
     // Listeners that waited for routes are tried again with them.
     if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
@@ -235,21 +235,21 @@ export class ViewState<S extends Member> {
    * than what that snapshot changed. Asked again (a worker crashed) it has what became dirty since, too.
    */
   takeJob(): GenerateJob {
-    this.#untake();
+    this.#returnJob();
     const dirty = this.#dirty;
     const placed = [...this.#placed.values()];
     this.#taken = { dirty, placed };
     this.#dirty = undefined;
     const selection: DirtyUnits = new Map(dirty?.units);
     // Who has come since the last job has none of these.
-    if (this.#placedUnits.size > 0 && placed.some(({ begun }) => !begun) && this.#wanted.has('cds'))
+    if (this.#placedUnits.size > 0 && placed.some(({ initialized }) => !initialized) && this.#requested.has('cds'))
       add(selection, 'cds', this.#placedUnits);
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
     for (const [type, selected] of selection) units[type] = selected === 'all' ? 'all' : [...selected].sort();
     return { viewKey: this.key, view: this.view, units, placements: placed.map(({ placement }) => placement) };
   }
 
-  #untake(): void {
+  #returnJob(): void {
     const dirty = this.#taken?.dirty;
     this.#taken = undefined;
     if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.eventTime, dirty.reasons);
@@ -267,7 +267,7 @@ export class ViewState<S extends Member> {
    */
   postpone(): void {
     this.inFlight = false;
-    this.#untake();
+    this.#returnJob();
   }
 
   /**
@@ -283,7 +283,7 @@ export class ViewState<S extends Member> {
     });
     const ofPlaced = new Map(placed.map((each, index) => [each, edits[index] ?? new Map()]));
     for (const { type, unit } of failures) if (type === 'cds') lendClusters(unit, ofPlaced);
-    const complete = job.answer.complete.includes('cds') || this.#made.has('cds');
+    const complete = job.answer.complete.includes('cds') || this.#generated.has('cds');
     const placements = this.#placed.values();
     const { changed, apply } = this.#bundles.next(
       { units: this.#units, edits: units, placements, placed: ofPlaced, complete },
@@ -293,19 +293,20 @@ export class ViewState<S extends Member> {
     apply();
     applyUnits(this.#units, units);
     for (const [each, ofEach] of ofPlaced) applyEdits(each.clusters, ofEach);
-    this.#notePlaced(job, failures);
-    this.#noteWithheld(job, withheld);
-    this.#noteFailing(job, failures);
-    this.#noteFindings(job, failures);
+    this.#updatePlacedUnits(job, failures);
+    this.#updateWithheld(job, withheld);
+    this.#updateFailing(job, failures);
+    this.#updateFindings(job, failures);
     this.built = true;
-    for (const type of job.answer.complete) this.#made.add(type);
+    for (const type of job.answer.complete) this.#generated.add(type);
     this.inFlight = false;
     this.lastJobFailed = false;
     this.committedVersion = job.version;
     this.#taken = undefined;
     const { eventTime = 0, reasons = new Set<PushReason>() } = dirty ?? {};
     // Who came while the job was under way.
-    for (const each of this.#placed.values()) lines.push(...this.join(each, snapshot, encoders, eventTime, reasons));
+    for (const each of this.#placed.values())
+      lines.push(...this.beginPlacement(each, snapshot, encoders, eventTime, reasons));
     return { changed, failures: lines, eventTime, reasons };
   }
 
@@ -321,7 +322,7 @@ export class ViewState<S extends Member> {
   }
 
   /** Which clusters depend on the placement, as far as the job has made them. */
-  #notePlaced({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
+  #updatePlacedUnits({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
     if (answer.complete.includes('cds')) {
       const failed = new Set(failures.flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
       for (const unit of [...this.#placedUnits]) if (!failed.has(unit)) this.#placedUnits.delete(unit);
@@ -333,7 +334,7 @@ export class ViewState<S extends Member> {
     }
   }
 
-  #noteFailing({ answer, version }: GeneratedJob, failures: readonly UnitFailure[]): void {
+  #updateFailing({ answer, version }: GeneratedJob, failures: readonly UnitFailure[]): void {
     for (const type of answer.complete)
       for (const key of this.#failing) if (key.startsWith(`${type}/`)) this.#failing.delete(key);
     for (const { type, unit } of answer.units) this.#failing.delete(`${type}/${unit}`);
@@ -341,14 +342,14 @@ export class ViewState<S extends Member> {
     if (this.whole) this.wholeVersion = version;
   }
 
-  #noteWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
+  #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
     const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
     const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
     this.#withheld = new Set([...still, ...withheld]);
   }
 
   /** Findings of what was generated anew; those of a unit whose last good version stays stay with it. */
-  #noteFindings({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
+  #updateFindings({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
     const failed = new Set(failures.map(({ type, unit }) => `${type}/${unit}`));
     for (const key of [...this.#findings.keys()]) {
       if (!failed.has(key) && answer.complete.some((type) => key.startsWith(`${type}/`))) this.#findings.delete(key);
@@ -368,9 +369,9 @@ export class ViewState<S extends Member> {
  * host would lead nowhere.
  */
 function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
-  const lenders = [...placements.keys()].filter(({ begun, clusters }) => begun && clusters.has(unit));
-  for (const [{ begun, placement }, edits] of placements) {
-    if (begun || edits.has(unit)) continue;
+  const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));
+  for (const [{ initialized, placement }, edits] of placements) {
+    if (initialized || edits.has(unit)) continue;
     const lender = lenders.find((each) => each.placement.network === placement.network);
     const clusters = lender?.clusters.get(unit);
     if (clusters !== undefined) edits.set(unit, clusters);

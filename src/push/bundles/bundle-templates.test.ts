@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import type { EncodedResource } from '../types.ts';
 import { emptyBundle } from './bundle.ts';
+import { BundleTemplates, type UnitContents } from './bundle-templates.ts';
 import { contentVersion, encodeResource } from './encode-resource.ts';
-import { Precedents, type UnitContents } from './precedents.ts';
 
 function resource(name: string, content: string): EncodedResource {
   const message = Buffer.from(content);
@@ -19,7 +19,7 @@ function units(...each: readonly (readonly [string, readonly EncodedResource[] |
 
 describe('first bundle of a view', () => {
   it('holds what its units hold, and nothing of the view before it', () => {
-    const precedents = new Precedents();
+    const precedents = new BundleTemplates();
     const begin = (contents: UnitContents) => precedents.begin('outbound', emptyBundle('cds', 'w'), contents);
     const unit = [a];
     begin(units(['one', unit], ['two', [b]]));
@@ -38,14 +38,14 @@ describe('first bundle of a view', () => {
   });
 
   it('is the empty one where there is nothing, whatever others hold', () => {
-    const precedents = new Precedents();
+    const precedents = new BundleTemplates();
     precedents.begin('outbound', emptyBundle('cds', 'v'), units(['one', [a]]));
     const empty = emptyBundle('cds', 'w');
     assert.equal(precedents.begin('outbound', empty, units(['one', undefined], ['two', []])), empty);
   });
 
   it('takes the last of a name that is in two units', () => {
-    const precedents = new Precedents();
+    const precedents = new BundleTemplates();
     const shared = [a];
     const begin = (contents: UnitContents) => precedents.begin('outbound', emptyBundle('cds', 'w'), contents);
     begin(units(['two', shared]));
@@ -53,7 +53,7 @@ describe('first bundle of a view', () => {
   });
 
   it('is of its own part and type', () => {
-    const precedents = new Precedents();
+    const precedents = new BundleTemplates();
     precedents.begin('outbound', emptyBundle('cds', 'v'), units(['one', [a]]));
     const inbound = precedents.begin('inbound', emptyBundle('cds', 'w'), units(['one', [b]]));
     const listeners = precedents.begin('outbound', emptyBundle('lds', 'v'), units(['one', [b]]));
@@ -65,7 +65,7 @@ describe('first bundle of a view', () => {
     const contents = fc.dictionary(fc.constantFrom('one', 'two', 'three'), fc.option(fc.constantFrom(...pool, [])));
     fc.assert(
       fc.property(fc.array(contents, { maxLength: 6 }), (views) => {
-        const precedents = new Precedents();
+        const precedents = new BundleTemplates();
         for (const view of views) {
           const given = new Map(Object.entries(view).map(([unit, resources]) => [unit, resources ?? undefined]));
           const expected = new Map([...given.values()].flatMap((all) => (all ?? []).map((each) => [each.name, each])));

@@ -10,7 +10,7 @@ import { bundleAfter, nextBundle } from './bundle.ts';
 /** Resources by the unit that they belong to; undefined or none: there is no such unit. */
 export type UnitContents = ReadonlyMap<Unit, readonly EncodedResource[] | undefined>;
 
-interface Precedent {
+interface Template {
   readonly bundle: Bundle;
   readonly units: UnitContents;
 }
@@ -18,9 +18,9 @@ interface Precedent {
 /** Kinds of bundles of which the last one is remembered; the one that was asked for longest ago goes first. */
 const MAX_KINDS = 64;
 
-export class Precedents {
+export class BundleTemplates {
   /** The last first bundle of each kind and type. */
-  readonly #last = new Map<string, Precedent>();
+  readonly #last = new Map<string, Template>();
 
   /**
    * A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may
@@ -32,8 +32,8 @@ export class Precedents {
     for (const resources of units.values()) size += resources?.length ?? 0;
     if (size === 0) return empty;
     const key = `${empty.type} ${kind}`;
-    const precedent = this.#last.get(key);
-    let bundle = precedent && bundleAfter(empty, precedent.bundle, differences(precedent.units, units));
+    const template = this.#last.get(key);
+    let bundle = template && bundleAfter(empty, template.bundle, differences(template.units, units));
     // Were a name in two units, what differs would not say which of them counts.
     if (bundle?.size !== size) bundle = nextBundle(empty, differences(new Map(), units));
     this.#last.delete(key);
