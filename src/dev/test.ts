@@ -74,16 +74,19 @@ function testStage(name: string, options: TestStageOptions): Stage {
   };
 }
 
-/** What the linter cannot check is part of its stage. */
+/** What the linter cannot check is part of its stage: wide lines, and the documents. */
 function lintStage(): Stage {
   const linter = programStage('lint', 'biome', 'check', '--error-on-warnings', '.');
   return {
     name: 'lint',
     async run(filter) {
+      // Loaded here: it loads both programs for their tables.
+      const { documentProblems, writeReference } = await import('./docs/problems.ts');
+      if (process.env.UPDATE_REFERENCE === '1') writeReference(REPOSITORY);
       const outcome = await linter.run(filter);
-      const wide = wideLines(REPOSITORY);
-      for (const line of wide) process.stdout.write(`${line}\n`);
-      return wide.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
+      const problems = [...wideLines(REPOSITORY), ...documentProblems(REPOSITORY)];
+      for (const line of problems) process.stdout.write(`${line}\n`);
+      return problems.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
     },
   };
 }

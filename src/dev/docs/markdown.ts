@@ -1,14 +1,20 @@
-/** Reads the Markdown documents of the repository: fenced blocks, headings, links and prose. */
+/** Reads the Markdown documents of a repository: fenced blocks, headings, links and prose. */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
 
-/** Every document that is written by people, relative to the repository. */
-export const DOCUMENTS: readonly string[] = globSync(
-  ['*.md', 'bench/*.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/reference/*.md'],
-  { cwd: REPOSITORY },
-).sort();
+/** The documents of a repository by path, relative to its folder. */
+export function documentsOf(repository: string): ReadonlyMap<string, string> {
+  const patterns = ['*.md', 'bench/*.md', 'docs/*.md', 'docs/decisions/*.md', 'docs/reference/*.md'];
+  const paths = globSync(patterns, { cwd: repository }).sort();
+  return new Map(paths.map((path) => [path, readFileSync(join(repository, path), 'utf8')]));
+}
+
+/** The text of a document of this repository. Throws the system's error when there is no such file. */
+export function readDocument(path: string): string {
+  return readFileSync(join(REPOSITORY, path), 'utf8');
+}
 
 /** A fenced block of a document. */
 export interface Block {
@@ -19,11 +25,6 @@ export interface Block {
   readonly text: string;
   /** Number of the line with the opening fence, from 1. */
   readonly line: number;
-}
-
-/** The text of a document. Throws the system's error when there is no such file. */
-export function readDocument(path: string): string {
-  return readFileSync(join(REPOSITORY, path), 'utf8');
 }
 
 export function blocksOf(text: string): Block[] {
