@@ -116,12 +116,7 @@ const UNFINISHED: readonly string[] = [
   'src/store/several-sources.property.test.ts',
   'src/store/several-sources.test.ts',
   'src/store/store.test.ts',
-  'src/xds/protocol/machine.test.ts',
 
-  'src/xds/protocol/rejection.test.ts',
-  'src/xds/protocol/requests.ts',
-  'src/xds/protocol/sotw.test.ts',
-  'src/xds/request/index.ts',
   'src/xds/request/request-lists.test.ts',
   'src/xds/request/request-reader.test.ts',
   'src/xds/server/admission.test.ts',

@@ -165,7 +165,7 @@ describe('virtual hosts', () => {
     assert.deepEqual(peer.push(), ['vhds 80/b']);
   });
 
-  it('are removed in the response with those that take over their domains, before the clusters that they point to', () => {
+  it('are removed together with the change of hosts that take over their domains, before clusters', () => {
     const peer = discovering();
     content.set('cds', 'in-web', undefined);
     content.set('vhds', '80/a', undefined);

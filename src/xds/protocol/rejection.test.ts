@@ -34,7 +34,8 @@ describe('names in a NACK', () => {
   it('finds the resource that a failed validation quotes, not those nested in it', () => {
     const sent = clusters('bad', 'inner', 'other');
     const message =
-      'goo.gle/debugstr    \nname: "bad"\nfilters {\n  name: "inner"\n}\n: Proto constraint validation failed (ClusterValidationError.X: y)';
+      'goo.gle/debugstr    \nname: "bad"\nfilters {\n  name: "inner"\n}\n' +
+      ': Proto constraint validation failed (ClusterValidationError.X: y)';
     assert.deepEqual(named(message, sent), ['bad']);
     assert.deepEqual(named('goo.gle/debugstr \ncluster_name: "other"\n: Proto constraint', sent), ['other']);
   });

@@ -1,5 +1,5 @@
 /**
- * Discovery requests, decoded field by field with limits: the port may be open to anyone.
+ * Decodes discovery requests field by field, with limits: the port may be open to anyone.
  * Source: envoy/service/discovery/v3/discovery.proto
  */
 import type { Memos } from '../../core/memo.ts';
@@ -10,7 +10,7 @@ import type { FormIndex } from './name-list-cache.ts';
 import { ListField, ListKinds } from './request-lists.ts';
 import type { RequestFormat } from './request-reader.ts';
 
-/** An Envoy's error message is kept to this many characters: it can quote a whole listener. */
+/** Envoy's error messages are cut to this many characters: they can quote a whole listener. */
 export const MAX_NACK_MESSAGE = 4096;
 
 /** `google.rpc.Status.message` (field 2), shortened. */
@@ -77,15 +77,12 @@ function decodeDelta(kinds: ListKinds, bytes: Buffer, known: readonly KnownRun[]
   };
 }
 
-/**
- * How one server reads the requests of both protocols. Lists of its streams are compared with those that it has read
- * before.
- */
+/** How one server reads the requests of both variants. Lists are compared with those that it has read before. */
 export class RequestFormats {
   readonly sotw: RequestFormat<SotwRequest>;
   readonly delta: RequestFormat<DeltaRequest>;
 
-  /** With `memos` switched off, every list is decoded by itself. */
+  /** With `memos` switched off, every list is decoded. */
   constructor(names: NameSets, memos: Memos) {
     const kinds = new ListKinds(names, memos);
     const lists = (fields: readonly (readonly [number, FormIndex])[]): ListFields =>

@@ -1,20 +1,20 @@
 /**
- * The entries of an encoded repeated field as a set of byte strings: says whether another encoding has the same entries
- * in any order, without making a string of any. Exact: entries are found by hash and compared byte by byte. Linear: an
- * entry is looked for in a bounded number of places.
+ * The entries of an encoded repeated field as a set of byte strings. Finds out whether another encoding has the same
+ * entries in any order, without decoding them. The comparison is exact: entries are found by hash and compared byte by
+ * byte. It is linear: an entry is looked for in a bounded number of slots.
  */
 import { VarintDecoder } from '../../protobuf/wire/index.ts';
 
-/** Entries looked at for one hash; more than by chance ever meet. Whoever makes many meet is told that lists differ. */
+/** Slots tried for one hash: more than collide by chance. If a client makes more collide, lists count as different. */
 const MAX_PROBES = 32;
 
 /** Slots per entry. */
 const SPARSENESS = 3;
 
-/** Odd, with their bits well mixed. */
+/** Odd numbers with well mixed bits. */
 const [FACTOR_A, FACTOR_B] = [0x9e3779b1, 0x85ebca77];
 
-/** Bytes that are read at a time. */
+/** Bytes read at a time. */
 const WORD = 4;
 
 /** Spreads entries over slots. */
@@ -65,13 +65,13 @@ function entryEnd(view: DataView, bytes: Uint8Array, start: number): number {
 export class Entries {
   readonly view: DataView;
   readonly count: number;
-  /** Where each entry begins, and where the last ends. */
+  /** Offset of each entry, and of the end of the last. */
   readonly starts: Int32Array;
   readonly hashes: Int32Array;
-  /** The same for the same entries in any order. */
+  /** Equal for the same entries in any order. */
   readonly sum: number;
 
-  /** `bytes`: `count` well-formed length-delimited entries. */
+  /** @param bytes `count` well-formed length-delimited entries */
   constructor(bytes: Buffer, count: number) {
     this.view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     this.count = count;
@@ -92,17 +92,17 @@ export class Entries {
 
 export class EntryTable {
   readonly #entries: Entries;
-  /** Number of an entry + 1, or 0. Its size is a power of two. */
+  /** Index of an entry + 1, or 0 when free. The size is a power of two. */
   readonly #slots: Int32Array;
 
-  /** `entries` are all different. */
+  /** @param entries without repetitions */
   constructor(entries: Entries) {
     this.#entries = entries;
     this.#slots = new Int32Array(2 ** Math.ceil(Math.log2(entries.count * SPARSENESS)));
     for (let index = 0; index < entries.count; index++) this.#insert(index, entries.hashes[index] ?? 0);
   }
 
-  /** An entry that finds no slot is never found: then nothing is the same as this. */
+  /** An entry that gets no slot is never found: then no list equals this one. */
   #insert(index: number, hash: number): void {
     const mask = this.#slots.length - 1;
     for (let probe = 0; probe < MAX_PROBES; probe++) {
@@ -113,7 +113,7 @@ export class EntryTable {
     }
   }
 
-  /** True when `others` are the same entries. */
+  /** True when `others` has the same entries. */
   sameAs(others: Entries): boolean {
     const { view, count, starts, hashes, sum } = this.#entries;
     if (others.count !== count || others.sum !== sum) return false;

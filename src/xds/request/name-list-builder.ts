@@ -1,51 +1,55 @@
 /**
- * A list that is being learned. When a server starts, its proxies come back all at once, and what they name is not
- * known yet: so what the first of them has said is what the others are compared with, and whoever is ahead adds to it.
- * One list is put together, not a thousand.
+ * Learns a list while several streams send it. When a server starts, its proxies reconnect all at once, and their lists
+ * are not known yet. Each stream is compared with what the first of them has sent, and the one that is ahead appends to
+ * it: one list is assembled, not a thousand.
  */
 import { FieldScanner } from '../../protobuf/wire/index.ts';
 
-/** A list, in one of the ways to write it: whole encoded fields, of which the first begins the bytes. */
+/** One encoding of a list: whole fields with its entries in some order. */
 export interface ListForm {
   readonly bytes: Buffer;
 }
 
-/** How the buffer grows: room is only taken for what has come, and for no more than was announced. */
+/** Factor by which the buffer grows: memory is allocated for what has arrived, and at most for what was announced. */
 const GROWTH = 4;
 
 const scan = new FieldScanner();
 
 export class NameListBuilder {
   /**
-   * What has come, up to `filled`: the entries, and behind them maybe the first bytes of the next field. It is never
-   * changed, only added to.
+   * The bytes that have arrived, up to `filled`: entries, perhaps followed by the first bytes of the next field. They
+   * are never changed, only appended to.
    */
   bytes: Buffer = Buffer.alloc(0);
   filled = 0;
   readonly #learn: (entries: Buffer, count: number) => ListForm | undefined;
   #field: number | undefined;
-  /** Whole entries, and where they end. */
+  /** Number of whole entries, and the offset of their end. */
   #count = 0;
   #scanned = 0;
   #form: ListForm | undefined;
   #open = true;
 
-  /** `learn` makes whole entries a known list; it may throw. */
+  /** @param learn makes a known list of whole entries; may throw */
   constructor(learn: (entries: Buffer, count: number) => ListForm | undefined) {
     this.#learn = learn;
   }
 
-  /** More can be added. */
+  /** More can be appended. */
   get open(): boolean {
     return this.#open;
   }
 
-  /** The list, when its end has come and it could be learned. */
+  /** The list, after its end has arrived and it was learned. */
   get form(): ListForm | undefined {
     return this.#form;
   }
 
-  /** Copies what goes on with the list; returns how far that is. `left`: bytes behind it that may come. */
+  /**
+   * Appends the part of `source` that belongs to the list.
+   * @param left bytes of the message after `end`
+   * @returns the end of that part
+   */
   append(source: Buffer, start: number, end: number, left: number): number {
     const before = this.filled;
     const filled = before + end - start;
@@ -58,7 +62,7 @@ export class NameListBuilder {
     this.filled = filled;
     this.#scan();
     if (this.#open) return end;
-    // What was behind the list in this source is not the list's.
+    // Bytes of the next field are not part of the list.
     this.filled = Math.max(before, this.#scanned);
     return start + this.filled - before;
   }
@@ -76,14 +80,14 @@ export class NameListBuilder {
     }
   }
 
-  /** Nothing more comes. */
+  /** The list is complete. */
   end(): void {
     this.#open = false;
     if (this.#count === 0) return;
     try {
       this.#form = this.#learn(this.bytes.subarray(0, this.#scanned), this.#count);
     } catch {
-      // Whoever sent it is told when the request is decoded.
+      // Reported to the sender when its request is decoded.
     }
   }
 }

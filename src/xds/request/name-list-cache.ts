@@ -1,41 +1,40 @@
 /**
- * Recognises long lists in requests: thousands of proxies name the same thousands of resources, and an ACK of the
- * state-of-the-world protocol names them all again. A list that was seen before is found by comparing bytes, or,
- * because Envoys walk hash maps and each has an order of its own, entry by entry against what is known; only a new one
- * is built.
+ * Recognizes long lists in requests: thousands of proxies name the same thousands of resources, and each ACK of the
+ * state of the world variant names all of them again. A list that was read before is found by comparing bytes, or entry
+ * by entry, because each Envoy walks a hash map and sends its names in an order of its own. Only a new list is decoded.
  *
- * What is known is held weakly: as long as a stream uses it, or until memory is collected. Comparisons are exact, so
- * that no proxy can make another's list be taken for its own.
+ * Known lists are held weakly: they last as long as a stream uses them. Comparisons are exact, so that no proxy can
+ * have its list confused with another's.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { Entries, EntryTable } from './entry-table.ts';
 import { type ListForm, NameListBuilder } from './name-list-builder.ts';
 
 /**
- * Lists of one size or beginning that are told apart; any more are read each time. Ends what somebody could make
- * others' requests cost.
+ * Most known lists with the same size or head; further ones are decoded each time. Bounds what a client can make the
+ * requests of others cost.
  */
 const MAX_ALIKE = 16;
 
 /**
- * Lists are looked up by this many bytes of their beginning, more than one name of a mesh has; shorter ones when all of
- * them is there.
+ * Lists are looked up by this many bytes of their beginning, which is more than a name usually has; shorter lists by
+ * all of their bytes.
  */
 export const HEAD_BYTES = 96;
 
-/** Known lists, without their kind. A `head` is their first {@link HEAD_BYTES} bytes as latin1. */
+/** Known lists of one kind. A `head` is the first {@link HEAD_BYTES} bytes of a list as latin1. */
 export interface FormIndex {
-  /** Forms that begin with `head`; longest first. */
+  /** Forms with this head, longest first. */
   beginningWith(head: string): ListForm[];
-  /** The list that is being learned from what begins with `head`; a new one where there is none. */
-  growing(head: string): NameListBuilder;
+  /** The list with this head that is being learned; a new one where there is none. */
+  builderFor(head: string): NameListBuilder;
 }
 
-/** A form of a known list. */
+/** One encoding of a known list. */
 class Form<V extends Sized> implements ListForm {
   readonly bytes: Buffer;
   readonly known: Known<V>;
-  /** Those that it is known to: of one kind. */
+  /** The cache that it belongs to. */
   readonly lists: NameListCache<V>;
 
   constructor(bytes: Buffer, known: Known<V>, lists: NameListCache<V>) {
@@ -51,16 +50,16 @@ interface Sized {
 
 interface Known<V extends Sized> {
   readonly value: V;
-  /** Entries that the encoded forms have. */
+  /** Number of entries of the encoded forms. */
   readonly count: number;
-  /** As it was first seen, and as it was last seen otherwise. */
+  /** The first encoding, and the last one with another order. */
   first: Form<V> | undefined;
   latest: Form<V> | undefined;
-  /** Entries of the first form; made when another order comes. */
+  /** Entries of the first form; made when another order is met. */
   table: EntryTable | undefined;
 }
 
-/** A map to few weakly held objects per key, rid of what is gone. */
+/** A map from a key to a few weakly held objects, without those that were collected. */
 class WeakBuckets<T extends object> {
   readonly #buckets = new Map<string, WeakRef<T>[]>();
   readonly #freed = new FinalizationRegistry<string>((key) => {
@@ -96,21 +95,22 @@ function sameEntries<V extends Sized>(known: Known<V>, entries: Entries): boolea
   return known.table.sameAs(entries);
 }
 
-/** Lists of one kind that a server knows. */
+/** The known lists of one kind of one server. */
 export class NameListCache<V extends Sized> implements FormIndex {
-  /** By number of entries and of bytes and the sum of hashes: the same for any order of the same entries. */
+  /** By number of entries, number of bytes and sum of hashes: the same for any order of the same entries. */
   readonly #bySum = new WeakBuckets<Known<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
-  /** What is known of a value lasts as long as this. */
+  /** Holds a known list as long as its value. */
   readonly #of: WeakMemo<V, Known<V>>;
-  readonly #growing = new WeakBuckets<NameListBuilder>();
+  readonly #builders = new WeakBuckets<NameListBuilder>();
   readonly #make: (entries: Buffer) => V;
   readonly #maxEntries: number;
   readonly #enabled: boolean;
 
   /**
-   * `make` decodes well-formed entries, and may throw. `maxEntries`: nothing is learned from more while it arrives.
-   * `name`: of the memo in `memos`; when these are switched off, nothing is known.
+   * @param make decodes well-formed entries; may throw
+   * @param maxEntries longer lists are not learned while they arrive
+   * @param name name of the memo in `memos`; when these are switched off, no list is known
    */
   constructor(make: (entries: Buffer) => V, maxEntries: number, name: string, memos: Memos) {
     this.#make = make;
@@ -123,29 +123,29 @@ export class NameListCache<V extends Sized> implements FormIndex {
     return this.#byHead.all(head).sort((a, b) => b.bytes.length - a.bytes.length);
   }
 
-  growing(head: string): NameListBuilder {
-    const known = this.#growing.find(head, (list) => list.open);
+  builderFor(head: string): NameListBuilder {
+    const known = this.#builders.find(head, (list) => list.open);
     if (known !== undefined) return known;
     const list = new NameListBuilder((entries, count) =>
       count > this.#maxEntries ? undefined : this.#learn(entries, count, true).form,
     );
-    this.#growing.add(head, list);
+    this.#builders.add(head, list);
     return list;
   }
 
-  /** What a form says; undefined when it is of another kind of lists. */
-  meaningOf(form: ListForm): { readonly value: V; readonly count: number } | undefined {
+  /** The decoded list of a form; undefined when it belongs to another cache. */
+  valueOf(form: ListForm): { readonly value: V; readonly count: number } | undefined {
     return form instanceof Form && form.lists === this ? form.known : undefined;
   }
 
-  /** The list that `bytes` (`count` well-formed encoded entries) mean. Throws what `make` throws. */
-  recognise(bytes: Buffer, count: number): V {
+  /** The list that `bytes` encode: `count` well-formed entries. Throws what `make` throws. */
+  recognize(bytes: Buffer, count: number): V {
     return this.#enabled ? this.#learn(bytes, count, false).value : this.#make(bytes);
   }
 
   /**
-   * `lasting`: the bytes do not change and may be held. The form is left out when the list cannot be known by its
-   * bytes.
+   * @param lasting the bytes do not change and may be referred to
+   * @returns without a form when the list cannot be recognized by its bytes
    */
   #learn(bytes: Buffer, count: number, lasting: boolean): { readonly value: V; readonly form?: ListForm } {
     const same = this.#byHead.find(headAt(bytes, 0), (form) => form.bytes.equals(bytes));
@@ -160,10 +160,10 @@ export class NameListCache<V extends Sized> implements FormIndex {
     }
     const value = this.#make(bytes);
     const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
-    // With an entry that comes twice, the order might count; and a value is known by the entries that it first came in.
+    // With a repeated entry the order may matter. A value is known by the entries that it was first decoded from.
     if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
-    // A copy of its own, which it may have for long: the message that it came in is much larger, or a part of what the
-    // socket read.
+    // A copy, because it may last long: the message that it is a part of is much larger, or a part of what the socket
+    // read.
     const form = this.#form(learned, Buffer.from(bytes));
     learned.first = form;
     this.#bySum.add(key, learned);
@@ -177,7 +177,7 @@ export class NameListCache<V extends Sized> implements FormIndex {
   }
 }
 
-/** The key that lists are looked up by: the head, or all of a shorter list. */
+/** The key by which lists are looked up: the head, or all of a shorter list. */
 export function headAt(bytes: Buffer, offset: number): string {
   return bytes.toString('latin1', offset, offset + HEAD_BYTES);
 }

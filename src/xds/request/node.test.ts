@@ -107,7 +107,7 @@ describe('parseNode', () => {
     const ISTIO_PROXY_SHA = 'istio-proxy:262253d9d066f8ef7ed82fd175c28b8f95acbec0';
     assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1', ISTIO_PROXY_SHA, PROXY_CONFIG: config }), [true, true]);
     assert.deepEqual(certified({ ISTIO_PROXY_SHA }), [true, true]);
-    // As of a virtual machine: its package has no hash.
+    // As on a virtual machine: its package has no hash.
     assert.deepEqual(certified({ PROXY_CONFIG: config }), [true, true]);
     assert.deepEqual(certified({ ISTIO_VERSION: '1.7.1' }), [false, undefined]);
     assert.deepEqual(certified({ PROXY_CONFIG: 'text', ISTIO_PROXY_SHA: '' }), [false, undefined]);

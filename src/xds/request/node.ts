@@ -1,7 +1,7 @@
 /**
- * A proxy's node, parsed once at the border. What comes in is whatever reaches the port, before authentication: every
- * field is bounded, only what is used is decoded, and what is wrong is said in one line. Source:
- * envoy/config/core/v3/base.proto (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
+ * Parses a proxy's node, once, when its stream begins. Anyone who reaches the port may send one: every field is
+ * bounded, only fields that are used are decoded, and an error is one line. Source: envoy/config/core/v3/base.proto
+ * (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
 import { isIP } from 'node:net';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
@@ -36,7 +36,7 @@ interface RawNode {
   proxyConfig: boolean;
 }
 
-/** Metadata keys whose value is a string. Others are skipped unread. */
+/** Metadata keys with a string value that are read. Others are skipped. */
 const STRING_KEYS: ReadonlySet<string> = new Set([
   'NAMESPACE',
   'INSTANCE_IPS',
@@ -61,7 +61,7 @@ const VALUE_NULL = 1;
 const VALUE_STRING = 3;
 const VALUE_STRUCT = 5;
 
-/** A Value that must be a string; null counts as absent (undefined), and so does a Value without a kind. */
+/** A Value that must be a string; null and a Value without a kind count as absent (undefined). */
 function stringValue(reader: WireReader, what: string): string | undefined {
   let text: string | undefined;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
@@ -72,7 +72,7 @@ function stringValue(reader: WireReader, what: string): string | undefined {
   return text;
 }
 
-/** Key and encoded Value of one entry of Struct.fields. */
+/** Key and encoded Value of an entry of Struct.fields. */
 function structEntry(reader: WireReader, what: string): { key: string; value: WireReader | undefined } {
   let key = '';
   let value: WireReader | undefined;
@@ -96,7 +96,7 @@ function readLabels(value: WireReader): Record<string, string> {
       if (text !== undefined) labels.push([key, text]);
     }
   }
-  // Own properties, whatever their names: `__proto__` is a label like any other.
+  // Always own properties: `__proto__` is a label like any other.
   return Object.fromEntries(labels);
 }
 
@@ -221,8 +221,8 @@ function namespaceOf(metadata: string, domain: string): string {
 }
 
 /**
- * The oldest Envoy whose virtual host discovery over ADS was tried. Older ones refused route configurations that ask
- * for it (https://github.com/envoyproxy/envoy/issues/34122).
+ * The oldest Envoy with which virtual host discovery over ADS was tested. Older ones refused route configurations that
+ * use it (https://github.com/envoyproxy/envoy/issues/34122).
  */
 const VHDS_SINCE: EnvoyRelease = [1, 40];
 

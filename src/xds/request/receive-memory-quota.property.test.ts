@@ -1,6 +1,6 @@
 /**
- * Streams that compete for room, whatever they do meanwhile: what a client says is read to the end, in order, unless
- * somebody has ended the stream; nobody waits for ever; and when all is over, all room is free.
+ * Streams that compete for the quota and do anything meanwhile: what a client sends is read to the end, in order,
+ * unless the stream ends; no request waits forever; and in the end the whole quota is free.
  */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
@@ -13,16 +13,16 @@ import { encodeSotwRequest } from '../testing/content.ts';
 import { asError, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { ReceiveMemoryQuota } from './receive-memory-quota.ts';
 
-/** Sixteen times this is the room, of which few requests find some at a time. */
-const ROOM_BYTES = 16_384;
+/** Sixteen times this is the quota, which has memory for few requests at a time. */
+const QUOTA_BYTES = 16_384;
 const LARGE_BYTES = 90_000;
-/** What comes of a request at a time when streams go on by turns. */
+/** Bytes of a request that arrive at a time when streams send in turn. */
 const PIECE_BYTES = 30_000;
 const MAX_BYTES = 1024 * 1024;
 const ADDRESSES = ['10.0.0.1', '10.0.0.2', 'fd00::1', 'fd00::2'];
 const STREAMS = 8;
 
-/** ConcurrencyLimiter of the event loop after which whatever waits for room has it, when nobody holds on to any. */
+/** Turns of the event loop after which every waiting request is granted its reservation, if none is kept. */
 const MANY_TURNS = 100;
 
 interface Client {
@@ -31,19 +31,19 @@ interface Client {
   readonly bytes: Buffer;
   readonly count: number;
   readonly got: string[];
-  said: number;
+  sent: number;
 }
 
-type Deed = (world: World, client: Client) => void | Promise<void>;
+type Action = (world: World, client: Client) => void | Promise<void>;
 
 class World {
   readonly clients: readonly Client[];
-  readonly room: ReceiveMemoryQuota;
+  readonly quota: ReceiveMemoryQuota;
   readonly #timers = new Set<() => void>();
 
   constructor(sizes: readonly (readonly number[])[]) {
-    this.room = new ReceiveMemoryQuota({
-      maxRequestBytes: ROOM_BYTES,
+    this.quota = new ReceiveMemoryQuota({
+      maxRequestBytes: QUOTA_BYTES,
       later: (_ms, run) => {
         this.#timers.add(run);
         return () => this.#timers.delete(run);
@@ -54,7 +54,7 @@ class World {
 
   #client(sizes: readonly number[], address: string): Client {
     const call = new FakeCall(address);
-    const transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: this.room.of(address) });
+    const transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, quota: this.quota.of(address) });
     const got: string[] = [];
     transport.read(SOTW_REQUESTS, {
       message: ({ responseNonce }) => void got.push(responseNonce),
@@ -64,16 +64,16 @@ class World {
     const requests = sizes.map((size, index) =>
       prefixed(encodeSotwRequest({ typeUrl: 'type.googleapis.com/x', nonce: String(index), node: Buffer.alloc(size) })),
     );
-    return { call, transport, bytes: Buffer.concat(requests), count: sizes.length, got, said: 0 };
+    return { call, transport, bytes: Buffer.concat(requests), count: sizes.length, got, sent: 0 };
   }
 
   passTime(): void {
-    const due = [...this.#timers];
+    const elapsed = [...this.#timers];
     this.#timers.clear();
-    for (const run of due) run();
+    for (const run of elapsed) run();
   }
 
-  /** A call whose end was said is over. */
+  /** Closes the calls that the server has ended. */
   settle(): void {
     for (const { call } of this.clients) if (!call.closed && call.done.length > 1) call.close();
   }
@@ -83,18 +83,18 @@ class World {
   }
 }
 
-function say(client: Client, bytes: number): void {
+function send(client: Client, bytes: number): void {
   if (client.call.closed) return;
-  client.call.feed(client.bytes.subarray(client.said, client.said + bytes));
-  client.said = Math.min(client.bytes.length, client.said + bytes);
+  client.call.feed(client.bytes.subarray(client.sent, client.sent + bytes));
+  client.sent = Math.min(client.bytes.length, client.sent + bytes);
 }
 
-const deed: fc.Arbitrary<readonly [name: string, Deed]> = fc.oneof(
+const action: fc.Arbitrary<readonly [name: string, Action]> = fc.oneof(
   {
     weight: 8,
     arbitrary: fc
       .integer({ min: 1, max: 100_000 })
-      .map((bytes) => [`say ${bytes}`, (_world: World, client: Client) => say(client, bytes)] as const),
+      .map((bytes) => [`send ${bytes}`, (_world: World, client: Client) => send(client, bytes)] as const),
   },
   ...(
     [
@@ -103,7 +103,7 @@ const deed: fc.Arbitrary<readonly [name: string, Deed]> = fc.oneof(
       [3, 'cancel', (_world, { call }) => (call.closed ? undefined : call.close())],
       [1, 'pass time', (world) => world.passTime()],
       [2, 'turn', () => turn()],
-    ] satisfies [number, string, Deed][]
+    ] satisfies [number, string, Action][]
   ).map(([weight, name, run]) => ({ weight, arbitrary: fc.constant([name, run] as const) })),
 );
 
@@ -112,17 +112,18 @@ describe('the quota for received requests', () => {
     const sizes = fc.array(fc.constantFrom(0, 5000, 70_000, LARGE_BYTES, LARGE_BYTES), { minLength: 1, maxLength: 4 });
     const property = fc.asyncProperty(
       fc.array(sizes, { minLength: STREAMS, maxLength: STREAMS }),
-      fc.array(fc.tuple(fc.nat({ max: STREAMS - 1 }), deed), { maxLength: 60 }),
-      async (sizesOfAll, deeds) => {
+      fc.array(fc.tuple(fc.nat({ max: STREAMS - 1 }), action), { maxLength: 60 }),
+      async (sizesOfAll, actions) => {
         const world = new World(sizesOfAll);
-        for (const [index, [, run]] of deeds) {
+        for (const [index, [, run]] of actions) {
           const client = world.clients[index];
           if (client !== undefined) await run(world, client);
           world.settle();
         }
         const left = world.clients.filter(({ call }) => !call.closed);
         for (const { transport } of left) transport.resume();
-        while (left.some(({ bytes, said }) => said < bytes.length)) for (const client of left) say(client, PIECE_BYTES);
+        while (left.some(({ bytes, sent }) => sent < bytes.length))
+          for (const client of left) send(client, PIECE_BYTES);
         for (let turns = 0; turns < MANY_TURNS && left.some(({ got, count }) => got.length < count); turns++)
           await turn();
         for (const { got, count, call } of world.clients) {
@@ -131,8 +132,8 @@ describe('the quota for received requests', () => {
         }
         for (const { call } of left) call.close();
         assert.equal(world.timers, 0);
-        const most = Math.floor(0.8 * 16 * ROOM_BYTES);
-        assert.equal(world.room.of('10.0.0.9').request(most, { granted: () => {}, late: () => {} }).granted, true);
+        const most = Math.floor(0.8 * 16 * QUOTA_BYTES);
+        assert.equal(world.quota.of('10.0.0.9').reserve(most, { granted: () => {}, timedOut: () => {} }).granted, true);
       },
     );
     await fc.assert(property, { numRuns: 200 });

@@ -1,20 +1,20 @@
 import assert from 'node:assert/strict';
 import { beforeEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
-import { type Claim, ReceiveMemoryQuota } from './receive-memory-quota.ts';
+import { ReceiveMemoryQuota, type Reservation } from './receive-memory-quota.ts';
 
 const BYTES = 1000;
 
-let room: ReceiveMemoryQuota;
-/** What happened to requests that had to wait, or took long, in order. */
-let told: string[];
-/** What runs when a request has taken long. */
+let quota: ReceiveMemoryQuota;
+/** Events of requests that had to wait or took too long, in order. */
+let events: string[];
+/** Timeouts of requests. */
 let timers: Set<() => void>;
 
 beforeEach(() => {
-  told = [];
+  events = [];
   timers = new Set();
-  room = new ReceiveMemoryQuota({
+  quota = new ReceiveMemoryQuota({
     maxRequestBytes: BYTES,
     later: (_ms, run) => {
       timers.add(run);
@@ -23,78 +23,78 @@ beforeEach(() => {
   });
 });
 
-function ask(address: string, name: string, bytes = BYTES): Claim {
-  return room.of(address).request(bytes, {
-    granted: () => told.push(`${name} granted`),
-    late: () => told.push(`${name} late`),
+function reserve(address: string, name: string, bytes = BYTES): Reservation {
+  return quota.of(address).reserve(bytes, {
+    granted: () => events.push(`${name} granted`),
+    timedOut: () => events.push(`${name} timed out`),
   });
 }
 
-function askOften(address: string, count: number): Claim[] {
-  return Array.from({ length: count }, (_, index) => ask(address, `${address}/${index}`));
+function reserveOften(address: string, count: number): Reservation[] {
+  return Array.from({ length: count }, (_, index) => reserve(address, `${address}/${index}`));
 }
 
 function passTime(): void {
-  const due = [...timers];
+  const elapsed = [...timers];
   timers.clear();
-  for (const run of due) run();
+  for (const run of elapsed) run();
 }
 
 describe('the quota for received requests', () => {
   it('is not all for one address: a request from another is granted at once', () => {
-    assert.equal(askOften('a', 20).filter(({ granted }) => granted).length, 12);
-    assert.equal(ask('b', 'b').granted, true);
-    assert.equal(ask('a', 'small', 1).granted, false);
-    assert.deepEqual(told, []);
+    assert.equal(reserveOften('a', 20).filter(({ granted }) => granted).length, 12);
+    assert.equal(reserve('b', 'b').granted, true);
+    assert.equal(reserve('a', 'small', 1).granted, false);
+    assert.deepEqual(events, []);
   });
 
   it('is granted in order of arrival when requests are complete', async () => {
-    const claims = askOften('a', 20);
-    for (const claim of claims.slice(0, 3)) claim.end();
+    const reservations = reserveOften('a', 20);
+    for (const reservation of reservations.slice(0, 3)) reservation.end();
     await turn();
-    assert.deepEqual(told, ['a/12 granted', 'a/13 granted', 'a/14 granted']);
+    assert.deepEqual(events, ['a/12 granted', 'a/13 granted', 'a/14 granted']);
     assert.deepEqual(
-      claims.slice(12, 16).map(({ granted }) => granted),
+      reservations.slice(12, 16).map(({ granted }) => granted),
       [true, true, true, false],
     );
-    // Who gives up does not hold up the others, and takes no room.
-    claims[15]?.end();
-    claims[3]?.end();
+    // A request that gives up neither delays the others nor uses the quota.
+    reservations[15]?.end();
+    reservations[3]?.end();
     await turn();
-    assert.deepEqual(told.slice(3), ['a/16 granted']);
-    for (const claim of claims) claim.end();
+    assert.deepEqual(events.slice(3), ['a/16 granted']);
+    for (const reservation of reservations) reservation.end();
     await turn();
-    assert.equal(askOften('a', 12).at(-1)?.granted, true);
+    assert.equal(reserveOften('a', 12).at(-1)?.granted, true);
   });
 
   it('is granted to the next request when one that waits gives up, if it is small enough', async () => {
-    askOften('a', 12);
-    const large = ask('a', 'large');
-    const small = ask('a', 'small', 500);
+    reserveOften('a', 12);
+    const large = reserve('a', 'large');
+    const small = reserve('a', 'small', 500);
     assert.deepEqual([large.granted, small.granted], [false, false]);
     large.end();
     await turn();
-    assert.deepEqual([small.granted, told], [true, ['small granted']]);
+    assert.deepEqual([small.granted, events], [true, ['small granted']]);
   });
 
   it('is not granted to a later request from another address of the same network', async () => {
-    const claims = askOften('fd00::1', 12);
-    assert.equal(ask('fd00::2', 'waits').granted, false);
-    claims[0]?.end();
-    const later = ask('fd00::3', 'later');
+    const reservations = reserveOften('fd00::1', 12);
+    assert.equal(reserve('fd00::2', 'waits').granted, false);
+    reservations[0]?.end();
+    const later = reserve('fd00::3', 'later');
     await turn();
-    assert.deepEqual([later.granted, told], [false, ['waits granted']]);
+    assert.deepEqual([later.granted, events], [false, ['waits granted']]);
   });
 
   it('is withdrawn from a slow request, but only when others wait', async () => {
-    const claims = askOften('a', 12);
+    const reservations = reserveOften('a', 12);
     passTime();
-    assert.deepEqual(told, []);
-    const waiting = ask('a', 'waiting');
+    assert.deepEqual(events, []);
+    const waiting = reserve('a', 'waiting');
     passTime();
-    assert.equal(told.length, 12);
-    assert.equal(told[0], 'a/0 late');
-    for (const claim of claims) claim.end();
+    assert.equal(events.length, 12);
+    assert.equal(events[0], 'a/0 timed out');
+    for (const reservation of reservations) reservation.end();
     await turn();
     assert.equal(waiting.granted, true);
     waiting.end();
@@ -102,11 +102,11 @@ describe('the quota for received requests', () => {
   });
 
   it('for reading ahead is limited, and not all for one address', () => {
-    const left = Array.from({ length: 1100 }, () => room.of('a').ahead()).filter((one) => one !== undefined);
+    const left = Array.from({ length: 1100 }, () => quota.of('a').reserveAhead()).filter((one) => one !== undefined);
     assert.equal(left.length, 820);
-    assert.notEqual(room.of('b').ahead(), undefined);
-    assert.equal(room.of('a').ahead(), undefined);
+    assert.notEqual(quota.of('b').reserveAhead(), undefined);
+    assert.equal(quota.of('a').reserveAhead(), undefined);
     for (const leave of left) leave();
-    assert.notEqual(room.of('a').ahead(), undefined);
+    assert.notEqual(quota.of('a').reserveAhead(), undefined);
   });
 });

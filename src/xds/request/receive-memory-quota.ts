@@ -1,35 +1,30 @@
 /**
- * Room in memory for requests that are on their way. What is recognised of a request while it arrives takes none; the
- * rest of it is put together, and whoever sends it decides how long that takes: thousands of halves of the largest
- * request, on an address where nobody is asked who he is, would be all memory that there is. So a request of which much
- * has to be kept needs room for all of it, out of so much for all streams. Where there is none it waits in the stream's
- * flow-control window until its turn comes, for whoever is let in goes on to the end, and is not waited for longer than
- * is put up with while others wait. No request is refused because many come at once: thousands of proxies that come
- * back with large requests, each in an order of its own, are read one after the other.
+ * Bounds the memory of requests that are not complete. Known lists in a request take no memory; the rest is assembled,
+ * and its sender decides how long that takes. Without a bound, thousands of half-sent requests of the largest size, on
+ * an address without authentication, would use all memory. So a request that needs much memory reserves all of it from
+ * a quota shared by all streams. When the quota is used up, the request waits in its stream's flow-control window and
+ * is granted its reservation in order of arrival; a slow request is refused only while others wait. No request is
+ * refused because many arrive at once: thousands of proxies that reconnect with large requests, each with its names in
+ * an order of its own, are read one after the other.
  */
 import { networkOf, PerAddressLimiter } from '../../grpc/index.ts';
 
-/**
- * So much of a request, bytes, is kept without asking: Node and metadata have 2-20 kB, an acknowledgement much less.
- */
+/** Bytes of a request that need no reservation: Node and metadata have 2-20 kB, an acknowledgement much less. */
 export const FREE_BYTES = 64 * 1024;
 
-/** Room for requests, in largest ones: 64 MiB by default. */
+/** The quota, in requests of the largest size: 64 MiB by default. */
 const LARGEST_REQUESTS = 16;
 
-/** What streams that are not let in yet may be read ahead in all, bytes. */
+/** Quota for what streams read ahead before they are ready, bytes. */
 const AHEAD_BYTES = 64 * 1024 * 1024;
 
-/** Of one of them. */
+/** The part of one stream. */
 export const MAX_AHEAD_BYTES = 64 * 1024;
 
-/**
- * A request that has room and is not complete after this long, ms, is given up when others wait: those who send at all
- * are done in a second.
- */
-const PATIENCE_MS = 30_000;
+/** Time after which an incomplete request is refused while others wait, ms. Clients that send need about a second. */
+const TIMEOUT_MS = 30_000;
 
-/** Runs once after `ms`; returns how to have it not run. */
+/** Calls `run` once after `ms`; returns a function that cancels it. */
 export type Later = (ms: number, run: () => void) => () => void;
 
 export interface ReceiveMemoryQuotaOptions {
@@ -38,45 +33,44 @@ export interface ReceiveMemoryQuotaOptions {
   readonly later?: Later;
 }
 
-/** What becomes of a request that asks for room. */
+/** What happens to a reservation after it was requested. */
 export interface QuotaEvents {
-  /** It had to wait, and has room now. */
+  /** It had to wait and is granted now. */
   granted(): void;
-  /** It takes too long for those who wait. */
-  late(): void;
+  /** The request has taken too long while others wait. */
+  timedOut(): void;
 }
 
-export interface Claim {
-  /** There is room for the request. */
+export interface Reservation {
   readonly granted: boolean;
-  /** The request is complete, or given up. To be called once. */
+  /** The request is complete or given up. To be called once. */
   end(): void;
 }
 
-/** Room for the streams of one client address, of which no single one gets all. */
+/** The quota as the streams of one client address see it: none of these gets all of it. */
 export interface PerClientQuota {
-  /** Asks for room for a request of so many bytes. */
-  request(bytes: number, events: QuotaEvents): Claim;
+  /** Reserves memory for a request of this size. */
+  reserve(bytes: number, events: QuotaEvents): Reservation;
   /**
-   * Asks for room for what a stream is read ahead ({@link MAX_AHEAD_BYTES}).
-   * @returns what to call when that is over; undefined when there is none
+   * Reserves {@link MAX_AHEAD_BYTES} for what a stream reads ahead.
+   * @returns releases the reservation; undefined when it is refused
    */
-  ahead(): (() => void) | undefined;
+  reserveAhead(): (() => void) | undefined;
 }
 
-/** What has come while this process was busy is read first. */
+/** Bytes that arrived while the process was busy are read before the timeout is checked. */
 function realLater(ms: number, run: () => void): () => void {
   const timer = setTimeout(() => setImmediate(run), ms).unref();
   return () => clearTimeout(timer);
 }
 
-/** A request that waits for room, or has it. */
-interface Asked {
+/** A reservation that waits, or was granted. */
+interface Entry {
   readonly bytes: number;
   readonly events: QuotaEvents;
-  /** Gives back the room that it has. */
-  leave: (() => void) | undefined;
-  /** Stops waiting for it to be complete. */
+  /** Returns the memory; undefined while it waits. */
+  release: (() => void) | undefined;
+  /** Cancels the timeout. */
   cancel: () => void;
 }
 
@@ -85,10 +79,10 @@ export class ReceiveMemoryQuota {
   readonly #ahead = new PerAddressLimiter(AHEAD_BYTES / MAX_AHEAD_BYTES);
   readonly #later: Later;
   /**
-   * By address, those who came first first; none of them is empty. Thousands may wait, and end all at once with their
+   * By address, in order of arrival; no set is empty. Sets, because thousands may wait and end at once with their
    * connection.
    */
-  readonly #waiting = new Map<string, Set<Asked>>();
+  readonly #waiting = new Map<string, Set<Entry>>();
   #scheduled = false;
 
   constructor({ maxRequestBytes, later = realLater }: ReceiveMemoryQuotaOptions) {
@@ -99,68 +93,68 @@ export class ReceiveMemoryQuota {
   of(remoteAddress: string): PerClientQuota {
     const address = networkOf(remoteAddress);
     return {
-      request: (bytes, events) => this.#ask(address, { bytes, events, leave: undefined, cancel: () => {} }),
-      ahead: () => this.#ahead.enter(address),
+      reserve: (bytes, events) => this.#reserve(address, { bytes, events, release: undefined, cancel: () => {} }),
+      reserveAhead: () => this.#ahead.enter(address),
     };
   }
 
-  #ask(address: string, asked: Asked): Claim {
-    const before = this.#waiting.get(address);
-    if (before !== undefined) before.add(asked);
-    else if (!this.#admit(address, asked)) this.#waiting.set(address, new Set([asked]));
+  #reserve(address: string, entry: Entry): Reservation {
+    const waiting = this.#waiting.get(address);
+    if (waiting !== undefined) waiting.add(entry);
+    else if (!this.#grant(address, entry)) this.#waiting.set(address, new Set([entry]));
     return {
       get granted() {
-        return asked.leave !== undefined;
+        return entry.release !== undefined;
       },
-      end: () => this.#end(address, asked),
+      end: () => this.#end(address, entry),
     };
   }
 
-  #admit(address: string, asked: Asked): boolean {
-    asked.leave = this.#requests.enter(address, asked.bytes);
-    if (asked.leave !== undefined) this.#watch(asked);
-    return asked.leave !== undefined;
+  #grant(address: string, entry: Entry): boolean {
+    entry.release = this.#requests.enter(address, entry.bytes);
+    if (entry.release !== undefined) this.#startTimeout(entry);
+    return entry.release !== undefined;
   }
 
-  #watch(asked: Asked): void {
-    asked.cancel = this.#later(PATIENCE_MS, () => {
-      if (asked.leave === undefined) return;
-      if (this.#waiting.size > 0) asked.events.late();
-      else this.#watch(asked);
+  #startTimeout(entry: Entry): void {
+    entry.cancel = this.#later(TIMEOUT_MS, () => {
+      if (entry.release === undefined) return;
+      if (this.#waiting.size > 0) entry.events.timedOut();
+      else this.#startTimeout(entry);
     });
   }
 
-  #end(address: string, asked: Asked): void {
-    const { leave } = asked;
-    asked.cancel();
-    asked.leave = undefined;
-    if (leave === undefined) this.#forget(address, asked);
-    leave?.();
+  #end(address: string, entry: Entry): void {
+    const { release } = entry;
+    entry.cancel();
+    entry.release = undefined;
+    if (release === undefined) this.#stopWaiting(address, entry);
+    release?.();
     this.#schedule();
   }
 
-  #forget(address: string, asked: Asked): void {
+  #stopWaiting(address: string, entry: Entry): void {
     const waiting = this.#waiting.get(address);
-    waiting?.delete(asked);
+    waiting?.delete(entry);
     if (waiting?.size === 0) this.#waiting.delete(address);
   }
 
-  /** Once for all that end in the same turn of the event loop. */
+  /** Grants what has become free, once for all that end in the same turn of the event loop. */
   #schedule(): void {
     if (this.#scheduled || this.#waiting.size === 0) return;
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      for (const address of [...this.#waiting.keys()]) this.#goOn(address);
+      for (const address of [...this.#waiting.keys()]) this.#grantWaiting(address);
     });
   }
 
-  #goOn(address: string): void {
+  #grantWaiting(address: string): void {
     for (;;) {
-      // What is told of room may end, and ask for more.
+      // A granted request may end at once, and the next one reserve more.
       const [first] = this.#waiting.get(address) ?? [];
-      if (first === undefined || !this.#admit(address, first)) return;
-      this.#forget(address, first);
+      if (first === undefined || !this.#grant(address, first)) return;
+      this.#stopWaiting(address, first);
       first.events.granted();
     }
   }

@@ -1,4 +1,4 @@
-/** Lists recognised in bytes against the same lists read plainly. */
+/** Lists recognized in bytes, against the same lists decoded one by one. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
@@ -8,7 +8,7 @@ import { DELTA_REQUESTS, SHARED, SOTW_REQUESTS } from '../testing/protocols.ts';
 
 const typeUrl = 'type.googleapis.com/x';
 
-/** Long enough that a few of them are looked up by their beginning. */
+/** Long enough that lists are looked up by a few of them. */
 const wide = Array.from({ length: 40 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
 
 const name = fc.oneof(fc.constantFrom(...wide), fc.constantFrom('', 'a', 'ü', '日本'));
@@ -27,7 +27,7 @@ function mapEntry([key, value]: readonly [string, string]): Buffer {
 
 describe('lists of names', () => {
   it('are the set of names in the bytes, in any order, whatever was read before', () => {
-    // One sequence of requests after the other, so that each is met by what the ones before it have left.
+    // The sequences of requests follow each other, so that each meets the lists that the ones before it have left.
     const sequence = fc.array(fc.tuple(names, names, fc.boolean()), { minLength: 1, maxLength: 20 });
     fc.assert(
       fc.property(sequence, (requests) => {
@@ -117,7 +117,7 @@ describe('initial_resource_versions', () => {
     const other = ask([...entries.slice(0, -1), [wide[39] ?? '', 'v8']]);
     assert.notEqual(other, known);
     assert.equal(other.get(wide[39] ?? ''), 'v8');
-    // As many entries and bytes, but one of them twice.
+    // As many entries and bytes, but one is repeated.
     const doubled = Buffer.concat([...entries.slice(0, -1), entries[38] ?? ['', '']].map(mapEntry));
     assert.equal(DELTA_REQUESTS.decode(doubled).initialVersions.size, 39);
     assert.equal(ask(entries), known);

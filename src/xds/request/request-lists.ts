@@ -1,6 +1,6 @@
 /**
- * The long lists of requests, resource names and `initial_resource_versions`, out of the encoded bytes: the same object
- * for the same content, found without making strings where it can be.
+ * The long lists of requests: resource names and `initial_resource_versions`. Equal content is one object, found where
+ * possible without decoding strings.
  */
 import { isAscii } from 'node:buffer';
 import { CtlError } from '../../core/errors.ts';
@@ -11,8 +11,8 @@ import type { KnownRun } from './message-assembly.ts';
 import { NameListCache } from './name-list-cache.ts';
 
 /**
- * Most resource names in one request. Meshes of 10,000 services with a few ports each stay below; a request of one-byte
- * names at the default receive limit (4 MiB) would have 1.4 million.
+ * Most resource names in one request: more than a mesh of 10,000 services with a few ports each needs. A request of
+ * one-byte names at the default receive limit (4 MiB) would have 1.4 million.
  */
 export const MAX_NAMES_PER_REQUEST = 200_000;
 
@@ -29,33 +29,32 @@ interface Sized {
 interface ListKind<V extends Sized> {
   readonly known: NameListCache<V>;
   readonly empty: V;
-  /** Throws CtlError invalid_argument for what cannot be an entry, as far as it is seen without reading it. */
+  /** Checks an entry without decoding it. Throws CtlError invalid_argument. */
   check(reader: WireReader, entry: WireField): void;
 }
 
-/** A repeated field of a request while the message is walked over. */
+/** A repeated field of a request while the message is decoded. */
 export class ListField<V extends Sized> {
   readonly #kind: ListKind<V>;
   #count = 0;
-  /** Where the entries stand; encoders put them side by side. */
+  /** Ranges of entries; encoders write them side by side. */
   readonly #runs: { start: number; end: number }[] = [];
   /** Lists that were recognised while the message arrived. */
   readonly #known: KnownRun[] = [];
-  /** Set when they are a known list and nothing else. */
+  /** Set while the field is one known list and nothing else. */
   #value: V | undefined;
 
   constructor(kind: ListKind<V>) {
     this.#kind = kind;
   }
 
-  /** Takes a known list. To be called before `take`. */
+  /** Adds a known list. To be called before `take`. */
   takeKnown(run: KnownRun): void {
-    const meaning = this.#kind.known.meaningOf(run.form);
-    if (meaning === undefined)
-      throw new CtlError('internal', `field ${run.field} was taken for a list of another kind`);
+    const known = this.#kind.known.valueOf(run.form);
+    if (known === undefined) throw new CtlError('internal', `field ${run.field} was taken for a list of another kind`);
     this.#known.push(run);
-    this.#value = this.#count === 0 ? meaning.value : undefined;
-    this.#add(meaning.count);
+    this.#value = this.#count === 0 ? known.value : undefined;
+    this.#add(known.count);
   }
 
   #add(count: number): void {
@@ -64,7 +63,7 @@ export class ListField<V extends Sized> {
       throw new CtlError('invalid_argument', `a request may name at most ${MAX_NAMES_PER_REQUEST} resources`);
   }
 
-  /** Takes the entry that the reader has just come to. */
+  /** Adds the entry that the reader is at. */
   take(reader: WireReader, entry: WireField): void {
     this.#kind.check(reader, entry);
     this.#value = undefined;
@@ -74,7 +73,7 @@ export class ListField<V extends Sized> {
     else this.#runs.push({ start: entry.tag, end: entry.end });
   }
 
-  /** The list, when the walk is over. */
+  /** The list, after the last entry. */
   value(message: Buffer): V {
     if (this.#count === 0) return this.#kind.empty;
     if (this.#value !== undefined) return this.#value;
@@ -85,11 +84,11 @@ export class ListField<V extends Sized> {
     const [only] = runs;
     const entries =
       runs.length === 1 && only !== undefined ? only.bytes : Buffer.concat(runs.map(({ bytes }) => bytes));
-    return this.#kind.known.recognise(entries, this.#count);
+    return this.#kind.known.recognize(entries, this.#count);
   }
 }
 
-/** Gives texts out of bytes: when all of it is ASCII it is converted once and cut. */
+/** Reads texts from bytes: when all of them are ASCII, these are converted once and cut. */
 function textReader(bytes: Buffer): (field: WireField) => string {
   if (!isAscii(bytes)) return (field) => bytes.toString('utf8', field.start, field.end);
   const all = bytes.toString('latin1');
@@ -126,7 +125,7 @@ function readVersions(entries: Buffer): VersionMap {
   return versions;
 }
 
-/** An entry: key 1, value 2. */
+/** An entry of a map: key 1, value 2. */
 function readVersion(reader: WireReader, text: (field: WireField) => string, versions: Map<string, string>): void {
   let name = '';
   let version = '';
@@ -142,7 +141,7 @@ function readVersion(reader: WireReader, text: (field: WireField) => string, ver
   versions.set(name, version);
 }
 
-/** The kinds of lists that one server reads. */
+/** The kinds of lists in the requests of one server. */
 export class ListKinds {
   /** The names in a repeated string field. */
   readonly names: ListKind<NameSet>;

@@ -25,8 +25,8 @@ function plain(request: DeltaRequest): unknown {
 const hosts = Array.from({ length: 60 }, (_, index) => `outbound|80||service-${index}.default.svc.cluster.local`);
 
 /**
- * Lists that begin alike: some of the hosts, some of them others of the same length, one more behind them, in another
- * order.
+ * Lists that begin alike: some of the hosts, some replaced by others of the same length, one more at the end, or in
+ * another order.
  */
 const list = fc
   .tuple(fc.integer({ min: 0, max: 60 }), fc.subarray([3, 4, 20, 21, 59]), fc.boolean(), fc.boolean())
@@ -63,7 +63,7 @@ const message = fc.oneof(
   fc.constant(Buffer.alloc(0)),
 );
 
-/** What comes of decoding: the request, or what is wrong with it. */
+/** The result of decoding: the request, or the error. */
 function outcome(decode: () => DeltaRequest): unknown {
   try {
     return plain(decode());
@@ -72,7 +72,7 @@ function outcome(decode: () => DeltaRequest): unknown {
   }
 }
 
-/** A stream whose messages may be broken. */
+/** A stream whose messages may be malformed. */
 function broken(): { readonly reader: RequestReader<unknown>; readonly results: unknown[] } {
   const results: unknown[] = [];
   const { lists, decode } = DELTA_REQUESTS;
@@ -86,7 +86,7 @@ function entry(name: string): Buffer {
   return encodeFields([[3, name]]);
 }
 
-/** The entries with something changed at a place between 0 and 1. */
+/** The entries with a change at a relative offset between 0 and 1. */
 function changed(entries: readonly Buffer[], kind: string, place: number): Buffer[] {
   if (entries.length === 0) return [];
   const at = Math.floor(place * entries.length);
@@ -102,7 +102,7 @@ function changed(entries: readonly Buffer[], kind: string, place: number): Buffe
   return kind === 'turned round' ? entries.toReversed() : [...entries];
 }
 
-/** A request read without anything that is known. */
+/** A request decoded without known lists. */
 function plainlyRead(bytes: Buffer): unknown {
   const reader = new WireReader(bytes);
   const [names, texts] = [new Set<string>(), new Map<number, string>()];
@@ -112,7 +112,7 @@ function plainlyRead(bytes: Buffer): unknown {
   return [[...names].sort(), texts.get(1), texts.get(4), texts.get(5)];
 }
 
-/** A stream of state-of-the-world requests. */
+/** A stream of state of the world requests. */
 function sotwStream(): { readonly reader: RequestReader<SotwRequest>; readonly results: unknown[] } {
   const results: unknown[] = [];
   const sink = {
@@ -167,7 +167,7 @@ describe('requests of a stream', () => {
     fc.assert(
       fc.property(fc.array(long, { minLength: 2, maxLength: 3 }), turns, fc.boolean(), (lists, order, cutShort) => {
         run++;
-        // Lists that no run before has seen, equal for a shorter or longer way.
+        // Lists that no earlier run has used, with common beginnings of different length.
         const common = Array.from(
           { length: 500 },
           (_, index) => `outbound|80||run-${run}-${index}.of-usual-length.svc`,

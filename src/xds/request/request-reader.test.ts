@@ -1,4 +1,4 @@
-/** What the reader of a stream's requests keeps, hands on and refuses. */
+/** What the reader of a stream's requests keeps, delivers and refuses. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { DeltaRequest } from '../protocol/index.ts';

@@ -1,19 +1,19 @@
 /**
- * Requests out of the bytes of a gRPC stream, however these are cut.
+ * Reads requests from the bytes of a gRPC stream, however these are cut.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md (Length-Prefixed-Message)
  */
 import { CtlError } from '../../core/errors.ts';
 import { MESSAGE_PREFIX_BYTES, prefixError } from '../../grpc/index.ts';
 import { type Assembled, type KnownRun, type ListFields, MessageAssembly } from './message-assembly.ts';
-import { type Claim, FREE_BYTES, MAX_AHEAD_BYTES, type PerClientQuota } from './receive-memory-quota.ts';
+import { FREE_BYTES, MAX_AHEAD_BYTES, type PerClientQuota, type Reservation } from './receive-memory-quota.ts';
 
 /** How requests of one kind are read. */
 export interface RequestFormat<Request> {
-  /** Fields of lists that are compared with known ones while they arrive. */
+  /** Fields with lists that are compared with known lists while they arrive. */
   readonly lists: ListFields;
   /**
-   * Decodes a request from its bytes without `known`, which are some of its lists. Keeps nothing of the bytes. Throws
-   * CtlError invalid_argument.
+   * Decodes a request from its bytes without the lists in `known`. Keeps no reference to the bytes. Throws CtlError
+   * invalid_argument.
    */
   decode(bytes: Buffer, known?: readonly KnownRun[]): Request;
 }
@@ -21,139 +21,133 @@ export interface RequestFormat<Request> {
 export interface RequestSink<Request> {
   message(request: Request): void;
   /**
-   * The stream holds something that is refused, and no more messages come. A CtlError (resource_exhausted: the request
-   * is larger than may be), or what else {@link RequestFormat.decode} throws.
+   * A request is refused, and no more messages follow.
+   * @param error a CtlError (resource_exhausted: the request is too large), or what {@link RequestFormat.decode} throws
    */
   refused(error: unknown): void;
 }
 
 /**
- * Messages that are put together while reading is paused: a proxy that comes back asks for all its types at once, 100
- * kB and more for each, of which nothing but references to known lists is left. What comes behind them is kept as it
- * is.
+ * Messages that are assembled while reading is paused: a reconnecting proxy sends a request for each type at once, of
+ * 100 kB and more, of which only references to known lists are kept. Bytes after these messages are kept unread.
  */
 const MAX_AHEAD = 8;
 
-/**
- * What is kept of these messages, bytes, before they ask for room: references to lists take none, acknowledgements
- * little.
- */
+/** Bytes of these messages that need no reservation: references to lists take none, acknowledgements few. */
 const FREE_AHEAD_BYTES = 4 * 1024;
 
-/**
- * What is read goes over what may be kept by so much at most, bytes: what a window of the stream lets come before its
- * reader is asked.
- */
+/** Most bytes by which reading exceeds its limit: what a window of the stream lets arrive before the reader is full. */
 const MAX_OVER_BYTES = 512 * 1024;
 
 export class RequestReader<Request> {
   readonly #sink: RequestSink<Request>;
   readonly #format: RequestFormat<Request>;
   readonly #maxBytes: number;
-  readonly #room: PerClientQuota | undefined;
-  /** Something has changed: `full` may have ended. */
+  readonly #quota: PerClientQuota | undefined;
+  /** Called when `full` may have become false. */
   readonly #changed: () => void;
   readonly #assembly: MessageAssembly;
-  /** Bytes of the prefix that have come, the flag and the length in them. */
+  /** Bytes of the prefix that have arrived, and the flag and the length from them. */
   #prefixFilled = 0;
   #flag = 0;
   #length = 0;
-  /** Of the current message. */
+  /** Bytes of the current message. */
   #size = 0;
-  /** Bytes of the current message that have not come yet. */
+  /** Bytes of the current message that have not arrived. */
   #missing = 0;
   #paused = false;
   #refused = false;
-  /** What was read while reading was paused. */
+  /** Messages that were read while reading was paused. */
   readonly #ahead: Assembled[] = [];
   #aheadBytes = 0;
-  #held: Buffer[] = [];
-  /** Room for the current message, asked for when much of it has to be kept. */
-  #claim: Claim | undefined;
-  /** Room for what is read ahead; false: there was none. */
-  #aheadQuota: (() => void) | false | undefined;
+  #unread: Buffer[] = [];
+  /** For the current message, once much of it has to be kept. */
+  #reservation: Reservation | undefined;
+  /** Releases the reservation for what is read ahead; false: it was refused. */
+  #aheadReservation: (() => void) | false | undefined;
 
   /**
-   * `maxBytes`: largest message. `room`: left out where messages are so small that they need not ask for any; `changed`
-   * is called when it was waited for, and {@link full} may have ended.
+   * @param maxBytes largest message
+   * @param quota left out where messages are too small to need a reservation; `changed` is called when {@link full} may
+   *   have become false
    */
   constructor(
     sink: RequestSink<Request>,
     format: RequestFormat<Request>,
     maxBytes: number,
-    room?: { readonly of: PerClientQuota; readonly changed: () => void },
+    quota?: { readonly of: PerClientQuota; readonly changed: () => void },
   ) {
     this.#sink = sink;
     this.#format = format;
-    this.#room = room?.of;
-    this.#changed = room?.changed ?? (() => {});
+    this.#quota = quota?.of;
+    this.#changed = quota?.changed ?? (() => {});
     this.#assembly = new MessageAssembly(format.lists);
     this.#maxBytes = maxBytes;
   }
 
-  /** Takes what has arrived. Nothing refers to it afterwards: the buffer may be used again. */
+  /** Reads what has arrived. Nothing refers to the buffer afterwards. */
   take(bytes: Buffer): void {
     for (let at = 0; at < bytes.length && !this.#refused; ) {
       if (this.#paused && this.#ahead.length >= MAX_AHEAD) {
-        this.#held.push(Buffer.from(bytes.subarray(at)));
+        this.#unread.push(Buffer.from(bytes.subarray(at)));
         return;
       }
       at = this.#prefixFilled < MESSAGE_PREFIX_BYTES ? this.#takePrefix(bytes, at) : this.#takeMessage(bytes, at);
     }
-    this.#requestQuota();
+    this.#reserve();
   }
 
   /**
-   * What else comes should wait where it is: there is no room for the message yet, or reading is paused, and has been
-   * gone on with for as long as that keeps little.
+   * No more bytes should be given to the reader: the current message waits for its reservation, or reading is paused
+   * and as much was read ahead as may be kept.
    */
   get full(): boolean {
-    if (!this.#paused) return this.waits;
-    return this.#ahead.length >= MAX_AHEAD || this.#aheadQuota === false || this.#keptAhead >= MAX_AHEAD_BYTES;
+    if (!this.#paused) return this.waitsForQuota;
+    return this.#ahead.length >= MAX_AHEAD || this.#aheadReservation === false || this.#keptAhead >= MAX_AHEAD_BYTES;
   }
 
-  /** There is no room for the message yet. */
-  get waits(): boolean {
-    return this.#claim?.granted === false;
+  /** The current message waits for its reservation. */
+  get waitsForQuota(): boolean {
+    return this.#reservation?.granted === false;
   }
 
   get #keptAhead(): number {
     return this.#aheadBytes + this.#assembly.kept;
   }
 
-  #requestQuota(): void {
-    if (this.#refused || this.#room === undefined) return;
-    if (this.#paused && this.#keptAhead > FREE_AHEAD_BYTES) this.#aheadQuota ??= this.#room.ahead() ?? false;
+  #reserve(): void {
+    if (this.#refused || this.#quota === undefined) return;
+    if (this.#paused && this.#keptAhead > FREE_AHEAD_BYTES)
+      this.#aheadReservation ??= this.#quota.reserveAhead() ?? false;
     const { kept } = this.#assembly;
     const overFull = kept > FREE_BYTES + MAX_OVER_BYTES;
     if (this.#missing === 0 || kept <= FREE_BYTES || (this.#paused && !overFull)) return;
-    this.#claim ??= this.#room.request(this.#size, {
+    this.#reservation ??= this.#quota.reserve(this.#size, {
       granted: () => this.#changed(),
-      late: () =>
-        this.#refuse(new CtlError('deadline_exceeded', 'a request takes too long to come whole while others wait')),
+      timedOut: () => this.#refuse(new CtlError('deadline_exceeded', 'the request takes too long while others wait')),
     });
-    // A known list of which another byte comes at last is put together all at once. To have it wait would be to keep
-    // all that.
-    if (overFull && !this.#claim.granted)
+    // A list that differs from a known one only near its end is assembled all at once: it cannot wait without being
+    // kept.
+    if (overFull && !this.#reservation.granted)
       this.#refuse(new CtlError('unavailable', 'too many large requests, try again later'));
   }
 
   #endAhead(): void {
-    if (typeof this.#aheadQuota === 'function') this.#aheadQuota();
-    this.#aheadQuota = undefined;
+    if (typeof this.#aheadReservation === 'function') this.#aheadReservation();
+    this.#aheadReservation = undefined;
   }
 
-  /** The stream is over: nothing is kept any more. */
+  /** The stream is over: drops everything. */
   close(): void {
     this.#refused = true;
-    this.#held = [];
+    this.#unread = [];
     this.#ahead.length = 0;
-    this.#claim?.end();
-    this.#claim = undefined;
+    this.#reservation?.end();
+    this.#reservation = undefined;
     this.#endAhead();
   }
 
-  /** No message is handed on until `resume`. */
+  /** No message is delivered until `resume`. */
   pause(): void {
     this.#paused = true;
   }
@@ -164,13 +158,13 @@ export class RequestReader<Request> {
       const next = this.#ahead.shift();
       if (next === undefined) break;
       this.#aheadBytes -= next.kept;
-      this.#hand(next);
+      this.#deliver(next);
     }
-    const held = this.#held;
-    this.#held = [];
-    for (const bytes of held) this.take(bytes);
+    const unread = this.#unread;
+    this.#unread = [];
+    for (const bytes of unread) this.take(bytes);
     if (!this.#paused) this.#endAhead();
-    this.#requestQuota();
+    this.#reserve();
   }
 
   #takePrefix(bytes: Buffer, start: number): number {
@@ -208,15 +202,15 @@ export class RequestReader<Request> {
   #done(): void {
     this.#prefixFilled = 0;
     const message = this.#assembly.finish();
-    this.#claim?.end();
-    this.#claim = undefined;
+    this.#reservation?.end();
+    this.#reservation = undefined;
     if (this.#paused) {
       this.#ahead.push({ ...message, bytes: Buffer.from(message.bytes) });
       this.#aheadBytes += message.kept;
-    } else this.#hand(message);
+    } else this.#deliver(message);
   }
 
-  #hand({ bytes, known }: Assembled): void {
+  #deliver({ bytes, known }: Assembled): void {
     let request: Request;
     try {
       request = this.#format.decode(bytes, known);

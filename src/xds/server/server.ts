@@ -137,7 +137,7 @@ export class XdsServer {
   readonly #streams = new Set<AnyStream>();
   /** For ADS streams, also while their callers are asked for. */
   readonly #places: PerAddressLimiter;
-  readonly #room: ReceiveMemoryQuota;
+  readonly #quota: ReceiveMemoryQuota;
   readonly #shared: SharedResults;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
@@ -152,7 +152,7 @@ export class XdsServer {
     this.#shared = new SharedResults(memos);
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
-    this.#room = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
+    this.#quota = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
     this.#places = new PerAddressLimiter(options.maxStreams);
     this.#health = new Health({
       services: [ADS_SERVICE],
@@ -270,7 +270,7 @@ export class XdsServer {
     const { engine, observer, clock = { wall: () => Date.now(), monotonic: () => performance.now() } } = this.#options;
     const transport = createTransport(call, {
       maxReceiveBytes: this.#options.maxReceiveBytes,
-      room: this.#room.of(call.connection.address),
+      quota: this.#quota.of(call.connection.address),
     });
     const stream = new AdsStream<Request>({
       transport,
@@ -335,7 +335,7 @@ export class XdsServer {
     let [heard, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
     const judge = (): void => {
       if (heard) return;
-      if (transport.waits) wait();
+      if (transport.waitsForQuota) wait();
       else end();
     };
     const wait = (): void => {

@@ -3,7 +3,7 @@ import { beforeEach, describe, it } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
 import { prefixed, type SendResult } from '../../grpc/index.ts';
-import { type Claim, ReceiveMemoryQuota } from '../request/index.ts';
+import { ReceiveMemoryQuota, type Reservation } from '../request/index.ts';
 import { FakeCall } from '../testing/call.ts';
 import { encodeSotwRequest } from '../testing/content.ts';
 import { asError, SOTW_REQUESTS, watched } from '../testing/protocols.ts';
@@ -16,11 +16,11 @@ const names = Array.from({ length: 4000 }, (_, index) => `outbound|80||service-$
 let call: FakeCall;
 let receiveMemoryQuota: ReceiveMemoryQuota;
 let transport: Transport;
-/** Names and nonce of each request, and lists that were recognised while it arrived. */
+/** Names and nonce of each request, and lists that were recognized while it arrived. */
 let got: (readonly [names: number, nonce: string, known: number])[];
 
 function start(onMessage: () => void = () => {}): void {
-  transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, room: receiveMemoryQuota.of('10.0.0.9') });
+  transport = createTransport(call, { maxReceiveBytes: MAX_BYTES, quota: receiveMemoryQuota.of('10.0.0.9') });
   let lists = 0;
   const format = watched(SOTW_REQUESTS, (_bytes, known) => (lists = known));
   transport.read(format, {
@@ -63,7 +63,7 @@ describe('requests', () => {
       const bytes = request(nonce, names);
       for (let at = 0; at < bytes.length; at += 16_384) call.feed(bytes.subarray(at, at + 16_384));
     }
-    // The first of all has to be learned, once for all tests here.
+    // The first list has to be learned, once for all tests here.
     assert.deepEqual(got.slice(1), [
       [4000, 'b', 1],
       [4000, 'c', 1],
@@ -113,10 +113,10 @@ describe('requests', () => {
   });
 
   describe('when the quota is used up', () => {
-    /** For 128 KiB in all, of which 60,000 bytes are taken. */
-    function scarce(): Claim {
+    /** Has a quota of 128 KiB, of which 60,000 bytes are reserved. */
+    function useQuota(): Reservation {
       receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
-      return receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      return receiveMemoryQuota.of('10.0.0.9').reserve(60_000, { granted: () => {}, timedOut: () => {} });
     }
     function feed(bytes: Buffer): void {
       for (let at = 0; at < bytes.length; at += 16_384) call.feed(bytes.subarray(at, at + 16_384));
@@ -125,7 +125,7 @@ describe('requests', () => {
       prefixed(encodeSotwRequest({ typeUrl, nonce, node: Buffer.alloc(100_000) }));
 
     it('wait for the quota, and are then read', async () => {
-      const other = scarce();
+      const other = useQuota();
       start();
       feed(large('a'));
       feed(request('b'));
@@ -133,7 +133,7 @@ describe('requests', () => {
       other.end();
       await turn();
       assert.deepEqual([call.paused, nonces()], [false, ['a', 'b']]);
-      // They have given their room back.
+      // They have released their reservations.
       feed(large('c'));
       assert.deepEqual(nonces(), ['a', 'b', 'c']);
     });
@@ -141,7 +141,7 @@ describe('requests', () => {
     it('are read without waiting when they are small, or their lists are known', () => {
       start();
       feed(request('a', names));
-      scarce();
+      useQuota();
       start();
       feed(request('b', names));
       feed(prefixed(encodeSotwRequest({ typeUrl, nonce: 'c', node: Buffer.alloc(50_000) })));
@@ -149,7 +149,7 @@ describe('requests', () => {
     });
 
     it('wait when they have a list that is not known', () => {
-      scarce();
+      useQuota();
       start();
       feed(
         request(
@@ -164,7 +164,7 @@ describe('requests', () => {
       const many = Array.from({ length: 14_000 }, (_, index) => `outbound|80||service-${index}.many.svc.cluster.local`);
       start();
       for (const nonce of ['a', 'b']) feed(request(nonce, many));
-      scarce();
+      useQuota();
       call = new FakeCall();
       start();
       const changed = request('c', [...many.slice(0, -1), 'zzz', 'zzz']);
@@ -177,7 +177,7 @@ describe('requests', () => {
       receiveMemoryQuota = new ReceiveMemoryQuota({ maxRequestBytes: 8192 });
       start();
       feed(large('a').subarray(0, -1));
-      const other = receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
+      const other = receiveMemoryQuota.of('10.0.0.9').reserve(60_000, { granted: () => {}, timedOut: () => {} });
       assert.equal(other.granted, false);
       call.close();
       await turn();
@@ -185,26 +185,26 @@ describe('requests', () => {
     });
 
     it('are refused when they are incomplete for too long while others wait', () => {
-      let late: (() => void) | undefined;
+      let timeOut: (() => void) | undefined;
       receiveMemoryQuota = new ReceiveMemoryQuota({
         maxRequestBytes: 8192,
         later: (_ms, run) => {
-          late = run;
+          timeOut = run;
           return () => {};
         },
       });
       start();
       feed(large('a').subarray(0, -1));
-      receiveMemoryQuota.of('10.0.0.9').request(60_000, { granted: () => {}, late: () => {} });
-      late?.();
-      const message = 'a request takes too long to come whole while others wait';
+      receiveMemoryQuota.of('10.0.0.9').reserve(60_000, { granted: () => {}, timedOut: () => {} });
+      timeOut?.();
+      const message = 'the request takes too long while others wait';
       assert.deepEqual(call.done, ['open', `end deadline_exceeded: ${message}`]);
     });
   });
 
   it('are read ahead by only a few bytes when the quota is used up', () => {
-    const room = receiveMemoryQuota.of('10.0.0.9');
-    while (room.ahead() !== undefined);
+    const quota = receiveMemoryQuota.of('10.0.0.9');
+    while (quota.reserveAhead() !== undefined);
     start();
     transport.pause();
     const one = prefixed(encodeSotwRequest({ typeUrl, nonce: 'a', node: Buffer.alloc(3000) }));

@@ -35,38 +35,38 @@ export interface Transport {
 /** A transport that can be asked why no request comes. */
 export interface ReadingTransport extends Transport {
   /** A request is on its way, and waits for room on our side. */
-  readonly waits: boolean;
+  readonly waitsForQuota: boolean;
 }
 
 export interface TransportLimits {
   /** Largest request, bytes. */
   readonly maxReceiveBytes: number;
   /** For requests that have not come whole. */
-  readonly room: PerClientQuota;
+  readonly quota: PerClientQuota;
 }
 
 class CallTransport implements ReadingTransport {
   readonly peer: string;
   readonly #call: StreamCall;
   readonly #maxReceiveBytes: number;
-  readonly #room: PerClientQuota;
-  #reader: Pick<RequestReader<never>, 'full' | 'waits' | 'pause' | 'resume'> | undefined;
+  readonly #quota: PerClientQuota;
+  #reader: Pick<RequestReader<never>, 'full' | 'waitsForQuota' | 'pause' | 'resume'> | undefined;
   #paused = false;
   /** To be told when reading goes on: the client has said all that it has to say. */
   #ended: (() => void) | undefined;
 
-  constructor(call: StreamCall, { maxReceiveBytes, room }: TransportLimits) {
+  constructor(call: StreamCall, { maxReceiveBytes, quota }: TransportLimits) {
     this.#call = call;
     this.#maxReceiveBytes = maxReceiveBytes;
-    this.#room = room;
+    this.#quota = quota;
     this.peer = call.connection.peer;
     call.open();
   }
 
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void {
     const call = this.#call;
-    const room = { of: this.#room, changed: () => this.#goOn() };
-    const reader = new RequestReader(handler, format, this.#maxReceiveBytes, room);
+    const quota = { of: this.#quota, changed: () => this.#goOn() };
+    const reader = new RequestReader(handler, format, this.#maxReceiveBytes, quota);
     this.#reader = reader;
     call.onClose(() => reader.close());
     call.read({
@@ -82,8 +82,8 @@ class CallTransport implements ReadingTransport {
     });
   }
 
-  get waits(): boolean {
-    return this.#reader?.waits === true;
+  get waitsForQuota(): boolean {
+    return this.#reader?.waitsForQuota === true;
   }
 
   send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void {
