@@ -1,16 +1,18 @@
 /**
- * The one place that knows the names under which existing meshes write what meshd calls its own.
+ * The single place for the names under which existing meshes write what meshd defines itself.
  *
  * - API groups: `networking.istio.io` and `security.istio.io`, in all their versions, mean
  *   `networking.mesh.io/v1alpha3` and `security.mesh.io/v1beta1`.
  * - Keys of labels and annotations: the bare keys `istio`, `istio-injection`, `istio-locality`, and every key whose
  *   domain is `istio.io` or ends in `.istio.io`, have a twin with `mesh` in place of `istio` (`istio: ingressgateway`
- *   is `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`). - On what is *described*
- *   (labels and annotations of a resource, of an endpoint, of a proxy's node) the twin is added and the original stays;
- *   a twin that is already there wins. - In what *selects* (selectors, subset labels, source labels) the key is
- *   replaced by its twin. - One value is a name as well: `security.istio.io/tlsMode: istio` is
- *   `security.mesh.io/tlsMode: mesh`. So readers ask for mesh names only, and either spelling selects either spelling.
+ *   is `mesh: ingressgateway`; `security.istio.io/tlsMode` is `security.mesh.io/tlsMode`).
+ * - In descriptions (labels and annotations of a resource, an endpoint, a proxy's node) the twin is added and the
+ *   original stays. A twin that is already present takes precedence.
+ * - In selections (selectors, subset labels, source labels) the twin replaces the key.
+ * - One value is a name as well: `security.istio.io/tlsMode: istio` is `security.mesh.io/tlsMode: mesh`.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
+ *
+ * Readers therefore use mesh names only, and either spelling selects either spelling.
  */
 import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './kinds.ts';
 
@@ -23,7 +25,7 @@ const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['JsonWebKeySet', 'Namespace',
 /** Versions in which the field's meshes have served these kinds. */
 const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
 
-/** Label by which a workload says that it takes mesh mutual TLS. */
+/** Label with which a workload announces that it accepts mesh mutual TLS. */
 const TLS_MODE = 'security.mesh.io/tlsMode';
 
 const BARE_TWINS: ReadonlyMap<string, string> = new Map([
@@ -49,7 +51,7 @@ const KIND_BY_API: ReadonlyMap<string, Kind> = new Map(
   [...MESH_KINDS, ...CORE_KINDS].flatMap((kind) => apiVersionsOf(kind).map((api) => [`${api}/${kind}`, kind] as const)),
 );
 
-/** The kind that `apiVersion` and `kind` of a document mean; `undefined` when meshd does not read it. */
+/** The kind that `apiVersion` and `kind` of a document mean; `undefined` for kinds that meshd does not read. */
 export function kindOf(apiVersion: string, kind: string): Kind | undefined {
   return KIND_BY_API.get(`${apiVersion}/${kind}`);
 }
@@ -70,7 +72,7 @@ function meshValue(twin: string, value: string): string {
   return twin === TLS_MODE && value === 'istio' ? 'mesh' : value;
 }
 
-/** What describes a workload or resource: `istio` keys stay, and get their mesh twin unless it is given. */
+/** Labels that describe a workload or resource: `istio` keys stay and get their mesh twin, unless it is present. */
 export function workloadLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
   const all: Record<string, string> = { ...labels };
   for (const key of Object.keys(labels)) {
@@ -80,7 +82,7 @@ export function workloadLabels(labels: Readonly<Record<string, string>>): Record
   return all;
 }
 
-/** What selects: `istio` keys are replaced by their mesh twin; a twin that is given as well wins. */
+/** Labels that select: mesh twins replace `istio` keys; a twin that is present takes precedence. */
 export function selectorLabels(labels: Readonly<Record<string, string>>): Record<string, string> {
   const all: Record<string, string> = {};
   for (const [key, value] of Object.entries(labels)) {
@@ -90,7 +92,7 @@ export function selectorLabels(labels: Readonly<Record<string, string>>): Record
   return all;
 }
 
-/** Whether an annotation is one that something reads: of the mesh's own domains, or of Prometheus scraping. */
+/** Whether a key is that of an annotation that something reads: one of the mesh's domains, or Prometheus scraping. */
 export function isReadAnnotation(key: string): boolean {
   const domain = key.slice(0, Math.max(0, key.indexOf('/')));
   return ['mesh.io', 'istio.io', 'prometheus.io'].some((own) => domain === own || domain.endsWith(`.${own}`));

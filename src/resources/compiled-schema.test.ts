@@ -2,13 +2,16 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { z } from 'zod';
-import { quickReadOf, REFUSED } from './compiled-schema.ts';
+import { compiledSchema, REFUSED } from './compiled-schema.ts';
 import { SCHEMAS } from './schemas.ts';
 
-/** Refuses exactly what the schema refuses, and makes the same of everything else, keys in the same order. */
+/**
+ * Checks that the compiled schema refuses exactly what the schema refuses and otherwise returns the same, keys in
+ * order.
+ */
 function agrees(schema: z.ZodType, value: unknown): void {
   const slow = schema.safeParse(value);
-  const quick = quickReadOf(schema)(value);
+  const quick = compiledSchema(schema)(value);
   if (!slow.success) assert.equal(quick, REFUSED, JSON.stringify(value));
   else {
     assert.deepEqual(quick, slow.data);
@@ -26,7 +29,7 @@ const other = fc.oneof(
 );
 const key = fc.constantFrom('a', 'istio', 'security.istio.io/tlsMode', '__proto__', 'constructor');
 
-/** Values that a schema mostly takes: now and then a field is missing, unknown, or of another type. */
+/** Values that a schema mostly accepts: occasionally a field is missing, unknown, or of another type. */
 function valuesFor(schema: z.core.$ZodType, depth = 0): fc.Arbitrary<unknown> {
   return fc.oneof({ weight: 60, arbitrary: goodFor(schema, depth) }, { weight: 1, arbitrary: other });
 }
@@ -65,7 +68,7 @@ function objectFor(def: z.core.$ZodObjectDef, depth: number): fc.Arbitrary<unkno
   const required = fields.filter(([, field]) => field._zod.optin === undefined).map(([name]) => name);
   const shape = Object.fromEntries(fields.map(([name, field]) => [name, valuesFor(field, depth + 1)]));
   const whole = fc.record(shape, { requiredKeys: required, noNullPrototype: true });
-  // Few fields at a time, as in documents, in any order; rarely one that is unknown, or none of those required.
+  // Few fields at a time, as in documents, in any order; rarely an unknown one, or none of the required ones.
   const some = fc.tuple(whole, fc.infiniteStream(fc.nat(9))).map(([value, dice]) => {
     const kept = Object.entries(value).filter(([name]) => required.includes(name) || (dice.next().value ?? 0) < 3);
     const turned = dice.next().value === 0 ? kept.reverse() : kept;
@@ -75,7 +78,7 @@ function objectFor(def: z.core.$ZodObjectDef, depth: number): fc.Arbitrary<unkno
 }
 
 for (const [kind, schema] of Object.entries(SCHEMAS)) {
-  test(`property: the quick reader of ${kind} agrees with its schema`, () => {
+  test(`property: the compiled schema of ${kind} agrees with its schema`, () => {
     fc.assert(
       fc.property(valuesFor(schema), (value) => agrees(schema, value)),
       { numRuns: 150 },
@@ -83,7 +86,7 @@ for (const [kind, schema] of Object.entries(SCHEMAS)) {
   });
 }
 
-test('schemas of all sorts, also those that it leaves to the library', () => {
+test('schemas of all sorts agree, also those that are left to the library', () => {
   const schemas = [
     z.int().min(1).max(5),
     z.int().gt(1),
@@ -123,7 +126,7 @@ test('schemas of all sorts, also those that it leaves to the library', () => {
   for (const schema of schemas) {
     for (const value of values) {
       const slow = schema.safeParse(value);
-      const quick = quickReadOf(schema)(value);
+      const quick = compiledSchema(schema)(value);
       if (!slow.success) assert.equal(quick, REFUSED);
       else if (quick !== REFUSED) assert.deepEqual(quick, slow.data);
     }

@@ -1,24 +1,24 @@
 /**
- * The quick way through a schema: what the schema makes of a good value, without a word about a bad one. Reading a
- * directory of thousands of good documents is mostly schema work, and the library keeps record for each value of all
- * that a message could need. Here a reader is built once from the schema itself, so there is one truth; what a reader
- * does not know of the library's schemas it leaves to the library, value by value. Who gets `REFUSED` asks the schema
- * for the reasons.
+ * The fast path through a schema: it parses good values and reports no reasons for bad ones. Reading a directory of
+ * thousands of good documents is mostly schema work, and the library records for each value everything that a message
+ * could need. Here a parser is built once from the schema itself, so that there is one definition. Whatever this file
+ * does not know of the library's schemas it leaves to the library, value by value. After `REFUSED`, the caller asks the
+ * schema for the reasons.
  */
 import type { z } from 'zod';
 
-/** Says that the schema may refuse the value. */
+/** Returned when the schema may refuse the value. */
 export const REFUSED = Symbol('refused');
 
-/** @returns what the schema makes of the value, or `REFUSED` */
-export type QuickRead = (value: unknown) => unknown;
+/** Returns the schema's output for the value, or `REFUSED`. */
+export type CompiledSchema = (value: unknown) => unknown;
 
 type Schema = z.core.$ZodType;
 
-const readers = new WeakMap<Schema, QuickRead>();
+const readers = new WeakMap<Schema, CompiledSchema>();
 
-/** The reader of a schema. */
-export function quickReadOf(schema: Schema): QuickRead {
+/** The fast parser of a schema. */
+export function compiledSchema(schema: Schema): CompiledSchema {
   const known = readers.get(schema);
   if (known !== undefined) return known;
   const reader = makeReader(schema);
@@ -26,8 +26,8 @@ export function quickReadOf(schema: Schema): QuickRead {
   return reader;
 }
 
-function makeReader(schema: Schema): QuickRead {
-  // The union of all schema classes; each tells itself by the type in its definition.
+function makeReader(schema: Schema): CompiledSchema {
+  // The union of all schema classes; the type in a definition discriminates it.
   const { def } = (schema as z.core.$ZodTypes)._zod;
   const checks = def.checks ?? [];
   switch (def.type) {
@@ -45,23 +45,23 @@ function makeReader(schema: Schema): QuickRead {
       return (value) => (values.has(value) ? value : REFUSED);
     }
     case 'array':
-      return arrayReader(quickReadOf(def.element));
+      return arrayReader(compiledSchema(def.element));
     case 'record':
       return recordReader(schema, def);
     case 'object':
       return objectReader(schema, def);
     case 'optional': {
       const { optin } = def.innerType._zod;
-      const inner = quickReadOf(def.innerType);
+      const inner = compiledSchema(def.innerType);
       return optin === 'defaulted' ? byLibrary(schema) : (value) => (value === undefined ? undefined : inner(value));
     }
     case 'default': {
-      const inner = quickReadOf(def.innerType);
+      const inner = compiledSchema(def.innerType);
       return (value) => (value === undefined ? def.defaultValue : (inner(value) ?? def.defaultValue));
     }
     case 'pipe': {
-      const first = quickReadOf(def.in);
-      const second = quickReadOf(def.out);
+      const first = compiledSchema(def.in);
+      const second = compiledSchema(def.out);
       return (value) => {
         const between = first(value);
         return between === REFUSED ? REFUSED : second(between);
@@ -72,7 +72,7 @@ function makeReader(schema: Schema): QuickRead {
   }
 }
 
-function byLibrary(schema: Schema): QuickRead {
+function byLibrary(schema: Schema): CompiledSchema {
   const context = { async: false } as const;
   return (value) => {
     const payload = schema._zod.run({ value, issues: [] }, context);
@@ -88,12 +88,12 @@ function readBoolean(value: unknown): unknown {
   return typeof value === 'boolean' ? value : REFUSED;
 }
 
-/** Texts of limited length and of a pattern. */
+/** Strings of limited length and with a pattern. */
 function stringReader(
   schema: Schema,
   def: z.core.$ZodStringDef,
   checks: readonly z.core.$ZodCheck<never>[],
-): QuickRead {
+): CompiledSchema {
   if ('format' in def || def.coerce === true) return byLibrary(schema);
   let most = Number.POSITIVE_INFINITY;
   const patterns: RegExp[] = [];
@@ -118,7 +118,7 @@ function stringReader(
 }
 
 /** Whole numbers between bounds, which is what nearly all numbers are. */
-function numberReader(schema: z.core.$ZodNumber): QuickRead {
+function numberReader(schema: z.core.$ZodNumber): CompiledSchema {
   const { def } = schema._zod;
   let [least, most] = [Number.NEGATIVE_INFINITY, Number.POSITIVE_INFINITY];
   if (!('format' in def) || def.format !== 'safeint' || def.coerce === true) return byLibrary(schema);
@@ -133,7 +133,7 @@ function numberReader(schema: z.core.$ZodNumber): QuickRead {
     typeof value === 'number' && Number.isSafeInteger(value) && value >= least && value <= most ? value : REFUSED;
 }
 
-function arrayReader(element: QuickRead): QuickRead {
+function arrayReader(element: CompiledSchema): CompiledSchema {
   return (value) => {
     if (!Array.isArray(value)) return REFUSED;
     const items: unknown[] = [];
@@ -146,9 +146,9 @@ function arrayReader(element: QuickRead): QuickRead {
   };
 }
 
-function recordReader(schema: Schema, def: z.core.$ZodRecordDef): QuickRead {
-  if (def.mode === 'loose' || quickReadOf(def.keyType) !== readString) return byLibrary(schema);
-  const element = quickReadOf(def.valueType);
+function recordReader(schema: Schema, def: z.core.$ZodRecordDef): CompiledSchema {
+  if (def.mode === 'loose' || compiledSchema(def.keyType) !== readString) return byLibrary(schema);
+  const element = compiledSchema(def.valueType);
   return (value) => {
     if (!isPlain(value)) return REFUSED;
     const entries: Record<string, unknown> = {};
@@ -165,12 +165,12 @@ function recordReader(schema: Schema, def: z.core.$ZodRecordDef): QuickRead {
 
 interface Field {
   readonly key: string;
-  readonly read: QuickRead;
-  /** What an absent field means: nothing at all, a default to be read from it, or a fault. */
+  readonly read: CompiledSchema;
+  /** What an absent field means: nothing, a default, or an error. */
   readonly absent: 'nothing' | 'default' | 'fault';
 }
 
-function objectReader(schema: Schema, def: z.core.$ZodObjectDef): QuickRead {
+function objectReader(schema: Schema, def: z.core.$ZodObjectDef): CompiledSchema {
   const strict = def.catchall?._zod.def.type === 'never';
   const fields = Object.entries(def.shape).map(([key, inner]) => fieldOf(key, inner));
   if ((def.catchall !== undefined && !strict) || !fields.every((field) => field !== undefined))
@@ -192,7 +192,7 @@ function objectReader(schema: Schema, def: z.core.$ZodObjectDef): QuickRead {
   };
 }
 
-/** `undefined` for the rarer ways to be optional, which are the library's matter. */
+/** `undefined` for the rarer ways to be optional, which are left to the library. */
 function fieldOf(key: string, schema: Schema): Field | undefined {
   const { optin, optout } = schema._zod;
   const absent =
@@ -203,7 +203,7 @@ function fieldOf(key: string, schema: Schema): Field | undefined {
         : optin === 'optional' && optout === 'optional'
           ? 'nothing'
           : undefined;
-  return absent === undefined ? undefined : { key, read: quickReadOf(schema), absent };
+  return absent === undefined ? undefined : { key, read: compiledSchema(schema), absent };
 }
 
 /** An object as parsers of YAML and JSON make them. */

@@ -1,16 +1,20 @@
 /**
  * Fields of configuration files that the schema does not know, or that this version does not act on. An unknown field
- * that was probably meant as a known one is a fault: without it the default would allow what it forbids
+ * that resembles a known one is an error: without it the default would allow what the author meant to forbid
  * (`outboundTraficPolicy`).
  */
 import type { z } from 'zod';
-import { type Fault, fieldPath } from './issues.ts';
+import { fieldPath, type ValidationError } from './issues.ts';
 import { resembles } from './resembles.ts';
 
 type Schema = z.core.$ZodType;
 
-/** The first unknown field that resembles a known one which is not given beside it; undefined when there is none. */
-export function misspeltField(schema: Schema, data: unknown, unknown: readonly PropertyKey[][]): Fault | undefined {
+/** The first unknown field that resembles a known field which is absent; undefined when there is none. */
+export function misspeltField(
+  schema: Schema,
+  data: unknown,
+  unknown: readonly PropertyKey[][],
+): ValidationError | undefined {
   for (const path of unknown) {
     const field = String(path.at(-1));
     const siblings = fieldsOf(schemaAt(schema, path.slice(0, -1)));
@@ -21,7 +25,7 @@ export function misspeltField(schema: Schema, data: unknown, unknown: readonly P
   return undefined;
 }
 
-/** Names those of `fields` that the file gives another value than the default. */
+/** The names of those `fields` that have another value than the default. */
 export function withoutEffect<T extends object>(
   value: T,
   defaults: T,

@@ -1,9 +1,10 @@
 /**
- * Where a Secret holds what TLS needs: key pairs and certificate authorities, in the forms that tools of the field
- * write. The check on the way in (`validate/secret.ts`) and generation both find them by this.
+ * Where a Secret has the parts that TLS needs: key pairs and certificate authorities, in the formats that common tools
+ * write. Validation (`validate/secret.ts`) and generation both find them through this file.
  *
- *   kubernetes.io/tls   tls.crt  tls.key  ca.crt  ca.crl  tls.ocsp-staple
- *   Opaque              cert     key      cacert  crl
+ * kubernetes.io/tls: `tls.crt`, `tls.key`, `ca.crt`, `ca.crl`, `tls.ocsp-staple`
+ *
+ * Opaque: `cert`, `key`, `cacert`, `crl`
  */
 import type { SecretContent } from './schema/core.ts';
 
@@ -14,7 +15,7 @@ interface KeyPairFields {
   readonly staple: string | undefined;
 }
 
-/** Names of the entries that say whose certificates hold. */
+/** Names of the entries that are certificate authorities and revocation lists. */
 interface AuthorityFields {
   readonly authorities: string;
   readonly revoked: string | undefined;
@@ -26,7 +27,7 @@ export const TLS_TYPE = 'kubernetes.io/tls';
 const TYPES: ReadonlySet<string> = new Set([TLS_TYPE, 'Opaque', '']);
 const STAPLE = 'tls.ocsp-staple';
 
-/** The key pair of a Secret; undefined for one that has none, or is of a type that is for something else. */
+/** The key pair of a Secret; undefined for a Secret without one, or of a type that has another purpose. */
 export function keyPairOf(content: SecretContent): KeyPairFields | undefined {
   if (!TYPES.has(content.type ?? '')) return undefined;
   const staple = has(content, STAPLE) ? STAPLE : undefined;
@@ -35,7 +36,7 @@ export function keyPairOf(content: SecretContent): KeyPairFields | undefined {
   return undefined;
 }
 
-/** The certificate authorities of a Secret, and what they have revoked; undefined as for {@link keyPairOf}. */
+/** The certificate authorities of a Secret, and their revocation lists; undefined as for {@link keyPairOf}. */
 export function authoritiesOf(content: SecretContent): AuthorityFields | undefined {
   if (!TYPES.has(content.type ?? '')) return undefined;
   const authorities = ['cacert', 'ca.crt'].find((name) => has(content, name));
@@ -43,19 +44,19 @@ export function authoritiesOf(content: SecretContent): AuthorityFields | undefin
   return { authorities, revoked: ['crl', 'ca.crl'].find((name) => has(content, name)) };
 }
 
-/** Tools write entries that they will fill later: an empty one is none. */
+/** Tools write entries that they fill later: an empty one counts as missing. */
 function has({ data, stringData }: SecretContent, name: string): boolean {
   return (stringData?.[name] ?? data?.[name] ?? '') !== '';
 }
 
-/** Bytes of an entry; undefined when it is missing or no base64. */
+/** Bytes of an entry; undefined when it is missing or not base64. */
 export function secretBytes({ data, stringData }: SecretContent, name: string): Uint8Array | undefined {
   const text = stringData?.[name];
   if (text !== undefined) return new TextEncoder().encode(text);
   const encoded = data?.[name];
   if (encoded === undefined) return undefined;
   try {
-    // Unlike Buffer's own, this reader knows what is no base64.
+    // Unlike Buffer's, this decoder detects what is not base64.
     return Buffer.from(atob(encoded), 'latin1');
   } catch {
     return undefined;

@@ -1,5 +1,5 @@
 /** Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and replacing filters. */
-import type { Fault } from './issues.ts';
+import type { ValidationError } from './issues.ts';
 import type { EnvoyConfigPatch } from './schema/envoy-filter.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
@@ -24,7 +24,7 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
  * Why a patch is not applied: the first field that this version does not act on, with its path in the patch. Undefined
  * for a patch that is applied. A patch with a condition that cannot be checked is not applied anywhere.
  */
-export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): Fault | undefined {
+export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): ValidationError | undefined {
   const operations = OPERATIONS[applyTo];
   const message = 'this version does not act on it: the patch is not applied';
   if (operations === undefined) return { path: ['applyTo'], message };

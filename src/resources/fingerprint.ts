@@ -2,7 +2,7 @@
 import { hash } from 'node:crypto';
 import type { AnyResource, Kind, ResourceMeta } from './types.ts';
 
-/** 128 bits: collisions between a resource's versions are out of question, and keys stay short. */
+/** 128 bits: collisions between versions of a resource are out of the question, and keys stay short. */
 const HEX_DIGITS = 32;
 
 /** Hex digest of all that generation can read of a resource. */
@@ -17,8 +17,8 @@ export function inCluster(resource: AnyResource, cluster: string): AnyResource {
 }
 
 /**
- * The value with the keys of all objects in order; the value itself where they are. Writing the ordered value is left
- * to `JSON.stringify`, which is many times as fast as any code of ours. The schemas let no key `__proto__` through.
+ * The value with the keys of all objects sorted; the value itself where they are sorted already. `JSON.stringify`
+ * writes the sorted value, which is many times as fast as code of our own. The schemas accept no key `__proto__`.
  */
 function ordered(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
@@ -44,7 +44,7 @@ function ordered(value: unknown): unknown {
   return same ? value : copy;
 }
 
-/** By insertion: objects have few keys, mostly in order. @returns whether they were in order */
+/** Sorts by insertion: objects have few keys, mostly sorted. @returns whether they were sorted */
 function sortInPlace(keys: string[]): boolean {
   let same = true;
   let last = '';

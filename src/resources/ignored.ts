@@ -1,24 +1,24 @@
 /**
- * Documents of kinds that are not read. Most of them stand beside a mesh's configuration by right (a Deployment, a
- * Role); others look as if somebody expected the mesh to do what they say. Which is which is told here, so that neither
- * passes in silence.
+ * Documents of kinds that are not read. Most of them are legitimate beside a mesh's configuration (a Deployment, a
+ * Role). Others look as if their author expected the mesh to act on them. This file tells these two apart, so that
+ * neither passes unnoticed.
  */
 import { apiVersionsOf, kindOf } from './aliases.ts';
 import { CORE_KINDS, type Kind, MESH_KINDS, type ResourceOrigin } from './types.ts';
 
-/** A document that was passed over. */
+/** A document that was skipped. */
 export interface IgnoredDocument {
   /** apiVersion and kind, one short line of printable text. */
   readonly what: string;
   readonly origin: ResourceOrigin;
-  /** Why it may have been meant for the mesh; left out for what is plainly somebody else's. */
+  /** Why it may have been meant for the mesh; absent for documents that are plainly meant for something else. */
   readonly concern?: string;
 }
 
-/** Longest apiVersion and kind shown; names of the orchestrator are shorter. */
+/** Maximum length of apiVersion and kind in a message; names of the orchestrator are shorter. */
 const MAX_SHOWN = 120;
 
-/** Kinds of the core group that are none of the mesh's business; any other name there is a slip of the pen. */
+/** Kinds of the core group that do not concern the mesh; any other name there is a typing error. */
 const OTHER_CORE_KINDS: ReadonlySet<string> = new Set([
   'Binding',
   'ComponentStatus',
@@ -31,11 +31,11 @@ const OTHER_CORE_KINDS: ReadonlySet<string> = new Set([
   'ResourceQuota',
 ]);
 
-/** Groups of other meshes' ways to say what a mesh is for. */
+/** API groups in which other meshes and standards define mesh configuration. */
 const GATEWAY_API = 'gateway.networking.k8s.io';
 const INGRESS_GROUPS: ReadonlySet<string> = new Set(['networking.k8s.io', 'extensions']);
 
-/** Describes a document whose apiVersion and kind mean nothing that is read. */
+/** Describes a document whose apiVersion and kind are not read. */
 export function ignoredDocument(apiVersion: string, kind: string, origin: ResourceOrigin): IgnoredDocument {
   const what = `${apiVersion} ${kind}`.replace(/[^\x20-\x7e]/g, '?');
   const concern = concernOf(apiVersion, kind);
@@ -58,7 +58,7 @@ function concernOf(apiVersion: string, kind: string): string | undefined {
 }
 
 /**
- * The kind that was probably meant: of the mesh's under whatever group, of the orchestrator's under the right group or
+ * The kind that was probably meant: a mesh kind under whatever group, or an orchestrator kind under the right group or
  * none.
  */
 function servedKind(group: string, kind: string): Kind | undefined {

@@ -1,7 +1,4 @@
-/**
- * Door of the resources room: parsing of what comes from outside. Types are in `types.ts`, `schemas.ts`,
- * `mesh-config.ts`.
- */
+/** Resources: the kinds with their schemas, and the parsing and validation of documents. */
 export { apiVersionsOf, isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { inCluster } from './fingerprint.ts';

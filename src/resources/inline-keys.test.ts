@@ -9,13 +9,13 @@ const RSA = generateKeyPairSync('rsa', { modulusLength: 2048 }).publicKey.export
 const EDDSA = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
 const P256 = ec('P-256');
 
-/** What is left of these keys. */
+/** The usable keys among these. */
 function usable(...keys: unknown[]): unknown {
   const text = usableInlineKeys(JSON.stringify({ keys }));
   return text === undefined ? [] : JSON.parse(text).keys;
 }
 
-describe('keys that stand in a policy', () => {
+describe('keys in a policy itself', () => {
   for (const [what, key] of [
     ['RSA', RSA],
     ['P-256', P256],
@@ -52,14 +52,14 @@ describe('keys that stand in a policy', () => {
     it(`are left out: ${what}`, () => assert.deepEqual(usable(key, P256), [P256]));
   }
 
-  it('are told of when they give away what tokens are signed with', () => {
+  it('are reported when they give away the key that signs tokens', () => {
     const { privateKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
     const whole = privateKey.export({ format: 'jwk' });
-    const told = (...keys: unknown[]) => secretInKeys(JSON.stringify({ keys }));
-    assert.equal(told(P256, RSA, null), undefined);
-    assert.equal(told(P256, whole), 'keys[1] has the private member d');
-    assert.equal(told({ kty: 'oct', k: 'c2VjcmV0' }), 'keys[0] is symmetric (kty oct)');
-    assert.equal(told({ kty: 'oct' }), 'keys[0] is symmetric (kty oct)');
+    const problemOf = (...keys: unknown[]) => secretInKeys(JSON.stringify({ keys }));
+    assert.equal(problemOf(P256, RSA, null), undefined);
+    assert.equal(problemOf(P256, whole), 'keys[1] has the private member d');
+    assert.equal(problemOf({ kty: 'oct', k: 'c2VjcmV0' }), 'keys[0] is symmetric (kty oct)');
+    assert.equal(problemOf({ kty: 'oct' }), 'keys[0] is symmetric (kty oct)');
     assert.equal(secretInKeys('no JSON'), undefined);
   });
 

@@ -1,11 +1,11 @@
 /**
- * Keys that stand in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens
- * by. Envoy takes no key set in which it can read none, and with it nothing of the listener that the set is part of.
- * Admission and generation ask here, so that what one lets in the other can send. Nothing of Node is used: generation
- * may not.
+ * Keys in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens with. Envoy
+ * refuses a key set in which it can read no key, and with it the listener that the set is part of. Validation and
+ * generation both use this file, so that generation can send whatever validation accepts. It uses nothing of Node,
+ * because generation must not.
  */
 
-/** What Envoy's library takes; issuers have a handful of keys. */
+/** Limit of Envoy's library; issuers have a handful of keys. */
 const MAX_KEYS = 100;
 const MAX_LENGTH = 256 * 1024;
 /** RFC 7518 section 3.3. */
@@ -50,8 +50,8 @@ type PublicKey = Readonly<Record<string, string>>;
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
 /**
- * Why a key set gives away what its tokens are signed with: everyone who may read the policy could sign with a
- * symmetric key, or with a private half. Undefined when it does not.
+ * Why a key set gives away the key that signs its tokens: everyone who may read the policy could sign with a symmetric
+ * key, or with a private one. Undefined when it does not.
  */
 export function secretInKeys(text: string): string | undefined {
   for (const [index, key] of keysIn(text).entries()) {
@@ -64,7 +64,7 @@ export function secretInKeys(text: string): string | undefined {
 }
 
 /**
- * The usable keys as a key set, JSON; undefined when there are none. Keys with private members, and members that Envoy
+ * The usable keys as a key set (JSON); undefined when there are none. Keys with private members, and members that Envoy
  * does not read, are left out.
  */
 export function usableInlineKeys(text: string): string | undefined {
@@ -137,7 +137,7 @@ function isOnCurve({ p, b }: Curve, x: bigint, y: bigint): boolean {
   return x < p && y < p && (y * y - (x * x * x - 3n * x + b)) % p === 0n;
 }
 
-/** Bytes in base64url without padding, as two hexadecimal digits each; undefined when it is none. */
+/** Bytes in base64url without padding, as two hexadecimal digits each; undefined when the text is not base64url. */
 function bytesOf(text: string): readonly string[] | undefined {
   if (!/^[\w-]+$/.test(text)) return undefined;
   try {

@@ -1,15 +1,15 @@
-/** ConcurrencyLimiter schema issues into the one line a person needs: which field, and what was expected there. */
+/** Turns schema issues into the one line a person needs: which field, and what was expected there. */
 import type { z } from 'zod';
 
-/** A fault inside a document. */
-export interface Fault {
+/** An error inside a document. */
+export interface ValidationError {
   /** Steps from the document's root; empty for the whole document. */
   readonly path: readonly (string | number)[];
   /** What was expected, one line. */
   readonly message: string;
 }
 
-/** Of a field that no schema knows. */
+/** Message for a field that no schema knows. */
 export const UNKNOWN_FIELD = 'unknown field';
 
 /** Map keys that would make a dotted path ambiguous are written in brackets. */
@@ -35,25 +35,25 @@ export function shown(value: unknown): string {
   return text.length > MAX_SHOWN ? `${text.slice(0, MAX_SHOWN)}…` : text;
 }
 
-/** The fault without the value that was found: for what must not stand in logs. */
-export function withoutValue({ path, message }: Fault): Fault {
+/** The error without the value that was found: for values that must not appear in logs. */
+export function withoutValue({ path, message }: ValidationError): ValidationError {
   const end = message.indexOf(', got ');
   return { path, message: end < 0 ? message : message.slice(0, end) };
 }
 
 type Issue = z.core.$ZodIssue;
 
-/** One fault per issue and per unknown key; unknown fields first, because a misspelt name explains what is missing. */
-export function faultsOf(issues: readonly Issue[]): Fault[] {
+/** One error per issue and per unknown key; unknown fields first, because a misspelt name explains what is missing. */
+export function validationErrorsOf(issues: readonly Issue[]): ValidationError[] {
   const unknown = issues.flatMap((issue) =>
     issue.code === 'unrecognized_keys'
       ? issue.keys.map((key) => ({ path: [...steps(issue.path), key], message: UNKNOWN_FIELD }))
       : [],
   );
-  return [...unknown, ...issues.filter((issue) => issue.code !== 'unrecognized_keys').map(faultOf)];
+  return [...unknown, ...issues.filter((issue) => issue.code !== 'unrecognized_keys').map(validationErrorOf)];
 }
 
-function faultOf(issue: Issue): Fault {
+function validationErrorOf(issue: Issue): ValidationError {
   const path = steps(issue.path);
   switch (issue.code) {
     case 'invalid_type':
@@ -76,7 +76,7 @@ function missing(issue: Issue & { expected: string }): string {
 }
 
 function wrongType(issue: Issue & { expected: string }): string {
-  // A schema's own wording says more than the type's name; the library's begins otherwise.
+  // A schema's own wording is more specific than the type's name; the library's wording does not begin like this.
   if (issue.message.startsWith('expected ')) return `${issue.message}${got(issue.input)}`;
   const hint = issue.expected === 'string' && typeof issue.input !== 'object' ? ' (put it in quotes)' : '';
   return `expected ${typeName(issue.expected)}${got(issue.input)}${hint}`;
@@ -96,7 +96,9 @@ function typeName(expected: string): string {
 }
 
 function unionMessage(errors: readonly (readonly Issue[])[]): string {
-  const expected = errors.flatMap((branch) => branch.map((issue) => faultOf(issue).message.replace(/^expected /, '')));
+  const expected = errors.flatMap((branch) =>
+    branch.map((issue) => validationErrorOf(issue).message.replace(/^expected /, '')),
+  );
   return `expected ${[...new Set(expected)].join(' or ')}`;
 }
 

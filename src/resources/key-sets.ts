@@ -1,17 +1,17 @@
 /**
- * Key sets of token issuers that have to be fetched: by what name a rule asks for one, and which resource holds what
- * was fetched. So keys reach snapshots and workers the way that all configuration takes, and generation never waits for
+ * Key sets of token issuers that have to be fetched: the name under which a rule refers to one, and which resource has
+ * the fetched keys. Keys thereby reach snapshots and workers like all configuration, and generation never waits for
  * them.
  */
 import type { JwtRule } from './schemas.ts';
 import { type ResourceKey, resourceKey } from './types.ts';
 
-/** Begins the references of issuers that say themselves where their keys are (OpenID Connect Discovery 1.0). */
+/** Prefix of references to issuers that publish where their keys are (OpenID Connect Discovery 1.0). */
 export const OIDC_REFERENCE = 'oidc:';
 
 /**
- * What has to be fetched for a rule: its `jwksUri`, or `oidc:<issuer>` where the rule says nothing of keys and its
- * issuer is a URL. Undefined when the keys stand in the rule, or cannot be found.
+ * What has to be fetched for a rule: its `jwksUri`, or `oidc:<issuer>` where the rule has no keys and its issuer is a
+ * URL. Undefined when the keys are in the rule, or cannot be found.
  */
 export function keySetReference({ issuer, jwks, jwksUri }: JwtRule): string | undefined {
   if (jwks !== undefined && jwks !== '') return undefined;
@@ -20,12 +20,12 @@ export function keySetReference({ issuer, jwks, jwksUri }: JwtRule): string | un
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? `${OIDC_REFERENCE}${issuer}` : undefined;
 }
 
-/** `meta.name` of the resource that holds the key set of a reference. */
+/** `meta.name` of the resource with the key set of a reference. */
 export function keySetName(reference: string): string {
   return encodeURIComponent(reference);
 }
 
-/** Key of the resource that holds the key set of a reference. */
+/** Key of the resource with the key set of a reference. */
 export function keySetKey(reference: string): ResourceKey {
   return resourceKey('JsonWebKeySet', '', keySetName(reference));
 }

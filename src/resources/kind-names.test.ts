@@ -21,7 +21,7 @@ test('every kind is known by its name, in any case and number, with and without 
   }
 });
 
-test('another name is refused with the kind that it is like, or with all of them', () => {
+test('another name is refused with the kind that resembles it, or with all of them', () => {
   assert.throws(() => meshKindNamed('peerauthentcation'), /"peerauthentcation", did you mean PeerAuthentication\?$/);
   assert.throws(() => meshKindNamed('pods'), /unknown kind "pods", expected one of AuthorizationPolicy, /);
   assert.throws(() => meshKindNamed('__proto__'), { code: 'invalid_argument' });

@@ -1,7 +1,4 @@
-/**
- * The kinds of resources, and which of them are of one sort: the one table from which everything about kinds is
- * derived.
- */
+/** The kinds of resources and how they are grouped: the one table from which everything about kinds is derived. */
 
 /** Kinds of the mesh's own API groups; the content is the object's `spec`. */
 export const MESH_KINDS = [
@@ -17,7 +14,7 @@ export const MESH_KINDS = [
   'WorkloadEntry',
 ] as const;
 
-/** Kinds that only ever restrict: one that is refused must not leave its workloads open (see `substitute.ts`). */
+/** Kinds that only ever restrict: a refused one must not leave its workloads open (see `substitute.ts`). */
 export const SECURITY_KINDS = ['AuthorizationPolicy', 'PeerAuthentication', 'RequestAuthentication'] as const;
 
 /** Kinds of the orchestrator; the content is the object without `apiVersion`, `kind` and `metadata`. */
@@ -33,10 +30,10 @@ export const CORE_KINDS = [
   'ServiceAccount',
 ] as const;
 
-/** Kinds that the program itself makes of what other resources name; no file can have them. */
+/** Kinds that the program itself creates from references in other resources; no file can have them. */
 export const DERIVED_KINDS = ['JsonWebKeySet'] as const;
 
-/** Every kind that a snapshot holds. */
+/** Every kind that a snapshot can have. */
 export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...DERIVED_KINDS] as const;
 
 export type MeshKind = (typeof MESH_KINDS)[number];
@@ -45,7 +42,7 @@ export type CoreKind = (typeof CORE_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 
 /**
- * Kinds that say what runs in one cluster. Those of different clusters are different resources, whatever their names:
+ * Kinds about what runs in one cluster. Those of different clusters are different resources, whatever their names:
  * their keys name the cluster. Of every other kind, one document of a name is in force in the whole mesh.
  */
 export const CLUSTER_KINDS = ['EndpointSlice', 'Endpoints', 'Node', 'Pod', 'Service', 'ServiceAccount'] as const;

@@ -1,15 +1,15 @@
 /**
- * The resource that holds a fetched key set. Apart from `key-sets.ts`, which generation reads too: making one needs a
- * hash.
+ * Makes the resource with a fetched key set. It is apart from `key-sets.ts`, which generation reads too, because it
+ * needs a hash.
  */
 import { fingerprintOf } from './fingerprint.ts';
 import { keySetName } from './key-sets.ts';
 import type { Resource, ResourceMeta } from './types.ts';
 
-/** Id of the source that key sets are told by. */
+/** Id of the source of fetched key sets. */
 export const KEY_SET_SOURCE = 'jwks';
 
-/** The key set of a reference, as it was fetched: `jwks` is its JSON text. */
+/** The resource for the fetched key set of a reference. @param jwks its JSON text */
 export function makeKeySet(reference: string, jwks: string): Resource<'JsonWebKeySet'> {
   const meta: ResourceMeta = { name: keySetName(reference), namespace: '', labels: {}, annotations: {} };
   const content = { jwks };

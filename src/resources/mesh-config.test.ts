@@ -5,7 +5,7 @@ import { parseMeshConfig, parseMeshNetworks } from './mesh-config.ts';
 
 const HUGE = '3000000h';
 
-test('what Envoy would refuse in every resource is refused in the mesh configuration, by field', () => {
+test('values that Envoy would refuse in every resource are refused in the mesh configuration, by field', () => {
   const rows: readonly [raw: Readonly<Record<string, unknown>>, field: string | undefined][] = [
     [{ connectTimeout: '1ms', protocolDetectionTimeout: '0s', dnsRefreshRate: '2ms' }, undefined],
     [{ tcpKeepalive: { probes: 3, time: '7200s', interval: '75s' } }, undefined],
@@ -34,7 +34,7 @@ test('what Envoy would refuse in every resource is refused in the mesh configura
   }
 });
 
-test('a document that holds the configuration is refused, not taken for the default', () => {
+test('a document around the configuration is refused, not taken for the default', () => {
   for (const parse of [parseMeshConfig, parseMeshNetworks]) {
     const parsed = parse({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'trustDomain: a' } });
     assert.ok('problem' in parsed);
@@ -51,7 +51,7 @@ test('text with half a character is refused by its field', () => {
   });
 });
 
-test('a field that was probably meant as a known one is refused: the default would allow what it forbids', () => {
+test('a field that resembles a known one is refused: the default would allow what it forbids', () => {
   const rows: readonly [raw: Readonly<Record<string, unknown>>, field: string, message: RegExp][] = [
     [
       { outboundTraficPolicy: { mode: 'REGISTRY_ONLY' } },
@@ -73,7 +73,7 @@ test('a field that was probably meant as a known one is refused: the default wou
   assert.equal(both.warning, 'ignored fields that are not read here: mixerCheckServer, trustdomain');
 });
 
-test('fields without effect are named when they ask for something, and their values are checked', () => {
+test('fields without effect are named when they differ from the default, and their values are checked', () => {
   const parsed = parseMeshConfig({ enableTracing: true, ingressClass: 'other', enablePrometheusMerge: true });
   assert.ok('value' in parsed);
   assert.equal(parsed.warning, 'fields that this version does not act on: enablePrometheusMerge, ingressClass');

@@ -1,12 +1,12 @@
 /**
  * The two configuration files that are not resources: the mesh configuration (`--meshConfig`) and the mesh networks
- * (`--networksConfig`). People bring them whole from existing meshes, so fields that meshd does not read are listed in
- * one warning and otherwise ignored; a field that is read and has a wrong type is a problem, and so is an unknown one
- * that was probably meant as a known one.
+ * (`--networksConfig`). People bring them whole from existing meshes. One warning therefore lists the fields that meshd
+ * does not read, and they are otherwise ignored. A field that is read and has a wrong type is a problem, and so is an
+ * unknown one that resembles a known one.
  */
 import type { z } from 'zod';
 import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
-import { type Fault, faultsOf, shown } from './issues.ts';
+import { shown, type ValidationError, validationErrorsOf } from './issues.ts';
 import { withoutNulls } from './nulls.ts';
 import {
   type MeshConfig,
@@ -22,8 +22,8 @@ import { brokenText } from './well-formed-utf16.ts';
 
 export type { ExtensionProvider, MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 
-/** What came of a configuration file: its value and one warning at most, or one problem. */
-export type ParsedConfig<T> = { readonly value: T; readonly warning?: string } | { readonly problem: Fault };
+/** The result of reading a configuration file: its value and at most one warning, or one problem. */
+export type ParsedConfig<T> = { readonly value: T; readonly warning?: string } | { readonly problem: ValidationError };
 
 export function defaultMeshConfig(): MeshConfig {
   return meshConfig.parse({});
@@ -34,8 +34,8 @@ export function defaultMeshNetworks(): MeshNetworks {
 }
 
 /**
- * Fields of the mesh configuration that are checked and have no effect in this version. An entry goes when what it
- * speaks of exists.
+ * Fields of the mesh configuration that are checked and have no effect in this version. Remove an entry when its
+ * feature exists.
  */
 const WITHOUT_EFFECT = [
   'disableEnvoyListenerLog',
@@ -54,8 +54,8 @@ const WITHOUT_EFFECT = [
 export function parseMeshConfig(raw: unknown): ParsedConfig<MeshConfig> {
   const parsed = parseTolerantly(meshConfig, raw);
   if ('problem' in parsed) return parsed;
-  const [fault] = meshConfigErrors(parsed.value);
-  if (fault !== undefined) return { problem: fault };
+  const [problem] = meshConfigErrors(parsed.value);
+  if (problem !== undefined) return { problem };
   const idle = withoutEffect(parsed.value, defaultMeshConfig(), WITHOUT_EFFECT);
   const warnings = [parsed.warning, idle].filter((warning) => warning !== undefined);
   return { value: parsed.value, ...(warnings.length === 0 ? {} : { warning: warnings.join('; ') }) };
@@ -65,20 +65,20 @@ export function parseMeshNetworks(raw: unknown): ParsedConfig<MeshNetworks> {
   return parseTolerantly(meshNetworks, raw);
 }
 
-/** Reads one proxy's configuration, such as the annotation `proxy.mesh.io/config` holds it. */
+/** Reads the configuration of one proxy, for example from the annotation `proxy.mesh.io/config`. */
 export function parseProxyConfig(raw: unknown): ParsedConfig<ProxyConfig> {
   return parseTolerantly(proxyConfig, raw);
 }
 
 /**
- * Parses strictly; when only unknown fields are in the way that were not meant as known ones, parses again without them
- * and names them.
+ * Parses strictly. Where the only errors are unknown fields that resemble no known ones, parses again without them and
+ * names them.
  */
 function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T> {
   const data = withoutNulls(raw ?? {});
   const broken = brokenText(data);
   if (broken !== undefined) return { problem: broken };
-  // Without its unknown fields, a ConfigMap around the configuration would be the default one.
+  // Without its unknown fields, a ConfigMap around the configuration would be the default configuration.
   if (typeof data === 'object' && data !== null && 'apiVersion' in data && 'kind' in data) {
     return {
       problem: { path: ['kind'], message: `expected the configuration itself, got a ${shown(data.kind)} document` },
@@ -98,5 +98,5 @@ function parseTolerantly<T>(schema: z.ZodType<T>, raw: unknown): ParsedConfig<T>
     const warning = unreadFields(unknown);
     return { value: second.data, ...(warning === undefined ? {} : { warning }) };
   }
-  return { problem: faultsOf(second.error.issues)[0] ?? { path: [], message: 'expected a configuration' } };
+  return { problem: validationErrorsOf(second.error.issues)[0] ?? { path: [], message: 'expected a configuration' } };
 }

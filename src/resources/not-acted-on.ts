@@ -1,13 +1,13 @@
 /**
- * What a document may say, is checked, and this version does not act on. The document's author is told so, because
- * nothing else would show it. An entry goes when what it speaks of exists.
+ * Valid settings that this version does not act on. The document's author gets a warning, because nothing else would
+ * show it. Remove an entry when its feature exists.
  */
 import { unappliedPatch } from './envoy-patches.ts';
-import type { Fault } from './issues.ts';
+import type { ValidationError } from './issues.ts';
 import type { ContentOf } from './schemas.ts';
 import type { Kind } from './types.ts';
 
-type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly Fault[] };
+type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 
 const FINDERS: Finders = {
   DestinationRule: ({ workloadSelector }) =>
@@ -33,6 +33,6 @@ const FINDERS: Finders = {
 };
 
 /** Paths start at the content. */
-export function notActedOn<K extends Kind>(kind: K, content: ContentOf<K>): readonly Fault[] {
+export function notActedOn<K extends Kind>(kind: K, content: ContentOf<K>): readonly ValidationError[] {
   return FINDERS[kind]?.(content) ?? [];
 }

@@ -1,19 +1,19 @@
-/** `key: null` in YAML says nothing, as in protobuf's JSON form: such keys are left out before the schemas look. */
+/** `key: null` in YAML means absent, as in protobuf's JSON form: such keys are removed before the schemas see them. */
 
-/** Maps in which a key with no value means something: "this header must be present". */
+/** Maps in which a key without a value has a meaning: "this header must be present". */
 const KEEP_UNDER: ReadonlySet<string> = new Set(['headers', 'withoutHeaders', 'queryParams']);
 /** Parts of `headers` that are fields, not header names. */
 const FIELDS_OF_HEADERS: ReadonlySet<string> = new Set(['request', 'response']);
 
 /**
- * The value without keys that are null; the same object when there are none. Nulls in lists stay, for the schema to
- * refuse.
+ * The value without keys that are null; the same object when there are none. Nulls in lists stay, and the schema
+ * refuses them.
  */
 export function withoutNulls(value: unknown): unknown {
   return hasNull(value) ? without(value, '') : value;
 }
 
-/** Most documents have none: looking is cheaper than copying what is kept. */
+/** Most documents have none: looking is cheaper than copying. */
 function hasNull(value: unknown): boolean {
   if (typeof value !== 'object') return false;
   if (value === null) return true;
@@ -43,7 +43,7 @@ function without(value: unknown, under: string): unknown {
   return changed ? Object.fromEntries(kept) : value;
 }
 
-/** Where the nulls in a value are that {@link withoutNulls} leaves out, and those in lists. */
+/** Paths of the nulls in a value: those that {@link withoutNulls} removes, and those in lists. */
 export function* pathsToNulls(value: unknown, under = ''): Generator<(string | number)[]> {
   if (typeof value !== 'object' || value === null || !hasNull(value)) return;
   for (const [key, item] of Array.isArray(value) ? value.entries() : Object.entries(value)) {

@@ -12,7 +12,7 @@ function read(yaml: string): AnyResource {
   return parsed.resource;
 }
 
-function fault(yaml: string): ResourceProblem {
+function problemOf(yaml: string): ResourceProblem {
   const parsed = parseResource(parseYaml(yaml), ORIGIN, () => undefined);
   assert.ok('problem' in parsed, `expected a problem, got ${JSON.stringify(parsed)}`);
   return parsed.problem;
@@ -21,7 +21,7 @@ function fault(yaml: string): ResourceProblem {
 const mesh = (kind: string, spec: string, api = 'networking.mesh.io/v1alpha3') =>
   `apiVersion: ${api}\nkind: ${kind}\nmetadata: {name: x, namespace: ns}\nspec: ${spec}`;
 
-test('existing YAML of the field loads: groups, MUTUAL names, labels and selectors', () => {
+test('existing Istio YAML loads: groups, MUTUAL names, labels and selectors', () => {
   const rule = read(
     mesh('DestinationRule', '{host: a, trafficPolicy: {tls: {mode: ISTIO_MUTUAL}}}', 'networking.istio.io/v1beta1'),
   );
@@ -48,7 +48,7 @@ test('existing YAML of the field loads: groups, MUTUAL names, labels and selecto
   assert.equal(pod.meta.namespace, 'default');
 });
 
-test('durations become milliseconds, deprecated fields their successors, absent stays absent', () => {
+test('durations become milliseconds, deprecated fields their successors, absent fields stay absent', () => {
   const service = read(
     mesh(
       'VirtualService',
@@ -73,33 +73,36 @@ test('durations become milliseconds, deprecated fields their successors, absent 
   assert.equal('exportTo' in service.content, false);
 });
 
-test('a problem says field and expectation, and counts the others', () => {
-  const problem = fault(mesh('VirtualService', '{hosts: [a], http: [{timeot: 1s, route: [{destination: {}}]}]}'));
+test('a problem names field and expectation, and counts the others', () => {
+  const problem = problemOf(mesh('VirtualService', '{hosts: [a], http: [{timeot: 1s, route: [{destination: {}}]}]}'));
   assert.equal(problem.key, 'VirtualService/ns/x');
   assert.equal(problem.id, problem.key);
   assert.equal(problem.field, 'spec.http[0].timeot');
   assert.equal(problem.message, 'unknown field (and 1 more)');
-  const wrong = fault(mesh('Gateway', '{servers: [{port: {number: "80"}, hosts: []}]}'));
+  const wrong = problemOf(mesh('Gateway', '{servers: [{port: {number: "80"}, hosts: []}]}'));
   assert.equal(wrong.field, 'spec.servers[0].port.number');
   assert.match(wrong.message, /^expected a whole number, got "80"/);
 });
 
-test('a problem points at the line of the field, or of what should hold it', () => {
+test('a problem points at the line of the field, or of the object that lacks it', () => {
   const raw = parseYaml(mesh('ServiceEntry', '{hosts: [], ports: []}'));
   const parsed = parseResource(raw, ORIGIN, (path) => (path.join('.') === 'spec' ? 7 : undefined));
   assert.ok('problem' in parsed);
   assert.equal(parsed.problem.origin.line, 7);
 });
 
-test('documents that name no resource get a problem named by file and index', () => {
+test('documents without a name get a problem named by file and index', () => {
   for (const yaml of ['just text', '[1]', 'kind: Gateway', 'apiVersion: v1\nkind: Pod\nmetadata: {}']) {
-    assert.equal(fault(yaml).id, 'a.yaml#0', yaml);
+    assert.equal(problemOf(yaml).id, 'a.yaml#0', yaml);
   }
-  assert.match(fault(mesh('VirtualServce', '{}')).message, /unknown kind/);
-  assert.match(fault(mesh('Gateway', '{}', 'networking.mesh.io/v9')).message, /expected networking.mesh.io\/v1alpha3/);
+  assert.match(problemOf(mesh('VirtualServce', '{}')).message, /unknown kind/);
+  assert.match(
+    problemOf(mesh('Gateway', '{}', 'networking.mesh.io/v9')).message,
+    /expected networking.mesh.io\/v1alpha3/,
+  );
 });
 
-test("kinds of others are ignored; cluster-scoped kinds have no namespace; core kinds drop what a mesh doesn't read", () => {
+test('kinds of other systems are ignored; cluster-scoped kinds have no namespace; unread fields of core kinds are dropped', () => {
   const other = parseResource(parseYaml('apiVersion: apps/v1\nkind: Deployment'), ORIGIN, () => undefined);
   assert.ok('ignored' in other);
   assert.equal(read('apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}').meta.namespace, '');
@@ -107,7 +110,7 @@ test("kinds of others are ignored; cluster-scoped kinds have no namespace; core 
   assert.deepEqual(service.content, { spec: { ports: [{ port: 80, protocol: 'TCP' }] } });
 });
 
-test('a kind that is not read says so with a reason when it looks as if it were meant for the mesh', () => {
+test('a kind that is not read has a reason when it looks as if it were meant for the mesh', () => {
   const rows: readonly [apiVersion: string, kind: string, concern: RegExp | undefined][] = [
     ['apps/v1', 'Deployment', undefined],
     ['rbac.authorization.k8s.io/v1', 'Role', undefined],
@@ -140,7 +143,7 @@ test('a kind of any length and with any characters is named in one short line', 
   assert.match(parsed.ignored.what, /^a\/v1\? \?x{113}…$/);
 });
 
-test('the fingerprint follows what generation reads and nothing else', () => {
+test('the fingerprint depends on what generation reads and nothing else', () => {
   const base = 'apiVersion: v1\nkind: Endpoints\nmetadata: {name: a, labels: {b: c}}\nsubsets: []';
   const same = [
     'kind: Endpoints\nsubsets: []\napiVersion: v1\nmetadata: {labels: {b: c}, name: a, resourceVersion: "7", managedFields: [{}]}',
@@ -311,16 +314,16 @@ const SEMANTICS: readonly [kind: string, good: string, ...bad: (readonly [spec: 
 
 for (const [kind, good, ...bad] of SEMANTICS) {
   const api = /Authentication|Authorization/.test(kind) ? 'security.mesh.io/v1beta1' : undefined;
-  test(`${kind}: what admission takes and refuses`, () => {
+  test(`${kind}: which specs validation accepts and refuses`, () => {
     read(mesh(kind, good, api));
     for (const [spec, field] of bad) {
-      const problem = fault(mesh(kind, spec, api));
+      const problem = problemOf(mesh(kind, spec, api));
       assert.equal(problem.field, field, `${spec}: ${problem.message}`);
     }
   });
 }
 
-test('an empty protocol of a port is detection, and hosts may end with the dot of a complete name', () => {
+test('an empty protocol of a port means detection, and hosts may end with the dot of a complete name', () => {
   const port = '{number: 80, name: web, protocol: ""}';
   for (const yaml of [
     mesh('ServiceEntry', `{hosts: [a.com.], ports: [${port}]}`),
@@ -335,12 +338,12 @@ test('an empty protocol of a port is detection, and hosts may end with the dot o
     read(yaml);
   }
   assert.match(
-    fault(mesh('VirtualService', '{hosts: [a.com., A.com], http: [{route: [{destination: {host: b}}]}]}')).message,
+    problemOf(mesh('VirtualService', '{hosts: [a.com., A.com], http: [{route: [{destination: {host: b}}]}]}')).message,
     /overlaps/,
   );
 });
 
-test("what Envoy would refuse is refused in its own document: it would cost the port's routes of the whole mesh", () => {
+test('a value that Envoy would refuse is refused in its own document, not in the route configuration of the whole mesh', () => {
   const route = (fields: string) =>
     mesh('VirtualService', `{hosts: [a], http: [{${fields}, route: [{destination: {host: a}}]}]}`);
   const refused: readonly (readonly [fields: string, field: string])[] = [
@@ -360,8 +363,8 @@ test("what Envoy would refuse is refused in its own document: it would cost the 
     ['timeout: 2562048h', 'timeout'],
     ['fault: {delay: {fixedDelay: 90000000h}}', 'fault.delay.fixedDelay'],
   ];
-  for (const [fields, field] of refused) assert.equal(fault(route(fields)).field, `spec.http[0].${field}`, fields);
-  const redirect = fault(mesh('VirtualService', '{hosts: [a], http: [{redirect: {uri: "/a\\nb"}}]}'));
+  for (const [fields, field] of refused) assert.equal(problemOf(route(fields)).field, `spec.http[0].${field}`, fields);
+  const redirect = problemOf(mesh('VirtualService', '{hosts: [a], http: [{redirect: {uri: "/a\\nb"}}]}'));
   assert.equal(redirect.field, 'spec.http[0].redirect.uri');
   const values = ['100%%', '%REQ(x-id)%', '%START_TIME(%Y/%m/%d)%', '%REQ(a?b):10%-%PROTOCOL%', ''];
   for (const value of values) read(route(`headers: {request: {set: {x: "${value}"}}}`));
@@ -379,10 +382,10 @@ test('hostile documents are problems, not crashes', () => {
     mesh('Gateway', '{__proto__: {servers: []}, constructor: 1}'),
     mesh('ServiceEntry', '{hosts: [null]}'),
   ];
-  for (const yaml of nasty) fault(yaml);
+  for (const yaml of nasty) problemOf(yaml);
 });
 
-test('text with half a character is refused by its field, in every kind', () => {
+test('half of a surrogate pair is refused by its field, in every kind', () => {
   const policy = (spec: string) => mesh('AuthorizationPolicy', spec, 'security.mesh.io/v1beta1');
   for (const [yaml, field] of [
     [policy('{selector: {matchLabels: {app: "a\\ud800"}}}'), 'spec.selector.matchLabels.app'],
@@ -391,7 +394,7 @@ test('text with half a character is refused by its field, in every kind', () => 
     ['apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: "\\udfff"}', 'data.a'],
     ['apiVersion: v1\nkind: Pod\nmetadata: {name: x, labels: {a: "\\ud800 "}}\nspec: {}', 'metadata.labels.a'],
   ] as const) {
-    const { field: found, message, key } = fault(yaml);
+    const { field: found, message, key } = problemOf(yaml);
     assert.equal(message, 'expected whole Unicode characters');
     assert.ok(found.includes(field), found);
     assert.ok(key);
@@ -400,23 +403,23 @@ test('text with half a character is refused by its field, in every kind', () => 
   read('apiVersion: v1\nkind: ConfigMap\nmetadata: {name: x}\ndata: {a: "\\ud83d\\ude00"}');
 });
 
-test('documents with more ports than a proxy can be given are refused', () => {
+test('documents with more ports than a proxy can have are refused', () => {
   const list = (length: number, entry: (n: number) => string): string =>
     Array.from({ length }, (_, n) => entry(n + 1)).join(',');
   const ports = (n: number): string => list(n, (port) => `{number: ${port}, name: http-${port}, protocol: HTTP}`);
   const service = (n: number): string =>
     `apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [${list(n, (port) => `{name: p${port}, port: ${port}}`)}]}`;
   assert.equal(read(service(4096)).kind, 'Service');
-  assert.equal(fault(service(4097)).message, 'expected at most 4096 entries, got 4097');
-  assert.equal(fault(service(4097)).field, 'spec.ports');
+  assert.equal(problemOf(service(4097)).message, 'expected at most 4096 entries, got 4097');
+  assert.equal(problemOf(service(4097)).field, 'spec.ports');
   const entry = (hosts: number, n: number): string =>
     mesh(
       'ServiceEntry',
       `{hosts: [${list(hosts, (host) => `h${host}.example`)}], resolution: DNS, ports: [${ports(n)}]}`,
     );
-  assert.equal(fault(entry(1, 4097)).field, 'spec.ports');
+  assert.equal(problemOf(entry(1, 4097)).field, 'spec.ports');
   assert.equal(read(entry(1024, 16)).kind, 'ServiceEntry');
-  assert.equal(fault(entry(1024, 17)).message, 'expected at most 16384 hosts times ports, got 17408');
+  assert.equal(problemOf(entry(1024, 17)).message, 'expected at most 16384 hosts times ports, got 17408');
   const servers = list(4097, (port) => `{port: {number: ${port}, name: h${port}, protocol: HTTP}, hosts: ["*"]}`);
-  assert.equal(fault(mesh('Gateway', `{selector: {a: b}, servers: [${servers}]}`)).field, 'spec.servers');
+  assert.equal(problemOf(mesh('Gateway', `{selector: {a: b}, servers: [${servers}]}`)).field, 'spec.servers');
 });

@@ -1,13 +1,13 @@
 /**
- * From a document's plain data to a typed resource, or to the one problem line a person needs. Everything that comes
- * from outside goes through here, whatever source it came by.
+ * Turns a document's plain data into a typed resource, or into the one problem line a person needs. All documents come
+ * through here, whichever source they have.
  */
 import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
-import { quickReadOf, REFUSED } from './compiled-schema.ts';
+import { compiledSchema, REFUSED } from './compiled-schema.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
-import { type Fault, faultsOf, fieldPath, shown, UNKNOWN_FIELD, withoutValue } from './issues.ts';
+import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
 import { notActedOn } from './not-acted-on.ts';
 import { pathsToNulls, withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
@@ -32,21 +32,23 @@ import { isGuarded, pruned } from './unknown-fields.ts';
 import { semanticErrors } from './validate/index.ts';
 import { brokenText } from './well-formed-utf16.ts';
 
-/** What came of a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment. */
+/**
+ * The result of parsing a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment.
+ */
 export type ParsedResource =
   | { readonly resource: AnyResource }
   | { readonly problem: ResourceProblem }
   | { readonly ignored: IgnoredDocument };
 
-/** Line (1-based) of the value at a path of the document, as far as the source knows lines. */
+/** Line (1-based) of the value at a path of the document, where the source knows lines. */
 export type Locate = (path: readonly (string | number)[]) => number | undefined;
 
 const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
 const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
-/** Namespace of a namespaced resource that does not say. */
+/** Namespace of a namespaced resource that names none. */
 const DEFAULT_NAMESPACE = 'default';
 
-/** A name as the orchestrator takes it: RFC 1123 labels separated by dots. */
+/** A valid name of the orchestrator: RFC 1123 labels separated by dots. */
 const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 const NAMESPACE = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const MAX_NAME = 253;
@@ -69,7 +71,8 @@ const metadata = z.object({
 });
 
 /**
- * A condition, a mode or a list of rules without its value, as a template leaves it, would allow more than was meant.
+ * A condition, a mode or a list of rules without its value, as a template may leave it, would allow more than was
+ * meant.
  */
 const EMPTY = 'expected a value, got null';
 
@@ -78,15 +81,13 @@ interface Envelope {
   readonly meta: ResourceMeta;
   readonly deletionTimestamp?: number;
   /** Unknown fields of the metadata. */
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly ValidationError[];
 }
 
-/**
- * @param index place of the document among those of its file, to name it when it has no name of its own
- */
+/** @param index position of the document in its file, to identify it when it has no name */
 export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Locate, index = 0): ParsedResource {
-  const problem = (faults: readonly Fault[], key?: ResourceKey): ParsedResource => ({
-    problem: { ...problemOf(faults, origin, locate, index, key), ...refusedPolicy(raw) },
+  const problem = (errors: readonly ValidationError[], key?: ResourceKey): ParsedResource => ({
+    problem: { ...problemOf(errors, origin, locate, index, key), ...refusedPolicy(raw) },
   });
   if (!isObject(raw)) return problem([{ path: [], message: `expected a resource, got ${shown(raw)}` }]);
   const document = withoutNulls(raw);
@@ -94,7 +95,7 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   const kind = documentKind(document, origin);
   if (typeof kind !== 'string') return 'path' in kind ? problem([kind]) : kind;
   const envelope = parseEnvelope(kind, document);
-  if ('faults' in envelope) return problem(envelope.faults, keyIn(kind, document.metadata));
+  if ('errors' in envelope) return problem(envelope.errors, keyIn(kind, document.metadata));
   const { meta } = envelope;
   const key = resourceKey(kind, meta.namespace, meta.name);
   const broken = brokenText(document);
@@ -103,23 +104,23 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
   const empty = document === raw ? undefined : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path));
   if (empty !== undefined) return problem([{ path: ['spec', ...empty], message: EMPTY }], key);
   const content = parseContent(envelope, document);
-  if ('faults' in content) return problem(content.faults, key);
+  if ('errors' in content) return problem(content.errors, key);
   const warnings = [...envelope.warnings, ...content.warnings];
   const resource = resourceOf(kind, meta, content.content, origin);
   return { resource: warnings.length === 0 ? resource : { ...resource, warnings: warningsOf(warnings, locate) } };
 }
 
-/** Warnings of one document; a document with more has another fault than a misspelt field. */
+/** Maximum warnings of one document; a document with more has another problem than a misspelt field. */
 const MAX_WARNINGS = 16;
 
-function warningsOf(faults: readonly Fault[], locate: Locate): ResourceWarning[] {
-  return faults.slice(0, MAX_WARNINGS).map(({ path, message }) => {
+function warningsOf(errors: readonly ValidationError[], locate: Locate): ResourceWarning[] {
+  return errors.slice(0, MAX_WARNINGS).map(({ path, message }) => {
     const line = lineOf(path, locate);
     return { field: fieldPath(path), message, ...(line === undefined ? {} : { line }) };
   });
 }
 
-/** What has to hold in the place of a refused document, if it is, or was meant to be, of a security kind. */
+/** Substitutes for a refused document, if it is, or was meant to be, of a security kind. */
 function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
   const document = withoutNulls(raw);
   const kind = isObject(document) ? meantPolicy(document) : undefined;
@@ -127,14 +128,14 @@ function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
   return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
 }
 
-/** Fields by which a policy without a readable kind is known. */
+/** Fields that identify a policy whose kind cannot be read. */
 const POLICY_FIELDS: Readonly<Record<SecurityKind, readonly string[]>> = {
   AuthorizationPolicy: ['rules', 'action'],
   PeerAuthentication: ['mtls', 'portLevelMtls'],
   RequestAuthentication: ['jwtRules'],
 };
 
-/** The security kind that a document is of or was meant to be of. */
+/** The security kind that a document has or was meant to have. */
 function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): SecurityKind | undefined {
   if (typeof apiVersion === 'string' && !isMeshVersion(apiVersion)) return undefined;
   if (isSecurityKind(kind)) return kind;
@@ -143,16 +144,14 @@ function meantPolicy({ apiVersion, kind, spec }: Record<string, unknown>): Secur
   return named ?? SECURITY_KINDS.find((each) => isObject(spec) && POLICY_FIELDS[each].some((field) => field in spec));
 }
 
-/**
- * Whether a version was meant to be the mesh's: of one of its groups, of one that is written like theirs, or of none.
- */
+/** Whether a version was meant to be one of the mesh: one of its groups, a similar one, or none. */
 function isMeshVersion(apiVersion: string): boolean {
   const [group = '', version] = apiVersion.split('/');
   if (version === undefined || /\.(mesh|istio)\.io$/.test(group)) return true;
   return resembles(group, 'security.istio.io') || resembles(group, 'security.mesh.io');
 }
 
-/** Name and namespace as far as they can be read; no namespace where it cannot be told. */
+/** Name and namespace as far as they can be read; no namespace where it cannot be determined. */
 function namesIn(written: unknown): SubstituteName {
   const fields = isObject(written) ? written : {};
   const name = metadata.shape.name.safeParse(fields.name);
@@ -163,7 +162,7 @@ function namesIn(written: unknown): SubstituteName {
   return { namespace: namespace.data, ...(name.success && misspelt === undefined ? { name: name.data } : {}) };
 }
 
-/** The key of a document whose other metadata is at fault; undefined when it cannot be told. */
+/** The key of a document with errors elsewhere in its metadata; undefined when it cannot be determined. */
 function keyIn(kind: Kind, written: unknown): ResourceKey | undefined {
   const { name, namespace } = namesIn(written);
   if (name === undefined || namespace === undefined) return undefined;
@@ -174,10 +173,7 @@ function isMisspeltNamespace(field: string, fields: Readonly<Record<string, unkn
   return !Object.hasOwn(fields, 'namespace') && (resembles(field, 'namespace') || field === 'ns');
 }
 
-/**
- * The union's members pair kind and content; the table of schemas, indexed by the same kind, is what guarantees it
- * here.
- */
+/** The union pairs kind and content; the table of schemas, indexed by the same kind, guarantees the pairing here. */
 function resourceOf(kind: Kind, meta: ResourceMeta, content: unknown, origin: ResourceOrigin): AnyResource {
   return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
 }
@@ -185,7 +181,7 @@ function resourceOf(kind: Kind, meta: ResourceMeta, content: unknown, origin: Re
 function documentKind(
   document: Record<string, unknown>,
   origin: ResourceOrigin,
-): Kind | Fault | { readonly ignored: IgnoredDocument } {
+): Kind | ValidationError | { readonly ignored: IgnoredDocument } {
   const { apiVersion, kind } = document;
   if (typeof apiVersion !== 'string') return { path: ['apiVersion'], message: 'required, expected a string' };
   if (typeof kind !== 'string') return { path: ['kind'], message: 'required, expected a string' };
@@ -205,15 +201,17 @@ function documentKind(
 function parseEnvelope(
   kind: Kind,
   document: Record<string, unknown>,
-): Envelope | { readonly faults: readonly Fault[] } {
+): Envelope | { readonly errors: readonly ValidationError[] } {
   const parsed = readBy(metadata, document.metadata);
   const fields = isObject(document.metadata) ? document.metadata : {};
   const warnings = CORE.has(kind) ? [] : unknownMetadata(fields);
-  // Elsewhere than it was written for, a document means something else.
+  // In another namespace a document means something else.
   const misplaced = warnings.find(({ path }) => isMisspeltNamespace(String(path[1]), fields));
-  if (misplaced !== undefined) return { faults: [misplaced] };
+  if (misplaced !== undefined) return { errors: [misplaced] };
   if (!parsed.success) {
-    return { faults: faultsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })) };
+    return {
+      errors: validationErrorsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })),
+    };
   }
   const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp } = parsed.data;
   const read = Object.entries(annotations ?? {}).filter(([key]) => isReadAnnotation(key));
@@ -228,29 +226,29 @@ function parseEnvelope(
   return { kind, meta, warnings, deletionTimestamp: Date.parse(deletionTimestamp) };
 }
 
-/** Fields that the orchestrator puts into metadata, and that mean nothing to a mesh (Kubernetes ObjectMeta). */
+/** Fields that the orchestrator puts into metadata and that a mesh does not read (Kubernetes ObjectMeta). */
 const OTHER_METADATA: ReadonlySet<string> = new Set(
   'clusterName deletionGracePeriodSeconds finalizers generateName generation initializers managedFields ownerReferences resourceVersion selfLink uid'.split(
     ' ',
   ),
 );
 
-function unknownMetadata(fields: Record<string, unknown>): Fault[] {
+function unknownMetadata(fields: Record<string, unknown>): ValidationError[] {
   return Object.keys(fields)
     .filter((field) => !Object.hasOwn(metadata.shape, field) && !OTHER_METADATA.has(field))
     .map((field) => ({ path: ['metadata', field], message: UNKNOWN_FIELD }));
 }
 
-/** What the schema says: of a good value at once, of a bad one with the reasons. */
+/** The schema's result: for a good value at once, for a bad one with the reasons. */
 function readBy<T extends z.ZodType>(schema: T, value: unknown): z.ZodSafeParseResult<z.output<T>> {
-  const data = quickReadOf(schema)(value);
+  const data = compiledSchema(schema)(value);
   if (data === REFUSED) return schema.safeParse(value, { reportInput: true });
   return { success: true, data: data as z.output<T> };
 }
 
 type Content =
-  | { readonly content: unknown; readonly warnings: readonly Fault[] }
-  | { readonly faults: readonly Fault[] };
+  | { readonly content: unknown; readonly warnings: readonly ValidationError[] }
+  | { readonly errors: readonly ValidationError[] };
 
 function parseContent(envelope: Envelope, document: Record<string, unknown>): Content {
   const { kind } = envelope;
@@ -259,20 +257,20 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   const unknown = core ? [] : unknownAround(document);
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
   const read = readContent(kind, input);
-  const found = 'faults' in read ? read.faults : semanticErrors(kind, read.content);
-  const faults = found.map((fault) => {
-    const told = isSecretPath(SCHEMAS[kind], fault.path) ? withoutValue(fault) : fault;
-    return { ...told, path: [...base, ...fault.path] };
+  const found = 'errors' in read ? read.errors : semanticErrors(kind, read.content);
+  const errors = found.map((error) => {
+    const safe = isSecretPath(SCHEMAS[kind], error.path) ? withoutValue(error) : error;
+    return { ...safe, path: [...base, ...error.path] };
   });
-  // Beside a policy, or in the place of all that is to be said, a field that nobody knows may be what matters.
+  // An unknown field in a policy, or in place of all known ones, may be the important one.
   const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
-  if ('faults' in read || faults.length > 0 || refused.length > 0) return { faults: [...unknown, ...faults] };
-  const told = [...read.warnings, ...notActedOn(kind, read.content)];
-  const warnings = told.map(({ path, message }) => ({ path: [...base, ...path], message }));
+  if ('errors' in read || errors.length > 0 || refused.length > 0) return { errors: [...unknown, ...errors] };
+  const warned = [...read.warnings, ...notActedOn(kind, read.content)];
+  const warnings = warned.map(({ path, message }) => ({ path: [...base, ...path], message }));
   return { content: read.content, warnings: [...unknown, ...warnings] };
 }
 
-function unknownAround(document: Record<string, unknown>): Fault[] {
+function unknownAround(document: Record<string, unknown>): ValidationError[] {
   return Object.keys(document)
     .filter((field) => !MESH_DOCUMENT_FIELDS.has(field))
     .map((field) => ({ path: [field], message: UNKNOWN_FIELD }));
@@ -280,20 +278,23 @@ function unknownAround(document: Record<string, unknown>): Fault[] {
 
 interface ReadContent<K extends Kind> {
   readonly content: ContentOf<K>;
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly ValidationError[];
 }
 
-/** What the schema makes of the content, without unknown fields that may be left out. */
-function readContent<K extends Kind>(kind: K, input: unknown): ReadContent<K> | { readonly faults: readonly Fault[] } {
+/** The schema's output for the content without the unknown fields that may be left out. */
+function readContent<K extends Kind>(
+  kind: K,
+  input: unknown,
+): ReadContent<K> | { readonly errors: readonly ValidationError[] } {
   const schema: z.ZodType = SCHEMAS[kind];
   const first = readBy(schema, input);
-  // The schema is the one of the kind, which says what its output is.
+  // The schema is that of the kind, which determines its output.
   if (first.success) return { content: first.data as ContentOf<K>, warnings: [] };
   const { content, warnings } = pruned(kind, input, schema, first.error.issues);
   const second = warnings.length === 0 ? first : schema.safeParse(content, { reportInput: true });
   if (second.success) return { content: second.data as ContentOf<K>, warnings };
   // Unknown fields first: a misspelt name explains what is missing.
-  return { faults: [...warnings, ...faultsOf(second.error.issues)] };
+  return { errors: [...warnings, ...validationErrorsOf(second.error.issues)] };
 }
 
 function coreInput(envelope: Envelope, document: Record<string, unknown>): Record<string, unknown> {
@@ -303,14 +304,14 @@ function coreInput(envelope: Envelope, document: Record<string, unknown>): Recor
 }
 
 function problemOf(
-  faults: readonly Fault[],
+  errors: readonly ValidationError[],
   origin: ResourceOrigin,
   locate: Locate,
   index: number,
   key: ResourceKey | undefined,
 ): ResourceProblem {
-  const first = faults[0] ?? { path: [], message: 'expected a valid resource' };
-  const more = faults.length > 1 ? ` (and ${faults.length - 1} more)` : '';
+  const first = errors[0] ?? { path: [], message: 'expected a valid resource' };
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
   const line = lineOf(first.path, locate) ?? origin.line;
   return {
     id: key ?? `${origin.file ?? origin.source}#${index}`,
@@ -321,7 +322,7 @@ function problemOf(
   };
 }
 
-/** Line of the value, or of the closest value around it when it is missing. */
+/** Line of the value, or of the closest enclosing value when it is missing. */
 function lineOf(path: readonly (string | number)[], locate: Locate): number | undefined {
   for (let length = path.length; length > 0; length--) {
     const line = locate(path.slice(0, length));

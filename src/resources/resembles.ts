@@ -1,7 +1,4 @@
-/**
- * Whether a name was probably meant as another one: a slip of the pen, another case, or `-` and `_` where there are
- * none.
- */
+/** Whether a name was probably meant as another one: a typing error, another case, or additional `-` and `_`. */
 
 /** Longer names may differ by two letters. */
 const SHORT = 4;

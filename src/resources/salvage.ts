@@ -1,27 +1,24 @@
 /**
- * Text that cannot be parsed, looked at for documents of the security kinds: a policy whose YAML is broken must not be
- * as if it had never been written. Which kind and which namespace is found by the lines that say so.
+ * Searches text that cannot be parsed for documents of the security kinds: a policy whose YAML is broken must not count
+ * as absent. The lines with kind and namespace identify it.
  */
 import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
 import { SECURITY_KINDS, type SecurityKind, type Substitute } from './types.ts';
 
-/** Documents of one text that are looked at; there is one in nearly all, and a list of some in others. */
+/** Maximum documents of one text that are examined; nearly all have one, and some have a list. */
 const MAX_DOCUMENTS = 100;
 
 const COMMENT = /^[ \t]*#.*$/gm;
-/**
- * The word after `kind`, whatever stands between them: the colon may be what is missing; there may be an anchor or a
- * tag.
- */
+/** The word after `kind`, whatever is between them: the colon may be missing; there may be an anchor or a tag. */
 const KIND = /\bkind\b["']?[ \t]*[:;=]?\s*(?:[&!]\S*\s+)*["']?([A-Za-z]+)/gi;
 /** At the beginning of a line it is the kind of the whole document. */
 const TOP_KIND = new RegExp(`^["']?${KIND.source}`, 'gim');
 /** The API group of the policies. */
 const SECURITY_GROUP = /\bsecurity\.(?:mesh|istio)\.io\b/;
 const TOP_GROUP = /^["']?apiVersion\b[^\n]*\bsecurity\.(?:mesh|istio)\.io\b/im;
-/** Fields of a policy that say of which kind it is, where `kind` does not. */
-const TELLING: readonly (readonly [SecurityKind, RegExp])[] = [
+/** Fields that identify the kind of a policy where `kind` does not. */
+const FIELDS_OF_KIND: readonly (readonly [SecurityKind, RegExp])[] = [
   ['RequestAuthentication', /\bjwtRules\b/],
   ['PeerAuthentication', /\b(?:mtls|portLevelMtls)\b/],
   ['AuthorizationPolicy', /\b(?:rules|action)\b/],
@@ -31,10 +28,7 @@ const NAME = /\bname["']?\s*:\s*["']?([a-z0-9][-a-z0-9.]*)["']?[ \t]*(?:[,}#\r\n
 const ACTION = /\baction["']?\s*:\s*["']?([A-Za-z]*)/g;
 const VALID_NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
-/**
- * What has to be in force in the place of the security documents that the text seems to hold; undefined when it seems
- * to hold none.
- */
+/** Substitutes for the security documents that the text seems to contain; undefined when it seems to contain none. */
 export function salvaged(text: string): Substitute[] | undefined {
   const plain = text.replace(COMMENT, '');
   const kinds = kindsIn(plain);
@@ -54,13 +48,13 @@ function kindsIn(text: string): SecurityKind[] {
   const mayBeMisspelt = SECURITY_GROUP.test(text);
   const meant = (word: string): SecurityKind | undefined =>
     SECURITY_KINDS.find((kind) => word === kind || (mayBeMisspelt && resembles(word, kind)));
-  const told = (): SecurityKind[] =>
-    TOP_GROUP.test(text) ? TELLING.flatMap(([kind, word]) => (word.test(text) ? [kind] : [])).slice(0, 1) : [];
+  const kindByFields = (): SecurityKind[] =>
+    TOP_GROUP.test(text) ? FIELDS_OF_KIND.flatMap(([kind, word]) => (word.test(text) ? [kind] : [])).slice(0, 1) : [];
   const top = [...text.matchAll(TOP_KIND)].map(([, word = '']) => word);
-  // Text of policies inside of another document, such as a ConfigMap, is no policy.
-  if (top.length > 0 && !top.some((word) => /list$/i.test(word) || meant(word) !== undefined)) return told();
+  // Text of policies inside another document, such as a ConfigMap, is not a policy.
+  if (top.length > 0 && !top.some((word) => /list$/i.test(word) || meant(word) !== undefined)) return kindByFields();
   const found = [...text.matchAll(KIND)].flatMap(([, word = '']) => meant(word) ?? []).slice(0, MAX_DOCUMENTS);
-  return found.length === 0 ? told() : found;
+  return found.length === 0 ? kindByFields() : found;
 }
 
 function nameOf(text: string): SubstituteName {
@@ -70,7 +64,7 @@ function nameOf(text: string): SubstituteName {
   return { namespace, ...(name === undefined ? {} : { name }) };
 }
 
-/** What stands between the two words: behind the second one, names are of something else. */
+/** The text between the two words: after the second one, names belong to something else. */
 function metadataOf(text: string): string {
   const from = text.search(/\bmetadata\b/);
   const rest = from < 0 ? '' : text.slice(from);
@@ -78,17 +72,17 @@ function metadataOf(text: string): string {
   return to < 0 ? '' : rest.slice(0, to);
 }
 
-/** The namespaces that the text names; undefined where some document's cannot be told. */
+/** The namespaces that the text names; undefined where some document's cannot be determined. */
 function namespacesOf(text: string, documents: number): string[] | undefined {
   const written = [...text.matchAll(NAMESPACE)].map(([, namespace = '']) => namespace);
   const distinct = [...new Set(written)];
   if (!distinct.every((namespace) => VALID_NAMESPACE.test(namespace))) return undefined;
-  // A document that says nothing is in the default namespace.
+  // A document without a namespace is in the default namespace.
   if (written.length === 0) return /\bnamespace\b/.test(text) ? undefined : ['default'];
   return written.length < documents || (documents === 1 && distinct.length > 1) ? undefined : distinct;
 }
 
-/** Of what stands in the spec only this is believed: a policy that does nothing but observe. */
+/** The only part of the spec that is trusted: an action that only observes. */
 function specOf(text: string): { readonly action?: string } | undefined {
   const [action, ...more] = [...text.matchAll(ACTION)].map(([, written = '']) => written);
   return action === 'AUDIT' && more.length === 0 ? { action } : undefined;

@@ -1,6 +1,6 @@
 /**
- * One schema per kind, from which types and validation come. Content of a mesh kind is its `spec`; of a core kind the
- * object without `apiVersion`, `kind` and `metadata`. What fields mean beyond their type is checked in `validate/`.
+ * One schema per kind, from which types and validation are derived. Content of a mesh kind is its `spec`; of a core
+ * kind the object without `apiVersion`, `kind` and `metadata`. `validate/` checks what types cannot express.
  */
 import type { z } from 'zod';
 import type { Kind } from './kinds.ts';
@@ -36,7 +36,7 @@ export const SCHEMAS = {
   JsonWebKeySet: jsonWebKeySet,
 } as const satisfies Record<Kind, z.ZodType>;
 
-/** What a parsed resource of kind `K` holds. Durations are milliseconds. */
+/** The content of a parsed resource of kind `K`. Durations are milliseconds. */
 export type ContentOf<K extends Kind> = z.output<(typeof SCHEMAS)[K]>;
 
 export type { HeaderMatch, Percent, Port, StringMatch } from './schema/common.ts';

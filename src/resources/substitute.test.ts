@@ -8,7 +8,7 @@ import type { Substitute } from './types.ts';
 
 const ORIGIN = { source: 'directory', file: 'a.yaml', line: 1 };
 
-/** What holds in the place of a document, as `kind namespace/name`, with what is said of its workloads. */
+/** Substitutes for a document, as `kind namespace/name`, with their content. */
 function substitutes(yaml: string): readonly Substitute[] | undefined {
   const parsed = parseResource(parseYaml(yaml), ORIGIN, () => undefined);
   assert.ok('problem' in parsed, JSON.stringify(parsed));
@@ -25,7 +25,7 @@ function only(yaml: string): Substitute {
   return found[0] as Substitute;
 }
 
-test('a refused AuthorizationPolicy denies everything for what its selector covers', () => {
+test('a refused AuthorizationPolicy denies everything for the workloads that its selector covers', () => {
   for (const action of ['ALLOW', 'DENY', 'CUSTOM', 'DENNY']) {
     const found = only(
       policy('AuthorizationPolicy', `{action: ${action}, selector: {matchLabels: {app: a}}, rules: [{x: 1}]}`),
@@ -51,7 +51,7 @@ test('a refused PeerAuthentication is STRICT, on all ports', () => {
   assert.deepEqual(content, { selector: { matchLabels: { app: 'a' } }, mtls: { mode: 'STRICT' } });
 });
 
-test('a refused RequestAuthentication takes no token where it looks for one, and in the usual places', () => {
+test('a refused RequestAuthentication accepts no token in its own token locations and the usual ones', () => {
   const rules = `[{issuer: a, jwksUri: ftp://x, fromHeaders: [{name: x-token}], outputClaimToHeaders: [{header: x-user, claim: sub}]},
     {issuer: b, fromCookies: [1], fromParams: [t], outputPayloadToHeader: ":path"}, 7]`;
   const issuer = 'refused-request-authentication';
@@ -85,7 +85,7 @@ test('a selector that cannot be read covers the namespace, a namespace that cann
   }
 });
 
-test('what names itself has its key, whatever else of its metadata is at fault', () => {
+test('a document with a readable name has its key, whatever other errors its metadata has', () => {
   const parsed = parseResource(
     parseYaml(policy('PeerAuthentication', '{}', '{name: x, namespace: ns, labels: {a: 1}}')),
     ORIGIN,
@@ -98,7 +98,7 @@ test('what names itself has its key, whatever else of its metadata is at fault',
   assert.equal(only(policy('PeerAuthentication', '{}', '{name: x, ns: shop}')).namespace, 'shop');
 });
 
-test('a policy whose kind or version is at fault is known by what it resembles, and others are nobody', () => {
+test('a policy with an error in kind or version is recognized by what it resembles; others have no substitute', () => {
   const kinds = [
     policy('AuthorizationPolcy', '{}'),
     policy('AuthorizationPolicies', '{rules: [{}]}'),
@@ -121,13 +121,13 @@ test('a policy whose kind or version is at fault is known by what it resembles, 
   assert.ok('ignored' in other);
 });
 
-test('a field of a policy without its value is a mistake', () => {
+test('a field of a policy without its value is an error', () => {
   const specs = ['{rules: [{from: null}]}', '{rules: }', '{selector: {matchLabels: }, rules: [{}]}'];
   for (const spec of specs) assert.equal(only(policy('AuthorizationPolicy', spec)).kind, 'AuthorizationPolicy', spec);
   assert.equal(only(policy('PeerAuthentication', '{mtls: {mode: null}}')).kind, 'PeerAuthentication');
 });
 
-/** Text, and what is found in it as `kind namespace/name`; undefined: nothing of a policy. */
+/** Text, and the documents that are found in it as `kind namespace/name`; undefined: no policy. */
 const TEXTS: readonly (readonly [what: string, text: string, found: readonly string[] | undefined])[] = [
   [
     'a tab',
@@ -184,7 +184,7 @@ for (const [what, text, expected] of TEXTS) {
   });
 }
 
-test('a large text without policies is looked through in time that grows with its length alone', () => {
+test('searching a large text without policies takes time linear in its length', () => {
   const text = `kind: PeerAuthentication\nmetadata:\n${'  metadata: name: x\n'.repeat(50_000)}`;
   assert.ok(salvaged(text));
 });

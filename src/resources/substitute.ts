@@ -1,14 +1,14 @@
 /**
- * What holds in the place of a refused document of a security kind when no good version of it is known: the strictest
- * that it can have meant, for the workloads that its selector covers as far as that can be read. So a mistake in a
- * policy keeps out, and never lets in.
+ * Substitutes for refused documents of a security kind of which no good version is known: the strictest meaning that
+ * the document can have had, for the workloads that its selector covers as far as it can be read. A mistake in a policy
+ * thereby locks out, and never lets in.
  *
- * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): everything is denied. AUDIT: nothing.
- * - PeerAuthentication: mutual TLS alone, on all ports.
- * - RequestAuthentication: no token is good, in all places where the document looks for one, and in the usual ones.
- *   Requests without token are not concerned.
+ * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): deny everything. AUDIT: nothing.
+ * - PeerAuthentication: mutual TLS only, on all ports.
+ * - RequestAuthentication: no token is valid, in the document's own token locations and the usual ones. Requests
+ *   without a token are not affected.
  *
- * A selector that cannot be read stands for the namespace, a namespace that cannot be read for the mesh.
+ * A selector that cannot be read covers the namespace, a namespace that cannot be read the mesh.
  */
 import { hash } from 'node:crypto';
 import { z } from 'zod';
@@ -20,25 +20,25 @@ import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitut
 import { SECURITY_KINDS } from './types.ts';
 import { checkSelector } from './validate/policy-values.ts';
 import { checkJwtRule } from './validate/security.ts';
-import { faultList } from './validate/validation-errors.ts';
+import { errorList } from './validate/validation-errors.ts';
 
 export function isSecurityKind(kind: unknown): kind is SecurityKind {
   return SECURITY_KINDS.some((each) => each === kind);
 }
 
-/** Whom a document is for: what could be read of its metadata. */
+/** What could be read of a document's metadata. */
 export interface SubstituteName {
   readonly namespace?: string;
   readonly name?: string;
 }
 
-/** Issuer of the rules of a substitute. There are no keys of it, so that no token can be of it. */
+/** Issuer in the rules of a substitute. It has no keys, so that no token can be valid. */
 const NO_ISSUER = 'refused-request-authentication';
 
-/** No document has so many rules; each is a part of every listener concerned. */
+/** Maximum number of rules; each is a part of every listener it applies to. */
 const MAX_RULES = 64;
 
-/** @param spec what stands there, as far as it could be parsed at all */
+/** @param spec as far as it could be parsed at all */
 export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unknown): Substitute[] {
   const { target, selectorKnown } = targetOf(kind, spec, of.namespace !== undefined);
   const content = contentOf(kind, target, spec);
@@ -47,7 +47,7 @@ export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unk
 
 type Target = Pick<ContentOf<'RequestAuthentication'>, 'selector' | 'targetRef' | 'targetRefs'>;
 
-/** Whom the document selects; nothing for a selector that cannot be read, or beside which another one may be meant. */
+/** The document's selector; absent for a selector that cannot be read, or next to which another one may be meant. */
 function targetOf(
   kind: SecurityKind,
   spec: unknown,
@@ -61,9 +61,9 @@ function targetOf(
   const target = Object.fromEntries(
     Object.entries(parsed.data).filter(([field]) => TARGET_FIELDS.includes(field)),
   ) as Target;
-  const { faults, found } = faultList();
-  checkSelector(faults, target.selector);
-  // A field that nobody knows may be the selector, written otherwise.
+  const { errors, found } = errorList();
+  checkSelector(errors, target.selector);
+  // An unknown field may be the selector, misspelt.
   const known = KNOWN_FIELDS[kind];
   if (found.length > 0 || (Object.keys(target).length === 0 && Object.keys(spec).some((field) => !known.has(field)))) {
     return unknown;
@@ -96,8 +96,8 @@ function contentOf(kind: SecurityKind, target: Target, spec: unknown): ContentOf
 }
 
 /**
- * Rules that take no token. Where the document looks for tokens, and the headers in which it tells applications what
- * they say, stay as far as they can be read: else a client could write there what it likes.
+ * Rules that accept no token. The document's token locations, and the headers in which it passes claims to
+ * applications, stay as far as they can be read: otherwise a client could set these headers itself.
  */
 function rulesOf(spec: unknown): JwtRule[] {
   const written: readonly unknown[] = isObject(spec) && Array.isArray(spec.jwtRules) ? spec.jwtRules : [];
@@ -110,8 +110,8 @@ function placesOfRule(written: unknown): Omit<JwtRule, 'issuer'> {
   const fields = PLACE_FIELDS.filter((field) => {
     const one = JWT_RULE.safeParse({ issuer: NO_ISSUER, [field]: written[field] });
     if (!one.success || written[field] === undefined) return false;
-    const { faults, found } = faultList();
-    checkJwtRule(one.data, faults);
+    const { errors, found } = errorList();
+    checkJwtRule(one.data, errors);
     return found.length === 0;
   });
   const { issuer: _issuer, ...rule } = JWT_RULE.parse({
@@ -131,8 +131,7 @@ const PLACE_FIELDS = [
 ] as const;
 
 /**
- * The substitute as a resource.
- * @param id identity of the refused document in its source: together they name what has no name
+ * The substitute as a resource. @param id identity of the refused document in its source, for a document without a name
  */
 export function substituteResource(
   substitute: Substitute,
@@ -151,7 +150,7 @@ export function substituteResource(
     annotations: {},
     substitute: selectorKnown ? 'covers' : 'overrides',
   };
-  // Kind and content belong together: `contentOf` has made one for the other.
+  // Kind and content belong together: `contentOf` made one for the other.
   return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
 }
 

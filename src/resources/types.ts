@@ -1,6 +1,6 @@
 /**
- * What every room knows of a resource: its kind, its metadata as far as anything reads it, and its typed content.
- * The content types come from the schemas (`schemas.ts`), one per kind.
+ * A resource: its kind, its metadata as far as anything reads it, and its typed content. The content types come from
+ * the schemas (`schemas.ts`), one per kind.
  */
 import type { Kind, SecurityKind } from './kinds.ts';
 import type { ContentOf } from './schemas.ts';
@@ -18,7 +18,7 @@ export {
   type SecurityKind,
 } from './kinds.ts';
 
-/** Metadata that something downstream reads. Cluster-scoped kinds have namespace `''`. */
+/** Metadata that something reads. Cluster-scoped kinds have namespace `''`. */
 export interface ResourceMeta {
   readonly name: string;
   readonly namespace: string;
@@ -26,11 +26,11 @@ export interface ResourceMeta {
   readonly annotations: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
   readonly created?: number;
-  /** The cluster that a resource of {@link CLUSTER_KINDS} is of; absent: the program's own (`--clusterID`). */
+  /** The cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**
-   * Present on what is in force in the place of a refused document. `covers`: what the document's selector covers;
-   * `overrides`: the selector could not be read, so that narrower policies of the namespace give way as well.
+   * Present on a substitute for a refused document. `covers`: it applies to what the document's selector covers;
+   * `overrides`: the selector could not be read, so that it also overrides narrower policies of the namespace.
    */
   readonly substitute?: 'covers' | 'overrides';
 }
@@ -42,9 +42,7 @@ export interface ResourceOrigin {
   readonly file?: string;
   /** 1-based line of the document's first line. */
   readonly line?: number;
-  /**
-   * As the source has them for its object (Kubernetes ObjectMeta): what tells versions and objects of one name apart.
-   */
+  /** As in the source's object (Kubernetes ObjectMeta): they distinguish versions and objects of one name. */
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
@@ -57,11 +55,11 @@ export interface Resource<K extends Kind = Kind> {
   readonly content: ContentOf<K>;
   readonly origin: ResourceOrigin;
   /**
-   * Hash of all that generation can read of it (kind, meta, content; not the origin): equal fingerprints mean that
-   * nothing changed. Made by the schema layer.
+   * Hash of everything that generation can read of it (kind, meta, content; not the origin): equal fingerprints mean
+   * that nothing changed. Computed by the schema layer.
    */
   readonly fingerprint: string;
-  /** What of the document was left out or is not acted on. Never read by generation, no part of the fingerprint. */
+  /** What of the document was left out or is not acted on. Never read by generation, not part of the fingerprint. */
   readonly warnings?: readonly ResourceWarning[];
 }
 
@@ -77,12 +75,10 @@ export interface ResourceWarning {
 /** Distributes over kinds, so that a `switch (resource.kind)` narrows `content`. */
 export type AnyResource = { [K in Kind]: Resource<K> }[Kind];
 
-/**
- * `Kind/namespace/name`, with `/cluster` behind it for resources of other clusters: the key of a resource everywhere.
- */
+/** `Kind/namespace/name`, followed by `/cluster` for resources of other clusters: the key of a resource everywhere. */
 export type ResourceKey = string;
 
-/** @param cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own */
+/** @param cluster for resources of {@link CLUSTER_KINDS}; absent: the program's own */
 export function resourceKey(kind: Kind, namespace: string, name: string, cluster?: string): ResourceKey {
   const key = `${kind}/${namespace}/${name}`;
   return cluster === undefined ? key : `${key}/${cluster}`;
@@ -93,36 +89,38 @@ export function keyOf({ kind, meta }: { readonly kind: Kind; readonly meta: Reso
 }
 
 /**
- * What a source tells the store. `resolved` says that the document of an earlier problem is good now or gone; a `set`
- * or `delete` of a key ends that key's problem as well. `eventTime` is when the change was noticed: monotonic ms, of
- * the `performance.now()` clock. /
+ * A change that a source sends to the store. `resolved` reports that the document of an earlier problem is valid now or
+ * no longer exists; a `set` or `delete` of a key ends that key's problem as well. `eventTime` is when the change was
+ * noticed: monotonic ms, of the `performance.now()` clock.
  */
 export type ResourceEvent =
   | ListedEvent
   | { readonly type: 'delete'; readonly key: ResourceKey; readonly eventTime: number }
   | { readonly type: 'resolved'; readonly id: string; readonly eventTime: number };
 
-/** What a list of a source consists of: a resource, or a document that cannot be taken. */
+/** An item of a source's list: a resource, or a document that is refused. */
 export type ListedEvent =
   | { readonly type: 'set'; readonly resource: AnyResource; readonly eventTime: number }
   | { readonly type: 'invalid'; readonly problem: ResourceProblem; readonly eventTime: number };
 
 /**
- * All that a source has, or all of some kinds or of a namespace: a list that was cut short is none. What it has no more
- * has been gone since `eventTime`, monotonic ms.
+ * All resources of a source, or all of some kinds or of a namespace; never an incomplete list. Resources that the
+ * source had before and that are missing here were deleted at `eventTime`, monotonic ms.
  */
 export interface ResourceList {
   readonly events: readonly ListedEvent[];
   readonly eventTime: number;
-  /** Kinds that were listed; absent: all. Where this or `namespace` is given, all problems of the source have keys. */
+  /** Kinds that were listed; absent: all. With this or `namespace`, all problems of the source have keys. */
   readonly kinds?: readonly Kind[];
   /** The namespace that was listed; absent: all. */
   readonly namespace?: string;
 }
 
-/** A document that could not be taken. Its last good version stays in force. */
+/** A document that was refused. Its last good version stays in force. */
 export interface ResourceProblem {
-  /** Identity of the faulty document within its source: the resource's key when it could be read, else `file#index`. */
+  /**
+   * Identity of the refused document within its source: the resource's key when it could be read, else `file#index`.
+   */
   readonly id: string;
   /** Known when kind, namespace and name could be read. */
   readonly key?: ResourceKey;
@@ -132,21 +130,21 @@ export interface ResourceProblem {
   /** What was expected, one line. */
   readonly message: string;
   /**
-   * Present when the document is, or may be, of a security kind: what has to be in force in its place where no good
-   * version of it is known. Empty when the document only observes (action AUDIT).
+   * Present when the document is, or may be, of a security kind: the resources to put in force where no good version of
+   * it is known. Empty when the document only observes (action AUDIT).
    */
   readonly substitutes?: readonly Substitute[];
   /**
-   * Where the key cannot be told: resources of the same file that are missing from it now and stay in force, because it
-   * may be one of them.
+   * Where the key cannot be determined: resources of the same file that are missing from it now and stay in force,
+   * because the document may be one of them.
    */
   readonly kept?: readonly ResourceKey[];
 }
 
-/** The strictest that a refused document of a security kind can have meant, as far as it could be read. */
+/** The strictest meaning that a refused document of a security kind can have had, as far as it could be read. */
 export interface Substitute {
   readonly kind: SecurityKind;
-  /** Undefined where it cannot be told: then the whole mesh is covered. */
+  /** Undefined where it cannot be determined: then the whole mesh is covered. */
   readonly namespace?: string;
   readonly name?: string;
   readonly content: ContentOf<SecurityKind>;

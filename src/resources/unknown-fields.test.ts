@@ -24,7 +24,7 @@ const LEFT_OUT: readonly (readonly [kind: string, spec: string, ...fields: strin
     'spec.http[0].retries.more',
   ],
   ['VirtualService', `{hosts: [a], http: [{websocketUpgrade: true, ${ROUTE}}]}`, 'spec.http[0].websocketUpgrade'],
-  // Inside of what a transformation reads, which says so only once it has its form.
+  // Inside the input of a transformation, which validates it only once its type is right.
   [
     'VirtualService',
     `{hosts: [a], http: [{fault: {delay: {fixedDelay: 1s, x: 1}, y: 1}, ${ROUTE}}]}`,
@@ -53,13 +53,13 @@ for (const [kind, spec, ...fields] of LEFT_OUT) {
     const { warnings = [], content } = result.resource;
     assert.deepEqual(warnings.map(({ field }) => field).sort(), fields.toSorted());
     for (const { message, line } of warnings) assert.deepEqual([message, line], ['unknown field', 4]);
-    // What is left is what the document without the field gives.
+    // The result equals that of the document without the field.
     for (const field of fields)
       assert.doesNotMatch(JSON.stringify(content), new RegExp(`"${field.split('.').at(-1)}"`));
   });
 }
 
-test('fields outside of the spec are left out as well, but where the spec is missing', () => {
+test('fields outside of the spec are left out as well, unless the spec is missing', () => {
   const result = parsed('Sidecar', '{egress: [{hosts: ["./*"]}]}', 'extra: 1\n');
   assert.ok('resource' in result);
   assert.deepEqual(result.resource.warnings, [{ field: 'extra', message: 'unknown field', line: 4 }]);
@@ -69,7 +69,7 @@ test('fields outside of the spec are left out as well, but where the spec is mis
   assert.equal(missing.problem.field, 'spce');
 });
 
-test('of the metadata, fields of the orchestrator pass, others are a warning, and a misspelt namespace is a fault', () => {
+test('in the metadata, orchestrator fields are accepted, others cause a warning, a misspelt namespace is refused', () => {
   const of = (metadata: object) =>
     parseResource(
       { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'ServiceEntry', metadata, spec: { hosts: ['a.com'] } },
@@ -85,7 +85,7 @@ test('of the metadata, fields of the orchestrator pass, others are a warning, an
   assert.equal(elsewhere.problem.field, 'metadata.namespce');
 });
 
-test('fields, their warnings and no fingerprint: a document is the same with and without what is left out', () => {
+test('a document is the same with and without unknown fields, except for its warnings', () => {
   const [without, withField] = ['{hosts: [a.com]}', '{hosts: [a.com], more: 1}'].map((spec) =>
     parsed('ServiceEntry', spec),
   );
@@ -101,7 +101,9 @@ test('a document with hundreds of unknown fields has a bounded number of warning
   assert.equal(result.resource.warnings?.length, 16);
 });
 
-/** kind, spec, the field for which the document is refused: without it, it would allow more than was written */
+/**
+ * kind, spec, the field for which the document is refused: without it, the document would allow more than was written
+ */
 const REFUSED: readonly (readonly [kind: string, spec: string, field: string])[] = [
   ['AuthorizationPolicy', '{rules: [{frm: [{source: {namespaces: [a]}}]}]}', 'spec.rules[0].frm'],
   [
@@ -144,7 +146,7 @@ const REFUSED: readonly (readonly [kind: string, spec: string, field: string])[]
 ];
 
 for (const [kind, spec, field] of REFUSED) {
-  test(`refused, for without it more would be allowed: ${kind} ${field}`, () => {
+  test(`refused, because it would allow more without the field: ${kind} ${field}`, () => {
     const result = parsed(kind, spec);
     assert.ok('problem' in result, JSON.stringify(result));
     assert.equal(result.problem.field, field);
@@ -152,7 +154,7 @@ for (const [kind, spec, field] of REFUSED) {
   });
 }
 
-test('refused is also what restricts and has no value', () => {
+test('a field that restricts is refused without a value', () => {
   const rows: readonly (readonly [kind: string, spec: string, field: string | undefined])[] = [
     ['VirtualService', `{hosts: [a], http: [{match: [{headers: }], ${ROUTE}}]}`, 'spec.http[0].match[0].headers'],
     ['VirtualService', `{hosts: [a], http: [{match: , ${ROUTE}}]}`, 'spec.http[0].match'],
@@ -170,18 +172,18 @@ test('refused is also what restricts and has no value', () => {
   }
 });
 
-test('what is checked and not acted on is a warning, too', () => {
-  const told = (kind: string, spec: string) => {
+test('a setting that is checked and not acted on causes a warning, too', () => {
+  const warningsOf = (kind: string, spec: string) => {
     const result = parsed(kind, spec);
     assert.ok('resource' in result, JSON.stringify(result));
     return result.resource.warnings?.map(({ field, message }) => `${field}: ${message}`);
   };
   const ignored = 'this version does not act on it: the document is not applied';
-  assert.deepEqual(told('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: a}}}'), [
+  assert.deepEqual(warningsOf('DestinationRule', '{host: a, workloadSelector: {matchLabels: {app: a}}}'), [
     `spec.workloadSelector: ${ignored}`,
   ]);
-  assert.deepEqual(told('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
+  assert.deepEqual(warningsOf('VirtualService', '{hosts: [a], http: [{delegate: {name: b}}]}'), [
     `spec.http[0].delegate: ${ignored}`,
   ]);
-  assert.equal(told('DestinationRule', '{host: a}'), undefined);
+  assert.equal(warningsOf('DestinationRule', '{host: a}'), undefined);
 });

@@ -1,21 +1,21 @@
 /**
- * Fields that no schema knows. As a Kubernetes API server does, the document is taken without them, and a warning names
- * each; a field of a newer version, or a slip of the pen, does not cost the rest of the document.
+ * Fields that no schema knows. As in a Kubernetes API server, the document is accepted without them, and a warning
+ * names each; a field of a newer version, or a typing error, does not cost the rest of the document.
  *
- * Where the document without the field would allow more than what was written, the field is a fault, and the document
+ * Where the document without the field would allow more than what was written, the field is an error, and the document
  * is refused:
  *
  * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with
  *   a misspelt `action` would be an ALLOW; without `mtls` plain text may be let in.
  * - In `match` of a VirtualService: without the condition the route serves everybody.
- * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would do.
- * - Where the name resembles a field that narrows ({@link NARROWING}) and the document does not have that one.
+ * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would be accepted.
+ * - Where the name resembles a field that narrows ({@link NARROWING}) and the document lacks that field.
  *
  * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a
- * DestinationRule, more is open than without one field of theirs. So these are pruned.
+ * DestinationRule, more is open than without one of their fields. So these are pruned.
  */
 import type { z } from 'zod';
-import { type Fault, UNKNOWN_FIELD } from './issues.ts';
+import { UNKNOWN_FIELD, type ValidationError } from './issues.ts';
 import { resembles } from './resembles.ts';
 import { type Kind, SECURITY_KINDS } from './types.ts';
 
@@ -23,7 +23,7 @@ type Path = readonly (string | number)[];
 
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
 
-/** Fields without which a document concerns more than with them, by kind; the path of the object that has them. */
+/** Fields that limit what a document applies to, by kind and the path of the object that has them. */
 const NARROWING: Readonly<
   Partial<Record<Kind, readonly { readonly in: RegExp; readonly fields: readonly string[] }[]>>
 > = {
@@ -38,25 +38,25 @@ const NARROWING: Readonly<
   VirtualService: [{ in: /^$/, fields: ['exportTo', 'gateways'] }],
 };
 
-/** Objects whose unknown fields are always faults: kind → steps of the path that lead there. */
+/** Objects whose unknown fields are always errors: kind → steps of the path that lead there. */
 const GUARDED: Readonly<Partial<Record<Kind, string>>> = { Gateway: 'tls', VirtualService: 'match' };
 
-/** Schemas see what is inside of a value only once it has its form, so that pruning may uncover more. */
+/** Schemas report errors inside a value only once its type is right, so that pruning may reveal more errors. */
 const MAX_ROUNDS = 8;
 
 export interface Pruned {
-  /** The content without what may be left out; the content itself when that is nothing. */
+  /** The content without the fields that may be left out; the content itself when there are none. */
   readonly content: unknown;
   /** What was left out. */
-  readonly warnings: readonly Fault[];
+  readonly warnings: readonly ValidationError[];
 }
 
 /**
- * Leaves out the unknown fields of a document's content that may be left out. `issues`: why the schema refuses the
- * content.
+ * Removes the unknown fields of a document's content that may be left out. @param issues the schema's reasons to refuse
+ * it
  */
 export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): Pruned {
-  const warnings: Fault[] = [];
+  const warnings: ValidationError[] = [];
   let rest = content;
   let next = issues;
   for (let round = 0; round < MAX_ROUNDS; round++) {
@@ -84,8 +84,7 @@ function unknownFields(issues: readonly z.core.$ZodIssue[]): Path[] {
 }
 
 /**
- * Whether what lies at a path of a document's content restricts, so that nothing may be missing there: neither a name
- * nor a value.
+ * Whether the field at a path of a document's content restricts, so that neither its name nor its value may be missing.
  */
 export function isGuarded(kind: Kind, path: Path): boolean {
   const guard = GUARDED[kind];

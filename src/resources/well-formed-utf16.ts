@@ -1,12 +1,12 @@
 /**
- * Text that is none: half of a character that UTF-16 writes as two. No message of Envoy's can hold it, and it looks
- * like nothing in a log.
+ * Detects ill-formed text: half of a UTF-16 surrogate pair. No Envoy message can contain it, and it is invisible in a
+ * log.
  */
-import type { Fault } from './issues.ts';
+import type { ValidationError } from './issues.ts';
 
-/** The first text in a document, key or value, that is no text; undefined when all are. */
-export function brokenText(document: unknown): Fault | undefined {
-  // Nearly all are whole: where one is not is found out only then.
+/** The first ill-formed text in a document, key or value; undefined when there is none. */
+export function brokenText(document: unknown): ValidationError | undefined {
+  // Nearly all documents are well formed: only ill-formed ones are searched for the position.
   if (isWhole(document)) return undefined;
   return { path: pathToBroken(document) ?? [], message: 'expected whole Unicode characters' };
 }

@@ -1,17 +1,16 @@
 /**
- * Building blocks of the resource schemas: what several kinds share (durations, string matches, ports, labels, …).
+ * Building blocks of the resource schemas that several kinds share: durations, string matches, ports, labels and
+ * others.
  *
- * Rules that hold for all of them: field names are those of the YAML (camelCase); what was absent stays absent, because
- * generation must tell "not said" from "said zero"; spellings that mean the same (deprecated twins, the `istio` names)
- * are brought to one form here, so that nothing behind the schemas knows of them.
+ * Rules for all of them: field names are those of the YAML (camelCase). Absent fields stay absent, because generation
+ * must distinguish absent from zero. Spellings with the same meaning (deprecated twins, the `istio` names) are
+ * normalized here, so that nothing else has to know them.
  */
 import { z } from 'zod';
 import { selectorLabels, workloadLabels } from '../aliases.ts';
 import { parseDuration } from './duration.ts';
 
-/**
- * As many nanoseconds as 63 bits count, in whole hours: Envoy refuses the whole message that holds a longer duration.
- */
+/** As many nanoseconds as 63 bits count, in whole hours: Envoy refuses a message with a longer duration. */
 const MAX_DURATION_HOURS = 2_562_047;
 const MAX_DURATION_MILLIS = MAX_DURATION_HOURS * 3_600_000;
 
@@ -33,7 +32,7 @@ export const int32 = z
   .int(WHOLE)
   .min(-0x80000000, 'expected a 32-bit number')
   .max(0x7fffffff, 'expected a 32-bit number');
-/** Whether a port is in range is a matter of semantics, so that the message can say which port is meant. */
+/** Whether a port is in range is checked in `validate/`, so that the message can name the port. */
 export const portNumber = uint32;
 
 export const strings = z.array(z.string());
@@ -50,7 +49,7 @@ export type Percent = z.output<typeof percent>;
 
 /** How a string is compared: exactly one of the three. `regex` is RE2 and must match the whole string. */
 export type StringMatch = { readonly exact: string } | { readonly prefix: string } | { readonly regex: string };
-/** A {@link StringMatch}, or "is there at all". */
+/** A {@link StringMatch}, or "is present". */
 export type HeaderMatch = StringMatch | { readonly present: true };
 
 const stringMatchFields = z.strictObject({

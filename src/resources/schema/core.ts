@@ -15,7 +15,7 @@ const objectReference = z.object({
 
 const conditions = z.array(z.object({ type: z.string(), status: z.string() }));
 
-/** All that is read of a Namespace stands in its metadata. */
+/** Everything that is read of a Namespace is in its metadata. */
 export const namespace = z.object({});
 export type NamespaceContent = z.output<typeof namespace>;
 
@@ -140,7 +140,7 @@ export const endpointSlice = z.object({
         hostname: z.string().optional(),
         nodeName: z.string().optional(),
         zone: z.string().optional(),
-        /** v1beta1 says locality here. */
+        /** v1beta1 has the locality here. */
         topology: stringMap.optional(),
         targetRef: objectReference.optional(),
       }),

@@ -1,4 +1,6 @@
-/** DestinationRule: how traffic to a host is balanced, pooled, watched and encrypted, after it was routed. */
+/**
+ * DestinationRule: load balancing, connection pools, outlier detection and TLS for traffic to a host, after routing.
+ */
 import { z } from 'zod';
 import { duration, int32, portNumber, portSelector, selectorLabelMap, strings, uint32 } from './common.ts';
 import { clientTlsSettings } from './tls-settings.ts';
@@ -33,7 +35,7 @@ const consistentHash = z.strictObject({
 
 const simpleLb = z
   .enum(['UNSPECIFIED', 'ROUND_ROBIN', 'LEAST_CONN', 'LEAST_REQUEST', 'RANDOM', 'PASSTHROUGH'])
-  // LEAST_CONN is the older name of what Envoy does under the name of least request.
+  // LEAST_CONN is the older name of Envoy's least request policy.
   .transform((name) => (name === 'LEAST_CONN' ? 'LEAST_REQUEST' : name));
 
 const loadBalancer = z.strictObject({
@@ -124,7 +126,7 @@ const subset = z.strictObject({
   trafficPolicy: trafficPolicy.optional(),
 });
 
-/** DestinationRule alone of its group writes `matchLabels`; brought to the form of the others. */
+/** Of its group only DestinationRule writes `matchLabels`; it is normalized to the form of the others. */
 const matchLabelsSelector = z
   .strictObject({ matchLabels: selectorLabelMap.optional() })
   .transform(({ matchLabels }) => (matchLabels === undefined ? {} : { labels: matchLabels }));

@@ -15,10 +15,10 @@ const UNIT_MILLIS: Readonly<Record<string, number>> = {
 export const DURATION_PATTERN = '^[+-]?(?:(?:\\d+\\.?\\d*|\\.\\d+)(?:ns|us|µs|μs|ms|s|m|h))+$';
 const WHOLE = new RegExp(DURATION_PATTERN);
 const PART = /(\d+\.?\d*|\.\d+)(ns|us|µs|μs|ms|s|m|h)/g;
-/** Longest text looked at: no duration anyone writes is longer. */
+/** Maximum length of a text that is parsed: real durations are shorter. */
 const MAX_LENGTH = 64;
 
-/** Milliseconds of a duration text, `undefined` when it is none. `0` needs no unit, as in Go. */
+/** Milliseconds of a duration text, `undefined` when it is not one. `0` needs no unit, as in Go. */
 export function parseDuration(text: string): number | undefined {
   if (text === '0') return 0;
   if (text.length > MAX_LENGTH || !WHOLE.test(text)) return undefined;

@@ -18,7 +18,7 @@ const remoteService = z.strictObject({
   tcpKeepalive: tcpKeepalive.optional(),
 });
 
-/** `defaultConfig`, and what the annotation `proxy.mesh.io/config` holds: how a node's proxy is run. */
+/** `defaultConfig`, and the annotation `proxy.mesh.io/config`: how a node's proxy runs. */
 export const proxyConfig = z.strictObject({
   configPath: z.string().optional(),
   binaryPath: z.string().optional(),
@@ -42,7 +42,7 @@ export const proxyConfig = z.strictObject({
   proxyMetadata: stringMap.optional(),
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
-  /** Read of `defaultConfig` alone: what stands in front of the mesh's gateways. */
+  /** Read from `defaultConfig` only: the proxies in front of the mesh's gateways. */
   gatewayTopology: z
     .strictObject({
       numTrustedProxies: uint32.optional(),
@@ -60,7 +60,7 @@ const authorizer = {
   port: portNumber,
   timeout: duration.optional(),
   failOpen: z.boolean().default(false),
-  /** HTTP status, as text, of what is refused because the authorizer does not answer. */
+  /** HTTP status, as text, of requests that are refused because the authorizer does not answer. */
   statusOnError: z.string().optional(),
   clearRouteCache: z.boolean().default(false),
   includeRequestBodyInCheck: z
@@ -72,7 +72,7 @@ const authorizer = {
     .optional(),
 };
 
-/** Services that policies ask: the two kinds of external authorizer. A provider of another kind has neither. */
+/** Services that policies consult: the two kinds of external authorizer. A provider of another kind has neither. */
 const extensionProvider = z.strictObject({
   name: z.string(),
   envoyExtAuthzGrpc: z.strictObject(authorizer).optional(),

@@ -1,18 +1,18 @@
 /**
- * Marks fields of the schemas that hold secrets. Whoever shows a resource (debug pages) or quotes a value of one
- * (messages about refused documents) asks here, so that a field is described once, where it is defined.
+ * Marks schema fields that contain secrets. Code that shows a resource (debug pages) or quotes one of its values
+ * (messages about refused documents) reads the marks, so that a field is described once, where it is defined.
  */
 import type { z } from 'zod';
 
 /**
- * What of a field is secret:
+ * Which part of a field is secret:
  *
  * - `value`: every text in it
  * - `url`: user, password and query of a URL
- * - `keySet`: what is not public of a JSON Web Key Set
- * - `byName`: values by name (headers, query parameters, metadata) whose name says that they may be credentials
+ * - `keySet`: the members of a JSON Web Key Set that are not public
+ * - `byName`: values by name (headers, query parameters, metadata) whose name suggests credentials
  * - `condition`: values of an object `{key, values, notValues}` whose key names a header that may be a credential
- * - `envoyPatch`: what Envoy's messages say is secret, in an object `{applyTo, match, patch}`
+ * - `envoyPatch`: fields that Envoy's messages mark as sensitive, in an object `{applyTo, match, patch}`
  */
 export type SecretField = 'value' | 'url' | 'keySet' | 'byName' | 'condition' | 'envoyPatch';
 
@@ -31,7 +31,7 @@ export function secretFieldOf(schema: Schema): SecretField | undefined {
   return marks.get(schema);
 }
 
-/** What a schema is made of, without what only wraps it: optional fields, defaults, transformations. */
+/** The schema inside its wrappers: optional, default, transformation. */
 export function coreOf(schema: Schema): z.core.$ZodTypes {
   const { def } = (schema as z.core.$ZodTypes)._zod;
   if (secretFieldOf(schema) !== undefined) return schema as z.core.$ZodTypes;
@@ -47,7 +47,7 @@ export function coreOf(schema: Schema): z.core.$ZodTypes {
   }
 }
 
-/** Members of marked objects in which their secrets are. */
+/** Members of marked objects that contain their secrets. */
 const SECRET_MEMBERS: Readonly<Partial<Record<SecretField, ReadonlySet<string | number>>>> = {
   condition: new Set(['values', 'notValues']),
   envoyPatch: new Set(['patch', 'match']),

@@ -79,7 +79,7 @@ export const authorizationPolicy = z.strictObject({
   provider: z.strictObject({ name: z.string().optional() }).optional(),
 });
 
-/** The keys of a token issuer, fetched: see `key-sets.ts`. */
+/** The fetched keys of a token issuer: see `key-sets.ts`. */
 export const jsonWebKeySet = z.strictObject({ jwks: secret('keySet', z.string()) });
 
 export type PeerAuthenticationSpec = z.output<typeof peerAuthentication>;

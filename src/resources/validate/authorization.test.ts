@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { parse } from 'yaml';
 import { parseResource } from '../parse.ts';
 
-/** What is refused of a policy with this spec: `field: message`; undefined when all is taken. */
+/** Why a policy with this spec is refused: `field: message`; undefined when it is accepted. */
 function refusal(spec: string): string | undefined {
   const document = {
     apiVersion: 'security.mesh.io/v1beta1',

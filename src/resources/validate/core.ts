@@ -1,21 +1,21 @@
 /**
- * Core kinds: only what would make Envoy refuse a configuration made of them. An orchestrator has checked them already;
- * files in a directory have been checked by nobody.
+ * Validates core kinds: refuses only what would make Envoy refuse the generated configuration. An orchestrator has
+ * validated its objects already; files in a directory have not been validated.
  */
 import { shown } from '../issues.ts';
 import type { EndpointSliceContent, EndpointsContent, PodContent, ServiceContent } from '../schema/core.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import { checkDnsLabel, checkOptionalPort, checkPort, checkPortCount, isDomain, isIpAddress } from './values.ts';
 
-function checkIp(faults: ValidationErrors, address: string | undefined): void {
+function checkIp(errors: ValidationErrors, address: string | undefined): void {
   if (address !== undefined && address !== '' && !isIpAddress(address)) {
-    faults.add([], `expected an IP address, got ${shown(address)}`);
+    errors.add([], `expected an IP address, got ${shown(address)}`);
   }
 }
 
-export function validateService(content: ServiceContent, faults: ValidationErrors): void {
+export function validateService(content: ServiceContent, errors: ValidationErrors): void {
   const { spec } = content;
-  const at = faults.at('spec');
+  const at = errors.at('spec');
   const ports = spec.ports ?? [];
   if (spec.type === 'ExternalName') {
     const { externalName = '' } = spec;
@@ -38,8 +38,8 @@ export function validateService(content: ServiceContent, faults: ValidationError
   });
 }
 
-export function validateEndpoints(content: EndpointsContent, faults: ValidationErrors): void {
-  each(faults.at('subsets'), content.subsets, (subset, at) => {
+export function validateEndpoints(content: EndpointsContent, errors: ValidationErrors): void {
+  each(errors.at('subsets'), content.subsets, (subset, at) => {
     for (const field of ['addresses', 'notReadyAddresses'] as const) {
       each(at.at(field), subset[field], (address, atAddress) => checkIp(atAddress.at('ip'), address.ip || '""'));
     }
@@ -48,23 +48,23 @@ export function validateEndpoints(content: EndpointsContent, faults: ValidationE
   });
 }
 
-export function validateEndpointSlice(content: EndpointSliceContent, faults: ValidationErrors): void {
-  each(faults.at('endpoints'), content.endpoints, (endpoint, at) => {
+export function validateEndpointSlice(content: EndpointSliceContent, errors: ValidationErrors): void {
+  each(errors.at('endpoints'), content.endpoints, (endpoint, at) => {
     if (endpoint.addresses.length === 0) at.add(['addresses'], 'required, expected at least one address');
     each(at.at('addresses'), endpoint.addresses, (address, atAddress) => {
       if (content.addressType !== 'FQDN') checkIp(atAddress, address || '""');
       else if (!isDomain(address)) atAddress.add([], `expected a host name, got ${shown(address)}`);
     });
   });
-  unique(faults.at('ports'), content.ports, ['name'], 'port name', (port) => port.name ?? '');
-  each(faults.at('ports'), content.ports, (port, at) => checkOptionalPort(at.at('port'), port.port));
+  unique(errors.at('ports'), content.ports, ['name'], 'port name', (port) => port.name ?? '');
+  each(errors.at('ports'), content.ports, (port, at) => checkOptionalPort(at.at('port'), port.port));
 }
 
-export function validatePod(content: PodContent, faults: ValidationErrors): void {
-  const at = faults.at('status');
+export function validatePod(content: PodContent, errors: ValidationErrors): void {
+  const at = errors.at('status');
   checkIp(at.at('podIP'), content.status?.podIP);
   each(at.at('podIPs'), content.status?.podIPs, ({ ip }, atAddress) => checkIp(atAddress.at('ip'), ip));
-  each(faults.at('spec', 'containers'), content.spec.containers, (container, atContainer) => {
+  each(errors.at('spec', 'containers'), content.spec.containers, (container, atContainer) => {
     each(atContainer.at('ports'), container.ports, (port, atPort) =>
       checkPort(atPort.at('containerPort'), port.containerPort),
     );

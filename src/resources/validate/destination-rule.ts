@@ -1,4 +1,4 @@
-/** DestinationRule as admission checks it: host, subsets, and numbers that Envoy would refuse. */
+/** Validates DestinationRule: host, subsets, and numbers that Envoy would refuse. */
 import type {
   ConnectionPool,
   ConsistentHash,
@@ -26,92 +26,92 @@ import {
   isIpAddress,
 } from './values.ts';
 
-/** Largest Maglev table and hash ring that Envoy takes. */
+/** Largest Maglev table and hash ring that Envoy accepts. */
 const MAX_MAGLEV_TABLE = 5_000_011;
 const MAX_RING = 8 * 1024 * 1024;
-/** Longest server name that Envoy takes for TLS. */
+/** Longest TLS server name that Envoy accepts. */
 const MAX_SNI = 255;
 
-export function validateDestinationRule(spec: DestinationRuleSpec, faults: ValidationErrors): void {
-  if (!isIpAddress(spec.host)) checkWildcardHost(faults.at('host'), spec.host);
-  if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, faults.at('trafficPolicy'));
-  unique(faults.at('subsets'), spec.subsets, ['name'], 'subset', (subset) => subset.name);
-  each(faults.at('subsets'), spec.subsets, (subset, at) => {
+export function validateDestinationRule(spec: DestinationRuleSpec, errors: ValidationErrors): void {
+  if (!isIpAddress(spec.host)) checkWildcardHost(errors.at('host'), spec.host);
+  if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, errors.at('trafficPolicy'));
+  unique(errors.at('subsets'), spec.subsets, ['name'], 'subset', (subset) => subset.name);
+  each(errors.at('subsets'), spec.subsets, (subset, at) => {
     checkDnsLabel(at.at('name'), subset.name);
     checkLabels(at.at('labels'), subset.labels);
     if (subset.trafficPolicy !== undefined) checkTrafficPolicy(subset.trafficPolicy, at.at('trafficPolicy'));
   });
-  checkExportTo(faults.at('exportTo'), spec.exportTo);
+  checkExportTo(errors.at('exportTo'), spec.exportTo);
   checkSelectorLabels(
-    faults.at('workloadSelector', 'matchLabels'),
+    errors.at('workloadSelector', 'matchLabels'),
     spec.workloadSelector,
     spec.workloadSelector?.labels,
   );
 }
 
-function checkTrafficPolicy(policy: TrafficPolicy, faults: ValidationErrors): void {
-  if (Object.keys(policy).length === 0) faults.add([], 'expected at least one setting, such as loadBalancer or tls');
-  checkPortPolicy(policy, faults);
+function checkTrafficPolicy(policy: TrafficPolicy, errors: ValidationErrors): void {
+  if (Object.keys(policy).length === 0) errors.add([], 'expected at least one setting, such as loadBalancer or tls');
+  checkPortPolicy(policy, errors);
   const ports = policy.portLevelSettings;
-  unique(faults.at('portLevelSettings'), ports, ['port', 'number'], 'port', (setting) => setting.port.number);
-  each(faults.at('portLevelSettings'), ports, (setting, at) => {
+  unique(errors.at('portLevelSettings'), ports, ['port', 'number'], 'port', (setting) => setting.port.number);
+  each(errors.at('portLevelSettings'), ports, (setting, at) => {
     checkPort(at.at('port', 'number'), setting.port.number);
     checkPortPolicy(setting, at);
   });
-  if (policy.tunnel !== undefined) checkPort(faults.at('tunnel', 'targetPort'), policy.tunnel.targetPort);
-  checkPercent(faults.at('retryBudget', 'percent'), policy.retryBudget?.percent?.value);
+  if (policy.tunnel !== undefined) checkPort(errors.at('tunnel', 'targetPort'), policy.tunnel.targetPort);
+  checkPercent(errors.at('retryBudget', 'percent'), policy.retryBudget?.percent?.value);
 }
 
-function checkPortPolicy(policy: Omit<PortTrafficPolicy, 'port'>, faults: ValidationErrors): void {
-  if (policy.loadBalancer !== undefined) checkLoadBalancer(policy.loadBalancer, faults.at('loadBalancer'));
-  if (policy.connectionPool !== undefined) checkConnectionPool(policy.connectionPool, faults.at('connectionPool'));
-  if (policy.outlierDetection !== undefined) checkOutliers(policy.outlierDetection, faults.at('outlierDetection'));
-  if (policy.tls !== undefined) checkClientTls(policy.tls, faults.at('tls'));
+function checkPortPolicy(policy: Omit<PortTrafficPolicy, 'port'>, errors: ValidationErrors): void {
+  if (policy.loadBalancer !== undefined) checkLoadBalancer(policy.loadBalancer, errors.at('loadBalancer'));
+  if (policy.connectionPool !== undefined) checkConnectionPool(policy.connectionPool, errors.at('connectionPool'));
+  if (policy.outlierDetection !== undefined) checkOutliers(policy.outlierDetection, errors.at('outlierDetection'));
+  if (policy.tls !== undefined) checkClientTls(policy.tls, errors.at('tls'));
 }
 
-function checkLoadBalancer(settings: LoadBalancerSettings, faults: ValidationErrors): void {
+function checkLoadBalancer(settings: LoadBalancerSettings, errors: ValidationErrors): void {
   const { simple, consistentHash, localityLbSetting } = settings;
   if (simple !== undefined && consistentHash !== undefined) {
-    faults.add(['consistentHash'], 'expected either simple or consistentHash');
+    errors.add(['consistentHash'], 'expected either simple or consistentHash');
   }
-  if (consistentHash !== undefined) checkConsistentHash(consistentHash, faults.at('consistentHash'));
-  if (localityLbSetting !== undefined) checkLocalityLb(localityLbSetting, faults.at('localityLbSetting'));
-  checkNotNegative(faults.at('warmupDurationSecs'), settings.warmupDurationSecs);
-  if (settings.warmup !== undefined) checkWarmup(settings.warmup, faults.at('warmup'));
+  if (consistentHash !== undefined) checkConsistentHash(consistentHash, errors.at('consistentHash'));
+  if (localityLbSetting !== undefined) checkLocalityLb(localityLbSetting, errors.at('localityLbSetting'));
+  checkNotNegative(errors.at('warmupDurationSecs'), settings.warmupDurationSecs);
+  if (settings.warmup !== undefined) checkWarmup(settings.warmup, errors.at('warmup'));
 }
 
 function checkWarmup(
   { duration, minimumPercent, aggression }: NonNullable<LoadBalancerSettings['warmup']>,
-  faults: ValidationErrors,
+  errors: ValidationErrors,
 ): void {
-  if (duration === undefined) faults.add(['duration'], 'required, expected a duration such as "30s"');
-  else checkDuration(faults.at('duration'), duration);
-  checkPercent(faults.at('minimumPercent'), minimumPercent);
+  if (duration === undefined) errors.add(['duration'], 'required, expected a duration such as "30s"');
+  else checkDuration(errors.at('duration'), duration);
+  checkPercent(errors.at('minimumPercent'), minimumPercent);
   if (aggression !== undefined && aggression < 1)
-    faults.add(['aggression'], `expected a number from 1, got ${aggression}`);
+    errors.add(['aggression'], `expected a number from 1, got ${aggression}`);
 }
 
-function checkConsistentHash(hash: ConsistentHash, faults: ValidationErrors): void {
+function checkConsistentHash(hash: ConsistentHash, errors: ValidationErrors): void {
   const keys = (['httpHeaderName', 'httpCookie', 'useSourceIp', 'httpQueryParameterName'] as const).filter(
     (field) => hash[field] !== undefined && hash[field] !== false,
   );
   if (keys.length !== 1) {
-    faults.add([], 'expected exactly one of httpHeaderName, httpCookie, useSourceIp, httpQueryParameterName');
+    errors.add([], 'expected exactly one of httpHeaderName, httpCookie, useSourceIp, httpQueryParameterName');
   }
-  if (hash.httpHeaderName !== undefined) checkHeaderName(faults.at('httpHeaderName'), hash.httpHeaderName);
-  if (hash.httpCookie?.name === '') faults.add(['httpCookie', 'name'], 'expected a cookie name');
-  checkNotNegative(faults.at('httpCookie', 'ttl'), hash.httpCookie?.ttl);
+  if (hash.httpHeaderName !== undefined) checkHeaderName(errors.at('httpHeaderName'), hash.httpHeaderName);
+  if (hash.httpCookie?.name === '') errors.add(['httpCookie', 'name'], 'expected a cookie name');
+  checkNotNegative(errors.at('httpCookie', 'ttl'), hash.httpCookie?.ttl);
   if (hash.ringHash !== undefined && hash.maglev !== undefined)
-    faults.add(['maglev'], 'expected either ringHash or maglev');
+    errors.add(['maglev'], 'expected either ringHash or maglev');
   const ring = hash.ringHash?.minimumRingSize ?? hash.minimumRingSize;
-  if (ring !== undefined && ring > MAX_RING) faults.add([], `expected a ring size of at most ${MAX_RING}, got ${ring}`);
+  if (ring !== undefined && ring > MAX_RING) errors.add([], `expected a ring size of at most ${MAX_RING}, got ${ring}`);
   const table = hash.maglev?.tableSize;
   if (table !== undefined && (table > MAX_MAGLEV_TABLE || !isPrime(table))) {
-    faults.add(['maglev', 'tableSize'], `expected a prime number up to ${MAX_MAGLEV_TABLE}, got ${table}`);
+    errors.add(['maglev', 'tableSize'], `expected a prime number up to ${MAX_MAGLEV_TABLE}, got ${table}`);
   }
 }
 
-/** Envoy refuses a Maglev table whose size is no prime number. */
+/** Envoy refuses a Maglev table whose size is not a prime number. */
 function isPrime(value: number): boolean {
   if (value < 2) return false;
   for (let divisor = 2; divisor * divisor <= value; divisor++) if (value % divisor === 0) return false;
@@ -119,36 +119,36 @@ function isPrime(value: number): boolean {
 }
 
 /** Localities are `region/zone/subzone`; also used for the mesh configuration's setting. */
-export function checkLocalityLb(setting: LocalityLbSetting, faults: ValidationErrors): void {
+export function checkLocalityLb(setting: LocalityLbSetting, errors: ValidationErrors): void {
   const ways = (['distribute', 'failover', 'failoverPriority'] as const).filter((field) => setting[field]?.length);
   if (ways.includes('distribute') && ways.length > 1)
-    faults.add(['distribute'], `expected only one of ${ways.join(', ')}`);
-  each(faults.at('distribute'), setting.distribute, (rule, at) => {
+    errors.add(['distribute'], `expected only one of ${ways.join(', ')}`);
+  each(errors.at('distribute'), setting.distribute, (rule, at) => {
     const weights = Object.values(rule.to ?? {});
     const total = weights.reduce((sum, weight) => sum + weight, 0);
     if (total !== 100) at.add(['to'], `expected weights with the sum 100, got ${total}`);
     if (weights.includes(0)) at.add(['to'], 'expected weights above 0');
     if (!rule.from) at.add(['from'], 'required, expected a locality such as "region/zone/*"');
   });
-  unique(faults.at('distribute'), setting.distribute, ['from'], 'locality', (rule) => rule.from);
-  each(faults.at('failover'), setting.failover, (rule, at) => {
+  unique(errors.at('distribute'), setting.distribute, ['from'], 'locality', (rule) => rule.from);
+  each(errors.at('failover'), setting.failover, (rule, at) => {
     if (!rule.from) at.add(['from'], 'required, expected a region');
     if (!rule.to) at.add(['to'], 'required, expected a region');
     if (rule.from !== undefined && rule.from === rule.to) at.add(['to'], 'expected a region other than "from"');
     if (`${rule.from}${rule.to}`.includes('*')) at.add([], 'expected regions without wildcard');
   });
-  unique(faults.at('failover'), setting.failover, ['from'], 'region', (rule) => rule.from);
+  unique(errors.at('failover'), setting.failover, ['from'], 'region', (rule) => rule.from);
 }
 
 /** Also the pool of a Sidecar's inbound side. */
-export function checkConnectionPool(pool: ConnectionPool, faults: ValidationErrors): void {
+export function checkConnectionPool(pool: ConnectionPool, errors: ValidationErrors): void {
   const { tcp, http } = pool;
-  if (tcp === undefined && http === undefined) faults.add([], 'expected tcp or http');
-  checkNotNegative(faults.at('tcp', 'maxConnections'), tcp?.maxConnections);
+  if (tcp === undefined && http === undefined) errors.add([], 'expected tcp or http');
+  checkNotNegative(errors.at('tcp', 'maxConnections'), tcp?.maxConnections);
   for (const field of ['connectTimeout', 'maxConnectionDuration'] as const)
-    checkDuration(faults.at('tcp', field), tcp?.[field]);
-  checkNotNegative(faults.at('tcp', 'idleTimeout'), tcp?.idleTimeout);
-  if (tcp?.tcpKeepalive !== undefined) checkTcpKeepalive(tcp.tcpKeepalive, faults.at('tcp', 'tcpKeepalive'));
+    checkDuration(errors.at('tcp', field), tcp?.[field]);
+  checkNotNegative(errors.at('tcp', 'idleTimeout'), tcp?.idleTimeout);
+  if (tcp?.tcpKeepalive !== undefined) checkTcpKeepalive(tcp.tcpKeepalive, errors.at('tcp', 'tcpKeepalive'));
   for (const field of [
     'http1MaxPendingRequests',
     'http2MaxRequests',
@@ -156,41 +156,41 @@ export function checkConnectionPool(pool: ConnectionPool, faults: ValidationErro
     'maxRetries',
     'maxConcurrentStreams',
   ] as const) {
-    checkNotNegative(faults.at('http', field), http?.[field]);
+    checkNotNegative(errors.at('http', field), http?.[field]);
   }
-  checkNotNegative(faults.at('http', 'idleTimeout'), http?.idleTimeout);
+  checkNotNegative(errors.at('http', 'idleTimeout'), http?.idleTimeout);
   if (http?.useClientProtocol === true && http.h2UpgradePolicy === 'UPGRADE') {
-    faults.add(['http', 'useClientProtocol'], 'expected no useClientProtocol beside h2UpgradePolicy UPGRADE');
+    errors.add(['http', 'useClientProtocol'], 'expected no useClientProtocol beside h2UpgradePolicy UPGRADE');
   }
 }
 
 /** Also the mesh configuration's. */
-export function checkTcpKeepalive(keepalive: TcpKeepalive, faults: ValidationErrors): void {
-  checkWholeSeconds(faults.at('time'), keepalive.time);
-  checkWholeSeconds(faults.at('interval'), keepalive.interval);
+export function checkTcpKeepalive(keepalive: TcpKeepalive, errors: ValidationErrors): void {
+  checkWholeSeconds(errors.at('time'), keepalive.time);
+  checkWholeSeconds(errors.at('interval'), keepalive.interval);
 }
 
 /** Kernel keepalive options count seconds. */
-function checkWholeSeconds(faults: ValidationErrors, millis: number | undefined): void {
-  if (millis !== undefined && millis < 1000) faults.add([], `expected at least 1s, got ${millis}ms`);
+function checkWholeSeconds(errors: ValidationErrors, millis: number | undefined): void {
+  if (millis !== undefined && millis < 1000) errors.add([], `expected at least 1s, got ${millis}ms`);
 }
 
-function checkOutliers(outliers: OutlierDetection, faults: ValidationErrors): void {
-  checkDuration(faults.at('interval'), outliers.interval);
-  checkDuration(faults.at('baseEjectionTime'), outliers.baseEjectionTime);
-  checkPercent(faults.at('maxEjectionPercent'), outliers.maxEjectionPercent);
-  checkPercent(faults.at('minHealthPercent'), outliers.minHealthPercent);
-  checkNotNegative(faults.at('consecutiveErrors'), outliers.consecutiveErrors);
+function checkOutliers(outliers: OutlierDetection, errors: ValidationErrors): void {
+  checkDuration(errors.at('interval'), outliers.interval);
+  checkDuration(errors.at('baseEjectionTime'), outliers.baseEjectionTime);
+  checkPercent(errors.at('maxEjectionPercent'), outliers.maxEjectionPercent);
+  checkPercent(errors.at('minHealthPercent'), outliers.minHealthPercent);
+  checkNotNegative(errors.at('consecutiveErrors'), outliers.consecutiveErrors);
   if (outliers.consecutiveLocalOriginFailures !== undefined && outliers.splitExternalLocalOriginErrors !== true) {
-    faults.add(['consecutiveLocalOriginFailures'], 'expected splitExternalLocalOriginErrors: true beside it');
+    errors.add(['consecutiveLocalOriginFailures'], 'expected splitExternalLocalOriginErrors: true beside it');
   }
 }
 
-function checkClientTls(tls: ClientTlsSettings, faults: ValidationErrors): void {
+function checkClientTls(tls: ClientTlsSettings, errors: ValidationErrors): void {
   const files = [tls.clientCertificate, tls.privateKey, tls.caCertificates].some(Boolean);
-  if (tls.credentialName && files) faults.add(['credentialName'], 'expected either credentialName or files');
-  if (tls.sni !== undefined && tls.sni.length > MAX_SNI) faults.add(['sni'], `expected at most ${MAX_SNI} characters`);
+  if (tls.credentialName && files) errors.add(['credentialName'], 'expected either credentialName or files');
+  if (tls.sni !== undefined && tls.sni.length > MAX_SNI) errors.add(['sni'], `expected at most ${MAX_SNI} characters`);
   if (tls.mode !== 'MUTUAL' || tls.credentialName) return;
-  if (!tls.clientCertificate) faults.add(['clientCertificate'], 'required for mode MUTUAL');
-  if (!tls.privateKey) faults.add(['privateKey'], 'required for mode MUTUAL');
+  if (!tls.clientCertificate) errors.add(['clientCertificate'], 'required for mode MUTUAL');
+  if (!tls.privateKey) errors.add(['privateKey'], 'required for mode MUTUAL');
 }

@@ -12,7 +12,7 @@ function parsed(configPatch: object) {
   );
 }
 
-/** What a document with this patch is refused for, or what it is warned of. */
+/** Why a document with this patch is refused, or its warnings. */
 function problems(configPatch: object): string[] {
   const result = parsed(configPatch);
   if ('problem' in result) return [`${result.problem.field}: ${result.problem.message}`];
@@ -28,7 +28,7 @@ const patch = (applyTo: string, operation: string, value: object, match: object 
 
 const VALUE = 'spec.configPatches[0].patch.value';
 
-test('a value that is no piece of what it patches is refused with the path of the mistake', () => {
+test('a value that is not a piece of the patched message is refused with the path of the mistake', () => {
   const filter = { name: 'x', typed_config: { '@type': 'type.googleapis.com/example.Unknown' } };
   const manager = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
@@ -55,12 +55,12 @@ test('a value that is no piece of what it patches is refused with the path of th
   for (const [configPatch, expected] of rows) assert.deepEqual(problems(configPatch), [expected]);
 });
 
-test('a value that holds a secret is not shown where it is wrong', () => {
+test('a wrong value that contains a secret is not quoted', () => {
   const value = { transport_socket: { name: 'tls', typed_config: 'password-in-the-wrong-place' } };
   assert.doesNotMatch(problems(patch('CLUSTER', 'MERGE', value)).join(), /password/);
 });
 
-test('patches that are applied have no warning, and others have one that says which field is not acted on', () => {
+test('patches that are applied have no warning; others have one that names the unsupported field', () => {
   const unapplied = 'this version does not act on it: the patch is not applied';
   const at = (field: string) => [`warning spec.configPatches[0].${field}: ${unapplied}`];
   assert.deepEqual(problems(patch('CLUSTER', 'MERGE', { name: 'a' })), []);

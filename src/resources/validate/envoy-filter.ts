@@ -1,4 +1,4 @@
-/** EnvoyFilter as admission checks it: the match fits what is patched, and the value is a piece of that message. */
+/** Validates EnvoyFilter: the match fits what is patched, and the value is a piece of that message. */
 import { CtlError } from '../../core/errors.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { unappliedPatch } from '../envoy-patches.ts';
@@ -8,7 +8,7 @@ import { checkRegex, checkSelectorLabels } from './values.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
-/** Which of the three object matches goes with what is patched. */
+/** Which of the three object matches belongs to each target. */
 const OBJECT_MATCH: Readonly<Partial<Record<ApplyTo, 'listener' | 'routeConfiguration' | 'cluster'>>> = {
   LISTENER: 'listener',
   FILTER_CHAIN: 'listener',
@@ -22,28 +22,28 @@ const OBJECT_MATCH: Readonly<Partial<Record<ApplyTo, 'listener' | 'routeConfigur
 };
 const FILTERS: ReadonlySet<ApplyTo> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER']);
 
-export function validateEnvoyFilter(spec: EnvoyFilterSpec, faults: ValidationErrors): void {
-  checkSelectorLabels(faults.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
+export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErrors): void {
+  checkSelectorLabels(errors.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
   if (spec.workloadSelector !== undefined && spec.targetRefs?.length) {
-    faults.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
+    errors.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
   }
-  each(faults.at('configPatches'), spec.configPatches, checkPatch);
+  each(errors.at('configPatches'), spec.configPatches, checkPatch);
 }
 
-function checkPatch(patch: EnvoyConfigPatch, faults: ValidationErrors): void {
+function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
   const { applyTo, match } = patch;
   const { operation, value } = patch.patch;
   if (operation !== 'REMOVE' && value === undefined)
-    faults.add(['patch', 'value'], `required for operation ${operation}`);
+    errors.add(['patch', 'value'], `required for operation ${operation}`);
   if (operation === 'REPLACE' && !FILTERS.has(applyTo) && applyTo !== 'CLUSTER') {
-    faults.add(['patch', 'operation'], `expected another operation than REPLACE for ${applyTo}`);
+    errors.add(['patch', 'operation'], `expected another operation than REPLACE for ${applyTo}`);
   }
   const version = match?.proxy?.proxyVersion;
-  if (version !== undefined) checkRegex(faults.at('match', 'proxy', 'proxyVersion'), version);
+  if (version !== undefined) checkRegex(errors.at('match', 'proxy', 'proxyVersion'), version);
   const wanted = OBJECT_MATCH[applyTo];
   for (const field of ['listener', 'routeConfiguration', 'cluster'] as const) {
     if (match?.[field] !== undefined && field !== wanted) {
-      faults.add(
+      errors.add(
         ['match', field],
         wanted === undefined ? `expected no object match for ${applyTo}` : `expected ${wanted} for ${applyTo}`,
       );
@@ -51,35 +51,35 @@ function checkPatch(patch: EnvoyConfigPatch, faults: ValidationErrors): void {
   }
   const filter = match?.listener?.filterChain?.filter;
   if (filter?.subFilter !== undefined && !filter.name) {
-    faults.add(['match', 'listener', 'filterChain', 'filter', 'name'], 'required beside subFilter');
+    errors.add(['match', 'listener', 'filterChain', 'filter', 'name'], 'required beside subFilter');
   }
-  if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, faults.at('patch', 'value'));
+  if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, errors.at('patch', 'value'));
 }
 
-/** Names of clusters and listeners that are generated, which an added one must not take. */
+/** Names of generated clusters and listeners, which an added one must not have. */
 const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
   CLUSTER: /^(?:(?:out|in)bound[|_]|BlackHoleCluster$|PassthroughCluster$|InboundPassthroughCluster)/,
   LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f:]+_\d+$|\/)/i,
 };
-/** What cannot be added without a name. */
+/** Targets that cannot be added without a name. */
 const NAMED: ReadonlySet<ApplyTo> = new Set(['CLUSTER', 'LISTENER', 'VIRTUAL_HOST', 'NETWORK_FILTER', 'HTTP_FILTER']);
 
 type Value = NonNullable<EnvoyConfigPatch['patch']['value']>;
 
-function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: Value, faults: ValidationErrors): void {
+function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: Value, errors: ValidationErrors): void {
   try {
     fromProtoJson(PATCHED_MESSAGES[applyTo], value);
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
-    faults.add(stepsOf(error.location.field ?? ''), error.message);
+    errors.add(stepsOf(error.location.field ?? ''), error.message);
     return;
   }
   if (operation === 'MERGE') return;
   const { name } = value;
   if (NAMED.has(applyTo) && (typeof name !== 'string' || name === '')) {
-    faults.add(['name'], `required for operation ${operation}`);
+    errors.add(['name'], `required for operation ${operation}`);
   } else if (operation === 'ADD' && GENERATED_NAMES[applyTo]?.test(String(name)) === true) {
-    faults.add(['name'], 'expected a name that generated ones do not have');
+    errors.add(['name'], 'expected a name that generated ones do not have');
   }
 }
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { parseResource } from '../parse.ts';
 
-/** What is refused of a server whose TLS settings are these: `field: message`; undefined when all is taken. */
+/** Why a server with these TLS settings is refused: `field: message`; undefined when it is accepted. */
 function refusal(tls: object): string | undefined {
   const server = {
     port: { number: 443, name: 'https', protocol: 'HTTPS' },

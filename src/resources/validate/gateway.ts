@@ -1,4 +1,4 @@
-/** Gateway as admission checks it: ports, hosts, and TLS that fits the protocol. */
+/** Validates Gateway: ports, hosts, and TLS that fits the protocol. */
 import { shown } from '../issues.ts';
 import type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';
 import type { ServerTlsSettings } from '../schema/tls-settings.ts';
@@ -17,15 +17,15 @@ import {
 
 const TLS_PROTOCOLS: ReadonlySet<string> = new Set(['HTTPS', 'TLS']);
 const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-WEB']);
-/** Modes in which the gateway ends TLS with a certificate of its own. */
+/** Modes in which the gateway terminates TLS with its own certificate. */
 const OWN_CERTIFICATE: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 const VERSIONS = ['TLSV1_0', 'TLSV1_1', 'TLSV1_2', 'TLSV1_3'];
-/** What `TLS_AUTO`, and saying nothing, comes to: Envoy's own bounds. */
+/** Meaning of `TLS_AUTO`, and of an absent version: Envoy's own bounds. */
 const DEFAULT_MIN = 'TLSV1_2';
 const DEFAULT_MAX = 'TLSV1_3';
 /**
- * Cipher suites of TLS up to 1.2 that Envoy's BoringSSL knows. One that it does not know costs the whole listener, with
- * all servers of the port.
+ * Cipher suites of TLS up to 1.2 that Envoy's BoringSSL knows. With an unknown one Envoy refuses the whole listener,
+ * with all servers of the port.
  */
 const CIPHER_SUITES: ReadonlySet<string> = new Set([
   'ECDHE-ECDSA-AES128-GCM-SHA256',
@@ -45,100 +45,100 @@ const CIPHER_SUITES: ReadonlySet<string> = new Set([
   'AES256-SHA',
   'DES-CBC3-SHA',
 ]);
-/** Of TLS 1.3, where there is no choice. */
+/** Suites of TLS 1.3, where there is no choice. */
 const TLS13_SUITE = /^TLS_(AES|CHACHA20)_/;
-/** SHA-256 in base64, and in hexadecimal digits with or without colons between bytes: what Envoy compares with. */
+/** SHA-256 in base64, and in hexadecimal digits with or without colons between bytes, as Envoy accepts it. */
 const SPKI = /^[A-Za-z0-9+/]{43}=$/;
 const CERTIFICATE_HASH = /^([0-9a-fA-F]{64}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){31})$/;
 
-export function validateGateway(spec: GatewaySpec, faults: ValidationErrors): void {
-  if (!spec.servers?.length) faults.add(['servers'], 'required, expected at least one server');
-  checkPortCount(faults.at('servers'), spec.servers);
-  unique(faults.at('servers'), spec.servers, ['port', 'name'], 'port name', (server) => server.port.name);
-  each(faults.at('servers'), spec.servers, checkServer);
-  checkLabels(faults.at('selector'), spec.selector);
+export function validateGateway(spec: GatewaySpec, errors: ValidationErrors): void {
+  if (!spec.servers?.length) errors.add(['servers'], 'required, expected at least one server');
+  checkPortCount(errors.at('servers'), spec.servers);
+  unique(errors.at('servers'), spec.servers, ['port', 'name'], 'port name', (server) => server.port.name);
+  each(errors.at('servers'), spec.servers, checkServer);
+  checkLabels(errors.at('selector'), spec.selector);
 }
 
-function checkServer(server: GatewayServer, faults: ValidationErrors): void {
-  checkPort(faults.at('port', 'number'), server.port.number);
-  if (!server.port.name) faults.add(['port', 'name'], 'required, expected a name');
-  checkProtocol(faults.at('port', 'protocol'), server.port.protocol);
-  if (server.hosts.length === 0) faults.add(['hosts'], 'required, expected at least one host');
-  each(faults.at('hosts'), server.hosts, checkServerHost);
+function checkServer(server: GatewayServer, errors: ValidationErrors): void {
+  checkPort(errors.at('port', 'number'), server.port.number);
+  if (!server.port.name) errors.add(['port', 'name'], 'required, expected a name');
+  checkProtocol(errors.at('port', 'protocol'), server.port.protocol);
+  if (server.hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host');
+  each(errors.at('hosts'), server.hosts, checkServerHost);
   const { bind, defaultEndpoint } = server;
   if (bind && !isIpAddress(bind) && !isUnixSocket(bind))
-    faults.add(['bind'], `expected an IP address, got ${shown(bind)}`);
-  if (defaultEndpoint) checkDefaultEndpoint(faults.at('defaultEndpoint'), defaultEndpoint);
-  checkProtocolTls(server, faults);
-  if (server.tls !== undefined) checkServerTls(server.tls, faults.at('tls'));
+    errors.add(['bind'], `expected an IP address, got ${shown(bind)}`);
+  if (defaultEndpoint) checkDefaultEndpoint(errors.at('defaultEndpoint'), defaultEndpoint);
+  checkProtocolTls(server, errors);
+  if (server.tls !== undefined) checkServerTls(server.tls, errors.at('tls'));
 }
 
-/** A host, alone or after a namespace, "." or "*" and a slash. */
-function checkServerHost(entry: string, faults: ValidationErrors): void {
+/** A host, optionally after a namespace, "." or "*" and a slash. */
+function checkServerHost(entry: string, errors: ValidationErrors): void {
   const slash = entry.indexOf('/');
   const namespace = slash < 0 ? '*' : entry.slice(0, slash);
   if (namespace !== '*' && namespace !== '.' && !isNamespace(namespace)) {
-    faults.add([], `expected a namespace, "." or "*" before the "/", got ${shown(namespace)}`);
+    errors.add([], `expected a namespace, "." or "*" before the "/", got ${shown(namespace)}`);
   }
   const host = entry.slice(slash + 1);
-  if (!isIpAddress(host)) checkWildcardHost(faults, host);
+  if (!isIpAddress(host)) checkWildcardHost(errors, host);
 }
 
-function checkProtocolTls(server: GatewayServer, faults: ValidationErrors): void {
+function checkProtocolTls(server: GatewayServer, errors: ValidationErrors): void {
   const protocol = server.port.protocol?.toUpperCase() ?? '';
   const { tls } = server;
   if (TLS_PROTOCOLS.has(protocol)) {
-    if (tls === undefined) faults.add(['tls'], `required for protocol ${protocol}`);
+    if (tls === undefined) errors.add(['tls'], `required for protocol ${protocol}`);
     else if (tls.httpsRedirect === true)
-      faults.add(['tls', 'httpsRedirect'], 'expected only with a plain HTTP protocol');
+      errors.add(['tls', 'httpsRedirect'], 'expected only with a plain HTTP protocol');
   } else if (tls !== undefined && HTTP_PROTOCOLS.has(protocol)) {
     const settings = Object.keys(tls).filter((field) => field !== 'httpsRedirect');
-    if (settings.length > 0) faults.add(['tls'], `expected nothing but httpsRedirect with protocol ${protocol}`);
+    if (settings.length > 0) errors.add(['tls'], `expected nothing but httpsRedirect with protocol ${protocol}`);
   }
 }
 
 /** Also the TLS of a Sidecar's ingress listener. */
-export function checkServerTls(tls: ServerTlsSettings, faults: ValidationErrors): void {
+export function checkServerTls(tls: ServerTlsSettings, errors: ValidationErrors): void {
   const { mode } = tls;
   const names = tls.credentialName || tls.credentialNames?.length || tls.tlsCertificates?.length;
   if (mode === 'MESH_MUTUAL' && (names || tls.serverCertificate || tls.privateKey || tls.caCertificates)) {
-    faults.add([], 'expected no certificates of its own for mode MESH_MUTUAL');
+    errors.add([], 'expected no certificates of its own for mode MESH_MUTUAL');
   }
   // SIMPLE is the protocol's zero mode only where a certificate is named; `tls: {httpsRedirect: true}` has no mode at
   // all.
   if (mode !== undefined && OWN_CERTIFICATE.has(mode) && !names) {
     if (!tls.serverCertificate)
-      faults.add(['credentialName'], `required for mode ${mode} (or serverCertificate and privateKey)`);
-    else if (!tls.privateKey) faults.add(['privateKey'], `required for mode ${mode} beside serverCertificate`);
+      errors.add(['credentialName'], `required for mode ${mode} (or serverCertificate and privateKey)`);
+    else if (!tls.privateKey) errors.add(['privateKey'], `required for mode ${mode} beside serverCertificate`);
     if (mode === 'MUTUAL' && !tls.caCertificates && !tls.caCertCredentialName) {
-      faults.add(['caCertificates'], 'required for mode MUTUAL');
+      errors.add(['caCertificates'], 'required for mode MUTUAL');
     }
   }
-  each(faults.at('tlsCertificates'), tls.tlsCertificates, (pair, at) => {
+  each(errors.at('tlsCertificates'), tls.tlsCertificates, (pair, at) => {
     if (!pair.serverCertificate) at.add(['serverCertificate'], 'required');
     if (!pair.privateKey) at.add(['privateKey'], 'required');
   });
-  checkTlsVersions(tls, faults);
-  each(faults.at('cipherSuites'), tls.cipherSuites, checkCipherSuite);
-  each(faults.at('verifyCertificateSpki'), tls.verifyCertificateSpki, (hash, at) => {
+  checkTlsVersions(tls, errors);
+  each(errors.at('cipherSuites'), tls.cipherSuites, checkCipherSuite);
+  each(errors.at('verifyCertificateSpki'), tls.verifyCertificateSpki, (hash, at) => {
     if (!SPKI.test(hash)) at.add([], `expected a SHA-256 in base64 (44 characters), got ${shown(hash)}`);
   });
-  each(faults.at('verifyCertificateHash'), tls.verifyCertificateHash, (hash, at) => {
+  each(errors.at('verifyCertificateHash'), tls.verifyCertificateHash, (hash, at) => {
     if (!CERTIFICATE_HASH.test(hash)) at.add([], `expected a SHA-256 of 64 hexadecimal digits, got ${shown(hash)}`);
   });
 }
 
-/** A range without a version would leave a port at which every handshake fails. */
+/** A range that contains no version would make every handshake at the port fail. */
 function checkTlsVersions(
   { minProtocolVersion: min, maxProtocolVersion: max }: ServerTlsSettings,
-  faults: ValidationErrors,
+  errors: ValidationErrors,
 ): void {
   const [least, most] = [said(min) ?? DEFAULT_MIN, said(max) ?? DEFAULT_MAX];
   if (VERSIONS.indexOf(least) <= VERSIONS.indexOf(most)) return;
   if (said(min) !== undefined)
-    faults.add(['minProtocolVersion'], `expected a version up to ${most}, got ${shown(min)}`);
+    errors.add(['minProtocolVersion'], `expected a version up to ${most}, got ${shown(min)}`);
   else
-    faults.add(
+    errors.add(
       ['maxProtocolVersion'],
       `expected at least ${least}, which is the lowest version unless minProtocolVersion says another, got ${shown(max)}`,
     );
@@ -148,11 +148,11 @@ function said(version: string | undefined): string | undefined {
   return version === 'TLS_AUTO' ? undefined : version;
 }
 
-function checkCipherSuite(suite: string, faults: ValidationErrors): void {
+function checkCipherSuite(suite: string, errors: ValidationErrors): void {
   if (CIPHER_SUITES.has(suite)) return;
   if (TLS13_SUITE.test(suite)) {
-    faults.add([], `expected a cipher suite of TLS 1.2 or below (those of TLS 1.3 are always on), got ${shown(suite)}`);
+    errors.add([], `expected a cipher suite of TLS 1.2 or below (those of TLS 1.3 are always on), got ${shown(suite)}`);
   } else {
-    faults.add([], `expected a cipher suite such as "ECDHE-RSA-AES128-GCM-SHA256", got ${shown(suite)}`);
+    errors.add([], `expected a cipher suite such as "ECDHE-RSA-AES128-GCM-SHA256", got ${shown(suite)}`);
   }
 }

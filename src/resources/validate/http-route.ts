@@ -1,4 +1,4 @@
-/** One HTTP route of a VirtualService: what it matches, and the one thing it does. */
+/** Validates an HTTP route of a VirtualService: its matches, and its single action. */
 import { shown } from '../issues.ts';
 import type {
   CorsPolicy,
@@ -23,10 +23,10 @@ import {
   checkStringMatch,
 } from './values.ts';
 
-/** Redirects that Envoy can answer with. */
+/** Redirect codes that Envoy supports. */
 const REDIRECT_CODES: ReadonlySet<number> = new Set([301, 302, 303, 307, 308]);
 const METHODS: ReadonlySet<string> = new Set('GET HEAD POST PUT PATCH DELETE CONNECT OPTIONS TRACE *'.split(' '));
-/** Conditions of Envoy's `x-envoy-retry-on` and `x-envoy-retry-grpc-on`; plain status codes are taken as well. */
+/** Conditions of Envoy's `x-envoy-retry-on` and `x-envoy-retry-grpc-on`; plain status codes are valid as well. */
 const RETRY_ON: ReadonlySet<string> = new Set(
   (
     '5xx gateway-error reset reset-before-request connect-failure envoy-ratelimited retriable-4xx refused-stream ' +
@@ -41,84 +41,84 @@ const GRPC_STATUS: ReadonlySet<string> = new Set(
   ).split(' '),
 );
 
-export function checkHttpRoute(route: HttpRoute, faults: ValidationErrors): void {
-  checkAction(route, faults);
-  each(faults.at('match'), route.match, checkMatch);
-  each(faults.at('route'), route.route, (entry, at) => {
+export function checkHttpRoute(route: HttpRoute, errors: ValidationErrors): void {
+  checkAction(route, errors);
+  each(errors.at('match'), route.match, checkMatch);
+  each(errors.at('route'), route.route, (entry, at) => {
     checkDestination(entry.destination, at.at('destination'));
     checkHeaders(entry.headers, at.at('headers'));
   });
-  checkWeights(route.route ?? [], faults.at('route'));
-  if (route.redirect !== undefined) checkRedirect(route.redirect, faults.at('redirect'));
-  if (route.rewrite !== undefined) checkRewrite(route, faults.at('rewrite'));
-  checkDuration(faults.at('timeout'), route.timeout === 0 ? undefined : route.timeout);
-  if (route.retries !== undefined) checkRetries(route.retries, faults.at('retries'));
-  checkFault(route, faults.at('fault'));
-  if (route.mirror !== undefined) checkDestination(route.mirror, faults.at('mirror'));
-  each(faults.at('mirrors'), route.mirrors, (mirror, at) => {
+  checkWeights(route.route ?? [], errors.at('route'));
+  if (route.redirect !== undefined) checkRedirect(route.redirect, errors.at('redirect'));
+  if (route.rewrite !== undefined) checkRewrite(route, errors.at('rewrite'));
+  checkDuration(errors.at('timeout'), route.timeout === 0 ? undefined : route.timeout);
+  if (route.retries !== undefined) checkRetries(route.retries, errors.at('retries'));
+  checkFault(route, errors.at('fault'));
+  if (route.mirror !== undefined) checkDestination(route.mirror, errors.at('mirror'));
+  each(errors.at('mirrors'), route.mirrors, (mirror, at) => {
     checkDestination(mirror.destination, at.at('destination'));
     checkPercent(at.at('percentage'), mirror.percentage?.value);
   });
-  if (route.mirror !== undefined && route.mirrors?.length) faults.add(['mirrors'], 'expected either mirror or mirrors');
-  checkPercent(faults.at('mirrorPercentage'), route.mirrorPercentage?.value);
-  if (route.corsPolicy !== undefined) checkCors(route.corsPolicy, faults.at('corsPolicy'));
-  checkHeaders(route.headers, faults.at('headers'));
+  if (route.mirror !== undefined && route.mirrors?.length) errors.add(['mirrors'], 'expected either mirror or mirrors');
+  checkPercent(errors.at('mirrorPercentage'), route.mirrorPercentage?.value);
+  if (route.corsPolicy !== undefined) checkCors(route.corsPolicy, errors.at('corsPolicy'));
+  checkHeaders(route.headers, errors.at('headers'));
 }
 
-/** Exactly one of route, redirect, directResponse, delegate; and nothing beside it that it would not use. */
-function checkAction(route: HttpRoute, faults: ValidationErrors): void {
+/** Exactly one of route, redirect, directResponse, delegate, without fields that it would not use. */
+function checkAction(route: HttpRoute, errors: ValidationErrors): void {
   const actions = (['redirect', 'directResponse', 'delegate'] as const).filter((field) => route[field] !== undefined);
   const all = route.route?.length ? ['route', ...actions] : [...actions];
   const [first, second] = all;
-  if (first === undefined) faults.add([], 'expected one of route, redirect, directResponse, delegate');
-  else if (second !== undefined) faults.add([second], `expected only one of ${all.join(', ')}`);
+  if (first === undefined) errors.add([], 'expected one of route, redirect, directResponse, delegate');
+  else if (second !== undefined) errors.add([second], `expected only one of ${all.join(', ')}`);
   if (route.redirect !== undefined || route.directResponse !== undefined) {
     for (const field of ['fault', 'rewrite'] as const) {
       const sendsFault = field === 'fault' && route.directResponse !== undefined;
       if (route[field] !== undefined && !sendsFault)
-        faults.add([field], `expected no ${field} beside ${actions.join(', ')}`);
+        errors.add([field], `expected no ${field} beside ${actions.join(', ')}`);
     }
   }
   const status = route.directResponse?.status;
   if (status !== undefined && (status < 200 || status > 599)) {
-    faults.add(['directResponse', 'status'], `expected a status from 200 to 599, got ${status}`);
+    errors.add(['directResponse', 'status'], `expected a status from 200 to 599, got ${status}`);
   }
   const body = route.directResponse?.body;
   if (body?.string !== undefined && body.bytes !== undefined) {
-    faults.add(['directResponse', 'body'], 'expected either string or bytes');
+    errors.add(['directResponse', 'body'], 'expected either string or bytes');
   }
   if (route.delegate !== undefined && !route.delegate.name)
-    faults.add(['delegate', 'name'], 'required, expected a name');
+    errors.add(['delegate', 'name'], 'required, expected a name');
 }
 
-function checkMatch(match: HttpMatch, faults: ValidationErrors): void {
-  checkNonEmptyMatch(faults.at('uri'), match.uri);
-  for (const field of ['scheme', 'method', 'authority'] as const) checkStringMatch(faults.at(field), match[field]);
+function checkMatch(match: HttpMatch, errors: ValidationErrors): void {
+  checkNonEmptyMatch(errors.at('uri'), match.uri);
+  for (const field of ['scheme', 'method', 'authority'] as const) checkStringMatch(errors.at(field), match[field]);
   for (const field of ['headers', 'withoutHeaders'] as const) {
     for (const [name, value] of Object.entries(match[field] ?? {})) {
-      checkHeaderName(faults.at(field), name);
-      checkStringMatch(faults.at(field, name), value);
+      checkHeaderName(errors.at(field), name);
+      checkStringMatch(errors.at(field, name), value);
     }
   }
   for (const [name, value] of Object.entries(match.queryParams ?? {})) {
-    if (name === '') faults.add(['queryParams'], 'expected a parameter name that is not empty');
-    checkStringMatch(faults.at('queryParams', name), value);
+    if (name === '') errors.add(['queryParams'], 'expected a parameter name that is not empty');
+    checkStringMatch(errors.at('queryParams', name), value);
   }
-  checkOptionalPort(faults.at('port'), match.port);
-  checkLabels(faults.at('sourceLabels'), match.sourceLabels);
+  checkOptionalPort(errors.at('port'), match.port);
+  checkLabels(errors.at('sourceLabels'), match.sourceLabels);
 }
 
-function checkHeaders(headers: HttpHeaders | undefined, faults: ValidationErrors): void {
+function checkHeaders(headers: HttpHeaders | undefined, errors: ValidationErrors): void {
   if (headers === undefined) return;
   for (const direction of ['request', 'response'] as const) {
     const operations = headers[direction];
     for (const field of ['set', 'add'] as const) {
       for (const [name, value] of Object.entries(operations?.[field] ?? {})) {
-        checkHeaderName(faults.at(direction, field), name);
-        checkHeaderValue(faults.at(direction, field, name), value);
+        checkHeaderName(errors.at(direction, field), name);
+        checkHeaderValue(errors.at(direction, field, name), value);
       }
     }
-    each(faults.at(direction, 'remove'), operations?.remove, (name, at) => {
+    each(errors.at(direction, 'remove'), operations?.remove, (name, at) => {
       checkHeaderName(at, name);
       if (name.startsWith(':') || name.toLowerCase() === 'host')
         at.add([], `expected a header that can be removed, got ${shown(name)}`);
@@ -126,87 +126,87 @@ function checkHeaders(headers: HttpHeaders | undefined, faults: ValidationErrors
   }
 }
 
-function checkRedirect(redirect: HttpRedirect, faults: ValidationErrors): void {
+function checkRedirect(redirect: HttpRedirect, errors: ValidationErrors): void {
   const { uri, authority, redirectCode, scheme, port, derivePort } = redirect;
   if (!uri && !authority && !scheme && redirectCode === undefined && port === undefined && derivePort === undefined) {
-    faults.add([], 'expected at least one of uri, authority, port, derivePort, scheme, redirectCode');
+    errors.add([], 'expected at least one of uri, authority, port, derivePort, scheme, redirectCode');
   }
   if (redirectCode !== undefined && redirectCode !== 0 && !REDIRECT_CODES.has(redirectCode)) {
-    faults.add(['redirectCode'], `expected one of ${[...REDIRECT_CODES].join(', ')}, got ${redirectCode}`);
+    errors.add(['redirectCode'], `expected one of ${[...REDIRECT_CODES].join(', ')}, got ${redirectCode}`);
   }
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') {
-    faults.add(['scheme'], `expected http or https, got ${shown(scheme)}`);
+    errors.add(['scheme'], `expected http or https, got ${shown(scheme)}`);
   }
-  checkHeaderText(faults.at('uri'), uri);
-  checkHeaderText(faults.at('authority'), authority);
-  checkOptionalPort(faults.at('port'), port);
-  if (port !== undefined && derivePort !== undefined) faults.add(['derivePort'], 'expected either port or derivePort');
+  checkHeaderText(errors.at('uri'), uri);
+  checkHeaderText(errors.at('authority'), authority);
+  checkOptionalPort(errors.at('port'), port);
+  if (port !== undefined && derivePort !== undefined) errors.add(['derivePort'], 'expected either port or derivePort');
 }
 
-function checkRewrite(route: HttpRoute, faults: ValidationErrors): void {
+function checkRewrite(route: HttpRoute, errors: ValidationErrors): void {
   const { uri, authority, uriRegexRewrite } = route.rewrite ?? {};
   if (!uri && !authority && uriRegexRewrite === undefined) {
-    faults.add([], 'expected at least one of uri, authority, uriRegexRewrite');
+    errors.add([], 'expected at least one of uri, authority, uriRegexRewrite');
   }
-  checkHeaderText(faults.at('uri'), uri);
-  checkHeaderText(faults.at('authority'), authority);
+  checkHeaderText(errors.at('uri'), uri);
+  checkHeaderText(errors.at('authority'), authority);
   if (uriRegexRewrite === undefined) return;
-  if (uri) faults.add(['uriRegexRewrite'], 'expected either uri or uriRegexRewrite');
-  checkRegex(faults.at('uriRegexRewrite', 'match'), uriRegexRewrite.match);
-  checkHeaderText(faults.at('uriRegexRewrite', 'rewrite'), uriRegexRewrite.rewrite);
+  if (uri) errors.add(['uriRegexRewrite'], 'expected either uri or uriRegexRewrite');
+  checkRegex(errors.at('uriRegexRewrite', 'match'), uriRegexRewrite.match);
+  checkHeaderText(errors.at('uriRegexRewrite', 'rewrite'), uriRegexRewrite.rewrite);
 }
 
-function checkRetries(retries: HttpRetries, faults: ValidationErrors): void {
+function checkRetries(retries: HttpRetries, errors: ValidationErrors): void {
   const { attempts = 0, perTryTimeout, retryOn, backoff } = retries;
-  if (attempts < 0) faults.add(['attempts'], `expected a number from 0, got ${attempts}`);
+  if (attempts < 0) errors.add(['attempts'], `expected a number from 0, got ${attempts}`);
   if (attempts === 0 && (perTryTimeout !== undefined || retryOn !== undefined || backoff !== undefined)) {
-    faults.add(['attempts'], 'expected a number above 0 beside perTryTimeout, retryOn or backoff');
+    errors.add(['attempts'], 'expected a number above 0 beside perTryTimeout, retryOn or backoff');
   }
-  checkDuration(faults.at('perTryTimeout'), perTryTimeout === 0 ? undefined : perTryTimeout);
-  checkDuration(faults.at('backoff'), backoff);
+  checkDuration(errors.at('perTryTimeout'), perTryTimeout === 0 ? undefined : perTryTimeout);
+  checkDuration(errors.at('backoff'), backoff);
   for (const condition of (retryOn ?? '').split(',').map((each) => each.trim())) {
     const isStatus = /^[1-5]\d\d$/.test(condition);
     if (condition !== '' && !isStatus && !RETRY_ON.has(condition)) {
-      faults.add(['retryOn'], `expected retry conditions of Envoy or status codes, got ${shown(condition)}`);
+      errors.add(['retryOn'], `expected retry conditions of Envoy or status codes, got ${shown(condition)}`);
     }
   }
 }
 
-function checkFault(route: HttpRoute, faults: ValidationErrors): void {
+function checkFault(route: HttpRoute, errors: ValidationErrors): void {
   const { delay, abort } = route.fault ?? {};
   if (route.fault !== undefined && delay === undefined && abort === undefined)
-    faults.add([], 'expected delay or abort');
+    errors.add([], 'expected delay or abort');
   if (delay !== undefined) {
     if (delay.fixedDelay === undefined && delay.exponentialDelay === undefined) {
-      faults.add(['delay', 'fixedDelay'], 'required, expected a duration such as "1.5s"');
+      errors.add(['delay', 'fixedDelay'], 'required, expected a duration such as "1.5s"');
     }
-    checkDuration(faults.at('delay', 'fixedDelay'), delay.fixedDelay);
-    checkDuration(faults.at('delay', 'exponentialDelay'), delay.exponentialDelay);
-    checkPercent(faults.at('delay', 'percentage'), delay.percentage?.value);
+    checkDuration(errors.at('delay', 'fixedDelay'), delay.fixedDelay);
+    checkDuration(errors.at('delay', 'exponentialDelay'), delay.exponentialDelay);
+    checkPercent(errors.at('delay', 'percentage'), delay.percentage?.value);
   }
   if (abort === undefined) return;
-  checkPercent(faults.at('abort', 'percentage'), abort.percentage?.value);
+  checkPercent(errors.at('abort', 'percentage'), abort.percentage?.value);
   const kinds = (['httpStatus', 'grpcStatus', 'http2Error'] as const).filter((field) => abort[field] !== undefined);
-  if (kinds.length !== 1) faults.add(['abort'], 'expected exactly one of httpStatus, grpcStatus');
+  if (kinds.length !== 1) errors.add(['abort'], 'expected exactly one of httpStatus, grpcStatus');
   const { httpStatus, grpcStatus } = abort;
   if (httpStatus !== undefined && (httpStatus < 200 || httpStatus > 599)) {
-    faults.add(['abort', 'httpStatus'], `expected a status from 200 to 599, got ${httpStatus}`);
+    errors.add(['abort', 'httpStatus'], `expected a status from 200 to 599, got ${httpStatus}`);
   }
   if (grpcStatus !== undefined && !GRPC_STATUS.has(grpcStatus)) {
-    faults.add(['abort', 'grpcStatus'], `expected the name of a gRPC status, got ${shown(grpcStatus)}`);
+    errors.add(['abort', 'grpcStatus'], `expected the name of a gRPC status, got ${shown(grpcStatus)}`);
   }
   if (abort.http2Error !== undefined)
-    faults.add(['abort', 'http2Error'], 'HTTP/2 error aborts are not supported by Envoy');
+    errors.add(['abort', 'http2Error'], 'HTTP/2 error aborts are not supported by Envoy');
 }
 
-function checkCors(policy: CorsPolicy, faults: ValidationErrors): void {
-  each(faults.at('allowOrigins'), policy.allowOrigins, (origin, at) => checkStringMatch(at, origin));
-  each(faults.at('allowMethods'), policy.allowMethods, (method, at) => {
+function checkCors(policy: CorsPolicy, errors: ValidationErrors): void {
+  each(errors.at('allowOrigins'), policy.allowOrigins, (origin, at) => checkStringMatch(at, origin));
+  each(errors.at('allowMethods'), policy.allowMethods, (method, at) => {
     if (!METHODS.has(method)) at.add([], `expected an HTTP method, got ${shown(method)}`);
   });
   for (const field of ['allowHeaders', 'exposeHeaders'] as const) {
-    each(faults.at(field), policy[field], (name, at) => checkHeaderName(at, name));
+    each(errors.at(field), policy[field], (name, at) => checkHeaderName(at, name));
   }
   const { maxAge } = policy;
-  if (maxAge !== undefined && (maxAge < 0 || maxAge % 1000 !== 0)) faults.add(['maxAge'], 'expected whole seconds');
+  if (maxAge !== undefined && (maxAge < 0 || maxAge % 1000 !== 0)) errors.add(['maxAge'], 'expected whole seconds');
 }

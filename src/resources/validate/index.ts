@@ -1,5 +1,5 @@
-/** Semantic validation: what an admission check refuses beyond wrong types. One file per group of kinds. */
-import type { Fault } from '../issues.ts';
+/** Semantic validation: what is refused beyond wrong types. One file per group of kinds. */
+import type { ValidationError } from '../issues.ts';
 import type { ContentOf } from '../schemas.ts';
 import type { Kind } from '../types.ts';
 import { validateAuthorizationPolicy } from './authorization.ts';
@@ -11,10 +11,10 @@ import { validateSecret } from './secret.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
 import { validateSidecar } from './sidecar.ts';
-import { faultList, type ValidationErrors } from './validation-errors.ts';
+import { errorList, type ValidationErrors } from './validation-errors.ts';
 import { validateVirtualService } from './virtual-service.ts';
 
-type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, faults: ValidationErrors) => void };
+type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, errors: ValidationErrors) => void };
 
 const VALIDATORS: Validators = {
   AuthorizationPolicy: validateAuthorizationPolicy,
@@ -34,9 +34,9 @@ const VALIDATORS: Validators = {
   Service: validateService,
 };
 
-/** ValidationErrors in content that has passed its kind's schema; paths start at the content. */
-export function semanticErrors<K extends Kind>(kind: K, content: ContentOf<K>): Fault[] {
-  const { faults, found } = faultList();
-  VALIDATORS[kind]?.(content, faults);
+/** Errors in content that matches its kind's schema; paths start at the content. */
+export function semanticErrors<K extends Kind>(kind: K, content: ContentOf<K>): ValidationError[] {
+  const { errors, found } = errorList();
+  VALIDATORS[kind]?.(content, errors);
   return found;
 }

@@ -1,35 +1,35 @@
 /**
- * The mesh configuration as admission would check it, were it a resource. What Envoy refuses here it refuses in every
- * cluster or listener of every proxy at once.
+ * Validates the mesh configuration. A value that Envoy refuses would be refused in every cluster or listener of every
+ * proxy.
  */
-import type { Fault } from '../issues.ts';
+import type { ValidationError } from '../issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
-import { faultList } from './validation-errors.ts';
+import { errorList } from './validation-errors.ts';
 import { checkDuration, checkNotNegative, checkPort } from './values.ts';
 
 /** Cluster.dns_refresh_rate has to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
 
-/** ValidationErrors in the order of the checks; the first is what people are told. */
-export function meshConfigErrors(mesh: MeshConfig): readonly Fault[] {
-  const { faults, found } = faultList();
-  checkDuration(faults.at('connectTimeout'), mesh.connectTimeout);
-  // 0 waits for ever.
-  checkNotNegative(faults.at('protocolDetectionTimeout'), mesh.protocolDetectionTimeout);
+/** Errors in the order of the checks; the first one is reported. */
+export function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
+  const { errors, found } = errorList();
+  checkDuration(errors.at('connectTimeout'), mesh.connectTimeout);
+  // 0 means to wait forever.
+  checkNotNegative(errors.at('protocolDetectionTimeout'), mesh.protocolDetectionTimeout);
   const { dnsRefreshRate } = mesh;
   if (dnsRefreshRate < MIN_DNS_REFRESH_MILLIS) {
-    faults.add(
+    errors.add(
       ['dnsRefreshRate'],
       `expected a duration of at least ${MIN_DNS_REFRESH_MILLIS}ms, got ${dnsRefreshRate}ms`,
     );
   }
-  if (mesh.tcpKeepalive !== undefined) checkTcpKeepalive(mesh.tcpKeepalive, faults.at('tcpKeepalive'));
-  checkLocalityLb(mesh.localityLbSetting, faults.at('localityLbSetting'));
-  checkPort(faults.at('proxyListenPort'), mesh.proxyListenPort);
-  checkPort(faults.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
+  if (mesh.tcpKeepalive !== undefined) checkTcpKeepalive(mesh.tcpKeepalive, errors.at('tcpKeepalive'));
+  checkLocalityLb(mesh.localityLbSetting, errors.at('localityLbSetting'));
+  checkPort(errors.at('proxyListenPort'), mesh.proxyListenPort);
+  checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
   if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
-    faults.add(['proxyInboundListenPort'], `expected another port than proxyListenPort, got ${mesh.proxyListenPort}`);
+    errors.add(['proxyInboundListenPort'], `expected another port than proxyListenPort, got ${mesh.proxyListenPort}`);
   }
   return found;
 }

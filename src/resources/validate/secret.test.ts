@@ -23,18 +23,19 @@ const base64 = (text: string) => Buffer.from(text).toString('base64');
 const inBase64 = (entries: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(entries).map(([name, text]) => [name, base64(text)]));
 
-/** `''` for a Secret that is taken, else where and why it is not. */
-function faultOf(body: object): string {
+/** `''` for a Secret that is accepted, else the field and the reason. */
+function validationErrorOf(body: object): string {
   const document = { apiVersion: 'v1', kind: 'Secret', metadata: { name: 's', namespace: 'edge' }, ...body };
   const parsed = parseResource(document, { source: 'test' }, () => undefined);
   return 'problem' in parsed ? `${parsed.problem.field}: ${parsed.problem.message}` : '';
 }
 
 const tls = (entries: Readonly<Record<string, string>>) =>
-  faultOf({ type: 'kubernetes.io/tls', data: inBase64(entries) });
-const opaque = (entries: Readonly<Record<string, string>>) => faultOf({ type: 'Opaque', data: inBase64(entries) });
+  validationErrorOf({ type: 'kubernetes.io/tls', data: inBase64(entries) });
+const opaque = (entries: Readonly<Record<string, string>>) =>
+  validationErrorOf({ type: 'Opaque', data: inBase64(entries) });
 
-describe('Secrets that gateways can serve with', () => {
+describe('Secrets with which gateways can serve TLS are accepted', () => {
   const pair = { 'tls.crt': leaf.certificate, 'tls.key': leaf.key };
   const good: readonly (readonly [behaviour: string, fault: string])[] = [
     ['a key pair', tls(pair)],
@@ -45,33 +46,33 @@ describe('Secrets that gateways can serve with', () => {
     ['no authorities yet', tls({ ...pair, 'ca.crt': '' })],
     ['a key pair by other names', opaque({ cert: leaf.certificate, key: leaf.key, cacert: root.certificate })],
     ['authorities alone', opaque({ cacert: root.certificate })],
-    ['text in the clear', faultOf({ stringData: pair })],
+    ['text in the clear', validationErrorOf({ stringData: pair })],
     [
       'text in the clear over what is encoded',
-      faultOf({ data: inBase64({ ...pair, 'tls.key': 'x' }), stringData: pair }),
+      validationErrorOf({ data: inBase64({ ...pair, 'tls.key': 'x' }), stringData: pair }),
     ],
   ];
-  for (const [behaviour, fault] of good) test(`${behaviour}`, () => assert.equal(fault, ''));
+  for (const [behaviour, refusal] of good) test(`${behaviour}`, () => assert.equal(refusal, ''));
 });
 
-describe('Secrets that are for something else are no matter of a mesh', () => {
+describe('Secrets for other purposes are not checked', () => {
   const others: readonly (readonly [behaviour: string, fault: string])[] = [
     ['passwords', opaque({ username: 'admin', password: 'x' })],
     ['an entry named key', opaque({ key: 'x' })],
-    ['no entries', faultOf({ type: 'Opaque' })],
+    ['no entries', validationErrorOf({ type: 'Opaque' })],
     [
       'a token of a service account',
-      faultOf({ type: 'kubernetes.io/service-account-token', data: { 'ca.crt': 'eA==', token: 'eA==' } }),
+      validationErrorOf({ type: 'kubernetes.io/service-account-token', data: { 'ca.crt': 'eA==', token: 'eA==' } }),
     ],
     [
       'another type with the same names',
-      faultOf({ type: 'example.com/keys', data: { 'tls.crt': 'eA==', 'tls.key': 'eA==' } }),
+      validationErrorOf({ type: 'example.com/keys', data: { 'tls.crt': 'eA==', 'tls.key': 'eA==' } }),
     ],
   ];
-  for (const [behaviour, fault] of others) test(behaviour, () => assert.equal(fault, ''));
+  for (const [behaviour, refusal] of others) test(behaviour, () => assert.equal(refusal, ''));
 });
 
-describe('Secrets that Envoy would refuse', () => {
+describe('Secrets that Envoy would refuse are refused', () => {
   const pair = { 'tls.crt': leaf.certificate, 'tls.key': leaf.key };
   const bad: readonly (readonly [behaviour: string, fault: string, line: RegExp])[] = [
     [
@@ -109,7 +110,7 @@ describe('Secrets that Envoy would refuse', () => {
     ['a curve that Envoy does not take', tls({ ...pair, 'tls.key': pem(oddCurve) }), /curve P-256, P-384 or P-521$/],
     [
       'no base64',
-      faultOf({ type: 'kubernetes.io/tls', data: { ...inBase64(pair), 'tls.crt': '%' } }),
+      validationErrorOf({ type: 'kubernetes.io/tls', data: { ...inBase64(pair), 'tls.crt': '%' } }),
       /^data\["tls.crt"\]: expected base64$/,
     ],
     [
@@ -117,7 +118,7 @@ describe('Secrets that Envoy would refuse', () => {
       opaque({ cert: leaf.certificate, key: other.key }),
       /^data.key: expected the key of the certificate in cert$/,
     ],
-    ['in the clear', faultOf({ stringData: { ...pair, 'tls.key': other.key } }), /^stringData\["tls.key"\]/],
+    ['in the clear', validationErrorOf({ stringData: { ...pair, 'tls.key': other.key } }), /^stringData\["tls.key"\]/],
     ['authorities', tls({ ...pair, 'ca.crt': 'x' }), /^data\["ca.crt"\]: expected certificates in PEM form$/],
     [
       'a list of what is revoked',
@@ -130,16 +131,16 @@ describe('Secrets that Envoy would refuse', () => {
       /expected at most 1048576 bytes$/,
     ],
   ];
-  for (const [behaviour, fault, line] of bad) test(behaviour, () => assert.match(fault, line));
+  for (const [behaviour, refusal, line] of bad) test(behaviour, () => assert.match(refusal, line));
 });
 
-test('nothing of a Secret stands in what is said of it', () => {
+test('messages quote nothing of a Secret', () => {
   const secret = leaf.key.slice(40, 100);
   const said = [
-    faultOf({ type: 'kubernetes.io/tls', data: secret }),
-    faultOf({ data: { key: Number(1234567890123) } }),
-    faultOf({ stringData: [secret] }),
-    faultOf({ type: { secret }, data: { a: secret } }),
+    validationErrorOf({ type: 'kubernetes.io/tls', data: secret }),
+    validationErrorOf({ data: { key: Number(1234567890123) } }),
+    validationErrorOf({ stringData: [secret] }),
+    validationErrorOf({ type: { secret }, data: { a: secret } }),
     opaque({ cert: secret, key: secret }),
     JSON.stringify(parseResource(leaf.key, { source: 'test' }, () => undefined)),
   ];

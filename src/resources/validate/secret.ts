@@ -1,6 +1,6 @@
 /**
- * Secrets that gateways may serve TLS with: what Envoy would refuse must not replace what it has. Secrets that hold
- * something else are nobody's matter here. Values never stand in messages.
+ * Validates Secrets for TLS at gateways: a Secret that Envoy would refuse must not replace a good one. Secrets with
+ * other content are not checked. Messages never quote values.
  */
 import { createPrivateKey, type KeyObject, X509Certificate } from 'node:crypto';
 import { countPemBlocks, pemBlocks } from '../../core/pem.ts';
@@ -11,22 +11,22 @@ import type { ValidationErrors } from './validation-errors.ts';
 /** The orchestrator's own limit of a whole Secret. */
 const MAX_BYTES = 1024 * 1024;
 
-/** Envoy's demands of the keys of servers. */
+/** Envoy's requirements for server keys. */
 const MIN_RSA_BITS = 2048;
 const CURVES: ReadonlySet<string> = new Set(['prime256v1', 'secp384r1', 'secp521r1']);
 
-export function validateSecret(content: SecretContent, faults: ValidationErrors): void {
+export function validateSecret(content: SecretContent, errors: ValidationErrors): void {
   const pair = keyPairOf(content);
-  if (pair !== undefined) checkKeyPair(content, pair, faults);
+  if (pair !== undefined) checkKeyPair(content, pair, errors);
   else if (content.type === TLS_TYPE) {
-    faults.add(['data'], 'expected a certificate (tls.crt) and its key (tls.key)');
+    errors.add(['data'], 'expected a certificate (tls.crt) and its key (tls.key)');
   }
   const trusted = authoritiesOf(content);
   if (trusted === undefined) return;
-  const at = placeOf(content, trusted.authorities, faults);
+  const at = placeOf(content, trusted.authorities, errors);
   certificatesIn(readText(content, trusted.authorities, at), at);
   if (trusted.revoked === undefined) return;
-  const atRevoked = placeOf(content, trusted.revoked, faults);
+  const atRevoked = placeOf(content, trusted.revoked, errors);
   const text = readText(content, trusted.revoked, atRevoked);
   if (text !== undefined && pemBlocks(text, 'X509 CRL').length === 0)
     atRevoked.add([], 'expected a revocation list in PEM form');
@@ -35,10 +35,10 @@ export function validateSecret(content: SecretContent, faults: ValidationErrors)
 function checkKeyPair(
   content: SecretContent,
   pair: { certificate: string; key: string },
-  faults: ValidationErrors,
+  errors: ValidationErrors,
 ): void {
-  const atCertificate = placeOf(content, pair.certificate, faults);
-  const atKey = placeOf(content, pair.key, faults);
+  const atCertificate = placeOf(content, pair.certificate, errors);
+  const atKey = placeOf(content, pair.key, errors);
   const [leaf] = certificatesIn(readText(content, pair.certificate, atCertificate), atCertificate);
   const key = privateKeyIn(readText(content, pair.key, atKey), atKey);
   if (key === undefined) return;
@@ -50,9 +50,9 @@ function checkKeyPair(
   }
 }
 
-/** Where an entry stands: what is written in the clear takes precedence, as the orchestrator has it. */
-function placeOf({ stringData }: SecretContent, name: string, faults: ValidationErrors): ValidationErrors {
-  return faults.at(stringData?.[name] === undefined ? 'data' : 'stringData', name);
+/** Where an entry is: `stringData` takes precedence, as in the orchestrator. */
+function placeOf({ stringData }: SecretContent, name: string, errors: ValidationErrors): ValidationErrors {
+  return errors.at(stringData?.[name] === undefined ? 'data' : 'stringData', name);
 }
 
 function readText(content: SecretContent, name: string, at: ValidationErrors): string | undefined {
@@ -69,7 +69,7 @@ function certificatesIn(text: string | undefined, at: ValidationErrors): X509Cer
     const found = pemBlocks(text, 'CERTIFICATE').map((pem) => new X509Certificate(pem));
     if (found.length > 0 && found.length === countPemBlocks(text, 'CERTIFICATE-----')) return found;
   } catch {
-    // Said below, without what the library quotes.
+    // Reported below, without the library's quotation.
   }
   at.add([], 'expected certificates in PEM form');
   return [];

@@ -1,4 +1,4 @@
-/** PeerAuthentication and RequestAuthentication as admission checks them. */
+/** Validates PeerAuthentication and RequestAuthentication. */
 import { secretInKeys, usableInlineKeys } from '../inline-keys.ts';
 import { shown } from '../issues.ts';
 import type { JwtRule, PeerAuthenticationSpec, RequestAuthenticationSpec } from '../schema/security.ts';
@@ -9,49 +9,49 @@ import { checkHeaderName, checkHeaderText } from './values.ts';
 const UNUSABLE_KEYS =
   'expected a JSON Web Key Set with a key of a kind that can be used: RSA (from 2048 bits), EC (P-256, P-384, P-521), Ed25519';
 
-export function validatePeerAuthentication(spec: PeerAuthenticationSpec, faults: ValidationErrors): void {
-  checkSelector(faults.at('selector'), spec.selector);
+export function validatePeerAuthentication(spec: PeerAuthenticationSpec, errors: ValidationErrors): void {
+  checkSelector(errors.at('selector'), spec.selector);
   const { portLevelMtls } = spec;
   if (portLevelMtls === undefined) return;
   if (Object.keys(spec.selector?.matchLabels ?? {}).length === 0) {
-    faults.add(['portLevelMtls'], 'expected a selector with labels beside it: ports belong to workloads');
+    errors.add(['portLevelMtls'], 'expected a selector with labels beside it: ports belong to workloads');
   }
-  if (Object.keys(portLevelMtls).length === 0) faults.add(['portLevelMtls'], 'expected at least one port');
+  if (Object.keys(portLevelMtls).length === 0) errors.add(['portLevelMtls'], 'expected at least one port');
   for (const port of Object.keys(portLevelMtls)) {
-    if (!isPort(port)) faults.add(['portLevelMtls', port], `expected a port from 1 to ${MAX_PORT} as key`);
+    if (!isPort(port)) errors.add(['portLevelMtls', port], `expected a port from 1 to ${MAX_PORT} as key`);
   }
 }
 
-export function validateRequestAuthentication(spec: RequestAuthenticationSpec, faults: ValidationErrors): void {
-  checkTarget(spec, faults);
-  checkSelector(faults.at('selector'), spec.selector);
-  each(faults.at('jwtRules'), spec.jwtRules, checkJwtRule);
+export function validateRequestAuthentication(spec: RequestAuthenticationSpec, errors: ValidationErrors): void {
+  checkTarget(spec, errors);
+  checkSelector(errors.at('selector'), spec.selector);
+  each(errors.at('jwtRules'), spec.jwtRules, checkJwtRule);
 }
 
-/** One rule about tokens, as admission checks it. */
-export function checkJwtRule(rule: JwtRule, faults: ValidationErrors): void {
-  if (rule.issuer === '') faults.add(['issuer'], 'expected an issuer that is not empty');
-  checkFilled(rule.audiences, faults.at('audiences'));
+/** Validates one rule about tokens. */
+export function checkJwtRule(rule: JwtRule, errors: ValidationErrors): void {
+  if (rule.issuer === '') errors.add(['issuer'], 'expected an issuer that is not empty');
+  checkFilled(rule.audiences, errors.at('audiences'));
   if (rule.jwksUri !== undefined && !isHttpUrl(rule.jwksUri)) {
-    faults.add(['jwksUri'], `expected an http or https URL, got ${shown(rule.jwksUri)}`);
+    errors.add(['jwksUri'], `expected an http or https URL, got ${shown(rule.jwksUri)}`);
   }
-  if (rule.jwks && rule.jwksUri) faults.add(['jwksUri'], 'expected either jwks or jwksUri');
+  if (rule.jwks && rule.jwksUri) errors.add(['jwksUri'], 'expected either jwks or jwksUri');
   const secret = rule.jwks && secretInKeys(rule.jwks);
-  if (secret) faults.add(['jwks'], `expected public keys only: ${secret}`);
-  else if (rule.jwks && usableInlineKeys(rule.jwks) === undefined) faults.add(['jwks'], UNUSABLE_KEYS);
-  each(faults.at('fromHeaders'), rule.fromHeaders, (from, at) => {
+  if (secret) errors.add(['jwks'], `expected public keys only: ${secret}`);
+  else if (rule.jwks && usableInlineKeys(rule.jwks) === undefined) errors.add(['jwks'], UNUSABLE_KEYS);
+  each(errors.at('fromHeaders'), rule.fromHeaders, (from, at) => {
     checkHeaderName(at.at('name'), from.name);
     checkHeaderText(at.at('prefix'), from.prefix);
   });
-  checkFilled(rule.fromParams, faults.at('fromParams'));
-  checkFilled(rule.fromCookies, faults.at('fromCookies'));
-  if (rule.outputPayloadToHeader) checkOutputHeader(faults.at('outputPayloadToHeader'), rule.outputPayloadToHeader);
-  each(faults.at('outputClaimToHeaders'), rule.outputClaimToHeaders, (output, at) => {
+  checkFilled(rule.fromParams, errors.at('fromParams'));
+  checkFilled(rule.fromCookies, errors.at('fromCookies'));
+  if (rule.outputPayloadToHeader) checkOutputHeader(errors.at('outputPayloadToHeader'), rule.outputPayloadToHeader);
+  each(errors.at('outputClaimToHeaders'), rule.outputClaimToHeaders, (output, at) => {
     checkOutputHeader(at.at('header'), output.header);
     if (output.claim === '') at.add(['claim'], 'expected a claim that is not empty');
   });
-  checkFilled(rule.spaceDelimitedClaims, faults.at('spaceDelimitedClaims'));
-  if (rule.timeout !== undefined && rule.timeout < 1) faults.add(['timeout'], 'expected a duration of at least 1ms');
+  checkFilled(rule.spaceDelimitedClaims, errors.at('spaceDelimitedClaims'));
+  if (rule.timeout !== undefined && rule.timeout < 1) errors.add(['timeout'], 'expected a duration of at least 1ms');
 }
 
 function isHttpUrl(text: string): boolean {
@@ -59,10 +59,10 @@ function isHttpUrl(text: string): boolean {
   return url !== null && (url.protocol === 'http:' || url.protocol === 'https:') && url.hostname !== '';
 }
 
-/** Headers that requests need to be requests: what clients send in output headers is removed. */
+/** Headers that make a request valid: clients' values of output headers are removed. */
 const NO_OUTPUT = /^(:.*|host|authorization|connection|content-length|te|transfer-encoding|upgrade)$/i;
 
-function checkOutputHeader(faults: ValidationErrors, name: string): void {
-  checkHeaderName(faults, name);
-  if (NO_OUTPUT.test(name)) faults.add([], `expected a header of its own, got ${shown(name)}`);
+function checkOutputHeader(errors: ValidationErrors, name: string): void {
+  checkHeaderName(errors, name);
+  if (NO_OUTPUT.test(name)) errors.add([], `expected a header of its own, got ${shown(name)}`);
 }

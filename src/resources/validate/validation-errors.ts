@@ -1,26 +1,26 @@
-/** Collects the faults of one resource: validators walk the content and note what an admission check would refuse. */
-import type { Fault } from '../issues.ts';
+/** Collects the errors of one resource: validators walk the content and add what they refuse. */
+import type { ValidationError } from '../issues.ts';
 
 export type Path = readonly (string | number)[];
 
-/** Notes faults under a path; `at` gives a collector for a part of the content. */
+/** Adds errors under a path; `at` gives a collector for a part of the content. */
 export interface ValidationErrors {
   add(path: Path, message: string): void;
   at(...steps: (string | number)[]): ValidationErrors;
 }
 
-export function faultList(): { readonly faults: ValidationErrors; readonly found: Fault[] } {
-  const found: Fault[] = [];
-  return { faults: new Place(found, undefined, []), found };
+export function errorList(): { readonly errors: ValidationErrors; readonly found: ValidationError[] } {
+  const found: ValidationError[] = [];
+  return { errors: new Place(found, undefined, []), found };
 }
 
-/** A place in the content. Its path is put together only when there is a fault to note: mostly there is none. */
+/** A location in the content. Its path is built only when there is an error, which is rare. */
 class Place implements ValidationErrors {
-  readonly #found: Fault[];
+  readonly #found: ValidationError[];
   readonly #around: Place | undefined;
   readonly #steps: Path;
 
-  constructor(found: Fault[], around: Place | undefined, steps: Path) {
+  constructor(found: ValidationError[], around: Place | undefined, steps: Path) {
     this.#found = found;
     this.#around = around;
     this.#steps = steps;
@@ -39,27 +39,29 @@ class Place implements ValidationErrors {
   }
 }
 
-/** Calls `check` for each item with a collector at its place. */
+/** Calls `check` for each item with a collector at its location. */
 export function each<T>(
-  faults: ValidationErrors,
+  errors: ValidationErrors,
   items: readonly T[] | undefined,
-  check: (item: T, faults: ValidationErrors) => void,
+  check: (item: T, errors: ValidationErrors) => void,
 ): void {
   items?.forEach((item, index) => {
-    check(item, faults.at(index));
+    check(item, errors.at(index));
   });
 }
 
-/** Notes every item whose name an earlier one has. `nameOf` gives `undefined` for items without one. */
+/**
+ * Adds an error for every item with the same name as an earlier one. `nameOf` gives `undefined` for items without name.
+ */
 export function unique<T>(
-  faults: ValidationErrors,
+  errors: ValidationErrors,
   items: readonly T[] | undefined,
   field: Path,
   what: string,
   nameOf: (item: T) => string | number | undefined,
 ): void {
   const seen = new Set<string | number>();
-  each(faults, items, (item, at) => {
+  each(errors, items, (item, at) => {
     const name = nameOf(item);
     if (name === undefined) return;
     if (seen.has(name)) at.add(field, `duplicate ${what} ${JSON.stringify(name)}`);
