@@ -18,7 +18,8 @@ export interface DiscoveryPorts {
 }
 
 export interface DiscoveryOptions {
-  readonly configDir: string;
+  /** Left out: the flags say what is read. */
+  readonly configDir?: string;
   /** Variables, merged over a SELF_SIGNED_CA_DIR and a CTL_STATE_DIR in a folder of the owner. */
   readonly env?: Readonly<Record<string, string>>;
   /** Appended to the harness' own flags, so that they take precedence: `['--log_output_level', 'ads:debug']`. */
@@ -70,14 +71,14 @@ function caDirOf(owner: Owner, configDir: string): Promise<string> {
 export async function startDiscovery(owner: Owner, options: DiscoveryOptions): Promise<Discovery> {
   const ports = options.ports ?? (await discoveryPorts());
   const flags = [
-    ['--configDir', options.configDir],
+    options.configDir === undefined ? [] : ['--configDir', options.configDir],
     ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ['--introspect_port', String(ports.introspection)],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure ?? 0}`],
   ].flat();
-  const caDir = await caDirOf(owner, options.configDir);
+  const caDir = await caDirOf(owner, options.configDir ?? '');
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,

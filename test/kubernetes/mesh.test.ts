@@ -1,0 +1,157 @@
+/**
+ * `ctl-discovery` with a real API server for its only source, and a real Envoy: endpoints and routes follow the objects
+ * of the cluster, and traffic goes on whatever happens to the API server.
+ */
+import assert from 'node:assert/strict';
+import { globSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { after, before, describe, test } from 'node:test';
+import { type MeshProxy, sidecar, startProxy } from '../e2e/support/mesh.ts';
+import { startTraffic } from '../e2e/support/steady-traffic.ts';
+import { tally } from '../e2e/support/traffic.ts';
+import {
+  createScope,
+  type Discovery,
+  eventually,
+  netnsUnavailable,
+  startDiscovery,
+  startEcho,
+} from '../harness/index.ts';
+import { type Kubernetes, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
+
+const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
+const DEFINITIONS = join(import.meta.dirname, '../../deploy/crds');
+const PORT = 7480;
+const [CLIENT, V1, V2] = ['10.244.7.11', '10.244.7.21', '10.244.7.22'] as const;
+
+const service = (name: string, namespace: string) => ({
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name, namespace },
+  spec: { ports: [{ name: 'http', port: PORT, protocol: 'TCP' }] },
+});
+
+const slice = (service: string, namespace: string, addresses: readonly string[]) => ({
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  metadata: { name: `${service}-1`, namespace, labels: { 'kubernetes.io/service-name': service } },
+  addressType: 'IPv4',
+  ports: [{ name: 'http', port: PORT, protocol: 'TCP' }],
+  endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+});
+
+describe('a mesh from a real API server', { skip }, () => {
+  const owner = createScope();
+  let cluster: Kubernetes;
+  let discovery: Discovery;
+  let client: MeshProxy;
+  let namespace = '';
+
+  before(async () => {
+    cluster = await startKubernetes(owner);
+    for (const file of globSync('*.yaml', { cwd: DEFINITIONS })) {
+      await cluster.api.apply(await readFile(join(DEFINITIONS, file), 'utf8'));
+    }
+    namespace = await cluster.newNamespace('shop');
+    await startEcho(owner, { name: 'web-v1', address: V1, port: PORT });
+    await startEcho(owner, { name: 'web-v2', address: V2, port: PORT });
+    const egress = [{ number: PORT, protocol: 'HTTP' }];
+    await cluster.api.apply([
+      service('web', namespace),
+      service('extra', namespace),
+      slice('web', namespace, [V1]),
+      slice('extra', namespace, [V2]),
+      sidecar('client', { address: CLIENT, namespace, egress }),
+    ]);
+    discovery = await startDiscovery(owner, {
+      flags: ['--kubeconfig', await cluster.kubeconfig(owner)],
+      env: { CTL_USE_ENDPOINT_SLICE: 'true' },
+    });
+    client = await startProxy(owner, discovery.ports.grpc, {
+      name: 'client',
+      address: CLIENT,
+      mode: 'delta',
+      namespace,
+    });
+  });
+  after(() => owner.close());
+
+  const answers = (expected: readonly string[]) =>
+    eventually(
+      async () => {
+        const seen = await tally({ address: client.address, port: PORT, host: 'web' }, 6);
+        assert.deepEqual(Object.keys(seen).sort(), expected);
+      },
+      { timeoutMs: 30_000 },
+    );
+
+  test('an Envoy gets its endpoints from EndpointSlices', async () => {
+    await answers(['web-v1']);
+    await cluster.api.apply([slice('web', namespace, [V1, V2])]);
+    await answers(['web-v1', 'web-v2']);
+    await cluster.api.apply([slice('web', namespace, [V2])]);
+    await answers(['web-v2']);
+    await cluster.api.apply([slice('web', namespace, [V1])]);
+    await answers(['web-v1']);
+  });
+
+  test('an Envoy gets its routes from mesh resources', async () => {
+    const route = {
+      apiVersion: 'networking.mesh.io/v1alpha3',
+      kind: 'VirtualService',
+      metadata: { name: 'web', namespace },
+      spec: { hosts: ['web'], http: [{ route: [{ destination: { host: 'extra' } }] }] },
+    };
+    await cluster.api.apply([route]);
+    await answers(['web-v2']);
+    await cluster.api.delete(route);
+    await answers(['web-v1']);
+  });
+
+  test('traffic goes on while the API server is killed, restarted, and has forgotten its history', async () => {
+    const traffic = startTraffic([{ address: client.address, port: PORT, host: 'web' }]);
+    await traffic.more(20);
+    await cluster.apiServer.kill();
+    await eventually(() => assert.match(discovery.output(), /the API server .* cannot be reached/), {
+      timeoutMs: 60_000,
+    });
+    assert.equal((await discovery.http('/ready')).status, 200);
+    await traffic.more(20);
+    await cluster.apiServer.start();
+    await cluster.api.apply([slice('web', namespace, [V2])]);
+    await answers(['web-v2']);
+    await cluster.apiServer.kill();
+    await cluster.apiServer.start();
+    await cluster.compact();
+    await cluster.api.apply([slice('web', namespace, [V1])]);
+    await answers(['web-v1']);
+    await traffic.more(20);
+    assert.deepEqual(await traffic.stop(), []);
+  });
+
+  test('a restarted ctl-discovery sends a connected Envoy nothing new', async () => {
+    const updates = async () => await client.stats('^(cluster_manager.cds|listener_manager.lds).update_success$');
+    const version = async () => await client.stats('listener_manager.listener_(added|modified|removed)$');
+    const before = await version();
+    assert.ok(Object.keys(await updates()).length > 0);
+    await discovery.stop();
+    const { ports } = discovery;
+    discovery = await startDiscovery(owner, {
+      flags: ['--kubeconfig', await cluster.kubeconfig(owner)],
+      env: { CTL_USE_ENDPOINT_SLICE: 'true' },
+      ports,
+    });
+    await cluster.api.apply([slice('web', namespace, [V2])]);
+    await answers(['web-v2']);
+    assert.deepEqual(await version(), before);
+  });
+
+  test('ctl-discovery without a cluster and without a directory ends with one line', async (t) => {
+    const failed = await startDiscovery(t, { waitReady: false, flags: ['--kubeconfig', '/nowhere/kubeconfig'] });
+    const { code } = await failed.exited;
+    assert.notEqual(code, 0);
+    assert.match(failed.output(), /\/nowhere\/kubeconfig: cannot read \/nowhere\/kubeconfig \(ENOENT\)/);
+    assert.doesNotMatch(failed.output(), /\n\s+at /);
+  });
+});
