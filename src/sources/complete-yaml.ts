@@ -1,6 +1,6 @@
 /**
- * The complete YAML parser, loaded when something needs it: most directories hold only plain documents, which have a
- * reader of their own, and loading the parser is a tenth of the time to start.
+ * The complete YAML parser, loaded on first use: most directories contain only plain documents, which have a parser of
+ * their own, and loading the library takes a tenth of the time to start.
  */
 import { createRequire } from 'node:module';
 import type { Document, LineCounter } from 'yaml';
@@ -19,16 +19,16 @@ export interface ParsedYaml {
   readonly lines: LineCounter;
 }
 
-/** Parses one document; what is wrong with it stands in its `errors`. */
+/** Parses one document; `errors` lists what is wrong with it. */
 export function parseYaml(text: string): ParsedYaml {
   const { LineCounter, parseDocument } = yaml();
   const lines = new LineCounter();
-  // Warnings of the library would go past the log, and quote what stands in documents: also in those of Secrets.
+  // The library's warnings would bypass the log and quote documents, also Secrets.
   const options = { lineCounter: lines, merge: true, prettyErrors: false, logLevel: 'error' } as const;
   return { document: parseDocument(text, options), lines };
 }
 
-/** Whether a node of a document stands for another one (`*name`). */
+/** Whether a node of a document is an alias (`*name`). */
 export function isAliasNode(node: object): boolean {
   return yaml().isAlias(node);
 }

@@ -1,7 +1,7 @@
 /**
- * One configuration file, followed: the mesh configuration and the mesh networks. Without the file its default is in
- * force. A file that is there and cannot be taken ends the start: the default would allow what the file forbids. While
- * the program runs, a file that becomes unusable or goes leaves the last value in force.
+ * One configuration file, followed: the mesh configuration or the mesh networks. Without the file its default is in
+ * force. A file that exists and cannot be read or is invalid ends the start: the default would allow what the file
+ * forbids. While the program runs, a file that becomes unusable or disappears leaves the last value in force.
  */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readFile, realpath, stat } from 'node:fs/promises';
@@ -25,14 +25,14 @@ export interface FileValueOptions<T> {
   readonly onValue: (value: T, at: number) => void;
   readonly log: Log;
   readonly clock: Clock;
-  /** Milliseconds between looks whatever the events say; 0 is never. */
+  /** Milliseconds between checks independent of events; 0 is never. */
   readonly resyncMs: number;
 }
 
 export interface FileValue<T> {
   /**
-   * Reads the file for the first time (no `onValue` for that), then follows it.
-   * @throws CtlError naming file, line and field when the file is there and cannot be taken
+   * Reads the file for the first time (no `onValue` for that), then follows it. @throws CtlError with file, line and
+   * field when the file exists and cannot be read or is invalid
    */
   start(): Promise<T>;
   value(): T;
@@ -42,7 +42,7 @@ export interface FileValue<T> {
 
 /** Configuration files are small; a larger one is a mistake. */
 const MAX_BYTES = 4 * 1024 * 1024;
-/** Writers report a file in several events, and are done with it shortly after the first. */
+/** Writers cause several events for a file, and finish shortly after the first. */
 const QUIET_MS = 20;
 const MAX_ALIASES = 100;
 
@@ -54,7 +54,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   let signature: string | undefined;
   let text: string | undefined;
   let started = false;
-  /** Whether `value` came from the file, and not from `defaultValue`. */
+  /** Whether `value` is from the file, and not `defaultValue`. */
   let fromFile = false;
   let closed = false;
   let timer: Timer | undefined;
@@ -64,8 +64,8 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
 
   const watcher = createTreeWatch({
     onEvent: (directory, name) => {
-      // Of the directories on the way only the next step matters; of the file's own all do, for mounts swap hidden
-      // names.
+      // Of the directories on the path only the next step matters; of the file's own all names do, because mounts swap
+      // hidden names.
       if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
         if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
       }
@@ -106,13 +106,13 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
     }
     try {
       const next = decodeUtf8(await readFile(path));
-      // Empty is what a file is between being truncated and being written; the write's event comes.
+      // A file is empty between being truncated and being written; the write has its own event.
       if (next === text || (started && next === '')) return;
       text = next;
       take(next, at);
     } catch (error) {
       if (error instanceof CtlError) throw error;
-      // Should the text before this come back, it counts anew.
+      // If the previous text comes back, it counts as a change.
       text = undefined;
       const code = errnoOf(error);
       const message = code !== undefined ? `expected a readable file: ${code}` : messageOf(error);
@@ -148,17 +148,17 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
 
   const inForce = (): string => (fromFile ? 'the last good one' : 'the default');
 
-  const refuse = (fault: { field: string; message: string; line: number | undefined }): void => {
-    const { field, line } = fault;
-    const message = fault.message.replaceAll('\n', ' ');
-    const place = { file: path, ...(line === undefined ? {} : { line }) };
-    problem = { id: path, origin: { source: 'file', ...place }, field, message };
-    const error = new CtlError('failed_precondition', `${what}: ${message}`, { ...place, field });
+  const refuse = (refusal: { field: string; message: string; line: number | undefined }): void => {
+    const { field, line } = refusal;
+    const message = refusal.message.replaceAll('\n', ' ');
+    const location = { file: path, ...(line === undefined ? {} : { line }) };
+    problem = { id: path, origin: { source: 'file', ...location }, field, message };
+    const error = new CtlError('failed_precondition', `${what}: ${message}`, { ...location, field });
     if (!started) throw error;
     log.error(`${error.oneLine()}; ${inForce()} stays in force`);
   };
 
-  /** Watches the file's directory (or the closest existing one above), and the one its link leads to. */
+  /** Watches the file's directory (or the closest existing one above), and that of its link's target. */
   const watchWay = async (): Promise<void> => {
     const wanted = new Map<string, string>();
     const want = async (directory: string): Promise<boolean> => {
@@ -188,7 +188,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
       await read(clock.now());
       if (text === '') log.info(`${what} ${path} is empty; the default is in force`);
       started = true;
-      // What changed between the first reading and the watch is seen by the second look.
+      // The second check sees changes between the first reading and the watch.
       look();
       repeat();
       return value;
@@ -205,7 +205,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   };
 }
 
-/** What lies at a path: nothing, a file, or something in its place that cannot be read as one. */
+/** What is at a path: nothing, a file, or something that cannot be read as a file. */
 async function inspect(path: string): Promise<'absent' | BigIntStats | { readonly unusable: string }> {
   try {
     const info = await stat(path, { bigint: true });
@@ -226,7 +226,7 @@ function sizeProblem({ size }: BigIntStats): string | undefined {
   return size > MAX_BYTES ? `expected a file of at most ${MAX_BYTES} bytes, got ${size} bytes` : undefined;
 }
 
-/** Differs when the file was written, replaced, or its link points elsewhere. */
+/** Differs when the file was written or replaced, or its link points elsewhere. */
 function signatureOf({ dev, ino, size, mtimeNs, ctimeNs }: BigIntStats): string {
   return `${dev}:${ino}:${size}:${mtimeNs}:${ctimeNs}`;
 }

@@ -1,6 +1,6 @@
 /**
- * The health of a source, logged when it changes: once when it becomes bad or is so for another reason, and once when
- * it is good again.
+ * Logs the health of a source when it changes: once when it becomes bad or the reason changes, and once when it is good
+ * again.
  */
 import type { Log } from '../core/log.ts';
 import type { SourceHealth } from './source.ts';
@@ -17,7 +17,7 @@ export class HealthLog {
     return this.#health;
   }
 
-  /** @param consequence what follows from it, for the log */
+  /** @param consequence for operation, logged with the reason */
   bad(reason: string, consequence: string): void {
     if (!this.#health.ok && this.#health.reason === reason) return;
     this.#health = { ok: false, reason };

@@ -1,6 +1,6 @@
 /**
- * The `Mock` registry: a few services that exist nowhere but here, for trying out the programs without an orchestrator
- * and without files. Made as the plain documents an orchestrator would hold, and read by the same parser.
+ * The `Mock` registry: a few built-in services, for trying out the programs without an orchestrator and without files.
+ * They are plain documents as an orchestrator has them, and go through the same parser.
  */
 import type { Clock } from '../core/clock.ts';
 import { InternalError } from '../core/errors.ts';
@@ -82,7 +82,7 @@ function serviceDocuments({ name, clusterIP, podNet }: (typeof SERVICES)[number]
       targetRef: { kind: 'Pod', namespace: NAMESPACE, name: pod.name },
     })),
   };
-  // As an orchestrator has both: which of them counts, CTL_USE_ENDPOINT_SLICE says.
+  // An orchestrator has both: CTL_USE_ENDPOINT_SLICE decides which of them counts.
   const endpoints = {
     apiVersion: 'v1',
     kind: 'Endpoints',

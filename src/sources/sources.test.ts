@@ -132,7 +132,7 @@ const UNUSABLE: Readonly<Record<string, readonly [Prepare, RegExp]>> = {
 };
 
 for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
-  test(`a configuration file that is there at start and cannot be taken ends the start: ${what}`, async (context) => {
+  test(`a configuration file that exists at start and cannot be read or is invalid ends the start: ${what}`, async (context) => {
     const dir = join(await mkdtemp(join(tmpdir(), 'meshd-value-')), 'config');
     await mkdir(dir);
     const path = join(dir, 'mesh');

@@ -12,18 +12,18 @@ const lineOf = (bytes: readonly number[]): number | undefined => {
   }
 };
 
-test('the line of the first byte that is no UTF-8', () => {
+test('the line of the first byte that is not UTF-8', () => {
   const [newline, lead, follow] = [0x0a, 0xc3, 0xbc];
   assert.equal(lineOf([0x61, newline, lead, follow, newline]), undefined);
   assert.equal(lineOf([0xff, 0xfe, 0x61, 0x00]), 1);
   assert.equal(lineOf([newline, 0x61, newline, lead, newline, 0xff]), 3);
   assert.equal(lineOf([newline, lead]), 2);
-  // A surrogate half and an overlong form are no characters either.
+  // A surrogate half and an overlong form are not characters either.
   assert.equal(lineOf([0xed, 0xa0, 0x80]), 1);
   assert.equal(lineOf([0xc0, 0x80]), 1);
 });
 
-test('the bytes are asked for only in doubt', () => {
+test('the bytes are requested only in doubt', () => {
   assert.equal(
     checkDecoded('plain ü', () => assert.fail('asked for')),
     'plain ü',

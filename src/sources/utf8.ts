@@ -1,12 +1,12 @@
 /**
- * Text that is no UTF-8 is refused. Decoding puts U+FFFD in the place of what it cannot read, so a name in another
- * encoding would quietly become another name.
+ * Refuses text that is not UTF-8. Decoding replaces what it cannot read by U+FFFD, so that a name in another encoding
+ * would silently become another name.
  */
 import { isUtf8 } from 'node:buffer';
 
-/** Bytes that are no UTF-8. */
+/** Bytes that are not UTF-8. */
 export class NotUtf8 extends Error {
-  /** 1-based line of the first byte at fault. */
+  /** 1-based line of the first invalid byte. */
   readonly line: number;
 
   constructor(line: number) {
@@ -15,7 +15,7 @@ export class NotUtf8 extends Error {
   }
 }
 
-/** What decoding puts in the place of bytes that are no UTF-8; a text may hold it by right as well. */
+/** The replacement for bytes that are not UTF-8; a valid text may contain it as well. */
 const REPLACEMENT = '\ufffd';
 const NEWLINE = 0x0a;
 
@@ -26,14 +26,14 @@ export function decodeUtf8(bytes: Uint8Array): string {
 }
 
 /**
- * Checks a text that was read as UTF-8 by quicker means than decodeUtf8; `bytes` is called only when there is doubt.
+ * Checks a text that was decoded as UTF-8 by faster means than decodeUtf8; `bytes` is called only when there is doubt.
  * Throws NotUtf8.
  */
 export function checkDecoded(text: string, bytes: () => Uint8Array): string {
   return text.includes(REPLACEMENT) ? decodeUtf8(bytes()) : text;
 }
 
-/** No character of UTF-8 has a newline's byte inside, so each line can be looked at alone. */
+/** No character of UTF-8 has a newline's byte inside, so each line can be examined alone. */
 function faultyLine(bytes: Uint8Array): number {
   let line = 1;
   for (let from = 0; ; line++) {

@@ -11,7 +11,7 @@ import { createDirectorySource } from './directory.ts';
 const service = (name: string, port = 80) =>
   `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {ports: [{port: ${port}}]}\n`;
 
-/** Follows a directory for one test; `until` waits for a state that the events have led to. */
+/** Follows a directory for one test; `until` waits for a state that the events lead to. */
 async function follow(
   context: TestContext,
   prepare: (dir: string) => Promise<unknown> = async () => {},
@@ -26,9 +26,9 @@ async function follow(
   const warnings: string[] = [];
   const sets: string[] = [];
   const deletes: string[] = [];
-  /** For how long it had been quiet when a batch came, by its own account. */
+  /** For how long it had been quiet when a batch came, according to the source. */
   const quiet: number[] = [];
-  /** When there were signs of changes. */
+  /** Times at which changes were announced. */
   const signs: number[] = [];
   /** Messages of all problems there have been. */
   const seen: string[] = [];
@@ -118,7 +118,7 @@ async function follow(
   };
 }
 
-/** A clock that goes only as far as it is told to. */
+/** A clock that advances only when the test says so. */
 function fakeClock(): Clock & { advance(ms: number): void } {
   let now = 0;
   const timers = new Map<object, { readonly at: number; readonly run: () => void }>();
@@ -148,7 +148,7 @@ function same(state: ReadonlyMap<string, number | undefined>, expected: Record<s
   return state.size === entries.length && entries.every(([name, port]) => state.get(name) === port);
 }
 
-test('a batch says since when it has been quiet; what has only lasted for long enough has no sign', async (context) => {
+test('a batch states since when it has been quiet; a state that merely lasted long enough is not announced', async (context) => {
   const clock = fakeClock();
   const { dir, quiet, signs, state, is } = await follow(
     context,
@@ -198,7 +198,7 @@ test('follows edits, new files, new directories and deletions, reading only what
   await is({ a: 81 });
 });
 
-test('a renamed file is no duplicate of itself, and its resources are never gone', async (context) => {
+test('a renamed file is not a duplicate of itself, and its resources never disappear', async (context) => {
   const { dir, is, source, state, seen, sets } = await follow(context, async (at) => {
     await writeFile(join(at, 'a.yaml'), service('one'));
     await writeFile(join(at, 'z.yaml'), service('two'));
@@ -208,7 +208,7 @@ test('a renamed file is no duplicate of itself, and its resources are never gone
   await rename(join(dir, 'z.yaml'), join(dir, 'c.yaml'));
   await writeFile(join(dir, 'd.yaml'), service('three'));
   await is({ one: 80, two: 80, three: 80 });
-  // What was renamed belongs to the new files: their edits count.
+  // The renamed resources belong to the new files: their edits count.
   await writeFile(join(dir, 'b.yaml'), service('one', 81));
   await is({ one: 81, two: 80, three: 80 });
   await source.close();
@@ -216,7 +216,7 @@ test('a renamed file is no duplicate of itself, and its resources are never gone
   assert.ok(sets.includes('three') && state.size === 3);
 });
 
-test('a file that takes the place of the directory is said to be one, and what the directory gave stays in force', async (context) => {
+test('a file in place of the directory is reported, and what the directory gave stays in force', async (context) => {
   const { dir, warnings, until, is, state } = await follow(context, (at) =>
     writeFile(join(at, 'a.yaml'), service('one')),
   );
@@ -231,7 +231,7 @@ test('a file that takes the place of the directory is said to be one, and what t
   await is({ one: 81 });
 });
 
-test('documents of kinds that are not read are told of, once', async (context) => {
+test('documents of kinds that are not read are reported once', async (context) => {
   const other = (kind: string) => `apiVersion: telemetry.istio.io/v1\nkind: ${kind}\nmetadata: {name: x}\n`;
   const { dir, is, warnings } = await follow(context, (at) =>
     writeFile(join(at, 'a.yaml'), `${service('a')}---\n${other('Telemetry')}---\n${other('Telemetry')}`),
@@ -245,7 +245,7 @@ test('documents of kinds that are not read are told of, once', async (context) =
   assert.match(warnings[1] ?? '', /1 document of telemetry.istio.io\/v1 Other/);
 });
 
-test('an atomic rename replaces a file without its resources ever being gone', async (context) => {
+test('an atomic rename replaces a file, and its resources never disappear', async (context) => {
   const { dir, base, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });
   for (let port = 81; port < 85; port++) {
@@ -274,7 +274,7 @@ test('a mounted volume is followed when its hidden link is swapped, three times'
   }
 });
 
-test('a linked file is followed where it lies', async (context) => {
+test('a linked file is followed at its target', async (context) => {
   const { base, is } = await follow(context, async (dir) => {
     await mkdir(join(dir, '..', 'elsewhere'));
     await writeFile(join(dir, '..', 'elsewhere', 'a.yaml'), service('a'));
@@ -285,7 +285,7 @@ test('a linked file is followed where it lies', async (context) => {
   await is({ a: 81 });
 });
 
-test('a link that leaves the directory gives the files that it leads to, and nothing below', async (context) => {
+test('a link out of the directory gives the files directly in its target, and nothing below', async (context) => {
   const { is, problems, dir, base } = await follow(context, async (dir) => {
     const outside = join(dir, '..', 'outside');
     await mkdir(join(outside, 'deep'), { recursive: true });
@@ -306,7 +306,7 @@ test('a link that leaves the directory gives the files that it leads to, and not
   await is({ a: 81, c: 80 });
 });
 
-test('links that lead back are reported and not followed; other links within the directory are', async (context) => {
+test('links that form a loop are reported and not followed; other links within the directory are followed', async (context) => {
   const { is, problems, dir, until } = await follow(context, async (dir) => {
     await mkdir(join(dir, 'one', 'two'), { recursive: true });
     await mkdir(join(dir, '.releases', '5'), { recursive: true });
@@ -325,7 +325,7 @@ test('links that lead back are reported and not followed; other links within the
   await until('no problem left', () => problems.size === 0);
 });
 
-test('a name that is no UTF-8 is reported', async (context) => {
+test('a name that is not UTF-8 is reported', async (context) => {
   const { is, problems, dir } = await follow(context, async (dir) => {
     await writeFile(Buffer.concat([Buffer.from(`${dir}/`), Buffer.of(0xff), Buffer.from('.yaml')]), service('x'));
     await writeFile(join(dir, 'a.yaml'), service('a'));
@@ -334,7 +334,7 @@ test('a name that is no UTF-8 is reported', async (context) => {
   assert.deepEqual([...problems], [[join(dir, '\ufffd.yaml'), 'expected a name in UTF-8; it is not read']]);
 });
 
-test('while a file of thousands of refused documents is read, others get their turn', async (context) => {
+test('reading a file of thousands of refused documents leaves time for other work', async (context) => {
   const bad = 'apiVersion: v1\nkind: Service\nmetadata: {name: x}\nspec: {ports: [{port: x}]}\n---\n';
   let turns = 0;
   const { until, isSynced, problems } = await follow(context, (dir) =>
@@ -349,7 +349,7 @@ test('while a file of thousands of refused documents is read, others get their t
   assert.ok(turns > 20, `${turns} turns of the event loop`);
 });
 
-test('half-written files: nothing is lost, nothing is reported that gets finished', async (context) => {
+test('half-written files: nothing is lost, and nothing is reported that is completed soon', async (context) => {
   const { dir, is, problems, state } = await follow(context, (dir) =>
     writeFile(join(dir, 'a.yaml'), `${service('a')}---\n${service('b')}`),
   );
@@ -364,7 +364,7 @@ test('half-written files: nothing is lost, nothing is reported that gets finishe
   assert.equal(problems.size, 0);
 });
 
-test('a file that is emptied is believed to be empty later than others, because slow writers empty first', async (context) => {
+test('an empty file must stay empty longer than other states must last, because slow writers empty first', async (context) => {
   const { dir, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), '');
@@ -373,7 +373,7 @@ test('a file that is emptied is believed to be empty later than others, because 
   await is({});
 });
 
-test('a bad file stands beside good ones, keeps its last good version, and is resolved', async (context) => {
+test('a bad file between good ones keeps its last good version, and is resolved', async (context) => {
   const { dir, is, problems, until } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), 'a: [');
@@ -385,7 +385,7 @@ test('a bad file stands beside good ones, keeps its last good version, and is re
   await until('no problem', () => problems.size === 0);
 });
 
-test('a file that is no UTF-8 is refused with its line and keeps what it gave; U+FFFD itself is a character', async (context) => {
+test('a file that is not UTF-8 is refused with its line and keeps its resources; U+FFFD itself is valid', async (context) => {
   const { dir, is, problems, until } = await follow(context, (at) => writeFile(join(at, 'a.yaml'), service('a')));
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), Buffer.from(`${service('a', 81)}# M\xfcnchen\n`, 'latin1'));
@@ -397,7 +397,7 @@ test('a file that is no UTF-8 is refused with its line and keeps what it gave; U
   assert.equal(problems.size, 0);
 });
 
-test('a character that is half written is waited for', async (context) => {
+test('a half-written character is waited for', async (context) => {
   const { dir, is, seen } = await follow(context, (at) => writeFile(join(at, 'a.yaml'), service('a')));
   await is({ a: 80 });
   const whole = Buffer.from(`${service('a', 81)}# \u00fc\n`);
@@ -408,7 +408,7 @@ test('a character that is half written is waited for', async (context) => {
   assert.deepEqual(seen, []);
 });
 
-test('a directory that goes keeps what it gave in force, and is followed again when it is back', async (context) => {
+test('a directory that disappears keeps its resources in force, and is followed again when it is back', async (context) => {
   const { dir, is, until, state, warnings, source } = await follow(context, (dir) =>
     writeFile(join(dir, 'a.yaml'), service('a')),
   );
@@ -426,7 +426,7 @@ test('a directory that goes keeps what it gave in force, and is followed again w
   await is({ a: 82 });
 });
 
-test('files that go just before their directory are not taken for deleted', async (context) => {
+test('files that disappear just before their directory do not count as deleted', async (context) => {
   const clock = fakeClock();
   const { base, dir, until, state, deletes, source } = await follow(
     context,
@@ -446,7 +446,7 @@ test('files that go just before their directory are not taken for deleted', asyn
   await untilTimePasses('a look at both', () => state.get('b') === 81);
   await rm(dir, { recursive: true });
   await untilTimePasses('a warning', () => !source.health().ok);
-  // Time for looks at what is missing, and for what they read.
+  // Time for scans for missing files, and for reading.
   for (let round = 0; round < 50; round++) {
     clock.advance(20);
     await stat(base);
@@ -457,7 +457,7 @@ test('files that go just before their directory are not taken for deleted', asyn
   assert.deepEqual(deletes, []);
 });
 
-test('an empty directory in the place of the one that was read deletes nothing until there is a file in it', async (context) => {
+test('an empty directory in place of the one that was read deletes nothing until it has a file', async (context) => {
   const { dir, is, until, state, source, warnings } = await follow(context, async (at) => {
     for (const name of ['a', 'b']) await writeFile(join(at, `${name}.yaml`), service(name));
   });
@@ -487,7 +487,7 @@ test('a directory that is missing at start is waited for', async (context) => {
   assert.equal(isSynced(), true);
 });
 
-test('a directory that stays missing at start is spoken of again: soon, then every minute, until it has been read', async (context) => {
+test('a directory that stays missing at start is reported again: soon, then every minute, until it has been read', async (context) => {
   const clock = fakeClock();
   const { dir, until, warnings, isSynced } = await follow(context, (at) => rm(at, { recursive: true }), clock);
   await until('a warning', () => warnings.length === 1);
@@ -503,7 +503,7 @@ test('a directory that stays missing at start is spoken of again: soon, then eve
     ]);
   }
   await mkdir(dir);
-  // Its event waits for the clock, and so does the next reminder, which looks.
+  // Its event waits for the clock, and so does the next reminder, which scans.
   await until('synced', () => {
     clock.advance(1000);
     return isSynced();
@@ -513,7 +513,7 @@ test('a directory that stays missing at start is spoken of again: soon, then eve
   assert.deepEqual(warnings, []);
 });
 
-test('a file that may not be read is a problem and keeps what it gave', {
+test('an unreadable file is a problem and keeps its resources', {
   skip: process.getuid?.() === 0,
 }, async (context) => {
   const { dir, is, problems, until, state } = await follow(context, (dir) =>
@@ -540,7 +540,7 @@ const UNREADABLE_AT_START: Readonly<Record<string, { make: (dir: string) => Prom
 };
 
 for (const [what, { make, says }] of Object.entries(UNREADABLE_AT_START)) {
-  test(`what cannot be read at start ends the start: ${what}`, async (context) => {
+  test(`a document that cannot be read at start ends the start: ${what}`, async (context) => {
     const { until, failed, isSynced, state } = await follow(context, async (dir) => {
       await writeFile(join(dir, 'good.yaml'), service('good'));
       await make(dir);

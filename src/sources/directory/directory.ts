@@ -1,14 +1,14 @@
 /**
  * The directory of `--configDir` as a source: every YAML and JSON file below it, followed by kernel events.
  *
- *   event ─▶ changed paths ─▶ stat ─▶ read what differs ─▶ ledger ─▶ ResourceEvents
+ * event → changed paths → stat → read what differs → ledger → ResourceEvents
  *
- * An event only says where to look; what counts is the comparison with what was read before. So a lost event costs no
- * more than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent
- * for a moment: what looks like that (resources missing, a document that cannot be told, a file gone) must stay so for
- * SETTLE_MS first. When the whole directory goes, or an empty one replaces it (an unmounted volume), all it gave stays
- * in force until files are back. What cannot be read at start ends the start: no earlier version of it could stay in
- * force, and it may forbid something.
+ * An event only says where to look; the comparison with the last reading decides. A lost event therefore costs no more
+ * than the time to the next one, or to the resync. Editors and copying tools leave files half-written or absent for a
+ * moment: what looks like that (resources missing, a document that cannot be identified, a file missing) must stay so
+ * for SETTLE_MS first. When the whole directory disappears, or an empty one replaces it (an unmounted volume), all its
+ * resources stay in force until files are back. A document that cannot be read at start ends the start: no earlier
+ * version of it could stay in force, and it may forbid something.
  */
 import { basename, dirname, join, resolve } from 'node:path';
 import type { Clock, Timer } from '../../core/clock.ts';
@@ -35,28 +35,28 @@ import { createTreeWatch } from './tree-watch.ts';
 
 export interface DirectorySourceOptions {
   readonly dir: string;
-  /** The cluster that what the files say of workloads is of. */
+  /** The cluster of the workloads that the files describe. */
   readonly cluster: string;
   readonly log: Log;
   readonly clock: Clock;
-  /** Milliseconds between looks at everything, whatever the events say; 0 is never. */
+  /** Milliseconds between full scans, independent of events; 0 is never. */
   readonly resyncMs: number;
 }
 
-/** Writers report a file in several events; waiting this long after the last of them makes one reading of it. */
+/** Writers cause several events for a file; waiting this long after the last of them makes one reading of it. */
 const QUIET_MS = 10;
-/** How long events may keep coming before the paths are looked at anyway. */
+/** Maximum time that continuous events may delay a scan. */
 const MAX_WAIT_MS = 100;
-/** How long a file must look incomplete before that is believed. */
+/** How long a file must look incomplete before that counts. */
 const SETTLE_MS = 50;
 /**
- * How long a file must be empty before that is believed: people delete files, and programs that write slowly empty them
+ * How long a file must be empty before that counts: people delete files, and programs that write slowly empty them
  * first.
  */
 const EMPTY_SETTLE_MS = 1000;
 /**
- * How long a directory may be missing at start before that is said again, and how often from then on: nothing is served
- * meanwhile.
+ * How long a directory may be missing at start before that is logged again, and how often from then on: nothing is
+ * served meanwhile.
  */
 const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
@@ -68,7 +68,7 @@ interface KnownFile {
   readonly parts: readonly FilePart[];
 }
 
-/** What is the matter with a directory that cannot be read, for people. */
+/** Why a directory cannot be read, for people. */
 function stateOf(error: unknown): string {
   const code = errnoOf(error);
   if (code === 'ENOENT') return 'does not exist';
@@ -76,8 +76,8 @@ function stateOf(error: unknown): string {
 }
 
 /**
- * One batch of events per look at the directory; the first is all that it held at start. A directory that does not
- * exist is waited for.
+ * Sends one batch of events per scan; the first has everything that exists at start. Waits for a directory that does
+ * not exist.
  */
 export function createDirectorySource(options: DirectorySourceOptions): Source {
   const { log, clock, resyncMs } = options;
@@ -88,12 +88,12 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const suspicions = new Suspicions(clock.now);
   /** Paths that are not followed, as of the last scan. */
   let refused: ReadonlySet<string> = new Set();
-  /** Identity of the directory that was read last; undefined since it has been missing. */
+  /** Identity of the directory that was read last; undefined while it is missing. */
   let rootIdentity: string | undefined;
   const timers = new Set<Timer>();
   let dirty = new Map<string, number>();
   let everything: { readonly eventTime: number } | undefined;
-  /** Of the last event, until a look has begun. */
+  /** Time of the last event until a scan begins. */
   let signAt: number | undefined;
   let waitingSince: number | undefined;
   let waiting: Timer | undefined;
@@ -106,8 +106,8 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const health = new HealthLog(log);
   let polling = false;
   let closed = false;
-  /** What cannot be read at start. */
-  let startFault: CtlError | undefined;
+  /** The first document that cannot be read at start. */
+  let startError: CtlError | undefined;
 
   const watcher = createTreeWatch({
     onEvent: (directory, name) => noteEvent(directory, name),
@@ -126,7 +126,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const noteEvent = (directory: string, name: string | undefined): void => {
     const now = clock.now();
     const inTree = directory === root || directory.startsWith(`${root}/`);
-    // Above the root only its own way matters; what else lies there is no concern of ours.
+    // Above the root only the path to it matters; other entries there do not.
     if (!inTree && name !== undefined && `${root}/`.startsWith(`${directory}/`)) {
       if (!`${root}/`.startsWith(`${join(directory, name)}/`)) return;
     }
@@ -140,7 +140,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     lookSoon();
   };
 
-  /** Looks once the events have been quiet for a moment, or have not been for too long. */
+  /** Scans once there have been no events for a moment, or continuous ones for too long. */
   const lookSoon = (): void => {
     if (closed) return;
     const now = clock.now();
@@ -157,7 +157,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     });
   };
 
-  /** One look at a time; what is noticed meanwhile is looked at afterwards. */
+  /** One scan at a time; changes noticed meanwhile are scanned afterwards. */
   const look = (): void => {
     if (closed || working !== undefined) return;
     working = lookOnce()
@@ -172,7 +172,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
 
   const lookOnce = async (): Promise<void> => {
     const paths = dirty;
-    // As long as something cannot be read, a path by itself says too little.
+    // While something cannot be read, a single path is not enough.
     const full = everything ?? (health.current.ok ? undefined : { eventTime: clock.now() });
     const sign = signAt;
     signAt = undefined;
@@ -183,7 +183,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     const eventTimes: number[] = [];
     if (scan !== undefined) noteRefused(scan.refused);
     const found = scan === undefined ? await changedAmong(paths) : changedIn(scan, full?.eventTime ?? clock.now());
-    // Files that are gone come last: whether they were renamed shows in what has come.
+    // Missing files come last: the new files show whether they were renamed.
     const changed = [
       ...found.filter(({ file }) => file !== undefined),
       ...found.filter(({ file }) => file === undefined),
@@ -195,11 +195,11 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       if (closed) return;
       if (eventTime !== undefined) eventTimes.push(eventTime);
     }
-    if (startFault !== undefined) return failStart(startFault);
+    if (startError !== undefined) return failStart(startError);
     settleLater();
     ignored.tell();
     const events = ledger.flush(eventTimes.length === 0 ? clock.now() : Math.min(...eventTimes));
-    // What is looked at without a sign, such as a file that stayed as it was for long enough, is news only now.
+    // Without an event, such as for a file that stayed as it was for long enough, the change counts from now.
     if (events.length > 0) sink?.apply(events, signAt ?? sign ?? clock.now());
     if (!synced && scan !== undefined) {
       synced = true;
@@ -214,7 +214,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     readonly eventTime: number;
   }
 
-  /** Scans the tree, and sees to it that all of it is watched. `undefined` when there is no directory. */
+  /** Scans the tree and watches all of it. `undefined` when there is no directory. */
   const scanAll = async (): Promise<Scan | undefined> => {
     const above = await watchAbove();
     try {
@@ -233,7 +233,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
       else if (synced) {
         const more = others.length === 0 ? '' : ` and ${others.length} more`;
         health.bad(`cannot list ${unlisted}${more}`, 'what was there stays in force');
-      } else startFault ??= new CtlError('failed_precondition', 'expected a readable folder', { file: unlisted });
+      } else startError ??= new CtlError('failed_precondition', 'expected a readable folder', { file: unlisted });
       return scan;
     } catch (error) {
       watcher.retain(above);
@@ -281,7 +281,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     return changed;
   };
 
-  /** What is not followed is a problem of its path, for as long as it is there. */
+  /** A path that is not followed is a problem for as long as it exists. */
   const noteRefused = (paths: ReadonlyMap<string, string>): void => {
     for (const path of refused) if (!paths.has(path) && !known.has(path)) ledger.remove(path);
     refused = new Set(paths.keys());
@@ -293,7 +293,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   const changedAmong = async (paths: ReadonlyMap<string, number>): Promise<Change[]> => {
     const changed: Change[] = [];
     for (const [path, eventTime] of paths) {
-      // Where a link leads may have to be watched now, which the scan sees to.
+      // The target of a link may have to be watched now, which the scan does.
       if (await isDetour(path)) {
         everything ??= { eventTime };
         continue;
@@ -308,7 +308,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     return changed;
   };
 
-  /** @returns when the change was noticed, if it was taken; `undefined` while it may be half of one */
+  /** @returns when the change was noticed, if it was accepted; `undefined` while it may be incomplete */
   const take = async (change: Change, slicer: Slicer): Promise<number | undefined> => {
     const { path, file } = change;
     const eventTime = Math.min(change.eventTime, suspicions.noticedAt(path) ?? change.eventTime);
@@ -323,9 +323,9 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
     if ('problem' in read) {
       const { origin, message } = read.problem;
       if (!synced && read.state === 'unread') {
-        startFault ??= new CtlError('failed_precondition', message, { ...origin });
+        startError ??= new CtlError('failed_precondition', message, { ...origin });
       }
-      // The first half of a character, as a copying tool leaves it for a moment, is no UTF-8.
+      // The first half of a character, as a copying tool leaves it for a moment, is not UTF-8.
       if (synced && !believe(path, file.signature, eventTime)) return undefined;
       known.set(path, { signature: file.signature, parts: known.get(path)?.parts ?? [] });
       ledger.put(path, { unreadable: read.problem });
@@ -363,7 +363,7 @@ export function createDirectorySource(options: DirectorySourceOptions): Source {
   };
 
   /**
-   * Says again that the directory is missing, until it has been read for the first time; and looks, should the events
+   * Logs again that the directory is missing, until it has been read for the first time; and scans, in case events
    * fail.
    */
   const remind = (ms: number): void => {

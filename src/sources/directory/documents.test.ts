@@ -16,18 +16,18 @@ function lines(file: string, text: string): string[] {
 
 const POD = 'apiVersion: v1\nkind: Pod\nmetadata:\n  name: p\nspec: {}\n';
 
-test('documents know their line, comments and empty documents are nothing', () => {
+test('documents have their line; comments and empty documents are skipped', () => {
   assert.deepEqual(lines('a.yaml', `# c\n---\n# d\n${POD}---\n---\n${POD}`), ['Pod p:4', 'Pod p:11']);
 });
 
-test('a fault points at the line of its field, whichever reader read the document', () => {
+test('an error points at the line of its field, whichever parser read the document', () => {
   const gateway =
     'apiVersion: networking.mesh.io/v1alpha3\nkind: Gateway\nmetadata: {name: g}\nspec:\n  servers:\n  - prt: 1\n';
   assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway}`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
   assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway} # ä`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
 });
 
-test('lists are their items, JSON is read, kinds of others are ignored', () => {
+test('lists are their items, JSON is read, kinds of other systems are ignored', () => {
   const list = `apiVersion: v1\nkind: List\nitems:\n- apiVersion: v1\n  kind: Namespace\n  metadata: {name: n}\n- apiVersion: apps/v1\n  kind: Deployment\n`;
   assert.deepEqual(lines('a.yaml', list), ['Namespace n:4', 'ignored apps/v1 Deployment:7']);
   assert.deepEqual(lines('a.json', '{\n"apiVersion": "v1", "kind": "Namespace",\n"metadata": {"name": "n"}}'), [
@@ -35,7 +35,7 @@ test('lists are their items, JSON is read, kinds of others are ignored', () => {
   ]);
 });
 
-test('lists are read in lists and in any case; where none can be read, policies in them are refused', () => {
+test('nested lists are read, in any case; in lists that cannot be read, policies are refused', () => {
   const policy =
     '  apiVersion: security.istio.io/v1beta1\n  kind: PeerAuthentication\n  metadata: {name: p, namespace: n}\n  spec: {mtls: {mode: STRICT}}\n';
   const list = (kind: string, items = 'items') => `apiVersion: v1\nkind: ${kind}\n${items}:\n- ${policy.slice(2)}`;
@@ -57,7 +57,7 @@ test('lists are read in lists and in any case; where none can be read, policies 
   }
 });
 
-test('hostile documents cost themselves alone', () => {
+test('hostile documents affect only themselves', () => {
   const bomb = `a: &a [x,x,x,x,x,x,x,x,x]\n${'bcdefghi'
     .split('')
     .map((name, i) => `${name}: &${name} [${Array(9).fill(`*${'abcdefgh'[i]}`).join(',')}]`)
@@ -68,21 +68,21 @@ test('hostile documents cost themselves alone', () => {
   assert.deepEqual([found.length, found[1]], [2, 'Pod p:3']);
 });
 
-test('a document after an end mark without a marker of its own is refused in words that say what to write', () => {
+test('a document after an end mark without its own marker is refused with a message that says what to write', () => {
   const [part] = finish(readDocuments('a.yaml', `${POD}...\n${POD}`));
   const [found] = part?.found ?? [];
   assert.ok(found !== undefined && 'problem' in found);
   assert.match(found.problem.message, /expected YAML or JSON: a "---" line before the next document/);
 });
 
-test('an unchanged document at its place is not read again', () => {
+test('an unchanged document at the same position is not parsed again', () => {
   const first = finish(readDocuments('a.yaml', `${POD}---\n${POD}`));
   const second = finish(readDocuments('a.yaml', `${POD}---\n${POD.replace('{}', '{hostNetwork: true}')}`, first));
   assert.equal(second[0], first[0]);
   assert.notEqual(second[1], first[1]);
 });
 
-test('nothing that stands in a document gets past the log, as warnings of a library would', async () => {
+test('nothing of a document bypasses the log, as warnings of a library would', async () => {
   const warnings: string[] = [];
   const note = (warning: Error): void => void warnings.push(warning.message);
   process.on('warning', note);

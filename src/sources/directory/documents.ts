@@ -1,6 +1,6 @@
 /**
- * The documents of one file. A YAML file is cut at its `---` lines and each piece is parsed on its own: a syntax error
- * costs one document, and a piece that has not changed since the last reading is not parsed again.
+ * The documents of one file. A YAML file is split at its `---` lines and each part is parsed on its own: a syntax error
+ * affects one document, and a part that has not changed since the last reading is not parsed again.
  */
 import type { Document } from 'yaml';
 import { messageOf } from '../../core/errors.ts';
@@ -19,7 +19,7 @@ import type { Slices } from './slices.ts';
 /** Name of the source in the origin of its resources. */
 export const SOURCE = 'directory';
 
-/** A piece of a file with what it held: nothing (comments), a resource, or the items of a List. */
+/** A part of a file with its content: nothing (comments), a resource, or the items of a List. */
 export interface FilePart {
   readonly text: string;
   /** 1-based line in the file. */
@@ -29,19 +29,16 @@ export interface FilePart {
   readonly found: readonly ParsedResource[];
 }
 
-/** Aliases that one document may expand to; the library's measure against exponential documents. */
+/** Aliases that one document may expand to: the library's protection against exponential documents. */
 const MAX_ALIASES = 100;
-/** Deeper nesting is refused before it is parsed: parsing recurses, and protobuf's own JSON form allows 100. */
+/** Deeper nesting is refused before parsing: parsing recurses, and protobuf's own JSON form allows 100. */
 const MAX_NESTING = 200;
 const DEEP_SEQUENCE = new RegExp(`(?:-[ \\t]+){${MAX_NESTING}}`);
-/** A document marker stands at the beginning of a line, followed by white space or nothing (YAML 1.2, 9.1.2). */
+/** A document marker is at the beginning of a line, followed by white space or nothing (YAML 1.2, 9.1.2). */
 const MARKER = /^---(?=[ \t\r\n]|$)/gm;
 const DIRECTIVE = /^%/m;
 
-/**
- * Yields after each document.
- * @param previous parts of the last reading, reused where text and place are the same
- */
+/** Yields after each document. @param previous parts of the last reading, reused where text and position are equal */
 export function* readDocuments(file: string, text: string, previous: readonly FilePart[] = []): Slices<FilePart[]> {
   const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];
@@ -56,7 +53,7 @@ export function* readDocuments(file: string, text: string, previous: readonly Fi
   return parts;
 }
 
-/** A part's outcome follows from these three alone: its text, and the place that its messages name. */
+/** A part's outcome depends only on its text and on the position that its messages name. */
 function placeOf(part: Omit<FilePart, 'found'>): string {
   return `${part.line}#${part.index}#${part.text}`;
 }
@@ -92,7 +89,7 @@ function* readPart(file: string, piece: Piece, index: number): Slices<ParsedReso
   try {
     return yield* readPiece(origin, piece, index);
   } catch (error) {
-    // Nesting deeper than the stack, or too many aliases: hostile, but a matter of this document alone.
+    // Nesting deeper than the stack, or too many aliases: hostile, but it affects this document only.
     return [unreadable(origin, index, messageOf(error), piece.text)];
   }
 }
@@ -101,7 +98,7 @@ function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, ind
   if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`, piece.text)];
   const plain = readPlainYaml(piece.text);
   let parsed: ParsedYaml | undefined;
-  // Needed for what is not plain, and for the lines of what is at fault.
+  // Needed for documents that are not plain, and for the lines of errors.
   const complete = (): ParsedYaml => {
     parsed ??= parseYaml(piece.text);
     return parsed;
@@ -126,7 +123,7 @@ function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, ind
   return yield* readItems(raw, { origin: { ...origin, line }, index, text: piece.text, locate });
 }
 
-/** Counts open brackets, in text as well: a document with that many unclosed in a string is none of ours. */
+/** Counts open brackets, in strings as well: no real document has that many unclosed in a string. */
 function isTooDeep(text: string): boolean {
   return (hasManyBrackets(text) && isDeeplyBracketed(text)) || DEEP_SEQUENCE.test(text);
 }
@@ -162,7 +159,7 @@ function offsetOf(document: Document, path: readonly (string | number)[]): numbe
 }
 
 function unreadable(origin: ResourceOrigin, index: number, message: string, piece: string): ParsedResource {
-  // The parser quotes what it did not expect, which may be a line of a private key.
+  // The parser quotes unexpected text, which may be a line of a private key.
   const text = message.replace(/: ".*"$/s, '').replaceAll('\n', ' ');
   const substitutes = salvaged(piece);
   return {
@@ -176,9 +173,7 @@ function unreadable(origin: ResourceOrigin, index: number, message: string, piec
   };
 }
 
-/**
- * What has to be in force in the place of the security documents of a text that is not to be read document by document.
- */
+/** Substitutes for the security documents of a text that cannot be read document by document. */
 export function salvagedPieces(text: string): Substitute[] | undefined {
   const found = cut(text).map((piece) => salvaged(piece.text));
   return found.every((each) => each === undefined) ? undefined : found.flatMap((each) => each ?? []);

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { ParsedResource } from '../../resources/index.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 
-function told() {
+function loggedKinds() {
   const lines: string[] = [];
   const kinds = createIgnoredKinds({
     info: (message) => void lines.push(`info ${message}`),
@@ -18,8 +18,8 @@ function ignored(what: string, file: string, line: number, concern?: string): Pa
   };
 }
 
-test('each kind is told of once, with its count and first place; what was meant for the mesh is a warning', () => {
-  const { kinds, lines } = told();
+test('each kind is reported once, with its count and first location; kinds meant for the mesh are a warning', () => {
+  const { kinds, lines } = loggedKinds();
   kinds.note([ignored('apps/v1 Deployment', '/a.yaml', 3), ignored('apps/v1 Deployment', '/a.yaml', 9)]);
   kinds.note([ignored('telemetry.istio.io/v1 Telemetry', '/b.yaml', 1, 'not served')]);
   assert.deepEqual(lines, []);
@@ -34,7 +34,7 @@ test('each kind is told of once, with its count and first place; what was meant 
 });
 
 test('however many kinds there are, the lines are bounded', () => {
-  const { kinds, lines } = told();
+  const { kinds, lines } = loggedKinds();
   for (let index = 0; index < 1000; index++) {
     kinds.note([ignored(`made.up/v1 Kind${index}`, '/a.yaml', 1)]);
     if (index % 150 === 0) kinds.tell();

@@ -1,15 +1,15 @@
-/** Says which kinds of documents are not read: once each, when they are first met, with how many there were. */
+/** Logs which kinds of documents are not read: once each, when they first occur, with their number. */
 import type { Log } from '../../core/log.ts';
 import type { IgnoredDocument, ParsedResource } from '../../resources/index.ts';
 
 export interface IgnoredKinds {
-  /** Takes note of what a file holds. */
+  /** Counts the documents of a file. */
   note(documents: readonly ParsedResource[]): void;
-  /** Tells of the kinds that have been met for the first time since the last call. */
+  /** Logs the kinds that occurred for the first time since the last call. */
   tell(): void;
 }
 
-/** Kinds told of: a cluster with everything in it has about as many; what grows beyond is made up. */
+/** Kinds that are logged: a full cluster has about as many; beyond that they are invented. */
 const MAX_KINDS = 200;
 
 export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKinds {
@@ -18,9 +18,9 @@ export function createIgnoredKinds(log: Pick<Log, 'info' | 'warn'>): IgnoredKind
   let beyond: 'none' | 'met' | 'told' = 'none';
 
   const line = ({ what, origin, concern }: IgnoredDocument, count: number): string => {
-    const place = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
+    const location = origin.line === undefined ? origin.file : `${origin.file}:${origin.line}`;
     const documents = count === 1 ? '1 document' : `${count} documents`;
-    const where = count === 1 ? place : `the first is ${place}`;
+    const where = count === 1 ? location : `the first is ${location}`;
     return `not read: ${documents} of ${what} (${where})${concern === undefined ? '' : `: ${concern}`}`;
   };
 

@@ -1,10 +1,11 @@
 /**
- * Which file gives which resource, and what the store was told. Pure bookkeeping: files come and go in any order, and
- * the events that come out say how the directory's state as a whole has changed.
+ * Which file gives which resource, and what the store was sent. Without I/O: files come and go in any order, and the
+ * resulting events describe how the directory's state as a whole has changed.
  *
- * - A key in several files is given by the first of them in path order; the others are problems until that one is gone.
- * - A document that has become invalid keeps its last good version; so does everything missing from a file in which
- *   some document cannot be told (it may be that one).
+ * - A key in several files is given by the first of them in path order; the others are problems until that one is
+ *   deleted.
+ * - A document that becomes invalid keeps its last good version; so does everything missing from a file in which some
+ *   document cannot be identified (it may be that one).
  */
 import {
   type AnyResource,
@@ -16,16 +17,16 @@ import {
   type ResourceProblem,
 } from '../../resources/index.ts';
 
-/** What a reading of a file gave. `unreadable` keeps all that it gave before. */
+/** The result of reading a file. `unreadable` keeps everything that it gave before. */
 export type FileReading = { readonly documents: readonly ParsedResource[] } | { readonly unreadable: ResourceProblem };
 
 export interface Ledger {
   /**
    * Whether a reading looks like a file that is still being written: resources are missing, or a document cannot be
-   * told.
+   * identified.
    */
   isSuspicious(file: string, documents: readonly ParsedResource[]): boolean;
-  /** Whether other files hold all that this one gives, unchanged: as when it was renamed. */
+  /** Whether other files give everything that this one gives, unchanged, as after a rename. */
   isGivenElsewhere(file: string): boolean;
   put(file: string, reading: FileReading): void;
   remove(file: string): void;
@@ -33,11 +34,11 @@ export interface Ledger {
   flush(eventTime: number): ResourceEvent[];
 }
 
-/** What one file says of one key. */
+/** What one file has for one key. */
 interface Provision {
   readonly index: number;
   readonly origin: ResourceOrigin;
-  /** The good version, or the last good one of a document that is not good now. */
+  /** The valid version, or the last good one of a document that is invalid now. */
   readonly resource: AnyResource | undefined;
 }
 
@@ -48,11 +49,11 @@ interface FileRecord {
 
 export function createLedger(): Ledger {
   const files = new Map<string, FileRecord>();
-  /** Files that mention a key. */
+  /** Files that have a document for a key. */
   const providers = new Map<ResourceKey, Set<string>>();
-  const told = new Map<ResourceKey, AnyResource>();
-  const toldProblems = new Map<string, ResourceProblem>();
-  /** Files with problems, and keys in several files: the few that have to be looked at on every flush. */
+  const sent = new Map<ResourceKey, AnyResource>();
+  const sentProblems = new Map<string, ResourceProblem>();
+  /** Files with problems, and keys in several files: the few that every flush has to examine. */
   const troubled = new Set<string>();
   const shared = new Set<ResourceKey>();
   const touched = new Set<ResourceKey>();
@@ -96,7 +97,7 @@ export function createLedger(): Ledger {
     for (const file of troubled) {
       for (const { index, problem } of files.get(file)?.problems ?? []) {
         const { key } = problem;
-        // Where another document has the same key, this one is named by its place.
+        // Where another document has the same key, this one is named by its position.
         const ambiguous =
           key !== undefined &&
           ((providers.get(key)?.size ?? 0) > 1 || files.get(file)?.provisions.get(key)?.index !== index);
@@ -121,10 +122,10 @@ export function createLedger(): Ledger {
   return {
     isSuspicious(file, documents) {
       const previous = files.get(file);
-      const { next, unsure } = recordOf(file, documents, previous);
-      // In the place of a policy that is half written, the strictest would be in force.
+      const { next, incomplete } = recordOf(file, documents, previous);
+      // In place of a half-written policy, the strictest would be in force.
       const refused = documents.some((each) => 'problem' in each && each.problem.substitutes !== undefined);
-      return refused || unsure || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
+      return refused || incomplete || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
     },
     isGivenElsewhere(file) {
       const given = [...(files.get(file)?.provisions ?? [])];
@@ -143,9 +144,9 @@ export function createLedger(): Ledger {
         record(file, { provisions, problems: [{ index: 0, problem: { ...reading.unreadable, kept } }] });
         return;
       }
-      const { next, unsure } = recordOf(file, reading.documents, previous);
+      const { next, incomplete } = recordOf(file, reading.documents, previous);
       const missing = [...(previous?.provisions ?? [])].filter(([key]) => !next.provisions.has(key));
-      record(file, unsure ? withMissing(next, missing) : next);
+      record(file, incomplete ? withMissing(next, missing) : next);
     },
     remove(file) {
       record(file, undefined);
@@ -154,37 +155,37 @@ export function createLedger(): Ledger {
       const events: ResourceEvent[] = [];
       for (const key of [...touched].sort()) {
         const resource = winner(key);
-        const before = told.get(key);
+        const before = sent.get(key);
         if (isSameVersion(resource, before)) continue;
         if (resource === undefined) {
-          told.delete(key);
+          sent.delete(key);
           events.push({ type: 'delete', key, eventTime });
         } else {
-          told.set(key, resource);
+          sent.set(key, resource);
           events.push({ type: 'set', resource, eventTime });
         }
       }
       touched.clear();
-      // Problems come last: a `set` ends its key's problem, and a last good version may be set beside the fault.
+      // Problems come last: a `set` ends its key's problem, and a last good version may be set along with the problem.
       const wanted = wantedProblems();
-      for (const id of toldProblems.keys()) if (!wanted.has(id)) events.push({ type: 'resolved', id, eventTime });
+      for (const id of sentProblems.keys()) if (!wanted.has(id)) events.push({ type: 'resolved', id, eventTime });
       const setKeys = new Set(
         events.map((event) =>
           event.type === 'set' ? keyOf(event.resource) : event.type === 'delete' ? event.key : '',
         ),
       );
       for (const [id, problem] of wanted) {
-        if (setKeys.has(id) || !same(toldProblems.get(id), problem))
+        if (setKeys.has(id) || !same(sentProblems.get(id), problem))
           events.push({ type: 'invalid', problem, eventTime });
       }
-      toldProblems.clear();
-      for (const [id, problem] of wanted) toldProblems.set(id, problem);
+      sentProblems.clear();
+      for (const [id, problem] of wanted) sentProblems.set(id, problem);
       return events;
     },
   };
 }
 
-/** The same content from the same place: nothing to tell, even if it was read anew. */
+/** The same content from the same location: no event, even if it was parsed again. */
 function isSameVersion(a: AnyResource | undefined, b: AnyResource | undefined): boolean {
   if (a === undefined || b === undefined) return a === b;
   if (a.fingerprint !== b.fingerprint || a.origin.file !== b.origin.file || a.origin.line !== b.origin.line)
@@ -192,7 +193,10 @@ function isSameVersion(a: AnyResource | undefined, b: AnyResource | undefined): 
   return a.warnings === b.warnings || JSON.stringify(a.warnings) === JSON.stringify(b.warnings);
 }
 
-/** What is missing stays in force; the documents whose key cannot be told say so, for each may be one of these. */
+/**
+ * Missing resources stay in force; problems of documents without a known key list them, because each may be one of
+ * them.
+ */
 function withMissing(next: FileRecord, missing: readonly (readonly [ResourceKey, Provision])[]): FileRecord {
   const kept = missing.map(([key]) => key);
   const problems = next.problems.map(({ index, problem }) => ({
@@ -202,22 +206,22 @@ function withMissing(next: FileRecord, missing: readonly (readonly [ResourceKey,
   return { provisions: new Map([...next.provisions, ...missing]), problems };
 }
 
-/** `unsure`: some document's key cannot be told, so a key that is missing may be that one. */
+/** `incomplete`: some document's key cannot be determined, so a key that is missing may be that one. */
 function recordOf(
   file: string,
   documents: readonly ParsedResource[],
   previous: FileRecord | undefined,
-): { readonly next: FileRecord; readonly unsure: boolean } {
+): { readonly next: FileRecord; readonly incomplete: boolean } {
   const provisions = new Map<ResourceKey, Provision>();
   const problems: { index: number; problem: ResourceProblem }[] = [];
   const faulty = new Set<ResourceKey>();
-  let unsure = false;
+  let incomplete = false;
   documents.forEach((document, index) => {
     if ('ignored' in document) return;
     if ('problem' in document) {
       const { problem } = document;
       problems.push({ index, problem });
-      if (problem.key === undefined) unsure = true;
+      if (problem.key === undefined) incomplete = true;
       else if (!provisions.has(problem.key)) {
         const resource = previous?.provisions.get(problem.key)?.resource;
         provisions.set(problem.key, { index, origin: problem.origin, resource });
@@ -228,12 +232,12 @@ function recordOf(
     const { resource } = document;
     const key = keyOf(resource);
     const first = provisions.get(key);
-    // A good document stands in for a faulty one of the same key before it; otherwise the first wins.
+    // A valid document replaces an invalid one of the same key before it; otherwise the first takes precedence.
     if (first !== undefined && !faulty.delete(key)) {
       problems.push({ index, problem: duplicate(`${file}#${index}`, key, resource.origin, first.origin) });
     } else provisions.set(key, { index, origin: resource.origin, resource });
   });
-  return { next: { provisions, problems }, unsure };
+  return { next: { provisions, problems }, incomplete };
 }
 
 function duplicate(
@@ -242,13 +246,13 @@ function duplicate(
   origin: ResourceOrigin,
   inForce: ResourceOrigin | undefined,
 ): ResourceProblem {
-  const place = inForce === undefined ? 'elsewhere' : `in ${inForce.file}:${inForce.line ?? 1}`;
+  const location = inForce === undefined ? 'elsewhere' : `in ${inForce.file}:${inForce.line ?? 1}`;
   return {
     id,
     key,
     origin,
     field: 'metadata.name',
-    message: `expected one document for ${key}; the one ${place} is in force`,
+    message: `expected one document for ${key}; the one ${location} is in force`,
   };
 }
 

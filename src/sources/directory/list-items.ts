@@ -9,14 +9,14 @@ import {
 } from '../../resources/index.ts';
 import type { Slices } from './slices.ts';
 
-/** Lists in lists are read as their items, as kubectl does. An anchor may make a list an item of itself. */
+/** Lists in lists are read as their items, as in kubectl. An anchor may make a list an item of itself. */
 const MAX_LISTS = 4;
 
-export interface DocumentPlace {
+export interface DocumentLocation {
   readonly origin: ResourceOrigin;
-  /** Of the document in its file, to name what has no name. */
+  /** Index of the document in its file, to identify it when it has no name. */
   readonly index: number;
-  /** What the document was read from. */
+  /** The origin of the document. */
   readonly text: string;
   /** Lines of values below a path of the document. */
   readonly locate: (prefix: readonly (string | number)[]) => Locate;
@@ -27,15 +27,15 @@ const ENVELOPE: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata']
 type Path = readonly (string | number)[];
 
 /** Yields after each item. */
-export function* readItems(raw: unknown, place: DocumentPlace, path: Path = []): Slices<ParsedResource[]> {
+export function* readItems(raw: unknown, location: DocumentLocation, path: Path = []): Slices<ParsedResource[]> {
   const items = path.length > 2 * MAX_LISTS ? undefined : itemsOf(raw);
-  if (items === undefined) return [readOne(raw, place, path)];
+  if (items === undefined) return [readOne(raw, location, path)];
   const found: ParsedResource[] = [];
   for (const [position, item] of items.entries()) {
     const at = [...path, 'items', position];
-    const line = place.locate(at)([]) ?? place.origin.line;
-    const origin = line === undefined ? place.origin : { ...place.origin, line };
-    found.push(...(yield* readItems(item, { ...place, origin, index: place.index + found.length }, at)));
+    const line = location.locate(at)([]) ?? location.origin.line;
+    const origin = line === undefined ? location.origin : { ...location.origin, line };
+    found.push(...(yield* readItems(item, { ...location, origin, index: location.index + found.length }, at)));
     yield;
   }
   return found;
@@ -52,19 +52,19 @@ function isList(raw: unknown): raw is { readonly kind: string; readonly items?: 
   return /list$/i.test(raw.kind) || resembles(raw.kind, 'List');
 }
 
-/** Lists of the core group hold anything; those without items, or with items that are no list, have another mistake. */
+/** Lists of the core group have anything; those without items, or whose items are not a list, have another mistake. */
 function isBrokenList(raw: unknown): boolean {
   if (!isList(raw) || ('apiVersion' in raw && raw.apiVersion !== 'v1')) return false;
   return Object.keys(raw).some((field) => !ENVELOPE.has(field));
 }
 
-function readOne(raw: unknown, { origin, index, text, locate }: DocumentPlace, path: Path): ParsedResource {
+function readOne(raw: unknown, { origin, index, text, locate }: DocumentLocation, path: Path): ParsedResource {
   const isObject = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
   if (isObject && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), index);
   const found: ParsedResource = isObject
     ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
     : parseResource(raw, origin, locate(path), index);
-  // Nothing in it is read, so that a policy in it must not be as if it had never been written.
+  // Nothing in it is read, so that a policy in it must not count as absent.
   const substitutes = salvaged(typeof raw === 'string' ? raw : text);
   return 'problem' in found && substitutes !== undefined ? { problem: { ...found.problem, substitutes } } : found;
 }

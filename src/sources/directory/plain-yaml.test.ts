@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { parseDocument, stringify } from 'yaml';
 import { readPlainYaml } from './plain-yaml.ts';
 
-/** What the complete parser makes of a text; `undefined` for an error. */
+/** The complete parser's result for a text; `undefined` for an error. */
 function complete(text: string): { value: unknown } | undefined {
   const document = parseDocument(text, { merge: true, prettyErrors: false });
   return document.errors.length > 0 ? undefined : { value: document.toJS() };
@@ -31,7 +31,7 @@ test('reads what tools write', () => {
   assert.ok(agrees(text));
 });
 
-test('reads addresses and versions, which are no numbers', () => {
+test('reads addresses and versions, which are not numbers', () => {
   const text = 'a: 10.0.0.1\nb: [10.200.0.0, 1.2.3]\nc: {v: 1.22.333.4444.5}\n10.0.0.1: x';
   assert.equal(readPlainYaml(text), undefined, 'such keys are left to the complete parser');
   const values = text.slice(0, text.lastIndexOf('\n'));
@@ -64,7 +64,7 @@ test('reads items of all sorts', () => {
   }
 });
 
-test('leaves to the complete parser what is more than plain, and what is wrong', () => {
+test('leaves everything that is not plain, and everything wrong, to the complete parser', () => {
   const others = [
     'a: [1',
     'a: [1] 2',

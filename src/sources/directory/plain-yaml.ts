@@ -1,8 +1,7 @@
 /**
- * A fast reader of the plain part of YAML: block mappings and sequences of one-line values, as tools write them. It
- * exists because a directory of thousands of files is read at start, and a complete YAML parser takes many times as
- * long for what is mostly this. Whatever it is not sure of, it leaves to the complete parser: it never refuses, and
- * never guesses.
+ * A fast parser of the plain part of YAML: block mappings and sequences of one-line values, as tools write them. A
+ * directory of thousands of files is read at start, and a complete YAML parser takes many times as long for files that
+ * are mostly like this. It leaves everything uncertain to the complete parser: it never refuses, and never guesses.
  */
 
 interface Line {
@@ -12,16 +11,16 @@ interface Line {
   readonly text: string;
 }
 
-/** What was read, and on which line (from 0) it begins; `undefined` for anything beyond the plain part. */
+/** The parsed value and the line (from 0) on which it begins; `undefined` for anything beyond the plain part. */
 export type PlainYaml = { readonly value: unknown; readonly line: number } | undefined;
 
-/** Thrown inside to give up; never leaves this file. */
+/** Thrown inside this file to give up. */
 const NOT_PLAIN = Symbol('not plain');
 
 const [SPACE, DASH, HASH, COLON, COMMA] = [0x20, 0x2d, 0x23, 0x3a, 0x2c];
 const [DOUBLE_QUOTE, SINGLE_QUOTE] = [0x22, 0x27];
 const [OPEN_MAP, CLOSE_MAP, OPEN_LIST, CLOSE_LIST] = [0x7b, 0x7d, 0x5b, 0x5d];
-/** The one name that an object does not take as a key. */
+/** The one name that an object does not accept as a key. */
 const PROTOTYPE = '__proto__';
 
 const OTHER_CHARACTERS = /[^\x20-\x7e\n]/;
@@ -34,8 +33,8 @@ const QUOTED = /^(?:"[^"\\]*"|'[^']*')$/;
 const INDICATOR = /^[?:,[\]{}#&*!|>'"%@`~<=]|^-(?: |$)/;
 const INTEGER = /^-?(?:0|[1-9]\d{0,14})$/;
 /**
- * Everything else that some schema of YAML may take for a number, a boolean, a null or a merge key. Digits with two
- * dots or more are none.
+ * Everything else that some schema of YAML may read as a number, a boolean, a null or a merge key. Digits with two dots
+ * or more are not one of these.
  */
 const AMBIGUOUS =
   /^(?!\d+(?:\.\d+){2,}$)(?:[-+]?[\d.][\d._]*(?:[eE][-+]?\d+)?|[-+]?0[xob].*|[-+]?\.(?:inf|nan)|true|false|null|yes|no|on|off|y|n)$/i;
@@ -44,8 +43,7 @@ const WORD = /^[A-Za-z][\w./-]*$/;
 const LONGEST_AMBIGUOUS_WORD = 5;
 
 /**
- * Keys that were looked at and are plain, with their names; the same few stand in every file. Bounded: labels are keys
- * too.
+ * Keys that were checked and are plain, with their names; the same few are in every file. Bounded: labels are keys too.
  */
 const plainNames = new Map<string, string>();
 const MAX_PLAIN_NAMES = 2000;
@@ -63,7 +61,7 @@ export function readPlainYaml(text: string): PlainYaml {
   }
 }
 
-/** The lines that say something; `undefined` when there are markers or directives beyond one `---` at the beginning. */
+/** The lines with content; `undefined` when there are markers or directives beyond one `---` at the beginning. */
 function linesOf(text: string): Line[] | undefined {
   const lines: Line[] = [];
   let marked = false;
@@ -92,7 +90,7 @@ function isMarker(text: string, start: number): boolean {
   return text.startsWith('---', start) || text.startsWith('...', start) || text.startsWith('%', start);
 }
 
-/** The lines of a document and the one that is read next. */
+/** The lines of a document and the current line. */
 interface Reading {
   readonly lines: Line[];
   at: number;
@@ -124,7 +122,7 @@ function readSequence(reading: Reading, indent: number, depth: number): unknown[
       if (next === undefined || next.indent <= indent) throw NOT_PLAIN;
       items.push(readNode(reading, next.indent, depth + 1));
     } else if (isItem(rest) || keyLength(rest) > 0) {
-      // The item's first key stands on the dash's line: read it as a line of its own at the column where it begins.
+      // The item's first key is on the dash's line: read it as a line of its own at the column where it begins.
       lines[reading.at] = { number: line.number, indent: column, text: rest };
       items.push(readNode(reading, column, depth + 1));
     } else {
@@ -132,7 +130,7 @@ function readSequence(reading: Reading, indent: number, depth: number): unknown[
       items.push(scalar(rest));
     }
   }
-  // A block ends where something less indented follows; a deeper line would be the continuation of a scalar.
+  // A block ends at a less indented line; a deeper line would be the continuation of a scalar.
   if (line !== undefined && line.indent > indent) throw NOT_PLAIN;
   return items;
 }
@@ -166,7 +164,7 @@ function isItem(text: string): boolean {
   return text.charCodeAt(0) === DASH && (text.length === 1 || text.charCodeAt(1) === SPACE);
 }
 
-/** Length of what stands as a key at the beginning of a text, up to its colon; 0 when nothing does. */
+/** Length of the key at the beginning of a text, up to its colon; 0 when there is none. */
 function keyLength(text: string): number {
   const first = text.charCodeAt(0);
   if (isQuote(first)) return QUOTED_KEY.exec(text)?.[1]?.length ?? 0;
@@ -175,7 +173,7 @@ function keyLength(text: string): number {
   return end > 0 && (end + 1 === text.length || text.charCodeAt(end + 1) === SPACE) ? end : 0;
 }
 
-/** The name that a key, with its quotes if it has any, means; `undefined` when there is a doubt. */
+/** The name of a key, without quotes if it has any; `undefined` when there is a doubt. */
 function plainKey(key: string): string | undefined {
   const known = plainNames.get(key);
   if (known !== undefined) return known;
@@ -225,10 +223,10 @@ function word(text: string): unknown {
   return text;
 }
 
-/** Scalars and keys in a flow collection: a scalar has none of the characters in doubt. */
+/** Scalars and keys in a flow collection: a scalar has none of the ambiguous characters. */
 const FLOW_WORD = /"[^"\\]*"|'[^']*'|[\w./-]+/y;
 
-/** A text and the place in it that is read next. */
+/** A text and the current position in it. */
 interface Flow {
   readonly text: string;
   at: number;
@@ -256,7 +254,7 @@ function flowMap(flow: Flow, depth: number): Record<string, unknown> {
   if (took(flow, CLOSE_MAP)) return entries;
   for (;;) {
     const name = plainKey(nextWord(flow));
-    // A colon counts with a space after it only; what it means without one is for the complete parser to say.
+    // Only a colon with a space after it counts; without one the complete parser decides what it means.
     if (flow.text.charCodeAt(flow.at) !== COLON || flow.text.charCodeAt(flow.at + 1) !== SPACE) throw NOT_PLAIN;
     if (name === undefined || Object.hasOwn(entries, name)) throw NOT_PLAIN;
     flow.at++;
@@ -285,7 +283,7 @@ function nextWord(flow: Flow): string {
   return taken;
 }
 
-/** Takes a bracket or comma and the spaces after it, if it is there. */
+/** Skips a bracket or comma and the spaces after it, if it is there. */
 function took(flow: Flow, code: number): boolean {
   if (flow.text.charCodeAt(flow.at) !== code) return false;
   flow.at++;

@@ -6,26 +6,22 @@ import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
 import type { Slices } from './slices.ts';
 
-/**
- * Larger files are refused: no configuration made by people or tools comes near, and reading them would stop everything
- * else.
- */
+/** Larger files are refused: real configuration never comes near, and reading them would block everything else. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;
-/** Should a pipe have taken the file's place since it was looked at, opening it must not wait for a writer. */
+/** If a pipe has replaced the file since the stat, opening it must not wait for a writer. */
 const READ_FLAGS = constants.O_RDONLY | constants.O_NONBLOCK;
 
 /** A file that gives no documents. */
 export interface UnreadableFile {
   readonly problem: ResourceProblem;
-  /** `gone`: it was there a moment ago. `unread`: nothing is known of what it holds. `encoding`: it holds no text. */
+  /** `gone`: it existed a moment ago. `unread`: its content is unknown. `encoding`: it is not text. */
   readonly state: 'gone' | 'unread' | 'encoding';
 }
 
 /**
- * Reads without the thread pool: through it, the four steps of reading a small file that is known to be there take ten
- * times as long as the reading.
- * @param size bytes, as the file was found to have
- * @param previous parts of the last reading, reused where they are unchanged
+ * Reads without the thread pool: through the pool, the four steps of reading a small file that exists take ten times as
+ * long as the reading. @param size bytes, from the stat @param previous parts of the last reading, reused where they
+ * are unchanged
  */
 export function* readResourceFile(
   path: string,
@@ -49,7 +45,7 @@ export function* readResourceFile(
   }
 }
 
-/** What is no UTF-8 is looked at byte by byte for policies: what says that a document is one is plain ASCII. */
+/** Bytes that are not UTF-8 are searched for policies: the words that identify them are plain ASCII. */
 function withPolicies(path: string, { problem, state }: UnreadableFile): UnreadableFile {
   const substitutes = salvagedPieces(readFileSync(path, { encoding: 'latin1', flag: READ_FLAGS }));
   return { state, problem: substitutes === undefined ? problem : { ...problem, substitutes } };

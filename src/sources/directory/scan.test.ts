@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { statBelow } from './scan.ts';
 
-test('a file that is missing is told from one that cannot be looked at, and from one whose whole directory is gone', async (context) => {
+test('a missing file, a path that cannot be checked and a missing directory are told apart', async (context) => {
   const base = await mkdtemp(join(tmpdir(), 'meshd-scan-'));
   context.after(() => rm(base, { recursive: true }));
   const root = join(base, 'config');
@@ -15,7 +15,7 @@ test('a file that is missing is told from one that cannot be looked at, and from
   const found = await statBelow(root, path);
   assert.ok(typeof found === 'object' && found.size === 1);
   assert.equal(await statBelow(root, join(root, 'b.yaml')), undefined);
-  // The system refuses to look, as it does where permissions or a network file system fail.
+  // The system refuses the check, as where permissions or a network file system fail.
   assert.equal(await statBelow(root, `${root}/\0.yaml`), 'unknown');
   await rm(root, { recursive: true });
   assert.equal(await statBelow(root, path), 'unknown');

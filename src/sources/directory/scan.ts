@@ -1,35 +1,29 @@
-/**
- * What lies in a directory tree: the files that can hold resources, with what tells a changed file from an unchanged
- * one.
- */
+/** Scans a directory tree: the files that can have resources, each with a signature that changes when the file does. */
 import type { BigIntStats } from 'node:fs';
 import { lstat, readdir, readlink, realpath, stat } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { errnoOf } from '../../core/errors.ts';
 
 export interface ScannedFile {
-  /** Differs when the file was written, replaced, or its link points elsewhere. */
+  /** Differs when the file was written or replaced, or its link points elsewhere. */
   readonly signature: string;
   readonly size: number;
 }
 
 export interface Scan {
   readonly files: ReadonlyMap<string, ScannedFile>;
-  /** Directories to watch, with their identity: the tree's own, and those in which the targets of links lie. */
+  /** Directories to watch, with their identity: those of the tree, and those of link targets. */
   readonly directories: ReadonlyMap<string, string>;
-  /** Directories that could not be listed: what was known below them is to be kept. */
+  /** Directories that could not be listed: everything known below them is to be kept. */
   readonly unreadable: readonly string[];
-  /** What lies in the tree and is not followed, path → why. */
+  /** Paths in the tree that are not followed, path → why. */
   readonly refused: ReadonlyMap<string, string>;
 }
 
 /** How many stats are in flight at once: enough to hide latency, few enough for the thread pool. */
 const BATCH = 32;
 
-/**
- * Whether a name is one that is read: YAML or JSON, and not hidden (editors' scratch files, `..data` of mounted
- * volumes).
- */
+/** Whether a name is read: YAML or JSON, and not hidden (editors' temporary files, `..data` of mounted volumes). */
 export function isResourceFile(name: string): boolean {
   return !name.startsWith('.') && /\.(ya?ml|json)$/i.test(name);
 }
@@ -40,7 +34,7 @@ async function statFile(path: string): Promise<ScannedFile | undefined> {
   return info?.isFile() ? fileOf(info) : undefined;
 }
 
-/** As {@link statFile}; `unknown` when it cannot be told, or nothing is there because `root` is gone as a whole. */
+/** As {@link statFile}; `unknown` when it cannot be determined, or when `root` itself is missing. */
 export async function statBelow(root: string, path: string): Promise<ScannedFile | undefined | 'unknown'> {
   try {
     const file = await statFile(path);
@@ -50,7 +44,7 @@ export async function statBelow(root: string, path: string): Promise<ScannedFile
   }
 }
 
-/** Whether a path is no file itself, but a link to one, or a directory that is named like one. */
+/** Whether a path is not a file itself: a link to one, or a directory named like one. */
 export async function isDetour(path: string): Promise<boolean> {
   try {
     const info = await lstat(path);
@@ -66,7 +60,7 @@ export async function directoryIdentity(path: string): Promise<string | undefine
   return info?.isDirectory() ? identity(info) : undefined;
 }
 
-/** The directory to scan does not exist, or is something else; `code` is that of the failed call. */
+/** The directory to scan does not exist, or is not a directory; `code` is that of the failed call. */
 class NotADirectory extends Error {
   readonly code: 'ENOENT' | 'ENOTDIR';
 
@@ -77,11 +71,10 @@ class NotADirectory extends Error {
 }
 
 /**
- * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, as mounted volumes
- * need it. A link to a directory is followed within the tree; of a directory outside only the files that lie directly
- * in it are read, so that a link to `/` does not make the whole machine part of the configuration.
- * @param onDirectory called before a directory is listed, so that a watch set up in it misses nothing
- * @throws when `root` cannot be listed
+ * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, because mounted
+ * volumes need it. A link to a directory is followed within the tree; of a directory outside only the files directly in
+ * it are read, so that a link to `/` does not make the whole machine part of the configuration. @param onDirectory
+ * called before a directory is listed, so that a watch set up in it misses nothing @throws when `root` cannot be listed
  */
 export async function scanTree(root: string, onDirectory: (path: string, identity: string) => void): Promise<Scan> {
   const files = new Map<string, ScannedFile>();
@@ -123,17 +116,17 @@ export async function scanTree(root: string, onDirectory: (path: string, identit
     if (isLink) await noteTarget(path);
   };
 
-  /** A linked file may be written where it lies, and the link's way there may be swapped. */
+  /** A linked file may be written at its target, and the link's path may be swapped. */
   const noteTarget = async (path: string): Promise<void> => {
     try {
-      for (const place of [dirname(await realpath(path)), dirname(join(dirname(path), await readlink(path)))]) {
-        const id = await directoryIdentity(place);
+      for (const directory of [dirname(await realpath(path)), dirname(join(dirname(path), await readlink(path)))]) {
+        const id = await directoryIdentity(directory);
         if (id === undefined || [...directories.values()].includes(id)) continue;
-        directories.set(place, id);
-        onDirectory(place, id);
+        directories.set(directory, id);
+        onDirectory(directory, id);
       }
     } catch {
-      // Gone between listing and looking: the event of that leads here again.
+      // Deleted between listing and stat: its event causes another scan.
     }
   };
 
@@ -182,7 +175,7 @@ function outsideMessage(directories: number): string {
   return `leads out of the configuration directory: files in it are read, ${which} below it not`;
 }
 
-/** Whether `path` is `directory` or lies below it. */
+/** Whether `path` is `directory` or below it. */
 function isWithin(path: string, directory: string): boolean {
   return path === directory || path.startsWith(directory === '/' ? '/' : `${directory}/`);
 }

@@ -4,7 +4,7 @@ import { setImmediate } from 'node:timers/promises';
 /** Work that yields wherever it may be interrupted, and returns its result. */
 export type Slices<T> = Generator<undefined, T>;
 
-/** How long a slice may take, ms: the delay that others may see. */
+/** Maximum duration of a slice, ms: the delay that other work may see. */
 const SLICE_MS = 10;
 
 /** Does the work without interruption. */
@@ -15,7 +15,7 @@ export function finish<T>(work: Slices<T>): T {
   }
 }
 
-/** Runs works one after the other; whatever is due of the event loop runs after each slice. */
+/** Runs works one after the other; pending work of the event loop runs after each slice. */
 export class Slicer {
   readonly #now: () => number;
   #since: number;
@@ -34,7 +34,7 @@ export class Slicer {
     }
   }
 
-  /** Resolves after the event loop has had its turn when the slice is over, at once otherwise. */
+  /** Resolves at once, or after other work of the event loop when the slice is over. */
   async pause(): Promise<void> {
     if (this.#now() - this.#since < SLICE_MS) return;
     await setImmediate();

@@ -1,9 +1,9 @@
 /**
- * What looks like a file in the middle of being written is believed only once it has lasted: editors and copying tools
- * leave files half-written or absent for a moment.
+ * A state that looks like a file being written counts only once it has lasted: editors and copying tools leave files
+ * half-written or absent for a moment.
  */
 
-/** A state that is believed once it has lasted. `signature` is `undefined` for a file that is gone. */
+/** A state that counts once it has lasted. `signature` is `undefined` for a missing file. */
 interface Suspicion {
   readonly signature: string | undefined;
   readonly since: number;
@@ -24,7 +24,7 @@ export class Suspicions {
     return this.#byPath.size;
   }
 
-  /** Paths that are not believed yet, and when their change was first noticed. */
+  /** Paths whose state does not count yet, and when their change was first noticed. */
   *noticed(): Iterable<readonly [string, number]> {
     for (const [path, { at }] of this.#byPath) yield [path, at];
   }
@@ -34,7 +34,7 @@ export class Suspicions {
     return this.#byPath.get(path)?.at;
   }
 
-  /** Whether a path has looked like this for `settleMs`; if not, that is counted from now on. */
+  /** Whether a path has looked like this for `settleMs`; if not, the time counts from now. */
   believe(path: string, signature: string | undefined, at: number, settleMs: number): boolean {
     const now = this.#now();
     const before = this.#byPath.get(path);

@@ -1,21 +1,22 @@
 /**
  * Kernel events for a set of directories. Node's own recursive watch walks the tree by itself on Linux and misses
- * directories made and filled at once; here the scan decides what is watched, and each directory has one plain watch.
+ * directories that are created and filled at once; here the scan decides what is watched, and each directory has one
+ * plain watch.
  */
 import { type FSWatcher, watch } from 'node:fs';
 import { errnoOf } from '../../core/errors.ts';
 
 export interface TreeWatchOptions {
-  /** Something happened to `name` in `directory`; no name when the system does not say. */
+  /** Something changed at `name` in `directory`; no name when the system does not say. */
   readonly onEvent: (directory: string, name: string | undefined) => void;
-  /** The system refuses a watch (too many, or none on this file system): events cannot be relied on any more. */
+  /** The system refuses a watch (too many, or none on this file system): events are no longer reliable. */
   readonly onUnavailable: (error: unknown) => void;
 }
 
 export interface TreeWatch {
-  /** Watches a directory; does nothing when it already does so and the directory is still the same. */
+  /** Watches a directory; does nothing when it is watched already and still the same. */
   add(directory: string, identity: string): void;
-  /** Stops watching directories that are not in `wanted` any more. */
+  /** Stops watching directories that are not in `wanted`. */
   retain(wanted: ReadonlyMap<string, string>): void;
   close(): void;
 }
@@ -42,7 +43,7 @@ export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
         });
         watches.set(directory, { identity, watcher });
       } catch (error) {
-        // Gone again already: its parent's event will tell.
+        // Deleted already: its parent has an event for that.
         if (errnoOf(error) !== 'ENOENT' && errnoOf(error) !== 'ENOTDIR') options.onUnavailable(error);
       }
     },

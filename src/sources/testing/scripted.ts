@@ -1,7 +1,6 @@
 /**
- * A source that plays an API server behind list and watch, as a test tells it to: late, interrupted, repeating itself,
- * in another order. The test changes the server's objects; what the sink is told of them follows from the state of the
- * connection.
+ * A source that plays an API server with list and watch, as a test scripts it: late, interrupted, repeating itself, in
+ * another order. The test changes the server's objects; what the sink receives depends on the state of the connection.
  */
 import type { Log } from '../../core/log.ts';
 import {
@@ -28,9 +27,9 @@ export class ScriptedSource implements Source {
   readonly #now: () => number;
   readonly #health: HealthLog;
   readonly #firstList = Promise.withResolvers<void>();
-  /** What the server has, by key. */
+  /** The server's objects, by key. */
   readonly #objects = new Map<string, ListedEvent>();
-  /** What has happened at the server since the watch ended. */
+  /** Changes at the server since the watch ended. */
   #missed: ResourceEvent[] = [];
   #watching = false;
   #listed = false;
@@ -69,7 +68,7 @@ export class ScriptedSource implements Source {
     this.#change(key, { type: 'set', resource: { ...resource, origin }, eventTime: this.#now() });
   }
 
-  /** An object is changed to what cannot be taken. */
+  /** An object changes to an invalid one. */
   refuse(problem: ResourceProblem): void {
     const origin = { source: this.id, resourceVersion: String(++this.#version) };
     this.#change(problem.id, { type: 'invalid', problem: { ...problem, origin }, eventTime: this.#now() });
@@ -80,7 +79,7 @@ export class ScriptedSource implements Source {
     this.#tell({ type: 'delete', key, eventTime: this.#now() });
   }
 
-  /** Lists everything and watches from there: the first time, and whenever the watch cannot go on. */
+  /** Lists everything and watches from there: the first time, and whenever the watch cannot continue. */
   list(): void {
     this.#missed = [];
     this.#watching = true;
@@ -96,7 +95,7 @@ export class ScriptedSource implements Source {
     this.#health.bad(reason, 'what it gave stays in force');
   }
 
-  /** The watch goes on where it ended: tells what was missed, of one key in order, the latest keys first. */
+  /** The watch continues where it ended: sends missed changes, those of one key in order, the latest keys first. */
   resume(): void {
     if (!this.#listed) return;
     const byKey = Map.groupBy(this.#missed, keyOfEvent);
@@ -106,7 +105,7 @@ export class ScriptedSource implements Source {
     for (const events of [...byKey.values()].reverse()) this.#sink?.apply(events);
   }
 
-  /** Tells again what the server has, as after a reconnect whose point of time is not known exactly. */
+  /** Sends the server's objects again, as after a reconnect whose point of time is not known exactly. */
   repeat(): void {
     if (this.#watching) this.#sink?.apply([...this.#objects.values(), ...this.#objects.values()]);
   }
