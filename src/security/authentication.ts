@@ -1,9 +1,10 @@
-/** Asks one authenticator after the other. A caller may show several credentials, of which one that holds is enough. */
+/** Tries the authenticators in order. A caller may present several credentials; one valid credential is enough. */
 import { CtlError } from '../core/errors.ts';
 import type { Authentication, Authenticator } from './types.ts';
 
 /**
- * All that is wrong, in one line. Code `unavailable` when one of them could not be asked: trying again may help then.
+ * One line with the reasons of all authenticators. Code `unavailable` when one of them could not decide: a retry may
+ * help then.
  */
 function refusal(reasons: readonly { readonly name: string; readonly error: CtlError }[]): CtlError {
   if (reasons.length === 0) {
@@ -13,7 +14,7 @@ function refusal(reasons: readonly { readonly name: string; readonly error: CtlE
   return new CtlError(code, reasons.map(({ name, error }) => `${name}: ${error.message}`).join('; '));
 }
 
-/** `onFailure` is told of each caller that nobody knows. */
+/** @param onFailure is called for each caller that no authenticator accepts */
 export function createAuthentication(
   authenticators: readonly Authenticator[],
   onFailure: (peer: string, error: CtlError) => void,

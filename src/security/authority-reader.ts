@@ -1,17 +1,18 @@
 /**
- * Reads the certificates that clients show above their own. Thousands of workloads show the same few, and to read one
- * and its key takes as long as to verify a signature: so those read lately are kept, by their very bytes. What they are
- * worth is not kept: whether one is valid now, may sign, and leads to a root is asked each time.
+ * Reads the issuers' certificates that clients present with their own, with a cache. Thousands of workloads present the
+ * same few, and reading one and its key takes as long as verifying a signature. The cache key is the certificate's
+ * bytes. Only the parsed certificate is cached: whether it is valid now, may sign, and leads to a root is checked each
+ * time.
  */
 import { type Certificate, readCertificate } from './certificate.ts';
 
-/** A mesh has an intermediate or two, and twice as many while they are replaced; each takes some 10 kB. */
+/** A mesh has one or two intermediates, and twice as many while they are replaced; each entry takes some 10 kB. */
 const MAX_KEPT = 64;
 
-/** Larger ones are read each time: an authority's certificate has one or two kilobytes. */
+/** Larger certificates are not cached: an authority's certificate has one or two kilobytes. */
 const MAX_BYTES = 8 * 1024;
 
-/** Reads as `readCertificate` does: throws when the bytes are no certificate, which is not kept. */
+/** Like `readCertificate`: throws when the bytes are no certificate, and does not cache that. */
 export type CertificateReader = (der: Uint8Array) => Certificate;
 
 export function createAuthorityReader(read: CertificateReader = readCertificate): CertificateReader {
@@ -21,7 +22,8 @@ export function createAuthorityReader(read: CertificateReader = readCertificate)
     const key = Buffer.from(der.buffer, der.byteOffset, der.byteLength).toString('latin1');
     const known = kept.get(key);
     if (known !== undefined) {
-      // Used last, so let go last: what strangers show does not stay for long among what everybody shows.
+      // The least recently used entry is evicted first, so that certificates of unknown clients do not displace common
+      // ones for long.
       kept.delete(key);
       kept.set(key, known);
       return known;

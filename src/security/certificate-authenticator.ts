@@ -1,4 +1,4 @@
-/** Callers proved by the certificate of their connection. */
+/** Authenticates callers by the client certificate of their connection. */
 import { createHash } from 'node:crypto';
 import { CtlError } from '../core/errors.ts';
 import { createAuthorityReader } from './authority-reader.ts';
@@ -6,12 +6,12 @@ import { type VerifiedChain, verifyChain } from './chain.ts';
 import type { TrustBundles } from './trust.ts';
 import type { Authenticator, Caller } from './types.ts';
 
-/** Verified chains that are remembered, each some 200 bytes: proxies connect again with the same certificate. */
+/** Verified chains in the cache, some 200 bytes each: proxies reconnect with the same certificate. */
 const MAX_REMEMBERED = 10_000;
 
 /**
- * Chains that do not hold are remembered as well, or else one connection could have the same bad chain verified with
- * each of its calls; shortly, because a certificate that is not valid yet will be.
+ * Refused chains are cached as well; otherwise one connection could have the same invalid chain verified for each of
+ * its calls. Only for a short time, because a certificate that is not valid yet will be.
  */
 const REFUSED_MS = 5000;
 const MAX_REFUSED = 1000;
@@ -34,7 +34,7 @@ function keyOf(certificates: readonly Uint8Array[]): string {
   return hash.digest('base64');
 }
 
-/** The oldest entry makes room. */
+/** Adds an entry; the oldest one is evicted when there are too many. */
 function keep<T>(into: Map<string, T>, most: number, key: string, value: T): void {
   into.delete(key);
   if (into.size >= most) into.delete(into.keys().next().value ?? '');
@@ -76,7 +76,7 @@ export function createCertificateAuthenticator({ trust, now }: CertificateAuthen
         return { ...verified(certificates), by: 'certificate' };
       } catch (error) {
         if (error instanceof CtlError) throw error;
-        // node:crypto throws for keys that it does not know.
+        // node:crypto throws for unknown kinds of keys.
         throw new CtlError('unauthenticated', 'it cannot be verified', {}, error);
       }
     },

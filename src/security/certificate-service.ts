@@ -1,6 +1,6 @@
 /**
- * The certificate service over gRPC (proto/mesh/v1/auth/ca.proto), under its own name and under that which existing
- * agents call. The identity of a certificate is the caller's; of the request only the public key counts.
+ * The certificate service over gRPC (proto/mesh/v1/auth/ca.proto), under its own name and under the one that existing
+ * agents call. A certificate gets the caller's identity; of the request only the public key is used.
  */
 import { CtlError } from '../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
@@ -9,25 +9,27 @@ import { encode, mesh } from '../protobuf/index.ts';
 import { credentialsOfCall } from './tls-credentials.ts';
 import type { Authentication, Authority, Caller } from './types.ts';
 
-/** What the service tells about itself, for metrics and logs. */
+/** Receives the service's events, for metrics and logs. */
 export interface CertificateObserver {
-  /** A request for a certificate has come. */
+  /** A certificate was requested. */
   requested(): void;
-  /** An authenticated caller has no identity that a certificate could be made for. */
+  /** An authenticated caller's identity cannot have a certificate. */
   unfitIdentity(peer: string): void;
   issued(caller: Caller): void;
-  /** A request was turned down. */
+  /** A request was refused. */
   refused(peer: string, error: CtlError): void;
-  /** A fault of ours. */
+  /** An internal error. */
   internalError(error: unknown): void;
 }
 
 export interface CertificateServiceOptions {
   readonly authority: Pick<Authority, 'sign' | 'trustBundle'>;
   readonly authentication: Authentication;
-  /** Only workloads of this domain get certificates. */
+  /** Certificates are issued for workloads of this domain only. */
   readonly trustDomain: string;
-  /** Other names of that domain (trustDomainAliases): a workload may still be set to one of them. */
+  /**
+   * Other names of that domain (trustDomainAliases): the agent of a workload may still be configured with one of them.
+   */
   readonly trustDomainAliases: readonly string[];
   readonly observer: CertificateObserver;
 }
@@ -37,14 +39,15 @@ const SERVICES = ['mesh.v1.auth.MeshCertificateService', 'istio.v1.auth.IstioCer
 /** A request of an RSA key of 4096 bits has 2 kB. */
 const MAX_RECEIVE_BYTES = 64 * 1024;
 
-/**
- * Calls at work at once: more than the signing pool lets wait, so that it is the pool that decides whose turn it is.
- */
+/** Concurrent calls: more than the signing pool queues, so that the pool's queue decides which are served first. */
 const MAX_CALLS = 20_000;
 
 type Answer = (call: UnaryCall, caller: Caller) => Promise<Buffer>;
 
-/** Authenticates and answers; what goes wrong is told, and of faults of ours the caller hears no more than that. */
+/**
+ * Authenticates the caller and handles the call. Failures are reported to the observer; of an internal error the caller
+ * sees only that it is one.
+ */
 function unary({ authentication, observer }: CertificateServiceOptions, answer: Answer): UnaryHandler {
   let running = 0;
   const serve = async (call: UnaryCall): Promise<Buffer> => {
@@ -106,7 +109,8 @@ function creation(options: CertificateServiceOptions): UnaryHandler {
 }
 
 /**
- * Throws CtlError permission_denied for a workload whose operator has set another trust domain than this authority's.
+ * Throws CtlError permission_denied for a workload whose agent is configured with another trust domain than this
+ * authority's.
  */
 function checkSetDomain(call: UnaryCall, { trustDomain, trustDomainAliases }: CertificateServiceOptions): void {
   const other = call.metadata
@@ -118,7 +122,7 @@ function checkSetDomain(call: UnaryCall, { trustDomain, trustDomainAliases }: Ce
   throw new CtlError('permission_denied', `${message} (--trust-domain, TRUST_DOMAIN or trustDomain of its agent)`);
 }
 
-/** The services of the certificate authority, one after the other. */
+/** The gRPC services of the certificate authority. */
 export function createCertificateServices(options: CertificateServiceOptions): GrpcService[] {
   const create = { handler: creation(options), maxReceiveBytes: MAX_RECEIVE_BYTES };
   const bundle = {

@@ -1,7 +1,7 @@
 /**
- * What a certificate says, read from its DER: node:crypto verifies signatures and reads dates, but shows names as text
- * that has to be taken apart again, and neither key usage nor path length. Sources: RFC 5280 section 4.2;
- * https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
+ * Reads the fields of a certificate that decide about trust, from its DER. node:crypto verifies signatures and reads
+ * dates, but gives names only as text that would have to be parsed, and neither key usage nor path length. Sources: RFC
+ * 5280 section 4.2; https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
  */
 import { X509Certificate } from 'node:crypto';
 import { childrenOf, contentOf, isContext, isUniversal, type Node, readAsn1, readOid } from '../asn1/index.ts';
@@ -11,18 +11,16 @@ import { readPem } from '../core/pem.ts';
 export interface Certificate {
   readonly x509: X509Certificate;
   readonly ca: boolean;
-  /** How many intermediates may follow below this CA. */
+  /** The maximum number of intermediates below this CA. */
   readonly pathLength: number;
-  /** Undefined: not restricted. */
+  /** Undefined when the certificate does not restrict it. */
   readonly keyUsage: { readonly digitalSignature: boolean; readonly keyCertSign: boolean } | undefined;
   readonly clientAuth: boolean;
   /** URIs of the subject alternative name. */
   readonly uris: readonly string[];
   /** The subject key identifier. */
   readonly keyIdentifier: Buffer | undefined;
-  /**
-   * True when it has a restriction that is not understood here: then it may not be relied upon (RFC 5280 section 4.2).
-   */
+  /** True when it has a critical extension that is not understood: it must be rejected then (RFC 5280 section 4.2). */
   readonly restricted: boolean;
   /** Epoch ms. */
   readonly notBefore: number;

@@ -1,7 +1,7 @@
 /**
- * Whether a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads;
- * X509-SVID section 5). Trust is by trust domain, which TLS libraries know nothing of, so the handshake only proves the
- * leaf's key and the rest is decided here.
+ * Verifies that a chain of certificates leads to a trusted root (RFC 5280 section 6, as far as it concerns workloads;
+ * X509-SVID section 5). Trust depends on the trust domain, which TLS libraries do not know, so the handshake only
+ * proves possession of the leaf's key and the rest is decided here.
  */
 import { CtlError } from '../core/errors.ts';
 import { type Identity, parseSpiffeUri } from '../core/identity.ts';
@@ -11,13 +11,12 @@ import { type Certificate, readCertificate } from './certificate.ts';
 /** Intermediates between leaf and root. */
 const MAX_INTERMEDIATES = 4;
 
-/** Certificates taken from a handshake; whoever sends more is up to something. */
+/** The maximum number of certificates of a handshake; legitimate clients send fewer. */
 const MAX_CERTIFICATES = 10;
 
 /**
- * Keys that signatures are verified with before it is known whether anybody trusted vouches for them: an RSA key of
- * 16,384 bits with a large exponent would take the main thread milliseconds per signature. No workload gets a larger
- * one, and no root is larger.
+ * Limits of keys that verify signatures before the chain is known to be trusted: an RSA key of 16,384 bits with a large
+ * exponent would take milliseconds of the main thread per signature. No workload's key and no root's key is larger.
  */
 const MAX_LEAF_RSA_BITS = 4096;
 const MAX_CA_RSA_BITS = 8192;
@@ -26,7 +25,7 @@ const CURVES = ['prime256v1', 'secp384r1', 'secp521r1'];
 
 export interface VerifiedChain {
   readonly identity: Identity;
-  /** When the first certificate of the chain ends, epoch ms. */
+  /** When the first certificate of the chain expires, epoch ms. */
   readonly expiresAt: number;
 }
 
@@ -48,7 +47,7 @@ function checkKey({ x509: { publicKey } }: Certificate, what: string, maxRsaBits
   if (!fits) throw refused(`${what} is neither RSA of at most ${maxRsaBits} bits nor on a curve known here`);
 }
 
-/** The workload that a leaf names. */
+/** The identity in a leaf certificate. */
 function identityOf(leaf: Certificate): Identity {
   const [uri, another] = leaf.uris;
   if (uri === undefined || another !== undefined) throw refused(`it has ${leaf.uris.length} URIs, not exactly one`);
@@ -74,8 +73,8 @@ function issued(issuer: Certificate, subject: Certificate): boolean {
   return subject.x509.checkIssued(issuer.x509) && subject.x509.verify(issuer.x509.publicKey);
 }
 
-/** The certificate that signed `subject`: a valid one where an authority has several for its key. */
-function fittest(
+/** The certificate that signed `subject`; a valid one when an authority has several for its key. */
+function findIssuer(
   all: readonly Certificate[],
   subject: Certificate,
   below: number,
@@ -85,13 +84,15 @@ function fittest(
   return signers.find(({ notBefore, notAfter }) => notBefore <= now && now < notAfter) ?? signers[0];
 }
 
-/** SHA-1 and older: signatures by them can be forged. */
+/** SHA-1 and older algorithms: signatures by them can be forged. */
 const WEAK = /md[245]|sha1(?!\d)/i;
 
 /**
- * The workload whose certificate comes first in `der`, when the chain leads to one of the roots of the trust domain
- * that it names; those after it are read with `readAuthority`. Throws CtlError unauthenticated saying what "it", the
- * certificate, lacks.
+ * Verifies a chain and gives the identity of its first certificate, when the chain leads to a root of the trust domain
+ * that the identity names.
+ *
+ * @param readAuthority reads the certificates after the first
+ * @throws CtlError unauthenticated; the message says what is wrong with "it", the certificate
  */
 export function verifyChain(
   der: readonly Uint8Array[],
@@ -116,19 +117,19 @@ export function verifyChain(
   return { identity, expiresAt: follow(leaf, others, roots, now) };
 }
 
-/** From the leaf up to a root; gives the end of the first certificate that ends. */
+/** Follows the chain from the leaf up to a root; gives the time when the first certificate of it expires, epoch ms. */
 function follow(leaf: Certificate, others: readonly Certificate[], roots: readonly Certificate[], now: number): number {
   const unused = new Set(others);
   let current = leaf;
   let ends = leaf.notAfter;
   for (let below = 0; below <= MAX_INTERMEDIATES; below++) {
     if (WEAK.test(current.x509.signatureAlgorithm ?? '')) throw refused('it is signed with a broken algorithm');
-    const root = fittest(roots, current, below, now);
+    const root = findIssuer(roots, current, below, now);
     if (root !== undefined) {
       checkNow(root, 'its root certificate', now);
       return Math.min(ends, root.notAfter);
     }
-    const next = fittest(
+    const next = findIssuer(
       [...unused].filter(({ restricted }) => !restricted),
       current,
       below,

@@ -1,28 +1,27 @@
 /**
- * Fetching a small JSON document on which trust rests, within limits of size and time; by default from where the
- * operator said and nowhere else. What a URL holds besides its place (a password, a query with a key) is not for
- * messages.
+ * Fetches a small JSON document that trust depends on, within limits of size and time, by default only from the URL
+ * that the operator configured. Messages show a URL without password and query, which may hold a key.
  */
 import { CtlError } from '../core/errors.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
 export interface FetchLimits {
-  /** For the whole exchange, redirects included. */
+  /** Limit for the whole exchange, redirects included. */
   readonly timeoutMs: number;
   readonly maxBytes: number;
-  /** How many redirects are followed. */
+  /** The maximum number of redirects. */
   readonly redirects: number;
 }
 
-/** For what the operator has named. Key sets and bundles have some kilobytes. */
+/** Limits for URLs that the operator configured. Key sets and bundles have some kilobytes. */
 const OPERATOR_LIMITS: FetchLimits = { timeoutMs: 10_000, maxBytes: 512 * 1024, redirects: 0 };
 
 const REDIRECTS = new Set([301, 302, 303, 307, 308]);
 
 const LOOPBACK = new Set(['localhost', '127.0.0.1', '[::1]']);
 
-/** A URL that keys may be fetched from: https, or http of the own machine. Throws CtlError invalid_argument. */
+/** A URL that keys may be fetched from: https, or http of this machine. Throws CtlError invalid_argument. */
 export function trustedUrl(text: string): URL {
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined) throw new CtlError('invalid_argument', `${JSON.stringify(text.slice(0, 200))} is not a URL`);
@@ -36,7 +35,7 @@ export function trustedUrl(text: string): URL {
   return url;
 }
 
-/** The place of a URL, for messages. */
+/** The URL as messages show it: without user, password and query. */
 export function shownUrl(url: URL): string {
   return `${url.origin}${url.pathname}`.slice(0, 500);
 }
@@ -50,7 +49,7 @@ function redirected(from: URL, location: string | null): URL {
   return to;
 }
 
-/** The answer after all redirects; its status may be any. */
+/** The response after all redirects, of any status. */
 async function answerOf(url: URL, fetch: Fetch, init: RequestInit, redirects: number): Promise<Response> {
   let at = url;
   for (let left = redirects; ; left--) {
@@ -81,7 +80,7 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
   return Buffer.concat(chunks).toString('utf8');
 }
 
-/** What a failed fetch is about: its message is only `fetch failed`. */
+/** The cause of a failed fetch, whose own message is only `fetch failed`. */
 function causeOf(error: unknown, timeoutMs: number): string {
   if (!(error instanceof Error)) return String(error);
   if (error.name === 'TimeoutError') return `no answer within ${timeoutMs / 1000} s`;

@@ -1,4 +1,4 @@
-/** The door of the security room. */
+/** Entry point of security: the certificate authority, authentication of callers, key sets of token issuers. */
 export { createAuthentication } from './authentication.ts';
 export {
   type AuthorityObserver,

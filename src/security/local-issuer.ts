@@ -1,8 +1,8 @@
 /**
- * An issuer of workload tokens for a mesh that has no other: a key pair in a directory. `ctl-discovery issue-token`
- * signs with the private key; the discovery service reads the public key only, and trusts it only when
- * LOCAL_TOKEN_ISSUER_DIR says so. Whoever can read the private key can be any workload, so its file is for its owner
- * alone.
+ * An issuer of workload tokens for a mesh without another one: a key pair in a directory. `ctl-discovery issue-token`
+ * signs with the private key. The discovery service reads only the public key, and trusts it only when
+ * LOCAL_TOKEN_ISSUER_DIR names the directory. A holder of the private key can impersonate any workload, so its file
+ * must be readable by its owner only.
  *
  *   issuer-key.pem   private key, PKCS #8, mode 0600
  *   jwks.json        public key (RFC 7517); all that the discovery service needs
@@ -18,15 +18,15 @@ import { keySetSchema } from './oidc.ts';
 import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';
 
-/** What its tokens say as `iss`. Which issuer it is the key says. */
+/** `iss` of its tokens. The same for all local issuers: the key tells them apart. */
 export const LOCAL_ISSUER = 'mesh-local-issuer';
 
 const KEY_FILE = 'issuer-key.pem';
 const JWKS_FILE = 'jwks.json';
 const ALGORITHM = 'ES256';
 
-/** How often the public key is looked at, and how often a token with an unknown key makes it be looked at again, ms. */
-const LOOK_MS = 10_000;
+/** How often the public key is read, and how often at most because of a token with an unknown key, ms. */
+const CHECK_MS = 10_000;
 const COOLDOWN_MS = 1000;
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
@@ -35,7 +35,7 @@ function unusable(file: string, reason: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', reason, { file }, cause);
 }
 
-/** Writes aside and makes it lasting. Gives the name. */
+/** Writes a temporary file and syncs it. Returns its name. */
 async function writeAside(file: string, text: string, mode: number): Promise<string> {
   const aside = `${file}.${process.pid}.${randomUUID()}`;
   const handle = await open(aside, 'wx', mode);
@@ -67,7 +67,10 @@ async function readKey(file: string): Promise<KeyObject | undefined> {
   throw unusable(file, 'does not hold a P-256 key');
 }
 
-/** The key of the directory, made when there is none. Two that make one at once end with the same key. */
+/**
+ * The key of the directory; created when there is none. Two programs that create one concurrently end up with the same
+ * key.
+ */
 async function keyOf(directory: string): Promise<KeyObject> {
   const file = join(directory, KEY_FILE);
   const known = await readKey(file);
@@ -107,8 +110,8 @@ export interface TokenRequest {
 }
 
 /**
- * A signed token. Makes the key pair on first use. Rejects with CtlError when the directory cannot be used or names do
- * not fit.
+ * Signs a token. Creates the key pair on first use. Rejects with CtlError when the directory cannot be used or the
+ * names are invalid.
  */
 export async function issueToken({
   directory,
@@ -118,10 +121,10 @@ export async function issueToken({
   now,
 }: TokenRequest): Promise<string> {
   const { namespace, serviceAccount } = identity;
-  // The trust domain is the mesh's; any shows whether the two names fit.
+  // Checks the two names; the trust domain does not matter for that.
   spiffeUri({ trustDomain: 'any', namespace, serviceAccount });
   try {
-    // The discovery service may run as another user, who reads the public key here and nothing else.
+    // The discovery service may run as another user, who reads only the public key here.
     await mkdir(directory, { recursive: true, mode: 0o755 });
     const key = await keyOf(directory);
     const keys = await publicKeySet(key);
@@ -142,7 +145,7 @@ export async function issueToken({
   }
 }
 
-/** No file means no keys: then every token is refused, and the first one is noticed when it comes. */
+/** No file means no keys: every token is refused until the first one is issued. */
 async function readKeySet(file: string): Promise<JSONWebKeySet> {
   let text: string;
   try {
@@ -168,13 +171,13 @@ export interface LocalIssuerOptions {
   readonly onProblem: (error: CtlError) => void;
 }
 
-/** Trusts the public key of a directory, and follows it. */
+/** Trusts the public key in a directory, and follows its changes. */
 export function followLocalIssuer(
   options: LocalIssuerOptions,
 ): TokenIssuer & { readonly started: Promise<void>; close(): void } {
   const file = join(options.directory, JWKS_FILE);
   const refresh = new Refresh<JSONWebKeySet>({
-    load: async () => ({ value: await readKeySet(file), refreshMs: LOOK_MS }),
+    load: async () => ({ value: await readKeySet(file), refreshMs: CHECK_MS }),
     onProblem: options.onProblem,
     clock: options.clock,
     random: () => 0.5,
@@ -189,7 +192,7 @@ export function followLocalIssuer(
     keys: {
       keys: async () => known(),
       newerKeys: async () => {
-        await refresh.hurry();
+        await refresh.loadNow();
         return known();
       },
     },

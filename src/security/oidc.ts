@@ -1,6 +1,6 @@
 /**
- * The keys of an OpenID Connect issuer (TOKEN_ISSUER): its discovery document names its key set; both are fetched in
- * the background and followed, and the last good keys stay when the issuer cannot be reached. Source:
+ * The keys of an OpenID Connect issuer (TOKEN_ISSUER). Its discovery document names its key set. Both are fetched in
+ * the background and refreshed; the last good keys stay in use while the issuer cannot be reached. Source:
  * https://openid.net/specs/openid-connect-discovery-1_0.html section 4
  */
 import type { JSONWebKeySet } from 'jose';
@@ -11,19 +11,19 @@ import { type Fetch, fetchJson, shownUrl, trustedUrl } from './fetch-json.ts';
 import { Refresh } from './refresh.ts';
 import type { TokenIssuer } from './token-authenticator.ts';
 
-/** Keys are rotated within days; a key that is missing is looked for at once. */
+/** Keys are rotated within days; an unknown key triggers a refresh at once. */
 const REFRESH_MS = 10 * 60_000;
 
-/** Tokens with unknown keys cost the issuer at most this much: anyone can send them. */
+/** The minimum interval of refreshes because of tokens with unknown keys: anyone can send such tokens. */
 const COOLDOWN_MS = 10_000;
 
 const discoverySchema = z.object({ issuer: z.string(), jwks_uri: z.string() });
 
-/** Only objects; which of them is a key that can be used is up to jose. */
+/** Only checks for objects; jose decides which of them are usable keys. */
 export const keySetSchema = z.object({ keys: z.array(z.looseObject({ kty: z.string() })) });
 
 export interface OidcOptions {
-  /** As tokens say it. */
+  /** `iss` of its tokens. */
   readonly issuer: string;
   readonly fetch: Fetch;
   readonly clock: WallClock;
@@ -31,13 +31,13 @@ export interface OidcOptions {
   readonly onProblem: (error: CtlError) => void;
 }
 
-/** Where an issuer says of itself where its keys are (section 4.1). */
+/** The URL of an issuer's discovery document (section 4.1). */
 export function discoveryAddress(issuer: string): string {
   return `${issuer.replace(/\/$/, '')}/.well-known/openid-configuration`;
 }
 
 /**
- * The `jwks_uri` of what was found at `url`. Throws CtlError unavailable when it is not the document of this issuer
+ * The `jwks_uri` of the document from `url`. Throws CtlError unavailable when it is not the document of this issuer
  * (section 4.3).
  */
 export function keySetAddress(url: URL, issuer: string, document: unknown): string {
@@ -48,7 +48,10 @@ export function keySetAddress(url: URL, issuer: string, document: unknown): stri
   throw new CtlError('unavailable', `${shownUrl(url)}: is the document of another issuer, ${other}`);
 }
 
-/** Throws CtlError invalid_argument for an issuer that keys may not be fetched from. */
+/**
+ * The URL of the issuer's discovery document. Throws CtlError invalid_argument for an issuer that keys may not be
+ * fetched from.
+ */
 function discoveryUrl(issuer: string): URL {
   try {
     return trustedUrl(discoveryAddress(issuer));
@@ -62,7 +65,7 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
   const url = discoveryUrl(issuer);
   const address = keySetAddress(url, issuer, await fetchJson(url, fetch, signal));
   const keysUrl = trustedUrl(address);
-  // An issuer that is reached over the network does not keep its keys on our own machine.
+  // An issuer on the network cannot have its keys on this machine.
   if (keysUrl.protocol !== url.protocol)
     throw new CtlError('unavailable', `${url.href}: its jwks_uri is not ${url.protocol}`);
   const keys = keySetSchema.safeParse(await fetchJson(keysUrl, fetch, signal));
@@ -70,11 +73,11 @@ async function loadKeys({ issuer, fetch }: OidcOptions, signal: AbortSignal): Pr
   return keys.data;
 }
 
-/** `started` resolves after the first attempt to get the keys. */
+/** Follows the keys of an issuer; `started` resolves after the first attempt to fetch them. */
 export function followOidcIssuer(
   options: OidcOptions,
 ): TokenIssuer & { readonly started: Promise<void>; close(): void } {
-  // Before anything is fetched, so that a bad setting is told at the start.
+  // Before anything is fetched, so that an invalid setting is reported at the start.
   discoveryUrl(options.issuer);
   const refresh = new Refresh<JSONWebKeySet>({
     load: async (signal) => ({ value: await loadKeys(options, signal), refreshMs: REFRESH_MS }),
@@ -85,7 +88,7 @@ export function followOidcIssuer(
   });
   const known = (): JSONWebKeySet => {
     if (refresh.value !== undefined) return refresh.value;
-    // Why not is in the log: whoever sends a token here need not learn what our network answers.
+    // The reason is in the log; the sender of a token must not learn about this network.
     throw new CtlError('unavailable', 'the keys of its issuer are not known yet');
   };
   return {
@@ -93,7 +96,7 @@ export function followOidcIssuer(
     keys: {
       keys: async () => known(),
       newerKeys: async () => {
-        await refresh.hurry();
+        await refresh.loadNow();
         return known();
       },
     },

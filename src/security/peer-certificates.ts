@@ -1,29 +1,26 @@
-/**
- * The certificates that a TLS client has shown, as their bytes. What they are worth is decided by chain.ts; here
- * nothing is judged.
- */
+/** Extracts the certificates that a TLS client presented, as bytes. They are verified in chain.ts. */
 import type { TLSSocket } from 'node:tls';
 
-/** Certificates taken from one handshake; see chain.ts for how many are of use. */
+/** The maximum number of certificates read from one handshake; chain.ts has the limit of a valid chain. */
 const MAX_SHOWN = 16;
 
 export interface Shown {
   /**
-   * DER: the leaf, whose key the handshake proved, then each the issuer of the one before, as far as the client showed
-   * them.
+   * DER: the leaf, whose key the handshake proved, then each the issuer of the one before, as far as the client
+   * presented them.
    */
   readonly certificates: readonly Uint8Array[];
-  /** When the first of them ends, epoch ms; NaN when one does not say it. */
+  /** When the first of them expires, epoch ms; NaN when one has no readable date. */
   readonly endsAt: number;
 }
 
 /**
- * The certificates of a handshake: none when the client showed none, or when the connection is closed. About 0.06 ms
- * for each certificate, so to be called once per connection.
+ * The certificates of a handshake; none when the client presented none, or the connection is closed. Takes about 0.06
+ * ms per certificate, so call it once per connection.
  *
- * Not by `getPeerX509Certificate`, which is cheaper: it takes the certificates above the leaf away from the connection
- * without freeing them (Node 24), so every connection would leave some 5 kB for each behind, and a second call would
- * see the leaf alone.
+ * Does not use `getPeerX509Certificate`, which is cheaper: in Node 24 it detaches the certificates above the leaf from
+ * the connection without freeing them, so that every connection would leak some 5 kB for each, and a second call would
+ * only get the leaf.
  */
 export function shownBy(socket: TLSSocket): Shown {
   const certificates: Uint8Array[] = [];

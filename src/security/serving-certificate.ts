@@ -1,7 +1,7 @@
 /**
- * The certificate of the control plane's own secured address, from the mesh CA: made at the start, made anew before it
- * ends and when the authority's root changes. A renewal that fails is tried again until it succeeds, with the
- * certificate at hand meanwhile.
+ * The certificate of the control plane's own secured address, issued by the mesh CA. It is made at the start, and
+ * renewed before it expires and when the authority's root changes. A failed renewal is retried until it succeeds; the
+ * current certificate stays in use meanwhile.
  */
 import { backoff } from '../core/backoff.ts';
 import type { Timer } from '../core/clock.ts';
@@ -21,39 +21,39 @@ export interface ServingCertificateOptions {
   readonly onProblem: (error: CtlError) => void;
 }
 
-/** Part of its remaining life after which a certificate is renewed, and how far replicas are spread from it. */
+/** The part of its remaining life after which a certificate is renewed, and how far replicas deviate from it. */
 const RENEW_AT = 0.5;
 const SPREAD = 0.1;
 
 const FIRST_RETRY_MS = 1000;
-const LAST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 
 export interface ServingCertificate {
   readonly first: ServerCertificate;
   close(): void;
 }
 
-/** Rejects when the first certificate cannot be made. */
+/** Makes the first certificate, and follows it. Rejects when the first cannot be made. */
 export async function followServingCertificate(options: ServingCertificateOptions): Promise<ServingCertificate> {
   const { authority, dnsNames, lifetimeSeconds, clock, random, onCertificate, onProblem } = options;
   let timer: Timer | undefined;
   let closed = false;
   let failures = 0;
-  /** Of the latest attempt: an earlier one that comes late is not used. */
+  /** The number of the latest attempt: the result of an earlier one that completes later is not used. */
   let attempt = 0;
 
   const waitForRenewal = ({ expiresAt }: ServerCertificate): void => {
     const madeAt = clock.now();
     const part = RENEW_AT + SPREAD * (2 * random() - 1);
     const renewAt = madeAt + Math.max(FIRST_RETRY_MS, (expiresAt - madeAt) * part);
-    const look = (): void => {
+    const check = (): void => {
       const now = clock.now();
-      // A clock that was set back makes it a certificate of the future, which clients with the right time refuse.
+      // After the clock was set back, the certificate is not valid yet for clients with the right time.
       const notValidYet = now < madeAt - BACKDATE_MS;
       if (now >= renewAt || notValidYet) void renew();
-      else timer = clock.setTimer(Math.min(renewAt - now, CLOCK_CHECK_MS), look);
+      else timer = clock.setTimer(Math.min(renewAt - now, CLOCK_CHECK_MS), check);
     };
-    look();
+    check();
   };
 
   const renew = async (): Promise<void> => {
@@ -70,7 +70,7 @@ export async function followServingCertificate(options: ServingCertificateOption
       onProblem(toCtlError(error));
       failures++;
       timer = clock.setTimer(
-        backoff(failures, FIRST_RETRY_MS, LAST_RETRY_MS, () => 0),
+        backoff(failures, FIRST_RETRY_MS, MAX_RETRY_MS, () => 0),
         () => void renew(),
       );
     }

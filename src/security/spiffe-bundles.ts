@@ -1,7 +1,7 @@
 /**
- * Roots of foreign trust domains, from their bundle endpoints (SPIFFE_BUNDLE_ENDPOINTS), over https that the system
- * trusts. Sources: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md section 4,
- * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md section 5.
+ * Fetches the roots of foreign trust domains from their bundle endpoints (SPIFFE_BUNDLE_ENDPOINTS), over https that the
+ * system trusts. Sources: https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Trust_Domain_and_Bundle.md
+ * section 4, https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Federation.md section 5.
  */
 import { z } from 'zod';
 import { CtlError } from '../core/errors.ts';
@@ -17,10 +17,7 @@ export interface BundleEndpoint {
   readonly url: URL;
 }
 
-/**
- * What the federation standard (section 5.2.2) says when a bundle has no hint, and bounds that keep a wrong hint
- * harmless.
- */
+/** The default of the federation standard (section 5.2.2) for a bundle without a refresh hint, and limits for hints. */
 const DEFAULT_REFRESH_MS = 5 * 60_000;
 const MIN_REFRESH_MS = 10_000;
 const MAX_REFRESH_MS = 24 * 3_600_000;
@@ -31,7 +28,7 @@ function badTuple(tuple: string, reason: string): CtlError {
   return new CtlError('invalid_argument', message, { field: 'SPIFFE_BUNDLE_ENDPOINTS' });
 }
 
-/** Reads SPIFFE_BUNDLE_ENDPOINTS. Throws CtlError invalid_argument naming the tuple that is wrong. */
+/** Reads SPIFFE_BUNDLE_ENDPOINTS. Throws CtlError invalid_argument that names the invalid tuple. */
 export function parseBundleEndpoints(text: string): BundleEndpoint[] {
   if (text.trim() === '') return [];
   return text.split('||').map((tuple) => {
@@ -51,7 +48,7 @@ const bundleSchema = z.object({
   spiffe_refresh_hint: z.number().positive().optional(),
 });
 
-/** The X.509 roots of a bundle document, and when to look again. Throws CtlError unavailable. */
+/** The X.509 roots of a bundle document, and when to fetch it again. Throws CtlError unavailable. */
 export function parseBundle(document: unknown): Loaded<Certificate[]> {
   const parsed = bundleSchema.safeParse(document);
   if (!parsed.success) throw new CtlError('unavailable', 'is not a SPIFFE bundle');
@@ -88,7 +85,7 @@ export interface BundleOptions {
   readonly onProblem: (error: CtlError) => void;
 }
 
-/** Follows the bundles; `started` resolves after the first attempt at each. */
+/** Follows the bundles; `started` resolves after the first attempt for each. */
 export function followBundles(options: BundleOptions): { readonly started: Promise<unknown>; close(): void } {
   const { trust, fetch, clock, random, onProblem } = options;
   const refreshes = options.endpoints.map(

@@ -1,7 +1,7 @@
 /**
- * The TLS of the secured address, and what a call on it shows of its caller. Clients are asked for a certificate but
- * may come without one (with a token); whether a certificate is good is decided by the authenticators, because that
- * depends on its trust domain.
+ * TLS of the secured address, and the credentials of a call on it. Clients are asked for a certificate but may connect
+ * without one (with a token). The authenticators decide whether a certificate is valid, because that depends on its
+ * trust domain.
  */
 import { constants, createHash } from 'node:crypto';
 import { DEFAULT_CIPHERS, type SecureContextOptions, type TLSSocket } from 'node:tls';
@@ -14,16 +14,16 @@ export interface ServerTls {
   readonly chain: string;
   /** PEM. */
   readonly key: string;
-  /** PEM: only clients with a certificate that it signed may connect at all. Undefined: any client may. */
+  /** PEM: only clients with a certificate of this authority may connect. Undefined: any client may. */
   readonly requiredCa: string | undefined;
 }
 
-/** A client that has not done its part of the handshake by then holds a connection for nothing. */
+/** A connection without a complete handshake by then is closed. */
 const HANDSHAKE_TIMEOUT_MS = 10_000;
 
 /**
- * Node's own, with AES-128 before AES-256, as Envoys themselves prefer it: strong enough for connections of hours, and
- * a third less to encrypt.
+ * Node's default, with AES-128 before AES-256, which is also Envoy's preference: strong enough for connections of
+ * hours, and a third cheaper.
  */
 const CIPHERS = `TLS_AES_128_GCM_SHA256:${DEFAULT_CIPHERS}`;
 
@@ -31,17 +31,18 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
   return {
     cert: chain,
     key,
-    // An empty list instead of the machine's roots: clients are not told which authorities we like, as some would then
-    // show nothing.
+    // An empty list instead of the machine's roots: clients are not sent names of accepted authorities, because some
+    // would then present no certificate.
     ca: requiredCa === undefined ? [] : [requiredCa],
     minVersion: 'TLSv1.2',
     ciphers: CIPHERS,
-    // A ticket holds the client's certificate without its intermediates, and nothing that it holds could be forgotten:
-    // clients go on only with sessions that are kept here (under TLS 1.3 tickets are sent all the same, but name a
-    // session that nobody has kept). And only one handshake: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), in
-    // which a client could become another in the middle of a call.
+    // No tickets: a ticket contains the client's certificate without its intermediates, and cannot be revoked. Clients
+    // resume only sessions that are stored here (under TLS 1.3 tickets are still sent, but name a session that is not
+    // stored). One handshake only: HTTP/2 forbids renegotiation (RFC 9113 section 9.2.1), by which a client could
+    // change its identity in the middle of a call.
     secureOptions: constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION,
-    // OpenSSL passes over sessions of another context: who was let in by one authority may not be by the next.
+    // OpenSSL does not resume sessions of another context: a client that one authority accepted may not be accepted by
+    // the next.
     sessionIdContext: createHash('sha256')
       .update(JSON.stringify([chain, requiredCa]))
       .digest('base64')
@@ -50,10 +51,10 @@ function contextOf({ chain, key, requiredCa }: ServerTls): SecureContextOptions 
   };
 }
 
-/** By connection. */
+/** Certificates presented, by connection. */
 const shown = new WeakMap<object, readonly Uint8Array[]>();
 
-/** Credentials whose certificate can be replaced; connections that stand keep theirs. */
+/** Credentials whose certificate can be replaced; existing connections keep theirs. */
 export class MeshServerCredentials implements ListenerTls {
   readonly options: ListenerTls['options'];
   readonly #listeners = new Set<() => void>();
@@ -91,14 +92,14 @@ export class MeshServerCredentials implements ListenerTls {
   }
 
   /**
-   * The client of this connection was refused. It may have another certificate by the time it comes again, which it
-   * would not show were it to go on with this session.
+   * The client of this connection was refused. Its session is deleted: when it reconnects it may have another
+   * certificate, which it would not present if it resumed the session.
    */
   refused({ secured }: ConnectionInfo): void {
     if (secured !== undefined) this.#sessions.forget(secured);
   }
 
-  /** New connections get this certificate. */
+  /** Replaces the certificate for new connections. */
   renew(tls: ServerTls): void {
     this.#context = contextOf(tls);
     this.#sessions.forgetAll();
@@ -108,7 +109,7 @@ export class MeshServerCredentials implements ListenerTls {
 
 const BEARER = /^bearer +(\S+) *$/i;
 
-/** What a call shows of its caller; undefined when its connection is not encrypted. */
+/** The credentials of a call's caller; undefined when its connection is not encrypted. */
 export function credentialsOfCall({ connection, metadata }: CallHead): Credentials | undefined {
   const { secured, peer } = connection;
   if (secured === undefined) return undefined;

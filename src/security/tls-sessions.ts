@@ -1,34 +1,36 @@
 /**
- * Sessions that clients may go on with when they connect again: a handshake with keys and certificates takes this
- * program some 1.5 ms, one that goes on with a session less than half, and a thousand proxies that come back at once
- * wait for all of them.
+ * TLS sessions that clients may resume: a full handshake takes this program some 1.5 ms, a resumed one less than half,
+ * and a thousand proxies that reconnect at once wait for all of them.
  *
- * Kept is what a client has shown when its session began, intermediates too, which a session of OpenSSL leaves out: on
- * its next connection it has shown the same, and what that is worth is judged as ever, by the clock and the trust of
- * then. Only sessions of TLS 1.2, which is what Envoys speak upstream unless told otherwise: those of 1.3 are good for
- * one connection each. Source: RFC 5246 section 7.3 (session identifiers)
+ * An entry has the certificates that the client presented when its session began, with intermediates, which an OpenSSL
+ * session lacks. They count as presented again on the next connection, and are verified as usual, at that time and
+ * against the roots of that time. Only sessions of TLS 1.2, which Envoys use upstream by default: those of 1.3 are
+ * valid for one connection each. Source: RFC 5246 section 7.3 (session identifiers)
  */
 import type { TLSSocket } from 'node:tls';
 import { sliceDer, splitDer } from '../asn1/index.ts';
 import { type Shown, shownBy } from './peer-certificates.ts';
 
 /**
- * How long a session is good for, s: as long as BoringSSL keeps one. Whoever sees its secret reads what was said under
- * it, hence no longer than it is of use.
+ * How long a session may be resumed, s: as long as BoringSSL keeps one. Its secret decrypts the connections that use
+ * it, hence it is not kept longer than it is useful.
  */
 export const SESSION_SECONDS = 7200;
 
-/** All that is kept, bytes of sessions and certificates: those of some 5,000 proxies. */
+/** The maximum size of all sessions and certificates: that of some 5,000 proxies. */
 const MAX_KEPT_BYTES = 16 * 1024 * 1024;
 
-/** Nobody's chain needs more; room for many is not for one who shows a hundred. */
+/**
+ * The maximum size of one entry: more than any valid chain needs. It keeps a client with a hundred certificates from
+ * displacing others.
+ */
 const MAX_ENTRY_BYTES = 32 * 1024;
 
 interface Kept {
   readonly session: Buffer;
   readonly certificates: readonly Uint8Array[];
   readonly bytes: number;
-  /** No connection goes on with it from then on, epoch ms. */
+  /** When it expires, epoch ms. */
   readonly endsAt: number;
 }
 
@@ -46,14 +48,14 @@ function nameOf(id: Uint8Array): string {
   return Buffer.from(id).toString('latin1');
 }
 
-/** What is known of a connection's session under TLS 1.2. */
+/** A connection's session under TLS 1.2, and its identifier. */
 function sessionOf(socket: TLSSocket): { readonly session: Buffer | undefined; readonly id: string | undefined } {
   const session = socket.getProtocol() === 'TLSv1.2' ? socket.getSession() : undefined;
   return { session, id: session === undefined ? undefined : idOf(session) };
 }
 
 export class TlsSessions {
-  /** By identifier, those that were used last at the end. */
+  /** By identifier, the most recently used last. */
   readonly #kept = new Map<string, Kept>();
   readonly #now: () => number;
   readonly #maxBytes: number;
@@ -65,17 +67,14 @@ export class TlsSessions {
     this.#maxBytes = maxBytes;
   }
 
-  /**
-   * The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew.
-   */
+  /** The session with this identifier, for a client that resumes it; undefined: a full handshake is needed. */
   find(id: Uint8Array): Buffer | undefined {
     return this.#find(nameOf(id))?.session;
   }
 
   /**
-   * What the client of a connection has shown, now or when its session began; to be called once per connection.
-   * Undefined when that is not known any more: then nothing can be said of the client, and its connection is to be
-   * closed. The next will be a new handshake.
+   * The certificates that a connection's client presented, now or when its session began; call it once per connection.
+   * Undefined when they are no longer known: the connection must be closed then, and the next will be a full handshake.
    */
   certificatesOf(socket: TLSSocket): readonly Uint8Array[] | undefined {
     const { session, id } = sessionOf(socket);
@@ -86,14 +85,16 @@ export class TlsSessions {
   }
 
   /**
-   * The session of this connection: the next of its client is a new handshake, in which it shows what it has by then.
+   * Deletes the session of this connection: the client's next connection is a full handshake, in which it presents its
+   * current certificates.
    */
   forget(socket: TLSSocket): void {
     this.#forget(sessionOf(socket).id ?? '');
   }
 
   /**
-   * All sessions, when none can be gone on with any more: whoever sees their secrets reads what was said under them.
+   * Deletes all sessions, when none can be resumed any more, because their secrets decrypt the connections that used
+   * them.
    */
   forgetAll(): void {
     this.#kept.clear();
@@ -102,7 +103,7 @@ export class TlsSessions {
 
   #find(id: string): Kept | undefined {
     const kept = this.#forget(id);
-    // Written so that a date which could not be read is over.
+    // Written so that an unreadable date counts as expired.
     if (kept === undefined || !(this.#now() < kept.endsAt)) return undefined;
     this.#add(id, kept);
     return kept;
@@ -115,15 +116,14 @@ export class TlsSessions {
     return kept;
   }
 
-  /** As the one that was used last. */
+  /** Adds an entry as the most recently used. */
   #add(id: string, kept: Kept): void {
     this.#kept.set(id, kept);
     this.#bytes += kept.bytes;
   }
 
   /**
-   * Of clients that show nothing, so that they have nothing to prove, nothing is kept: sessions of others would make
-   * room for it.
+   * Stores nothing for clients without certificates, which have nothing to prove: their entries would displace others.
    */
   #keep(id: string, session: Buffer, { certificates, endsAt }: Shown): void {
     const bytes = certificates.reduce((sum, { length }) => sum + length, session.length);

@@ -1,7 +1,8 @@
 /**
- * Callers proved by a JSON Web Token of a trusted issuer (RFC 7519, with the cautions of RFC 8725): the issuer's keys
- * decide, never what the token says of its own key or algorithm. The subject is that of a Kubernetes service account,
- * `system:serviceaccount:<namespace>:<service account>`, and names a workload of this mesh's own trust domain.
+ * Authenticates callers by a JSON Web Token of a trusted issuer (RFC 7519, with the precautions of RFC 8725): the
+ * issuer's keys decide, never the key or algorithm that the token names. The subject is that of a Kubernetes service
+ * account, `system:serviceaccount:<namespace>:<service account>`, and stands for a workload of this mesh's own trust
+ * domain.
  */
 import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { CtlError } from '../core/errors.ts';
@@ -10,14 +11,14 @@ import type { Authenticator, Caller } from './types.ts';
 
 /** The keys of one issuer. */
 export interface KeySource {
-  /** Those known now. Rejects with CtlError unavailable when there are none yet. */
+  /** The keys known now. Rejects with CtlError unavailable when there are none yet. */
   keys(): Promise<JSONWebKeySet>;
-  /** For a token whose key is not among them: looks for newer ones, unless that was done a moment ago. */
+  /** For a token with an unknown key: fetches the keys again, unless that was done a moment ago. */
   newerKeys(): Promise<JSONWebKeySet>;
 }
 
 export interface TokenIssuer {
-  /** What tokens say as `iss`. */
+  /** `iss` of its tokens. */
   readonly issuer: string;
   readonly keys: KeySource;
 }
@@ -27,22 +28,22 @@ export interface TokenAuthenticatorOptions {
   readonly trustDomain: string;
   /** One of them must be in a token's `aud`. */
   readonly audiences: readonly string[];
-  /** JWT_POLICY first-party-jwt: tokens without any audience are taken as well. */
+  /** JWT_POLICY first-party-jwt: tokens without any audience are accepted as well. */
   readonly withoutAudience: boolean;
   /** Epoch ms. */
   readonly now: () => number;
 }
 
 /**
- * Signatures with a public key only: `none` proves nothing, and with HS256 whoever knows the public key could sign (RFC
- * 8725 section 3.1).
+ * Only signatures that a public key verifies: `none` proves nothing, and with HS256 a holder of the public key could
+ * sign (RFC 8725 section 3.1).
  */
 const ALGORITHMS = ['RS256', 'RS384', 'RS512', 'ES256', 'ES384', 'ES512'];
 
 /** Tokens of Kubernetes have about one kilobyte. */
 const MAX_TOKEN_CHARS = 16 * 1024;
 
-/** By how much the clocks of issuers may be ahead (`nbf`), seconds. */
+/** How far the clocks of issuers may be ahead (`nbf`), seconds. */
 const CLOCK_TOLERANCE_S = 10;
 
 function refused(reason: string, cause?: unknown): CtlError {
@@ -60,7 +61,7 @@ function readPayload(token: string): JWTPayload {
   }
 }
 
-/** The line for what jose found wrong. */
+/** One line for an error of jose. */
 function reasonOf(error: unknown): string {
   if (error instanceof errors.JWTExpired) return 'it has expired';
   if (error instanceof errors.JWTClaimValidationFailed) {
@@ -89,7 +90,7 @@ function identityOf(subject: string | undefined, trustDomain: string): Identity 
   return identity;
 }
 
-/** By key set: reading its keys costs more than verifying a signature, and anyone can send tokens. */
+/** Cached by key set: importing its keys costs more than verifying a signature, and anyone can send tokens. */
 const resolvers = new WeakMap<JSONWebKeySet, ReturnType<typeof createLocalJWKSet>>();
 
 function resolverOf(keys: JSONWebKeySet): ReturnType<typeof createLocalJWKSet> {
@@ -98,7 +99,7 @@ function resolverOf(keys: JSONWebKeySet): ReturnType<typeof createLocalJWKSet> {
   return known;
 }
 
-/** Verifies with each key that fits: an issuer's keys need no `kid`. */
+/** Tries each key that matches: an issuer's keys need no `kid`. */
 async function verifyWith(
   keys: JSONWebKeySet,
   token: string,
@@ -153,22 +154,22 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
       ...(needsAudience ? { audience: [...audiences] } : {}),
     });
     const expiresAt = (payload.exp ?? 0) * 1000;
-    // The tolerance is for clocks that are ahead, not for tokens that are late.
+    // The tolerance is for clocks that are ahead, not for expired tokens.
     if (expiresAt <= now()) throw refused('it has expired');
     return { identity: identityOf(payload.sub, trustDomain), by: 'token', expiresAt };
   };
 
   /**
-   * By token. Headers that a client repeats are a byte or two of HTTP/2: thousands of calls with the same token, sent
-   * in one go by who may be anybody, cost one verification.
+   * Verifications in progress, by token: a header that a client repeats takes a byte or two of HTTP/2, so that anyone
+   * can send thousands of calls with one token; they cost one verification.
    */
-  const underWay = new Map<string, Promise<Caller>>();
+  const inProgress = new Map<string, Promise<Caller>>();
 
   const verifiedOnce = (token: string): Promise<Caller> => {
-    const known = underWay.get(token);
+    const known = inProgress.get(token);
     if (known !== undefined) return known;
-    const result = verified(token).finally(() => underWay.delete(token));
-    underWay.set(token, result);
+    const result = verified(token).finally(() => inProgress.delete(token));
+    inProgress.set(token, result);
     return result;
   };
 

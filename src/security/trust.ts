@@ -1,21 +1,21 @@
 /**
- * The roots by which client certificates are judged, per trust domain: a root vouches for its own trust domain only, or
- * else whoever runs a foreign mesh could name itself into this one.
+ * The roots that verify client certificates, by trust domain: a root is valid for its own trust domain only, because
+ * otherwise the operator of a foreign mesh could issue identities of this one.
  */
 import { CtlError } from '../core/errors.ts';
 import { type Certificate, readPemCertificates } from './certificate.ts';
 
 export class TrustBundles {
-  /** By trust domain and by who says so, because several may vouch for one domain. */
+  /** By trust domain and source: one domain may have several sources. */
   readonly #roots = new Map<string, Map<string, readonly Certificate[]>>();
   #generation = 0;
 
-  /** Changes whenever a root comes or goes. */
+  /** Changes whenever a root is added or removed. */
   get generation(): number {
     return this.#generation;
   }
 
-  /** Replaces what `source` says of a trust domain. */
+  /** Replaces the roots that `source` has for a trust domain. */
   set(trustDomain: string, source: string, roots: readonly Certificate[]): void {
     const sources = this.#roots.get(trustDomain) ?? new Map<string, readonly Certificate[]>();
     sources.set(source, roots);
@@ -29,7 +29,8 @@ export class TrustBundles {
 }
 
 /**
- * Roots out of PEM texts. Throws CtlError invalid_argument, naming `from`, for what is no certificate of an authority.
+ * Reads roots from PEM texts. Throws CtlError invalid_argument, naming `from`, for anything but certificates of an
+ * authority.
  */
 export function readRoots(from: string, pems: readonly string[]): Certificate[] {
   let roots: Certificate[];

@@ -1,16 +1,16 @@
 /**
- * The contracts of the security room: who calls (authenticators), who signs (the authority), and where the authority's
- * own key is kept. The xDS server and the certificate service both ask the same authenticators.
+ * The interfaces of security: authenticators of callers, the authority that signs, and the store of the authority's
+ * key. The xDS server and the certificate service use the same authenticators.
  *
  *   connection + metadata ──▶ authenticators ──▶ Caller ──▶ certificate service ──CSR──▶ signing pool ──▶ chain
- *                                                      └──▶ xDS stream (its node may claim only the caller's identity)
+ *                                                      └──▶ xDS stream (its node may only name the caller's identity)
  */
 import type { Identity } from '../core/identity.ts';
 
-/** What a connection and a call show of their caller. Nothing of it is trusted yet. */
+/** What a connection and a call present for their caller. None of it is verified yet. */
 export interface Credentials {
   /**
-   * Certificates that the client showed in the handshake, DER, leaf first; empty without any. The handshake proved the
+   * Certificates that the client presented in the handshake, DER, leaf first; may be empty. The handshake proved the
    * leaf's key.
    */
   readonly certificates: readonly Uint8Array[];
@@ -20,11 +20,11 @@ export interface Credentials {
   readonly peer: string;
 }
 
-/** A caller whose identity is proved. */
+/** A caller with a proven identity. */
 export interface Caller {
   readonly identity: Identity;
   readonly by: 'certificate' | 'token';
-  /** When the credential ends, epoch milliseconds. */
+  /** When the credential expires, epoch milliseconds. */
   readonly expiresAt: number;
 }
 
@@ -33,21 +33,21 @@ export interface Authenticator {
   /** For logs and errors: `client certificate`, `token of https://…`. */
   readonly name: string;
   /**
-   * The caller, or undefined when the credentials have nothing that this authenticator is for. Rejects with CtlError
-   * unauthenticated when they do and it does not hold, and with unavailable when that cannot be found out now.
+   * The caller; undefined when the credentials have nothing for this authenticator. Rejects with CtlError
+   * unauthenticated when its credential is invalid, and with unavailable when that cannot be decided now.
    */
   authenticate(credentials: Credentials): Promise<Caller | undefined>;
 }
 
 /**
- * Asks authenticators in order. Rejects with CtlError unauthenticated (one line, all reasons) when none knows the
- * caller.
+ * Tries authenticators in order. Rejects with CtlError unauthenticated (one line with all reasons) when none accepts
+ * the caller.
  */
 export interface Authentication {
   authenticate(credentials: Credentials): Promise<Caller>;
 }
 
-/** A certificate to be made. */
+/** A request for a certificate. */
 export interface SigningRequest {
   /** PEM-encoded PKCS #10; only its public key is used. */
   readonly csr: string;
@@ -70,42 +70,44 @@ export interface ServerCertificate {
 /** The mesh's certificate authority. */
 export interface Authority {
   /**
-   * Signs; gives PEM certificates, leaf first, root last. Rejects with CtlError invalid_argument (CSR that cannot be
-   * read, key too weak, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
+   * Signs a certificate; gives PEM, leaf first, root last. Rejects with CtlError invalid_argument (unreadable CSR, weak
+   * key, lifetime over MAX_WORKLOAD_CERT_TTL) or unavailable.
    */
   sign(request: SigningRequest): Promise<readonly string[]>;
-  /** PEM certificates of the roots that workloads are to trust, the signing one first. */
+  /** PEM certificates of the roots that workloads must trust, the signing one first. */
   trustBundle(): readonly string[];
   /**
    * A serving certificate for these DNS names, signed by the mesh CA, for the control plane's own secured addresses.
    */
   serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate>;
-  /** Called after each change of the trust bundle or of the signing key. Returns how to stop. */
+  /**
+   * Registers a listener for changes of the trust bundle or of the signing key. Returns the function that removes it.
+   */
   onChange(listener: () => void): () => void;
-  /** When the signing certificate's chain and its root end, epoch ms. */
+  /** When the signing certificate's chain and its root expire, epoch ms. */
   expiry(): { readonly chain: number; readonly root: number };
   close(): Promise<void>;
 }
 
-/** What a self-signed authority must not lose. */
+/** The state that a self-signed authority must keep. */
 export interface AuthorityState {
   /** PEM, PKCS #8: the key that signs now. */
   readonly key: string;
   /** PEM: the root certificate of that key. */
   readonly certificate: string;
-  /** A root that is trusted but does not sign yet, while it spreads. */
+  /** The next root: trusted, but not signing until it has been distributed. */
   readonly next?: { readonly key: string; readonly certificate: string; readonly announcedAt: number };
-  /** Earlier roots that still have unexpired leaves: trusted, never signing again (their keys are gone). */
+  /** Earlier roots with certificates that have not expired: still trusted, but their keys are deleted. */
   readonly former: readonly string[];
 }
 
-/** Where a self-signed authority keeps its state: a directory here, a Secret where there is a cluster. */
+/** Stores the state of a self-signed authority: in a directory here, in a Secret of a cluster. */
 export interface AuthorityStore {
   /**
-   * Undefined when nothing was kept yet. Rejects with CtlError naming the file when what was kept cannot be read: never
-   * "start anew".
+   * Undefined when nothing has been stored yet. Rejects with CtlError that names the file when the stored state cannot
+   * be read: that must never lead to a new root.
    */
   load(): Promise<AuthorityState | undefined>;
-  /** Resolves when the state survives a crash (written aside, fsynced, renamed). */
+  /** Resolves when the state is durable (written to a temporary file, synced, renamed). */
   save(state: AuthorityState): Promise<void>;
 }

@@ -101,7 +101,7 @@ function follow(reference: string, turns: ConcurrencyLimiter, options: KeySetRes
     random: options.random,
     // Nobody asks for a load between the regular ones.
     cooldownMs: 0,
-    lastRetryMs: LAST_RETRY_MS,
+    maxRetryMs: LAST_RETRY_MS,
   });
   return {
     tried: refresh.start(),
