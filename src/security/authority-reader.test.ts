@@ -4,7 +4,7 @@ import { createAuthorityReader } from './authority-reader.ts';
 import { readCertificate } from './certificate.ts';
 import { derOf, makeCa } from './testing.ts';
 
-/** A reader, and how often it has really read. */
+/** A reader, and the number of certificates that it has parsed. */
 function counted() {
   let reads = 0;
   const read = createAuthorityReader((der) => {
@@ -14,10 +14,7 @@ function counted() {
   return { read, reads: () => reads };
 }
 
-/**
- * Other bytes for each number, and a certificate of the same key nevertheless: what follows the signature's last byte
- * differs.
- */
+/** Different bytes for each number, and still a certificate of the same key: bytes after the signature's last */
 const one = derOf(makeCa({ name: 'one' }));
 const variant = (n: number): Buffer => {
   const bytes = Buffer.from(one);
@@ -26,7 +23,7 @@ const variant = (n: number): Buffer => {
 };
 
 describe('the certificates of authorities', () => {
-  it('are read once for the same bytes, wherever these lie', () => {
+  it('are read once for equal bytes', () => {
     const { read, reads } = counted();
     const first = read(one);
     assert.equal(read(new Uint8Array(one)), first);
@@ -34,7 +31,7 @@ describe('the certificates of authorities', () => {
     assert.equal(reads(), 1);
   });
 
-  it('are another when one byte is another', () => {
+  it('are read again when one byte differs', () => {
     const { read, reads } = counted();
     const first = read(variant(1));
     const second = read(variant(2));
@@ -43,13 +40,13 @@ describe('the certificates of authorities', () => {
     assert.equal(reads(), 2);
   });
 
-  it('are not kept when they cannot be read', () => {
+  it('are not cached when they cannot be read', () => {
     const { read, reads } = counted();
     for (let i = 0; i < 2; i++) assert.throws(() => read(Buffer.from('no certificate')));
     assert.equal(reads(), 2);
   });
 
-  it('are let go when strangers show many, those in use last', () => {
+  it('are evicted when unknown clients present many, those in use last', () => {
     const { read, reads } = counted();
     const used = read(one);
     for (let n = 0; n < 200; n++) {

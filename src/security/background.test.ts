@@ -1,4 +1,7 @@
-/** What is fetched in the background: an issuer's keys and foreign bundles, with a fake clock and a fake network. */
+/**
+ * Values that are fetched in the background: an issuer's keys and foreign bundles, with a fake clock and a fake
+ * network.
+ */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { CtlError } from '../core/errors.ts';
@@ -12,7 +15,7 @@ import { TrustBundles } from './trust.ts';
 const DISCOVERY = `${ISSUER}/.well-known/openid-configuration`;
 const JWKS = `${ISSUER}/keys`;
 
-/** Documents by URL; a function makes the whole response, what is absent cannot be reached. */
+/** Documents by URL; a function makes the whole response, and other URLs are unreachable. */
 function network(documents: Record<string, unknown>): { fetch: Fetch; readonly asked: string[] } {
   const asked: string[] = [];
   const fetch: Fetch = async (url, init) => {
@@ -43,7 +46,7 @@ async function issuerOf(documents: Record<string, unknown>) {
 }
 
 describe('the keys of an OIDC issuer', () => {
-  it('come by its discovery document, and are followed', async () => {
+  it('are found through its discovery document, and followed', async () => {
     const [one, two] = [await testIssuer('one'), await testIssuer('two')];
     const documents: Record<string, unknown> = { [DISCOVERY]: { issuer: ISSUER, jwks_uri: JWKS }, [JWKS]: one.jwks };
     const { issuer, advance, problems, asked } = await issuerOf(documents);
@@ -51,7 +54,7 @@ describe('the keys of an OIDC issuer', () => {
     documents[JWKS] = two.jwks;
     await advance(11 * MINUTE);
     assert.deepEqual(await issuer.keys.keys(), two.jwks);
-    // The issuer goes away: what was good stays, and is told once.
+    // The issuer becomes unreachable: the last good keys stay, and the failure is reported once.
     delete documents[DISCOVERY];
     await advance(60 * MINUTE);
     assert.deepEqual(await issuer.keys.keys(), two.jwks);
@@ -112,7 +115,7 @@ describe('the keys of an OIDC issuer', () => {
   for (const [what, documents, reason] of BAD)
     it(`are not known when ${what}, and are tried for again`, async () => {
       const { issuer, problems, advance, asked } = await issuerOf(documents);
-      // Strangers read this one: nothing of what the network answers is in it.
+      // Unknown callers see this message: it must not disclose anything of the network.
       const message = 'the keys of its issuer are not known yet';
       await assert.rejects(issuer.keys.keys(), { code: 'unavailable', message });
       assert.match(problems[0] ?? '', reason);
@@ -125,14 +128,14 @@ describe('the keys of an OIDC issuer', () => {
       issuer.close();
     });
 
-  it('are asked for less and less often', async () => {
+  it('are requested less and less often after failures', async () => {
     const { issuer, asked, advance } = await issuerOf({});
     await advance(30 * MINUTE);
     assert.ok(asked.length > 8 && asked.length < 20, String(asked.length));
     issuer.close();
   });
 
-  it('may not come from an issuer in plain text', () => {
+  it('must not be fetched from an issuer in plain text', () => {
     const options = { fetch, clock: fakeClock().clock, random: () => 0, onProblem: () => {} };
     for (const issuer of [
       'http://issuer.example',
@@ -157,7 +160,7 @@ describe('SPIFFE_BUNDLE_ENDPOINTS', () => {
 
   const BAD = ['a', '|https://a', 'A|https://a', 'a|', 'a|http://a', 'a|https://a||', 'a|https://a|https://b c'];
   for (const text of BAD)
-    it(`refuses ${JSON.stringify(text)} and says what is wanted`, () => {
+    it(`refuses ${JSON.stringify(text)} and tells what is expected`, () => {
       assert.throws(() => parseBundleEndpoints(text), /wanted is <trust_domain>\|<endpoint_url>/);
     });
 });
@@ -165,7 +168,7 @@ describe('SPIFFE_BUNDLE_ENDPOINTS', () => {
 const x5c = (name: string) => [derOf(makeCa({ name })).toString('base64')];
 
 describe('a SPIFFE bundle', () => {
-  it('has the roots of its keys for X.509, and says when to look again', () => {
+  it('has the roots of its keys for X.509, and the time of the next refresh', () => {
     const keys = [
       { use: 'x509-svid', kty: 'EC', x5c: x5c('one') },
       { use: 'jwt-svid', kty: 'EC', kid: 'x' },
@@ -193,7 +196,7 @@ describe('a SPIFFE bundle', () => {
   for (const [what, document] of BAD)
     it(`is refused with ${what}`, () => assert.throws(() => parseBundle(document), { code: 'unavailable' }));
 
-  it('counts for its own trust domain, and stays when its endpoint goes away', async () => {
+  it('applies to its own trust domain, and stays when its endpoint becomes unreachable', async () => {
     const url = 'https://other.example/bundle';
     const documents: Record<string, unknown> = { [url]: { keys: [{ use: 'x509-svid', x5c: x5c('one') }] } };
     const { clock, advance } = fakeClock(NOW);

@@ -32,7 +32,7 @@ trust.set('other.example', 'bundle', rootsOf(foreign));
 let now = NOW;
 const authenticator = createCertificateAuthenticator({ trust, now: () => now });
 
-/** The identity, or why there is none. */
+/** The identity, or the reason of the refusal. */
 async function outcome(...certificates: readonly Uint8Array[]): Promise<string> {
   try {
     const caller = await authenticator.authenticate({ certificates, bearer: undefined, peer: 'test' });
@@ -55,7 +55,7 @@ describe('a client certificate', () => {
     assert.equal(await outcome(leaf(), derOf(root)), WEB);
   });
 
-  it('is not asked for when there is none', async () => assert.equal(await outcome(), 'not asked'));
+  it('is not verified when there is none', async () => assert.equal(await outcome(), 'not asked'));
 
   const REFUSED: readonly (readonly [string, Partial<LeafOptions>, RegExp])[] = [
     ['has expired', { notAfter: NOW - 1000 }, /^it expired at 2026-/],
@@ -89,7 +89,7 @@ describe('a client certificate', () => {
     assert.equal(await outcome(theirs), 'other.example/a/b by certificate');
   });
 
-  it('is refused when an unknown extension does not matter, but it was changed', async () => {
+  it('with an unknown extension that is not critical is accepted, unless it was changed', async () => {
     const good = leaf({ extra: [unknownExtension(false)] });
     assert.equal(await outcome(good), WEB);
     const forged = Buffer.from(good);
@@ -98,7 +98,7 @@ describe('a client certificate', () => {
     assert.match(await outcome(forged), /^no root certificate that is trusted/);
   });
 
-  it('that is none is refused, whatever its bytes', async () => {
+  it('of arbitrary bytes is refused', async () => {
     await fc.assert(
       fc.asyncProperty(fc.uint8Array({ maxLength: 200 }), async (bytes) => {
         assert.equal(await outcome(bytes), 'it cannot be read');
@@ -119,7 +119,7 @@ describe('a chain of certificates', () => {
   const middle = (name: string, issuer: Ca, changes = {}): Ca => makeCa({ name, issuer, ...changes });
   const one = middle('one', root);
 
-  it('leads to a root over intermediates in any order', async () => {
+  it('leads to a root through intermediates in any order', async () => {
     const two = middle('two', one);
     const end = leaf({ issuer: two });
     assert.equal(await outcome(end, derOf(two), derOf(one)), WEB);
@@ -127,7 +127,7 @@ describe('a chain of certificates', () => {
     assert.match(await outcome(end, derOf(two)), /^no root certificate/);
   });
 
-  it('is refused when an intermediate may not be one', async () => {
+  it('is refused when an intermediate may not sign', async () => {
     const cases: readonly (readonly [Ca, RegExp])[] = [
       [middle('no-authority', root, { authority: false }), /^no root certificate/],
       [middle('no-signing', root, { keyUsage: [7, 0x80] }), /^no root certificate/],
@@ -144,7 +144,7 @@ describe('a chain of certificates', () => {
     assert.match(await outcome(leaf({ issuer: below }), derOf(below), derOf(short)), /^no root certificate/);
   });
 
-  it('is refused when a workload’s certificate plays the authority', async () => {
+  it('is refused when a workload’s certificate is used as an authority', async () => {
     const keys = ecKey('P-256');
     const parent = { ...root, name: 'parent', keys };
     const child = makeLeaf({ issuer: parent, uris: ['spiffe://cluster.local/ns/bank/sa/admin'] });
@@ -161,7 +161,7 @@ describe('a chain of certificates', () => {
     assert.match(await outcome(end, ...Array<Buffer>(20).fill(derOf(one))), /^more than 10 certificates/);
   });
 
-  it('is refused when an intermediate is restricted in a way that is not looked at', async () => {
+  it('is refused when an intermediate has a restriction that is not understood', async () => {
     const keys = ecKey('P-256');
     const between = (...extra: ReturnType<typeof extension>[]): Buffer =>
       leaf({ keys, name: 'between', ca: true, keyUsage: [1, 0x06], extra });
@@ -189,20 +189,20 @@ describe('an intermediate certificate that was seen before', () => {
     assert.equal(await shown(), WEB);
   });
 
-  it('does not vouch for a leaf in its name that another key has signed', async () => {
+  it('does not verify a leaf in its name that another key has signed', async () => {
     assert.equal(await shown(), WEB);
     const forged = leaf({ issuer: seen, signer: ecKey('P-256').privateKey });
     assert.match(await outcome(forged, derOf(seen)), /^no root certificate/);
   });
 
-  it('is not the leaf of anybody, and stands for nobody who does not show it', async () => {
+  it('is not accepted as a leaf, nor for a client that does not present it', async () => {
     assert.match(await outcome(derOf(seen)), /^it is one of an authority/);
     assert.match(await outcome(leaf({ issuer: seen })), /^no root certificate/);
   });
 });
 
-describe('the work that strangers cause', () => {
-  /** A public key of this size; nobody has its private half. */
+describe('the work that unknown clients cause', () => {
+  /** A public key of this size without a private half. */
   const hugeKey = (bits: number, exponent: string): Buffer => {
     const n = randomBytes(bits / 8);
     n[0] = 0xff;
@@ -214,7 +214,7 @@ describe('the work that strangers cause', () => {
     return leaf({ keys, ...changes });
   };
 
-  it('does not grow with the keys that they show', async () => {
+  it('does not grow with the keys that they present', async () => {
     const reason = /is neither RSA of at most \d+ bits nor on a curve known here/;
     assert.match(await outcome(withKey(hugeKey(8192, '010001'))), reason);
     const authority = { name: 'huge', ca: true, keyUsage: [1, 0x06] } as const;
@@ -225,7 +225,7 @@ describe('the work that strangers cause', () => {
     assert.equal(await outcome(leaf({ keys: ecKey('P-384') })), WEB);
   });
 
-  it('is done once for each chain, until what is trusted changes or a moment has passed', async () => {
+  it('is done once for each chain, until the roots change or a short time has passed', async () => {
     let asked = 0;
     const counted = new TrustBundles();
     const roots = counted.roots.bind(counted);
@@ -247,7 +247,7 @@ describe('the work that strangers cause', () => {
   });
 });
 
-describe('what was verified before', () => {
+describe('a verified certificate', () => {
   it('is refused once it has expired, and once its root is not trusted any more', async () => {
     const certificate = leaf();
     assert.equal(await outcome(certificate), WEB);

@@ -1,4 +1,4 @@
-/** The certificate service and its TLS over real sockets: who gets what, with which credential. */
+/** The certificate service and its TLS over real sockets: which credential may call what. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
@@ -35,7 +35,7 @@ import type { SigningRequest } from './types.ts';
 
 const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;
 
-/** Clients judge the server by the machine's clock; callers are judged by the tests' own. */
+/** Clients verify the server by the machine's clock; callers are verified by the clock of the tests. */
 const REAL = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
 const serverCa = makeCa({ name: 'server-root', ...REAL });
 const root = makeCa({ name: 'root' });
@@ -59,14 +59,14 @@ let issuer: TestIssuer;
 let securePort = 0;
 let plainPort = 0;
 
-/** Tells what a call shows of its caller. */
+/** Answers with the credentials of the call. */
 const show: UnaryHandler = async (shown) => {
   const { certificates, bearer } = credentialsOfCall(shown) ?? { certificates: undefined, bearer: undefined };
   const list = certificates?.map((der) => Buffer.from(der).toString('base64'));
   return Buffer.from(JSON.stringify({ list, bearer }));
 };
 
-/** The same, and will not have the caller. */
+/** The same, and refuses the caller. */
 const refuse: UnaryHandler = (shown) => {
   tls.refused(shown.connection);
   return show(shown);
@@ -251,7 +251,7 @@ describe('who may call what', () => {
 describe('the certificate service', () => {
   const create = `${MESH}/CreateCertificate`;
 
-  it('signs for the caller’s identity and for as long as asked', async () => {
+  it('signs for the caller’s identity with the requested lifetime', async () => {
     const token = await issuer.token();
     const request = encode(MeshCertificateRequest, { csr: 'mine', validityDuration: 90 });
     const { certChain } = MeshCertificateResponse.decode(await call(create, request, undefined, token));
@@ -264,7 +264,7 @@ describe('the certificate service', () => {
     assert.deepEqual(bundle.roots, ['root', 'next']);
   });
 
-  it('tells callers their mistakes, and nothing of ours', async () => {
+  it('tells callers their mistakes, and nothing about internal errors', async () => {
     const token = await issuer.token();
     seen.length = 0;
     const send = (csr: string) => call(create, encode(MeshCertificateRequest, { csr }), undefined, token);
@@ -286,7 +286,7 @@ describe('the TLS of the secured address', () => {
   const shownBy = async (shown?: Shown, port = securePort): Promise<{ list?: string[]; bearer?: string }> =>
     JSON.parse(String(await call('/test/Shown', new Uint8Array(), shown, 'abc', port)));
 
-  it('shows all of a caller’s chain, whoever signed it, and the token', async () => {
+  it('gives the whole chain of a caller, whoever signed it, and the token', async () => {
     const shown = workload(middle, {}, derOf(middle));
     const { list = [], bearer } = await shownBy(shown);
     assert.deepEqual(
@@ -314,7 +314,7 @@ describe('the TLS of the secured address', () => {
       socket.once('error', reject);
     });
 
-  /** What a call shows that comes on a connection of a session, and whether that was gone on with. */
+  /** The credentials of a call on a connection with a session, and whether the session was resumed. */
   async function resumed(
     shown: Shown,
     options: object,
@@ -333,7 +333,7 @@ describe('the TLS of the secured address', () => {
     }
   }
 
-  /** A session of a client that has shown this. */
+  /** A session of a client that has presented this chain. */
   async function sessionOf({ keys, chain }: Shown, maxVersion: string): Promise<Buffer | undefined> {
     const key = String(keys.privateKey.export({ type: 'pkcs8', format: 'pem' }));
     const first = await handshake({ cert: pemOf(...chain), key, maxVersion });
@@ -344,7 +344,7 @@ describe('the TLS of the secured address', () => {
     return session;
   }
 
-  it('goes on with a session, and shows on it what the client has shown at its beginning', async () => {
+  it('resumes a session, with the certificates that the client presented at its beginning', async () => {
     const shown = workload(middle, {}, derOf(middle));
     const session = await sessionOf(shown, 'TLSv1.2');
     const { reused, list } = await resumed(shown, { session, maxVersion: 'TLSv1.2' });
@@ -355,13 +355,13 @@ describe('the TLS of the secured address', () => {
     );
   });
 
-  it('goes on with no session of TLS 1.3', async () => {
+  it('does not resume a session of TLS 1.3', async () => {
     const shown = workload(middle, {}, derOf(middle));
     const { reused, list } = await resumed(shown, { session: await sessionOf(shown, 'TLSv1.3') });
     assert.deepEqual([reused, list?.length], [false, 2]);
   });
 
-  it('goes on with no session of a client that was refused: what it shows next may be better', async () => {
+  it('does not resume a session of a client that was refused', async () => {
     const [shown, renewed] = [workload(root), workload(middle, {}, derOf(middle))];
     const options = { session: await sessionOf(shown, 'TLSv1.2'), maxVersion: 'TLSv1.2' };
     assert.equal((await resumed(shown, options, '/test/Refused')).reused, true);
@@ -369,14 +369,14 @@ describe('the TLS of the secured address', () => {
     assert.deepEqual([reused, list?.length], [false, 2]);
   });
 
-  it('goes on with no session of before its certificate or its authority was replaced', async () => {
+  it('does not resume a session from before its certificate or its authority was replaced', async () => {
     const shown = workload(root);
     const session = await sessionOf(shown, 'TLSv1.2');
     tls.renew(serverTls());
     assert.equal((await resumed(shown, { session, maxVersion: 'TLSv1.2' })).reused, false);
   });
 
-  it('takes no older TLS', async () => {
+  it('refuses older versions of TLS', async () => {
     await assert.rejects(handshake({ minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' }));
   });
 
@@ -394,7 +394,7 @@ describe('the TLS of the secured address', () => {
   });
 });
 
-test('a workload that is set to another trust domain is refused, unless that is an alias', async () => {
+test('a workload that is configured with another trust domain is refused, unless that is an alias', async () => {
   const request = encode(MeshCertificateRequest, { csr: 'csr' });
   const ask = async (trustDomain: string) =>
     call(`${MESH}/CreateCertificate`, request, undefined, await issuer.token(), securePort, trustDomain);

@@ -43,7 +43,7 @@ async function trusting() {
 }
 
 describe('the local issuer', () => {
-  it('makes its key once, for its owner alone, and a public key for others', async () => {
+  it('creates its key once, readable by its owner only, and a public key for others', async () => {
     const tokens = await Promise.all([token(), token(), token()]);
     assert.deepEqual((await readdir(directory)).sort(), ['issuer-key.pem', 'jwks.json']);
     assert.equal((await stat(join(directory, 'issuer-key.pem'))).mode & 0o777, 0o600);
@@ -56,7 +56,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('is trusted as soon as its key is there, and no longer than that', { timeout: 20_000 }, async () => {
+  it('is trusted while its key exists', { timeout: 20_000 }, async () => {
     const { ask, issuer, advance, problems } = await trusting();
     const first = await token();
     assert.equal(await ask(first), 'shop/web until 60000');
@@ -72,7 +72,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('keeps the last good key when the file is damaged, and says so once', { timeout: 20_000 }, async () => {
+  it('keeps the last good key when the file is damaged, and reports that once', { timeout: 20_000 }, async () => {
     const good = await token();
     const { ask, issuer, advance, problems } = await trusting();
     await writeFile(join(directory, 'jwks.json'), '{');
@@ -85,7 +85,7 @@ describe('the local issuer', () => {
     issuer.close();
   });
 
-  it('refuses a key that others can read, what is no key, and names that do not fit', async () => {
+  it('refuses a key that others can read, a file that is no key, and invalid names', async () => {
     await token();
     const file = join(directory, 'issuer-key.pem');
     await chmod(file, 0o644);

@@ -27,7 +27,7 @@ describe('the certificates of a TLS client', () => {
   });
   after(() => server.close());
 
-  /** What the server sees, asked twice. */
+  /** The certificates that the server gets, in two calls. */
   async function seen(shown: readonly Uint8Array[], version: SecureVersion): Promise<(readonly Uint8Array[])[]> {
     const { port } = server.address() as AddressInfo;
     const accepted = once(server, 'secureConnection') as Promise<[TLSSocket]>;
@@ -51,7 +51,7 @@ describe('the certificates of a TLS client', () => {
   ];
   for (const version of ['TLSv1.2', 'TLSv1.3'] as const)
     for (const [what, shown] of CASES)
-      it(`${what}, however often it is asked (${version})`, async () => {
+      it(`${what}, in repeated calls (${version})`, async () => {
         const expected = shown.map((der) => new Uint8Array(der));
         assert.deepEqual(await seen(shown, version), [expected, expected, []]);
       });

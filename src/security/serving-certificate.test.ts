@@ -39,7 +39,7 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
 }
 
 describe('the certificate of the secured address', () => {
-  it('is renewed before it ends, and when the authority’s root changes', async () => {
+  it('is renewed before it expires, and when the authority’s root changes', async () => {
     const { advance, given, follow, change } = await serving();
     const { first, close } = await follow();
     assert.equal(first.chain, 'meshd.mesh-system.svc 1');
@@ -51,7 +51,7 @@ describe('the certificate of the secured address', () => {
     change();
     await advance(0);
     assert.deepEqual(given.length, 2);
-    // Renewed then: the earlier timer is no longer there.
+    // Renewed at that time: the earlier timer was canceled.
     await advance(11.5 * HOUR);
     assert.deepEqual(given.length, 2);
     close();
@@ -60,7 +60,7 @@ describe('the certificate of the secured address', () => {
     assert.deepEqual(given.length, 2);
   });
 
-  it('is tried for until there is one; the last one stays', async () => {
+  it('is retried until it succeeds, and the last one stays in use', async () => {
     const { advance, given, problems, follow, fail } = await serving();
     const { close } = await follow();
     fail(new CtlError('unavailable', 'not now'));
@@ -72,7 +72,7 @@ describe('the certificate of the secured address', () => {
     close();
   });
 
-  it('is needed at the start', async () => {
+  it('is required at the start', async () => {
     const { follow, fail } = await serving();
     fail(new CtlError('invalid_argument', 'no name'));
     await assert.rejects(follow(), /no name/);

@@ -1,4 +1,4 @@
-/** Test support: certificates of workloads, right and wrong ones, and keys and tokens of issuers. */
+/** Test support: valid and invalid certificates of workloads, and keys and tokens of issuers. */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { exportJWK, type JSONWebKeySet, type JWTPayload, SignJWT } from 'jose';
 import { bits, boolean, encodeDer, type Node, octets, oid, sequence, smallInteger } from '../asn1/index.ts';
@@ -22,12 +22,12 @@ export interface LeafOptions {
   /** Extended key usages, as object identifiers. */
   readonly usages?: readonly string[];
   readonly ca?: boolean;
-  /** Its own name, by which it can be an issuer; default none. */
+  /** The subject, for certificates that are issuers; default none. */
   readonly name?: string;
   /** The two bytes of a keyUsage's content. */
   readonly keyUsage?: readonly [number, number];
   readonly extra?: readonly Node[];
-  /** Signs instead of the issuer, in its name. */
+  /** Signs in the name of the issuer, instead of it. */
   readonly signer?: KeyObject;
 }
 
@@ -83,7 +83,7 @@ export function rootsOf(...cas: readonly Ca[]): Certificate[] {
   );
 }
 
-/** An extension that nobody knows. */
+/** An unknown extension. */
 export function unknownExtension(critical: boolean): Node {
   return extension('1.3.6.1.4.1.55555.1', sequence(smallInteger(1)), critical);
 }
@@ -94,7 +94,7 @@ export interface TestIssuer {
   readonly kid: string;
   readonly keys: KeyPair;
   readonly jwks: JSONWebKeySet;
-  /** A token of `shop/web` for `mesh-ca` that holds for an hour; `undefined` leaves a claim out. */
+  /** A token of `shop/web` for `mesh-ca` that is valid for an hour; `undefined` leaves a claim out. */
   token(
     changes?: Claims,
     header?: { readonly alg?: string; readonly kid?: string | undefined },

@@ -31,21 +31,21 @@ const own = {
 };
 
 const clientKeys = ecKey('P-256');
-/** What a client shows: its own, and the intermediate that signed it. */
+/** What a client presents: its certificate, and the intermediate that signed it. */
 function client(notAfter = validity.notAfter) {
   const chain = [makeLeaf({ issuer: middle, keys: clientKeys, ...validity, notAfter }), derOf(middle)];
   return { chain, cert: pemOf(...chain), key: pemKey(clientKeys) };
 }
 
-describe('sessions of TLS', () => {
+describe('TLS sessions', () => {
   let now = START;
   let sessions: TlsSessions;
   let server: Server;
-  /** What was known of each client, in turn. */
+  /** The certificates known of each client, in order. */
   let known: (readonly Uint8Array[] | undefined)[];
-  /** Called when a client has named a session. */
+  /** Called when a client has tried to resume a session. */
   let found: () => void;
-  /** Called with connections whose clients are known. */
+  /** Called with connections whose client certificates are known. */
   let judged: (socket: TLSSocket) => void;
 
   beforeEach(async () => {
@@ -72,7 +72,8 @@ describe('sessions of TLS', () => {
   afterEach(() => server.close());
 
   /**
-   * Connects, waits until the server has judged; gives what it takes to come again, and whether this was such a coming.
+   * Connects, and waits until the server has decided. Gives the session for the next connection, and whether this one
+   * was resumed.
    */
   async function visit(options: ConnectionOptions): Promise<{ session: Buffer | undefined; reused: boolean }> {
     const { port } = server.address() as AddressInfo;
@@ -92,7 +93,7 @@ describe('sessions of TLS', () => {
     return answer;
   }
 
-  it('are gone on with, by a client of whom all is known that it has shown when its session began', async () => {
+  it('are resumed, with all certificates that the client presented when its session began', async () => {
     const { chain, ...shown } = client();
     const { session } = await visit(shown);
     const [first, second] = [await visit({ ...shown, session }), await visit({ ...shown, session })];
@@ -101,7 +102,7 @@ describe('sessions of TLS', () => {
     assert.deepEqual(known, [expected, expected, expected]);
   });
 
-  it('are its own: another client’s says nothing of it', async () => {
+  it('belong to one client', async () => {
     const [one, other] = [client(), client()];
     const { session } = await visit(one);
     await visit(other);
@@ -110,7 +111,7 @@ describe('sessions of TLS', () => {
     assert.deepEqual(known, [of, ofOther, of]);
   });
 
-  it('end after two hours, however often they are gone on with', async () => {
+  it('expire after two hours, however often they are resumed', async () => {
     const shown = client();
     const { session } = await visit(shown);
     now += SESSION_SECONDS * 1000 - 1;
@@ -119,7 +120,7 @@ describe('sessions of TLS', () => {
     assert.equal((await visit({ ...shown, session })).reused, false);
   });
 
-  it('end with the certificate', async () => {
+  it('expire with the certificate', async () => {
     const end = Math.floor(START / 1000) * 1000 + 60_000;
     const shown = client(end);
     const { session } = await visit(shown);
@@ -129,7 +130,7 @@ describe('sessions of TLS', () => {
     assert.equal((await visit({ ...shown, session })).reused, false);
   });
 
-  it('are not gone on with where the context has changed', async () => {
+  it('are not resumed in another context', async () => {
     const shown = client();
     const { session } = await visit(shown);
     server.setSecureContext({ ...own, sessionIdContext: 'two' });
@@ -138,20 +139,20 @@ describe('sessions of TLS', () => {
     assert.equal((await visit({ ...shown, session: again.session })).reused, true);
   });
 
-  it('are not kept of clients that show nothing', async () => {
+  it('are not stored for clients without certificates', async () => {
     const { session } = await visit({});
     assert.equal((await visit({ session })).reused, false);
     assert.deepEqual(known, [[], []]);
   });
 
-  it('are not gone on with under TLS 1.3', async () => {
+  it('are not resumed under TLS 1.3', async () => {
     const shown = { ...client(), maxVersion: 'TLSv1.3' } as const;
     const { session } = await visit(shown);
     assert.equal((await visit({ ...shown, session })).reused, false);
     assert.equal(known[1]?.length, 2);
   });
 
-  it('are not gone on with by a client that speaks TLS 1.3 by now', async () => {
+  it('are not resumed by a client that has switched to TLS 1.3', async () => {
     const shown = client();
     const { session } = await visit(shown);
     const again = await visit({ ...shown, session, maxVersion: 'TLSv1.3' });
@@ -159,7 +160,7 @@ describe('sessions of TLS', () => {
     assert.deepEqual(known[1], known[0]);
   });
 
-  it('are forgotten when they are of no use any more', async () => {
+  it('are deleted when they can no longer be resumed', async () => {
     const shown = client();
     const { session } = await visit(shown);
     sessions.forgetAll();
@@ -168,7 +169,7 @@ describe('sessions of TLS', () => {
     assert.equal((await visit({ ...shown, session: again.session })).reused, true);
   });
 
-  it('are forgotten one by one, and those of others stay', async () => {
+  it('are deleted one by one, and those of others stay', async () => {
     const shown = client();
     const visits = [await visit(shown), await visit(shown)];
     judged = (socket) => sessions.forget(socket);
@@ -179,10 +180,10 @@ describe('sessions of TLS', () => {
     assert.deepEqual(reused, [false, true]);
   });
 
-  it('make room for newer ones, those first that were not used for longest', async () => {
+  it('are evicted for newer ones, the least recently used first', async () => {
     const one = client();
     const bytes = one.chain.reduce((sum, { length }) => sum + length, 0);
-    // A session has the leaf and some 200 bytes more: three fit.
+    // A session has the size of the leaf and some 200 bytes: three fit.
     sessions = new TlsSessions(() => now, 3 * (2 * bytes));
     const visits = [await visit(one), await visit(one), await visit(one)];
     await visit({ ...one, session: visits[0]?.session });
@@ -192,7 +193,7 @@ describe('sessions of TLS', () => {
     assert.deepEqual(reused, [true, false]);
   });
 
-  it('say nothing of a client when they are forgotten during its handshake', async () => {
+  it('do not identify a client when they are deleted during its handshake', async () => {
     const shown = client();
     const { session } = await visit(shown);
     found = () => (now += SESSION_SECONDS * 1000);

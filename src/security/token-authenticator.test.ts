@@ -10,7 +10,7 @@ const one = await testIssuer();
 const rsaKeys = generateKeyPairSync('rsa', { modulusLength: 2048 });
 const rsa = await testIssuer('rsa', rsaKeys, 'RS256');
 
-/** An issuer whose `newer` keys are seen only when they are asked for. */
+/** An issuer whose `newer` keys are only found after a request for them. */
 function authenticator(
   changes: Partial<TokenAuthenticatorOptions> = {},
   keys: JSONWebKeySet = { keys: [...one.jwks.keys, ...rsa.jwks.keys] },
@@ -42,7 +42,7 @@ const WEB = 'cluster.local/shop/web';
 const IN_SECONDS = NOW / 1000;
 
 describe('a token', () => {
-  it('proves the service account that is its subject, until it ends', async () => {
+  it('proves the service account that is its subject, until it expires', async () => {
     assert.equal(await outcome(await one.token()), WEB);
     assert.equal(await outcome(await rsa.token()), WEB);
     assert.equal(await outcome(await one.token({ aud: ['vault', 'istio-ca'] })), WEB);
@@ -101,7 +101,7 @@ describe('a token', () => {
       assert.match(line, reason);
     });
 
-  it('is refused when it is signed in a way that proves nothing', async () => {
+  it('is refused when its signature algorithm proves nothing', async () => {
     const claims = { iss: ISSUER, sub: 'system:serviceaccount:shop:web', aud: 'mesh-ca', exp: IN_SECONDS + 60 };
     const algorithms = /its algorithm is none of RS256/;
     assert.match(await outcome(new UnsecuredJWT(claims).encode()), algorithms);
@@ -120,7 +120,7 @@ describe('a token', () => {
     assert.match(await outcome(`${header}.${forged}.${signature}`), /its signature is not of its issuer$/);
   });
 
-  it('is refused when it brings its own key', async () => {
+  it('is refused when it contains its own key', async () => {
     const other = await testIssuer('mine');
     const [jwk] = other.jwks.keys;
     const header = { alg: 'ES256', kid: 'mine', jwk } as { alg: string; kid: string };
@@ -134,14 +134,14 @@ describe('a token', () => {
 });
 
 describe('the keys of an issuer', () => {
-  it('are looked for when a token is signed with an unknown one', async () => {
+  it('are fetched again when a token is signed with an unknown one', async () => {
     const two = await testIssuer('two');
     const token = await two.token();
     assert.match(await outcome(token), /^unauthenticated: it is not signed with a key of its issuer$/);
     assert.equal(await outcome(token, authenticator({}, one.jwks, two.jwks)), WEB);
   });
 
-  it('need no name: each that fits is tried', async () => {
+  it('need no name: each matching one is tried', async () => {
     const two = await testIssuer('two');
     const nameless = [one, two].map(({ jwks }) => {
       const { kid: _, ...key } = jwks.keys[0] ?? { kty: 'EC' };
@@ -156,13 +156,13 @@ describe('the keys of an issuer', () => {
     );
   });
 
-  it('that are not known make it unavailable, not wrong', async () => {
+  it('that are not known yet make the caller unavailable, not unauthenticated', async () => {
     const fail = () => Promise.reject(new CtlError('unavailable', 'not fetched yet'));
     const asked = authenticator({ issuers: [{ issuer: ISSUER, keys: { keys: fail, newerKeys: fail } }] });
     assert.equal(await outcome(await one.token(), asked), 'unavailable: not fetched yet');
   });
 
-  it('are nobody’s when no issuer is trusted', async () => {
+  it('are not accepted when no issuer is trusted', async () => {
     assert.match(
       await outcome(await one.token(), authenticator({ issuers: [] })),
       /no issuer of tokens is trusted here/,
@@ -171,7 +171,7 @@ describe('the keys of an issuer', () => {
 });
 
 describe('JWT_POLICY first-party-jwt', () => {
-  it('takes tokens without an audience, but not those for others', async () => {
+  it('accepts tokens without an audience, but not those for others', async () => {
     const asked = authenticator({ withoutAudience: true });
     assert.equal(await outcome(await one.token({ aud: undefined }), asked), WEB);
     assert.equal(await outcome(await one.token(), asked), WEB);

@@ -16,7 +16,7 @@ import { csr, DAY_MS, ecKey, fakeClock, makeCa, memoryStore, NOW } from './testi
 const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'cart' };
 const KEY = ecKey('P-256');
 const CSR = csr({ key: KEY });
-/** One root for all tests, because RSA keys take their time. */
+/** One root for all tests, because creating RSA keys takes long. */
 const newRoot = () =>
   createRoot({
     trustDomain: 'cluster.local',
@@ -63,7 +63,7 @@ async function authority(
   return { ca, advance, told };
 }
 
-test('a workload gets its certificate, leaf first, root last, under the root that it trusts', async (t) => {
+test('a workload gets a chain, leaf first, that leads to the root it trusts', async (t) => {
   const { ca } = await authority(t);
   const chain = await ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds: 0 });
   assert.deepEqual(chain.slice(1), ca.trustBundle());
@@ -87,7 +87,7 @@ const LIFETIMES: readonly (readonly [string, number, number | RegExp])[] = [
   ['endless', Number.POSITIVE_INFINITY, /MAX_WORKLOAD_CERT_TTL/],
 ];
 
-test('lifetimes that are asked for; those that are too long are counted', async (t) => {
+test('a requested lifetime is granted up to the maximum, and longer ones are refused and counted', async (t) => {
   const { ca, told } = await authority(t);
   for (const [name, lifetimeSeconds, outcome] of LIFETIMES) {
     const signing = ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds });
@@ -97,7 +97,7 @@ test('lifetimes that are asked for; those that are too long are counted', async 
   assert.deepEqual(told, ['signing failed', 'signing failed', 'signing failed']);
 });
 
-test('requests and identities that are no good are the caller’s fault, and counted where they are requests', async (t) => {
+test('invalid requests and identities are refused as invalid arguments, and invalid requests are counted', async (t) => {
   const { ca, told } = await authority(t);
   await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
   await assert.rejects(ca.sign({ csr: 'x'.repeat(1e6), identity: IDENTITY, lifetimeSeconds: 0 }), {
@@ -108,7 +108,7 @@ test('requests and identities that are no good are the caller’s fault, and cou
   await assert.rejects(ca.sign({ csr: CSR, identity, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
 });
 
-test('a server certificate comes with its key, and without the root', async (t) => {
+test('a server certificate has its key, and a chain without the root', async (t) => {
   const { ca } = await authority(t);
   const { chain, key, expiresAt } = await ca.serverCertificate(['ctl-discovery.mesh-system.svc', '127.0.0.1'], DAY);
   const leaf = new X509Certificate(chain);
@@ -120,7 +120,7 @@ test('a server certificate comes with its key, and without the root', async (t) 
   await assert.rejects(ca.serverCertificate(['a b'], DAY), { code: 'invalid_argument' });
 });
 
-test('without threads, it signs with the key that is kept at that time', async (t) => {
+test('without threads, each signature uses the key that is stored at that time', async (t) => {
   const store = memoryStore({ ...ROOT, former: [] });
   const { ca } = await authority(t, {}, store, 0);
   const issuedBy = async (): Promise<X509Certificate> => {
@@ -136,7 +136,7 @@ test('without threads, it signs with the key that is kept at that time', async (
   await assert.rejects(issuedBy(), { code: 'unavailable', message: /key cannot be read at present/ });
 });
 
-test('the self-signed root is kept in its directory through a restart', async (t) => {
+test('the self-signed root survives a restart in its directory', async (t) => {
   const selfSignedCaDir = join(await tempDir(t), 'ca');
   const first = await authority(t, { selfSignedCaDir });
   const bundle = first.ca.trustBundle();
@@ -151,7 +151,7 @@ test('the self-signed root is kept in its directory through a restart', async (t
   await assert.rejects(authority(t, { selfSignedCaDir }), { message: /does not hold a certificate authority's state/ });
 });
 
-test('a plugged-in root is used where there is one, and a bad one is an error at the start', async (t) => {
+test('a plugged-in root is used if there is one, and an invalid one is an error at the start', async (t) => {
   const rootCaDir = await tempDir(t);
   const root = makeCa({ name: 'plugged' });
   await mkdir(rootCaDir, { recursive: true });
@@ -164,7 +164,7 @@ test('a plugged-in root is used where there is one, and a bad one is an error at
   assert.deepEqual((await ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds: 0 })).slice(1), [root.certificate]);
 });
 
-test('settings that cannot be are refused by the name of their variable', async (t) => {
+test('invalid settings are refused with the name of their variable', async (t) => {
   for (const [settings, field] of [
     [{ selfSignedCaRsaBits: 1024 }, 'CA_SELF_SIGNED_CA_RSA_KEY_SIZE'],
     [{ rootGracePercentile: 100 }, 'CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE'],
@@ -200,7 +200,7 @@ function pool(t: TestContext, options: Partial<SigningPoolOptions> = {}) {
   return { pool: made, crashes, reloads: () => reloads };
 }
 
-test('a worker that is killed costs no request: its jobs are repeated by the next one, which is given the key again', async (t) => {
+test('when a worker is killed, the next one gets the key and repeats its jobs', async (t) => {
   const { pool: signing, reloads } = pool(t);
   await signing.sign(JOB);
   assert.equal(reloads(), 0, 'the first worker has the key that it was given');
@@ -211,7 +211,7 @@ test('a worker that is killed costs no request: its jobs are repeated by the nex
   assert.equal(reloads(), 1);
 });
 
-test('without a key to be had, requests are unavailable for now, and work again when there is one', async (t) => {
+test('without a readable key, requests are unavailable until there is one', async (t) => {
   let fault: Error | undefined = new Error('EIO');
   const { pool: signing } = pool(t, {
     reload: async () => {
@@ -221,13 +221,13 @@ test('without a key to be had, requests are unavailable for now, and work again 
   });
   await signing.sign(JOB);
   await Promise.all(signing.threads.map((thread) => thread.terminate()));
-  // The first request may find out that the worker is gone, and is repeated.
+  // The first request may discover that the worker has died, and is repeated.
   await assert.rejects(signing.sign(JOB), { code: 'unavailable' });
   fault = undefined;
   await signing.sign(JOB);
 });
 
-test('more requests than can wait are turned away, and the others are answered', async (t) => {
+test('requests beyond the capacity of the queue are refused, and the others are answered', async (t) => {
   const { pool: signing } = pool(t, { maxWaiting: 3 });
   const outcomes = await Promise.allSettled(Array.from({ length: 20 }, () => signing.sign(JOB)));
   const refused = outcomes.filter((each) => each.status === 'rejected');
@@ -235,7 +235,7 @@ test('more requests than can wait are turned away, and the others are answered',
   for (const { reason } of refused) assert.equal(reason.code, 'resource_exhausted');
 });
 
-test('an identity that asks without end takes neither the place nor the turn of others', async (t) => {
+test('an identity with endless requests does not displace or delay those of others', async (t) => {
   const { pool: signing } = pool(t, { maxWaiting: 64 });
   const order: string[] = [];
   const done = (uri: string) => signing.sign({ ...JOB, uri }).then(() => order.push(uri));
@@ -250,7 +250,7 @@ test('an identity that asks without end takes neither the place nor the turn of 
   assert.ok(before < after / 2, `${before} of ${after} were served first`);
 });
 
-test('another key signs from now on', async (t) => {
+test('after a change of the key, the new one signs', async (t) => {
   const { pool: signing, reloads } = pool(t);
   const next = makeCa({ name: 'next' });
   await signing.sign(JOB);

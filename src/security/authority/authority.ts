@@ -1,5 +1,6 @@
 /**
- * The mesh's certificate authority: a source of the root (self-signed or plugged in), and the pool that signs with it.
+ * The mesh's certificate authority: a source of the root (self-signed or plugged in), and the pool that signs with its
+ * key.
  *
  *   root source ──key──▶ signing pool, or in process ──▶ certificates
  *        └──roots──▶ trust bundle, listeners, expiry
@@ -22,7 +23,7 @@ import { openSelfSigned } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
 import { createDirectoryStore, lockStore } from './store-directory.ts';
 
-/** As the environment gives them (`discoveryCaEnv`). */
+/** Settings from the environment (`discoveryCaEnv`). */
 export interface AuthoritySettings {
   readonly selfSignedCaLifetimeSeconds: number;
   readonly selfSignedCaRsaBits: number;
@@ -35,11 +36,11 @@ export interface AuthoritySettings {
   readonly selfSignedCaDir: string;
 }
 
-/** Told of what goes wrong, for metrics. */
+/** Receives failures, for metrics. */
 export interface AuthorityObserver {
-  /** A certificate request that cannot be read or is not accepted. */
+  /** A certificate request was unreadable or not acceptable. */
   csrRefused(error: CtlError): void;
-  /** A certificate that could not be made though the request is good; among them those that were to live too long. */
+  /** A certificate could not be made although the request is valid, or its requested lifetime is too long. */
   signingFailed(error: CtlError): void;
 }
 
@@ -52,31 +53,31 @@ export interface AuthorityOptions {
   readonly settings: AuthoritySettings;
   readonly trustDomain: string;
   readonly log: AuthorityLog;
-  /** For what the rotation of a self-signed root does; by default `log`. */
+  /** For the steps of the rotation of a self-signed root; by default `log`. */
   readonly rotationLog?: AuthorityLog;
   readonly observer?: AuthorityObserver;
-  /** Where the self-signed root is kept; by default the directory `selfSignedCaDir`. */
+  /** Stores the self-signed root; by default the directory `selfSignedCaDir`. */
   readonly store?: AuthorityStore;
   readonly clock?: WallClock;
   /** From 0 to 1. */
   readonly random?: () => number;
   /**
-   * Signing threads; by default what suits the machine. With 0, each signature is made on the main thread: for
-   * authorities that are seldom asked.
+   * Number of signing threads; the default depends on the machine. With 0, the main thread signs: for authorities that
+   * are seldom used.
    */
   readonly threads?: number;
 }
 
-/** RSA keys that a root may have: less is weak, more signs for tens of milliseconds. */
+/** Limits of a root's RSA key: smaller keys are weak, with larger ones a signature takes tens of milliseconds. */
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 8192;
 
-/** What a DNS name or address of a server certificate may hold. */
+/** The characters of a DNS name or address of a server certificate. */
 const HOST = /^[A-Za-z0-9*._:-]{1,253}$/;
 
 /**
- * Opens the authority. Rejects with CtlError naming the file or variable when its root cannot be used: an authority
- * that began anew would cut off every workload.
+ * Opens the authority. Rejects with CtlError that names the file or variable when its root cannot be used: an authority
+ * with a new root would cut off every workload.
  */
 export async function createAuthority(options: AuthorityOptions): Promise<Authority> {
   checkSettings(options.settings);
@@ -124,8 +125,8 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
 }
 
 /**
- * A plugged-in root where there is one, else the self-signed one. Decided once: a key that vanishes later is a fault,
- * not a change of mind.
+ * Opens the plugged-in root if there is one, else the self-signed one. Decided once: a key that vanishes later is a
+ * failure, and does not switch to the other root.
  */
 async function openSource(options: AuthorityOptions, events: RootEvents): Promise<OpenedSource> {
   const { settings, trustDomain, clock = wallClock, random = Math.random } = options;
@@ -151,7 +152,7 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
   return lock === undefined ? opening : locked(opening, lock);
 }
 
-/** The lock is held as long as the source is open. */
+/** Holds the lock as long as the source is open. */
 async function locked(opening: Promise<OpenedSource>, lock: DirectoryLock): Promise<OpenedSource> {
   try {
     const { source, material } = await opening;
@@ -178,7 +179,7 @@ function checkSettings(settings: AuthoritySettings): void {
   };
   if (bits < MIN_RSA_BITS || bits > MAX_RSA_BITS)
     refuse('CA_SELF_SIGNED_CA_RSA_KEY_SIZE', `must be from ${MIN_RSA_BITS} to ${MAX_RSA_BITS}`);
-  // At 100 the next root would be due as soon as one signs, for ever.
+  // At 100 each root would have to be replaced as soon as it signs.
   if (percentile < 0 || percentile > 99)
     refuse('CA_SELF_SIGNED_ROOT_CERT_GRACE_PERIOD_PERCENTILE', 'must be from 0 to 99');
   if (settings.selfSignedCaLifetimeSeconds <= 0) refuse('CA_SELF_SIGNED_CA_CERT_TTL', 'must be positive');
@@ -188,7 +189,7 @@ function checkSettings(settings: AuthoritySettings): void {
     refuse('DEFAULT_WORKLOAD_CERT_TTL', 'must not be more than MAX_WORKLOAD_CERT_TTL');
 }
 
-/** The half of the authority that answers callers. */
+/** The part of the authority that serves requests. */
 function createRequests(
   options: AuthorityOptions,
   pool: Pick<SigningPool, 'sign'>,
@@ -196,7 +197,7 @@ function createRequests(
   const { settings, observer, clock = wallClock } = options;
   const { defaultWorkloadCertLifetimeSeconds, maxWorkloadCertLifetimeSeconds } = settings;
 
-  /** A good request that asks for too much is counted with those that could not be signed. */
+  /** A valid request for too long a lifetime is counted with those that could not be signed. */
   const lifetimeOf = (lifetimeSeconds: number): number => {
     try {
       return workloadLifetime(lifetimeSeconds, defaultWorkloadCertLifetimeSeconds, maxWorkloadCertLifetimeSeconds);
@@ -221,7 +222,7 @@ function createRequests(
       const uri = spiffeUri(identity);
       const lifetime = lifetimeOf(lifetimeSeconds);
       const { certificate, path } = await observed(() => {
-        // Before it is queued: what waits must not be large.
+        // Checked before it is queued: queued requests must be small.
         if (csr.length <= MAX_CSR_CHARS)
           return pool.sign({ kind: 'workload', csr, uri, lifetimeSeconds: lifetime, now: clock.now() });
         const message = `the certificate request is longer than ${MAX_CSR_CHARS} characters`;

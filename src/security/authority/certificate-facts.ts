@@ -1,5 +1,6 @@
 /**
- * What the authority has to know of a CA certificate: for signing beneath it, and for checking a chain of plugged ones.
+ * Reads the fields of a CA certificate that the authority needs to sign with its key, and to check a chain of
+ * plugged-in ones.
  */
 import { X509Certificate } from 'node:crypto';
 import { childrenOf, isContext, readAsn1, readBits, sliceDer } from '../../asn1/index.ts';
@@ -7,12 +8,12 @@ import { readCertificate } from '../certificate.ts';
 
 export interface CertificateFacts {
   readonly x509: X509Certificate;
-  /** The subject's DER: the issuer of what it signs, byte by byte (RFC 5280 section 4.1.2.4). */
+  /** The subject's DER: the issuer field of what it signs, byte for byte (RFC 5280 section 4.1.2.4). */
   readonly subject: Buffer;
   readonly keyIdentifier: Buffer | undefined;
   /** Whether basicConstraints and keyUsage let it sign certificates. */
   readonly isAuthority: boolean;
-  /** How many authorities may stand beneath it; Infinity without a limit. */
+  /** The maximum number of authorities below it; Infinity without a limit. */
   readonly pathLength: number;
   /** Epoch milliseconds. */
   readonly notBefore: number;

@@ -1,7 +1,4 @@
-/**
- * Writes X.509 certificates (RFC 5280): the fields and extensions that the mesh's certificates have, and the signature
- * over them.
- */
+/** Writes X.509 certificates (RFC 5280) with the fields and extensions of the mesh's certificates, and signs them. */
 import { hash, type KeyObject, sign } from 'node:crypto';
 import { isIP } from 'node:net';
 import {
@@ -25,7 +22,7 @@ import {
 } from '../../asn1/index.ts';
 import { CtlError } from '../../core/errors.ts';
 
-/** A private key and how it signs. */
+/** A private key and its signature algorithm. */
 export interface SigningKey {
   readonly key: KeyObject;
   readonly hash: string;
@@ -34,7 +31,7 @@ export interface SigningKey {
 }
 
 /**
- * How a key signs: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws CtlError
+ * The signature algorithm of a key: RSA PKCS #1 with SHA-256, ECDSA with the hash of the curve's size. Throws CtlError
  * invalid_argument for other keys.
  */
 export function signingKey(key: KeyObject): SigningKey {
@@ -46,7 +43,7 @@ export function signingKey(key: KeyObject): SigningKey {
   throw new CtlError('invalid_argument', 'the key is neither RSA nor ECDSA P-256 or P-384');
 }
 
-/** What stands in a certificate. Times are epoch milliseconds. */
+/** The content of a certificate. Times are epoch milliseconds. */
 export interface CertificateFields {
   /** 16 random bytes. */
   readonly serial: Buffer;
@@ -56,7 +53,7 @@ export interface CertificateFields {
   readonly notAfter: number;
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
-  /** DER of each, one after the other. */
+  /** The concatenated DER of the extensions. */
   readonly extensions: Buffer;
 }
 
@@ -94,7 +91,7 @@ export function keyIdentifier(keyBits: Buffer): Buffer {
   return hash('sha256', keyBits, 'buffer').subarray(0, ID_BYTES);
 }
 
-/** A name without parts, as a certificate has whose SAN says who it is. */
+/** A name without parts, for certificates with a SAN. */
 export const EMPTY_NAME = sequence();
 
 /** Characters that an attribute of a name may have (RFC 5280 appendix A.1, ub-organization-name and ub-common-name). */
@@ -122,16 +119,16 @@ const SERVER_AND_CLIENT = encodeDer(
 );
 /** cA is FALSE by default, and DER leaves defaults out. */
 const NO_CA = encodeDer(extension('2.5.29.19', true, sequence()));
-/** A root signs workloads' certificates itself: nothing may stand between. */
+/** A root signs workloads' certificates itself: no intermediates are allowed. */
 const ROOT_CA = encodeDer(extension('2.5.29.19', true, sequence(boolean(true), smallInteger(0))));
 
-/** The extension up to the identifier, which is always as long. */
+/** The extension without the identifier at its end, which has a fixed length. */
 const SUBJECT_KEY_IDENTIFIER = encodeDer(extension('2.5.29.14', false, octets(Buffer.alloc(ID_BYTES)))).subarray(
   0,
   -ID_BYTES,
 );
 
-/** DER; the same in every certificate of one issuer. */
+/** The extension, DER. It is equal in all certificates of one issuer. */
 export function authorityKeyIdentifier(id: Buffer): Buffer {
   return encodeDer(extension('2.5.29.35', false, sequence(contextBytes(0, id))));
 }
@@ -141,12 +138,12 @@ function subjectAltName(names: readonly Node[]): Buffer {
   return encodeDer(extension('2.5.29.17', true, sequence(...names)));
 }
 
-/** A URI of a SAN; ASCII, as spiffeUri gives it. */
+/** A URI of a SAN; must be ASCII, as URIs of spiffeUri are. */
 export function uriName(uri: string): Node {
   return contextBytes(6, Buffer.from(uri, 'latin1'));
 }
 
-/** A DNS name of a SAN; an IP address where it is one. */
+/** A name of a SAN: an IP address if `host` is one, else a DNS name. */
 export function hostName(host: string): Node {
   if (isIP(host) === 0) return contextBytes(2, Buffer.from(host, 'latin1'));
   return contextBytes(7, ipBytes(host));
@@ -162,22 +159,22 @@ function ipBytes(host: string): Buffer {
   return Buffer.from(all.flatMap((group) => [Number.parseInt(group, 16) >> 8, Number.parseInt(group, 16) & 0xff]));
 }
 
-/** The key that a certificate is for. */
+/** The key to be certified. */
 export interface SubjectKey {
   readonly algorithm: 'rsa' | 'ec';
   /** DER of the SubjectPublicKeyInfo. */
   readonly publicKey: Buffer;
-  /** The key's bits alone, for its identifier. */
+  /** The key's bits, for its identifier. */
   readonly keyBits: Buffer;
 }
 
-/** What certificates of one issuer have in common, so that it is written once. */
+/** The common part of one issuer's certificates, encoded once. */
 export interface LeafTemplate {
   readonly rsa: Buffer;
   readonly ec: Buffer;
 }
 
-/** `issuerKey` is the issuer's key identifier; a plugged-in CA may have none. */
+/** @param issuerKey the issuer's key identifier; a plugged-in CA may have none */
 export function leafTemplate(issuerKey: Buffer | undefined): LeafTemplate {
   const common = [SERVER_AND_CLIENT, NO_CA, ...(issuerKey === undefined ? [] : [authorityKeyIdentifier(issuerKey)])];
   return {

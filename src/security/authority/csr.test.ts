@@ -16,7 +16,7 @@ for (const [name, key] of Object.entries({
   'RSA of 2048 bits': RSA,
   'RSA of 4096 bits': rsaKey(4096),
 }))
-  test(`the key of a request is taken as it is: ${name}`, () => {
+  test(`the key of a request is read unchanged: ${name}`, () => {
     const { publicKey, algorithm } = readCsr(csr({ key }));
     assert.deepEqual(publicKey, spki(key.publicKey));
     assert.equal(algorithm, name.startsWith('RSA') ? 'rsa' : 'ec');
@@ -27,7 +27,7 @@ test('a request of the older label and with Windows line ends is read', () => {
   assert.deepEqual(readCsr(text).publicKey, spki(P256.publicKey));
 });
 
-/** A request whose signature was made with `hash` but which says so by another name. */
+/** A request whose signature uses another algorithm than it names. */
 function signedAs(name: string): string {
   return csr({ key: RSA, signer: { ...signingKey(RSA.privateKey), algorithm: algorithm(name) } });
 }
@@ -82,7 +82,7 @@ const REFUSED: Readonly<Record<string, readonly [string, RegExp]>> = {
   MD5: [signedAs('1.2.840.113549.1.1.4'), /algorithm that is not accepted/],
 };
 
-/** A number of 8192 bits is no RSA key, but nobody should try to find out. */
+/** A number of 8192 bits, which is refused before anything computes with it. */
 function hugeRsa(): Buffer {
   const der = spki(RSA.publicKey);
   const content = Buffer.concat([
@@ -113,7 +113,7 @@ for (const [name, [text, message]] of Object.entries(REFUSED))
     );
   });
 
-test('whatever is changed in a request, it is refused with an Error or its key is the same', () => {
+test('a request with any changed byte is refused, or its key is the same', () => {
   const der = csrDer({ key: P256 });
   fc.assert(
     fc.property(fc.nat(der.length - 1), fc.integer({ min: 0, max: 255 }), (at, value) => {

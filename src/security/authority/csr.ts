@@ -1,7 +1,7 @@
 /**
- * Reads certificate signing requests (PKCS #10, RFC 2986) of callers whose identity is known by other means: of a
- * request only the public key counts, and the signature as proof of its private half. Subject, extensions and
- * attributes are never looked at. Every refusal is one line, for the caller to read.
+ * Reads certificate signing requests (PKCS #10, RFC 2986) of callers that are already authenticated. Of a request only
+ * the public key is used, and its signature as proof of the private key. Subject, extensions and attributes are
+ * ignored. The message of a refusal is one line for the caller.
  */
 import { verify } from 'node:crypto';
 import {
@@ -18,7 +18,7 @@ import { CtlError } from '../../core/errors.ts';
 import { countPemBlocks, readPem } from '../../core/pem.ts';
 import type { SubjectKey } from './certificate.ts';
 
-/** Characters of PEM. A request with an RSA key of 4096 bits and a few names has 2,000. */
+/** The maximum length of the PEM text. A request with an RSA key of 4096 bits and a few names has 2,000 characters. */
 export const MAX_CSR_CHARS = 16 * 1024;
 
 const LABELS = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'] as const;
@@ -26,7 +26,7 @@ const LABELS = ['CERTIFICATE REQUEST', 'NEW CERTIFICATE REQUEST'] as const;
 const RSA = '1.2.840.113549.1.1.1';
 const EC = '1.2.840.10045.2.1';
 
-/** Bytes of an uncompressed point of each curve that is accepted (SEC 1 section 2.3.3). */
+/** Length of an uncompressed point of each accepted curve (SEC 1 section 2.3.3). */
 const POINT_BYTES: Readonly<Record<string, number>> = {
   '1.2.840.10045.3.1.7': 65,
   '1.3.132.0.34': 97,
@@ -45,7 +45,7 @@ const SIGNATURES: Readonly<Record<string, { readonly key: string; readonly hash:
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 4096;
 
-/** FIPS 186-5 section 5.4 wants more than 2^16; above 2^32 an exponent only costs whoever verifies. */
+/** FIPS 186-5 section 5.4 requires more than 2^16; an exponent above 2^32 only makes verification slow. */
 const MIN_EXPONENT = 65_537;
 const MAX_EXPONENT = 2 ** 32;
 
@@ -74,7 +74,7 @@ export function readCsr(pem: string): SubjectKey {
   return { algorithm: kind === EC ? 'ec' : 'rsa', publicKey, keyBits: bits };
 }
 
-/** The key is given as DER: making a KeyObject of it first costs a third more. */
+/** The key is passed as DER: creating a KeyObject first takes a third longer. */
 function signatureHolds(hash: string, data: Buffer, publicKey: Buffer, signature: Buffer): boolean {
   try {
     return verify(hash, data, { key: publicKey, format: 'der', type: 'spki' }, signature);
@@ -106,7 +106,7 @@ interface RequestKey {
   readonly bits: Buffer;
 }
 
-/** Checked before any library sees the key: explicit curves and huge numbers are nothing to give to one. */
+/** Checks the key before any library parses it: explicit curves and huge numbers must not reach one. */
 function readKey(keyInfo: Node | undefined): RequestKey {
   const [algorithm, keyNode] = childrenOf(keyInfo);
   const [name, parameters] = childrenOf(algorithm);
@@ -133,7 +133,7 @@ function checkRsa(bits: Buffer): void {
     throw refused('the key of the certificate request has a public exponent that is not accepted');
 }
 
-/** The bytes of a positive INTEGER without the zero that keeps it so. */
+/** The bytes of a positive INTEGER without the leading zero of its sign. */
 function positive(node: Node): Buffer {
   const content = contentOf(node);
   const first = content[0] ?? 0x80;

@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
 import { lockDirectory } from './directory-lock.ts';
 
-test('one holder at a time; the refusal names the directory and the process', async (t) => {
+test('a lock has one holder, and a refusal names the directory and the process', async (t) => {
   const directory = await tempDir(t);
   const lock = await lockDirectory(directory);
   await assert.rejects(
@@ -47,7 +47,7 @@ test('the lock of a program that was killed is free, also for many that try at o
   await held[0]?.release();
 });
 
-test('a directory whose path is longer than a socket’s name may be is locked all the same', async (t) => {
+test('a directory with a longer path than a socket may have can be locked', async (t) => {
   const directory = join(await tempDir(t), 'd'.repeat(150));
   await mkdir(directory);
   const lock = await lockDirectory(directory);
@@ -55,7 +55,7 @@ test('a directory whose path is longer than a socket’s name may be is locked a
   await lock.release();
 });
 
-test('a file of the lock’s name that is no socket is not in the way', async (t) => {
+test('a file with the name of the lock that is no socket does not prevent locking', async (t) => {
   const directory = await tempDir(t);
   await writeFile(join(directory, '.lock'), '');
   await (await lockDirectory(directory)).release();

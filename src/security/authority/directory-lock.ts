@@ -1,8 +1,8 @@
 /**
- * One program per directory: two authorities that write the same state would each replace roots that the other signs
- * with. The lock is a Unix socket in the directory on which its holder listens, so that the lock of a program that was
- * killed is known to be free (nobody answers), also from another container that mounts the same volume. It does not
- * reach across machines (network file systems).
+ * Locks a directory for one program: two authorities with the same state would each replace roots that the other signs
+ * with. The lock is a Unix socket in the directory on which its holder listens. So a lock is known to be free when the
+ * program that held it was killed (nothing answers), also from another container that mounts the same volume. It does
+ * not work across machines (network file systems).
  */
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
@@ -11,26 +11,26 @@ import { CtlError } from '../../core/errors.ts';
 
 const LOCK = '.lock';
 
-/** How often a lock is tried to be taken from a program that has ended, while others try the same. */
+/** Attempts to take the lock of a program that has ended, while others try the same. */
 const ATTEMPTS = 5;
 
-/** How long a holder may take to answer before it counts as present but busy, ms. */
+/** A holder that does not answer within this time counts as present but busy, ms. */
 const ANSWER_MS = 1000;
 
 export interface DirectoryLock {
-  /** May be called again. */
+  /** Releases the lock; may be called more than once. */
   release(): Promise<void>;
 }
 
 const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
 /**
- * Takes the lock. Rejects with CtlError failed_precondition when another program has it, and with the system's error
+ * Takes the lock. Rejects with CtlError failed_precondition when another program holds it, and with the system's error
  * otherwise.
  */
 export async function lockDirectory(directory: string): Promise<DirectoryLock> {
   const folder = await open(directory, 'r');
-  // The path of a socket holds 107 bytes; through the descriptor, directories of any length fit.
+  // The path of a socket may have 107 bytes; through the descriptor, directories of any length fit.
   const at = (name: string): string => `/proc/self/fd/${folder.fd}/${name}`;
   const own = `${LOCK}.${randomUUID()}`;
   const server = createServer((socket) => {
@@ -66,8 +66,7 @@ async function claim(directory: string, at: (name: string) => string, own: strin
       if (codeOf(error) !== 'EEXIST') throw error;
     }
     await refuseIfHeld(directory, at(LOCK));
-    // Renamed before it is removed: what was looked at may have been replaced by a program that starts at the same
-    // time.
+    // Renamed before it is removed: a program that starts at the same time may have replaced it since the check.
     const stale = at(`${LOCK}.${randomUUID()}`);
     await rename(at(LOCK), stale).catch((error: unknown) => {
       if (codeOf(error) !== 'ENOENT') throw error;
@@ -93,7 +92,7 @@ async function refuseIfHeld(directory: string, path: string): Promise<void> {
   throw new CtlError('failed_precondition', message, { file: directory });
 }
 
-/** Process id of whoever listens, '' when it does not say; undefined when nobody does. */
+/** Process id of the listener, '' when it does not send one; undefined when nothing listens. */
 function holderOf(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
     let said = '';
@@ -103,7 +102,7 @@ function holderOf(path: string): Promise<string | undefined> {
       said = `${said}${data}`.slice(0, 20);
     });
     socket.on('error', (error) => {
-      // Anything else is no proof that nobody is there.
+      // Any other error does not prove that nothing listens.
       resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(codeOf(error)) ? undefined : said);
     });
     socket.on('close', () => resolve(/^\d+$/.test(said) ? said : ''));
@@ -121,7 +120,7 @@ function listen(server: Server, path: string): Promise<void> {
   });
 }
 
-/** Closing the server removes the name that it was bound to, so the descriptor of the directory is closed after it. */
+/** Closing the server removes its socket file, so the descriptor of the directory is closed after it. */
 async function release(server: Server, folder: FileHandle): Promise<void> {
   await new Promise<void>((resolve) => server.close(() => resolve()));
   await folder.close();

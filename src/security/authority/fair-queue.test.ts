@@ -20,7 +20,7 @@ test('lanes are served in turn, each in its order', () => {
   assert.equal(queue.size, 0);
 });
 
-test('one lane gets half of the room, two a third each, and the next one still finds some', () => {
+test('one lane gets half of the capacity, two get a third each, and the next one still finds some', () => {
   const queue = createFairQueue<string>(900);
   assert.equal(fill(queue, 'a', 1000), 450);
   queue.take(900);
@@ -31,7 +31,7 @@ test('one lane gets half of the room, two a third each, and the next one still f
   assert.equal(fill(queue, 'c', 1000), 150);
 });
 
-test('whatever comes and goes: nothing is lost, nothing grows beyond the capacity', () => {
+test('no item is lost and the capacity is never exceeded', () => {
   const step = fc.oneof(
     fc.record({ lane: fc.constantFrom('a', 'b', 'c') }),
     fc.record({ count: fc.integer({ min: 1, max: 5 }) }),

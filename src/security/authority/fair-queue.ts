@@ -1,21 +1,20 @@
 /**
- * A bounded queue that nobody can have for himself alone. What waits stands in lanes, one for each caller; lanes are
- * served in turn, and a lane may be no longer than the room that is left. So a caller alone gets half of the room, two
- * get a third each, and whoever comes then still finds some (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM
- * Transactions on Networking 6(2), 1998). No fixed limit would do: thousands of pods may be of one service account and
- * come back at once.
+ * A bounded queue that no caller can fill alone. Items wait in lanes, one for each caller. Lanes are served in turn,
+ * and a lane may not be longer than the free capacity: a single caller gets half of the capacity, two get a third each,
+ * and another one still finds some (the dynamic thresholds of Choudhury and Hahne, IEEE/ACM Transactions on Networking
+ * 6(2), 1998). A fixed limit would not work: thousands of pods may share one service account and reconnect at once.
  */
 export interface FairQueue<T> {
   readonly size: number;
-  /** False when the lane has its share already, or nothing more fits at all. */
+  /** False when the lane is at its limit, or the queue is full. */
   push(lane: string, item: T): boolean;
   /** Up to `count` items, the oldest of each lane in turn. */
   take(count: number): T[];
 }
 
-/** @param capacity most items that wait, of all lanes together */
+/** @param capacity maximum number of items in all lanes together */
 export function createFairQueue<T>(capacity: number): FairQueue<T> {
-  /** In the order of their turns; none is empty. */
+  /** In the order in which they are served; none is empty. */
   const lanes = new Map<string, T[]>();
   let size = 0;
 

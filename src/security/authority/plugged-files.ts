@@ -1,7 +1,7 @@
 /**
- * A root that an operator plugs in: `ca-cert.pem` and `ca-key.pem` sign, `cert-chain.pem` leads from there to a root,
- * `root-cert.pem` has the roots that are trusted. Everything that would make certificates that nobody accepts is
- * refused here, naming the file.
+ * Reads and checks a root that an operator plugs in: `ca-cert.pem` and `ca-key.pem` sign, `cert-chain.pem` leads from
+ * there to a root, `root-cert.pem` has the trusted roots. Files that would lead to certificates that no peer accepts
+ * are refused, and the error names the file.
  */
 import { createHash, createPrivateKey, type KeyObject } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
@@ -14,10 +14,10 @@ import type { RootSet, SigningMaterial } from './root-source.ts';
 
 const NAMES = { cert: 'ca-cert.pem', key: 'ca-key.pem', chain: 'cert-chain.pem', root: 'root-cert.pem' } as const;
 
-/** Weaker keys sign nothing: the minimum of those that are signed. */
+/** The minimum for signing keys: the same as for the keys that are signed. */
 const MIN_RSA_BITS = 2048;
 
-/** What the four files say, and a fingerprint that changes when they do. */
+/** The texts of the four files, and a fingerprint of them. */
 export interface PluggedText {
   readonly directory: string;
   readonly texts: Readonly<Record<keyof typeof NAMES, string>>;
@@ -30,8 +30,8 @@ export interface PluggedRoot {
 }
 
 /**
- * Whether an operator has plugged in a root: the directory holds any of the files, or a link in the place of one. One
- * that is incomplete is a fault, and no reason to trust a root of our own making.
+ * Whether an operator has plugged in a root: the directory has any of the files, or a link in its place. An incomplete
+ * set is an error, and never a reason to create a root.
  */
 export async function isPlugged(directory: string): Promise<boolean> {
   for (const name of Object.values(NAMES)) {
@@ -44,24 +44,24 @@ export async function isPlugged(directory: string): Promise<boolean> {
   return false;
 }
 
-/** Gives false where there is nothing; throws CtlError where that cannot be told. */
+/** False when there is no such file; throws CtlError when that cannot be determined. */
 function isAbsence(error: unknown, directory: string, name: string): false {
   const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
   if (code === 'ENOENT') return false;
-  throw fault(directory, name, `cannot be read (${code})`, error);
+  throw problemIn(directory, name, `cannot be read (${code})`, error);
 }
 
-/** Reads the files; links are followed each time anew. Rejects with CtlError naming the file that cannot be read. */
+/** Reads the files; links are followed each time. Rejects with CtlError that names the file that cannot be read. */
 export async function readPlugged(directory: string): Promise<PluggedText> {
   const read = async (name: string): Promise<string> => {
     const text = await readOptional(directory, name);
-    if (text === undefined) throw fault(directory, name, 'is missing');
+    if (text === undefined) throw problemIn(directory, name, 'is missing');
     return text;
   };
   const [cert, key, chain, root] = await Promise.all([
     read(NAMES.cert),
     read(NAMES.key),
-    // A certificate that a root has signed itself needs none between.
+    // A certificate that a root signed directly needs no intermediates.
     readOptional(directory, NAMES.chain).then((text) => text ?? ''),
     read(NAMES.root),
   ]);
@@ -76,27 +76,27 @@ async function readOptional(directory: string, name: string): Promise<string | u
   } catch (error) {
     const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
     if (code === 'ENOENT' || code === 'ENOTDIR') return undefined;
-    throw fault(directory, name, `cannot be read (${code})`, error);
+    throw problemIn(directory, name, `cannot be read (${code})`, error);
   }
 }
 
-/** A certificate and the file it stands in. */
+/** A certificate and the file that contains it. */
 interface Found {
   readonly pem: string;
   readonly facts: CertificateFacts;
   readonly file: string;
 }
 
-/** Checks what the files say at `now`, epoch ms. Throws CtlError naming the file that is at fault. */
+/** Checks the content of the files at `now`, epoch ms. Throws CtlError that names the wrong file. */
 export function checkPlugged({ directory, texts }: PluggedText, now: number): PluggedRoot {
   const certificates = (part: 'cert' | 'chain' | 'root'): Found[] =>
     readPem(texts[part], 'CERTIFICATE')
       .map((der) => encodePem('CERTIFICATE', der))
       .map((pem) => ({ pem, facts: factsOf(directory, NAMES[part], pem), file: NAMES[part] }));
   const [signing] = certificates('cert');
-  if (signing === undefined) throw fault(directory, NAMES.cert, 'holds no certificate in PEM form');
+  if (signing === undefined) throw problemIn(directory, NAMES.cert, 'holds no certificate in PEM form');
   const roots = certificates('root');
-  if (roots.length === 0) throw fault(directory, NAMES.root, 'holds no certificate in PEM form');
+  if (roots.length === 0) throw problemIn(directory, NAMES.root, 'holds no certificate in PEM form');
   const key = checkKey(directory, texts.key, signing);
   const path = pathToRoot(directory, signing, certificates('chain'), roots);
   for (const [above, each] of path.entries()) checkAuthority(directory, each, above, now);
@@ -114,7 +114,7 @@ function factsOf(directory: string, name: string, pem: string): CertificateFacts
   try {
     return certificateFacts(pem);
   } catch (error) {
-    throw fault(directory, name, 'holds a certificate that cannot be read', error);
+    throw problemIn(directory, name, 'holds a certificate that cannot be read', error);
   }
 }
 
@@ -123,22 +123,22 @@ function checkKey(directory: string, text: string, signing: Found): KeyObject {
   try {
     key = createPrivateKey(text);
   } catch (error) {
-    throw fault(directory, NAMES.key, 'does not hold a private key in PEM form, without a passphrase', error);
+    throw problemIn(directory, NAMES.key, 'does not hold a private key in PEM form, without a passphrase', error);
   }
   if (!signing.facts.x509.checkPrivateKey(key))
-    throw fault(directory, NAMES.key, `is not the key of the certificate in ${NAMES.cert}`);
+    throw problemIn(directory, NAMES.key, `is not the key of the certificate in ${NAMES.cert}`);
   try {
     signingKey(key);
   } catch (error) {
-    throw fault(directory, NAMES.key, 'is neither RSA nor ECDSA P-256 or P-384', error);
+    throw problemIn(directory, NAMES.key, 'is neither RSA nor ECDSA P-256 or P-384', error);
   }
   const { modulusLength = MIN_RSA_BITS } = key.asymmetricKeyDetails ?? {};
   if (modulusLength < MIN_RSA_BITS)
-    throw fault(directory, NAMES.key, `has ${modulusLength} bits; ${MIN_RSA_BITS} are the least`);
+    throw problemIn(directory, NAMES.key, `has ${modulusLength} bits; ${MIN_RSA_BITS} are the least`);
   return key;
 }
 
-/** From the signing certificate to a self-signed root, one issuer after the other. */
+/** The path from the signing certificate to a self-signed root, one issuer after the other. */
 function pathToRoot(directory: string, signing: Found, between: readonly Found[], trusted: readonly Found[]): Found[] {
   const roots = trusted.filter((each) => issued(each, each));
   const issuers = [...roots, ...between, ...trusted];
@@ -149,33 +149,34 @@ function pathToRoot(directory: string, signing: Found, between: readonly Found[]
     path.push(at);
     const above = issuers.find((each) => !path.some(({ pem }) => pem === each.pem) && issued(at, each));
     if (above === undefined) {
-      const message = `the chain is broken: neither it nor ${NAMES.chain} has what issued ${nameOf(at)} (${at.file})`;
-      throw fault(directory, NAMES.root, message);
+      const message = `the chain is broken: neither it nor ${NAMES.chain} has the issuer of ${nameOf(at)} (${at.file})`;
+      throw problemIn(directory, NAMES.root, message);
     }
     at = above;
   }
 }
 
-/** By name, key identifier and signature. */
+/** Compares name and key identifier, and verifies the signature. */
 function issued({ facts: below }: Found, { facts: above }: Found): boolean {
   return below.x509.checkIssued(above.x509) && below.x509.verify(above.x509.publicKey);
 }
 
-/** `beneath` is how many authorities stand between it and what is signed. */
+/** @param beneath the number of authorities between it and the signed certificates */
 function checkAuthority(directory: string, { facts, file }: Found, beneath: number, now: number): void {
   const { x509, isAuthority, pathLength, notBefore, notAfter } = facts;
   const name = nameOf({ facts });
-  if (!isAuthority) throw fault(directory, file, `${name} is not a CA certificate: it may not sign certificates`);
-  if (now >= notAfter) throw fault(directory, file, `${name} has expired on ${x509.validToDate.toISOString()}`);
-  if (now < notBefore) throw fault(directory, file, `${name} is not valid before ${x509.validFromDate.toISOString()}`);
+  if (!isAuthority) throw problemIn(directory, file, `${name} is not a CA certificate: it may not sign certificates`);
+  if (now >= notAfter) throw problemIn(directory, file, `${name} has expired on ${x509.validToDate.toISOString()}`);
+  if (now < notBefore)
+    throw problemIn(directory, file, `${name} is not valid before ${x509.validFromDate.toISOString()}`);
   if (beneath > pathLength)
-    throw fault(directory, file, `${name} allows ${pathLength} authorities beneath it, and there are ${beneath}`);
+    throw problemIn(directory, file, `${name} allows ${pathLength} authorities beneath it, and there are ${beneath}`);
 }
 
 function nameOf({ facts }: Pick<Found, 'facts'>): string {
   return facts.x509.subject.split('\n').join(', ') || 'a certificate without a subject';
 }
 
-function fault(directory: string, name: string, message: string, cause?: unknown): CtlError {
+function problemIn(directory: string, name: string, message: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', message, { file: join(directory, name) }, cause);
 }

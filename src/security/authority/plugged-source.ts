@@ -1,9 +1,9 @@
 /**
- * Follows a plugged-in root. The files are looked at again and again, because whoever renews them may swap links,
- * rename, or write in place; what does not fit together leaves the last good root in force, and is told of when the
- * next look finds it the same: until then somebody may be writing. Roots that are replaced stay trusted until they end,
- * for the certificates that they have signed; this does not outlive the program: an operator who wants that leaves them
- * in `root-cert.pem`.
+ * Follows a plugged-in root. The files are checked periodically, because renewal may swap links, rename files, or write
+ * in place. Files that do not fit together leave the last good root in force. They are reported when the next check
+ * finds them unchanged: until then a write may be in progress. Replaced roots stay trusted until they expire, for the
+ * certificates that they have signed, but only while the program runs: an operator who wants more leaves them in
+ * `root-cert.pem`.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Timer } from '../../core/clock.ts';
@@ -11,12 +11,12 @@ import type { WallClock } from '../../core/wall-clock.ts';
 import { checkPlugged, type PluggedRoot, type PluggedText, readPlugged } from './plugged-files.ts';
 import type { OpenedSource, RootEvents, RootSet, RootSource } from './root-source.ts';
 
-/** How often the files are looked at, ms: mounts are renewed within a minute or two. */
-const LOOK_MS = 10_000;
+/** How often the files are checked, ms: mounts are updated within a minute or two. */
+const CHECK_MS = 10_000;
 
 /**
- * Roots that are trusted still though not plugged in any more: somebody who plugs in more of them within their lives
- * has to say which.
+ * The maximum number of former roots that stay trusted; an operator who replaces more of them within their lifetimes
+ * lists them in `root-cert.pem`.
  */
 const MAX_FORMER = 8;
 
@@ -27,7 +27,7 @@ export interface PluggedOptions {
   readonly log: (message: string) => void;
 }
 
-/** Rejects with CtlError naming the file when the root cannot be used. */
+/** Opens the root. Rejects with CtlError that names the file when it cannot be used. */
 export async function openPlugged(options: PluggedOptions): Promise<OpenedSource> {
   const text = await readPlugged(options.directory);
   const first = checkPlugged(text, options.clock.now());
@@ -39,13 +39,13 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   let plugged: RootSet = first.roots;
   let former: readonly string[] = [];
   let roots: RootSet = first.roots;
-  /** What was wrong at the last look; a fault counts when it is found twice. */
-  let suspicion = '';
+  /** The problem of the last check; it is reported when it is found twice. */
+  let lastProblem = '';
   let turn: Promise<unknown> = Promise.resolve();
   let timer: Timer | undefined;
   let closed = false;
 
-  /** Puts together what is trusted; whether that has changed. */
+  /** Computes the trusted roots. True when they have changed. */
   const gather = (): boolean => {
     const now = clock.now();
     former = former.filter((pem) => !plugged.bundle.includes(pem) && now < endOf(pem)).slice(0, MAX_FORMER);
@@ -55,7 +55,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
     return changed;
   };
 
-  /** Takes over what the files say, if that is new. Throws what is wrong with it. */
+  /** Puts the content of the files in force. Throws CtlError when it is invalid. */
   const apply = (next: PluggedText): PluggedRoot => {
     const root = checkPlugged(next, clock.now());
     if (next.fingerprint !== inForce && !closed) {
@@ -69,18 +69,18 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
     return root;
   };
 
-  const look = async (): Promise<void> => {
+  const check = async (): Promise<void> => {
     let seen = '';
     try {
       const next = await readPlugged(directory);
       seen = next.fingerprint;
       if (seen !== inForce) apply(next);
       else if (gather()) events.changed(roots);
-      suspicion = '';
+      lastProblem = '';
     } catch (error) {
       seen ||= String(error);
-      if (seen === suspicion) events.problem(error);
-      suspicion = seen;
+      if (seen === lastProblem) events.problem(error);
+      lastProblem = seen;
     }
   };
 
@@ -91,7 +91,7 @@ function follow({ directory, clock, events, log }: PluggedOptions, text: Plugged
   };
 
   const schedule = (): void => {
-    if (!closed) timer = clock.setTimer(LOOK_MS, () => void inTurn(look).finally(schedule));
+    if (!closed) timer = clock.setTimer(CHECK_MS, () => void inTurn(check).finally(schedule));
   };
   schedule();
 

@@ -51,16 +51,16 @@ async function open(t: TestContext, directory: string) {
     log: () => {},
   });
   t.after(() => source.close());
-  /** A look at the files and what follows from it: real reads, which a fake clock cannot wait for. */
-  const look = async (): Promise<void> => {
+  /** Runs a check of the files and waits for its effects: real reads, which a fake clock cannot wait for. */
+  const check = async (): Promise<void> => {
     await time.advance(10_000);
-    // `material` waits for its turn after the look.
+    // `material` resolves after the check.
     await source.material().catch(() => {});
   };
-  return { source, material, changes, problems, look, time };
+  return { source, material, changes, problems, check, time };
 }
 
-test('the path leads from the signing certificate over the chain to the root, whatever order the chain has', async (t) => {
+test('the path leads from the signing certificate to the root, in any order of the chain file', async (t) => {
   const { source, material } = await plug(t, filesOf(CA, [MIDDLE, CA], ROOT));
   assert.deepEqual(material.path, [CA.certificate, MIDDLE.certificate, ROOT.certificate]);
   assert.equal(material.chainEnd, NOW + 30 * DAY_MS);
@@ -68,7 +68,7 @@ test('the path leads from the signing certificate over the chain to the root, wh
   assert.deepEqual(source.roots().ends, { chain: NOW + 30 * DAY_MS, root: NOW + 50 * DAY_MS });
 });
 
-test('a self-signed CA needs no chain, and further roots are trusted behind its own', async (t) => {
+test('a self-signed CA needs no chain, and further roots are trusted after its own', async (t) => {
   const other = makeCa({ name: 'other' });
   const { 'cert-chain.pem': _, ...files } = filesOf(ROOT, [], other, ROOT);
   const { source, material } = await plug(t, files);
@@ -125,7 +125,7 @@ for (const [name, [files, message]] of Object.entries(REFUSED))
     });
   });
 
-test('any of the files makes a root that is plugged in, so that one without its key is refused and not replaced', async (t) => {
+test('any of the files counts as a plugged-in root: one without its key is refused and not replaced', async (t) => {
   const directory = await tempDir(t);
   assert.equal(await isPlugged(directory), false);
   assert.equal(await isPlugged(join(directory, 'none')), false);
@@ -142,17 +142,17 @@ test('any of the files makes a root that is plugged in, so that one without its 
   await assert.rejects(isPlugged(directory), /cannot be read \(ENOTDIR\)/);
 });
 
-test('files that change are taken over; the former root stays trusted until it ends', async (t) => {
-  const { source, look, changes, directory, time } = await plug(t, GOOD);
+test('changed files take effect, and the former root stays trusted until it expires', async (t) => {
+  const { source, check, changes, directory, time } = await plug(t, GOOD);
   const next = makeCa({ name: 'next root' });
   await write(directory, filesOf(next, [], next));
-  await look();
+  await check();
   assert.deepEqual(changes, [next.certificate]);
   assert.deepEqual(source.roots().path, [next.certificate]);
   assert.deepEqual(source.roots().bundle, [next.certificate, ROOT.certificate]);
   await time.advance(50 * DAY_MS);
-  await look();
-  await look();
+  await check();
+  await check();
   assert.deepEqual(source.roots().bundle, [next.certificate]);
 });
 
@@ -162,7 +162,7 @@ test('a mount that swaps a link is followed', async (t) => {
   await write(join(base, '1'), GOOD);
   await write(join(base, '2'), filesOf(next, [], next));
   await symlink('1', join(base, 'data'));
-  const { source, look } = await open(t, join(base, 'data'));
+  const { source, check } = await open(t, join(base, 'data'));
   for (const [target, path] of [
     ['2', next.certificate],
     ['1', CA.certificate],
@@ -170,25 +170,25 @@ test('a mount that swaps a link is followed', async (t) => {
   ] as const) {
     await symlink(target, join(base, 'swap'));
     await rename(join(base, 'swap'), join(base, 'data'));
-    await look();
+    await check();
     assert.equal(source.roots().path[0], path);
   }
 });
 
-test('files that are being written are no problem yet; the same fault at the next look is, and the last good root stays', async (t) => {
-  const { source, look, problems, changes, directory } = await plug(t, GOOD);
+test('files that are being written are no problem yet; the same fault at the next check is, and the last good root stays', async (t) => {
+  const { source, check, problems, changes, directory } = await plug(t, GOOD);
   const next = makeCa({ name: 'next root' });
   await write(directory, { 'ca-cert.pem': next.certificate });
-  await look();
+  await check();
   assert.deepEqual(problems, []);
-  await look();
+  await check();
   assert.match(problems[0] ?? '', /ca-key\.pem: is not the key of the certificate in ca-cert\.pem/);
   await rm(join(directory, 'ca-key.pem'));
-  await look();
-  await look();
+  await check();
+  await check();
   assert.match(problems.at(-1) ?? '', /ca-key\.pem: is missing/);
   assert.deepEqual([source.roots().path[0], changes], [CA.certificate, []]);
   await write(directory, filesOf(next, [], next));
-  await look();
+  await check();
   assert.equal(source.roots().path[0], next.certificate);
 });

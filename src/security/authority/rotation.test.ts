@@ -4,7 +4,7 @@ import { nextCheckMs, type RotationState, rotationStep } from './rotation.ts';
 
 const HOUR = 3_600_000;
 const SETTINGS = { intervalMs: HOUR, gracePercentile: 20 };
-/** Grace begins at 80 h. */
+/** The grace period begins at 80 h. */
 const ROOT = { notBefore: 0, notAfter: 100 * HOUR };
 
 function state(changes: Partial<RotationState> = {}): RotationState {
@@ -40,13 +40,13 @@ test('a zero or negative interval switches rotation off', () => {
     assert.equal(rotationStep(state(), { ...SETTINGS, intervalMs }, 99.99 * HOUR), 'keep');
 });
 
-test('without a grace period the root is replaced when it ends', () => {
+test('without a grace period the root is replaced when it expires', () => {
   const settings = { ...SETTINGS, gracePercentile: 0 };
   assert.equal(rotationStep(state(), settings, 99 * HOUR), 'keep');
   assert.equal(rotationStep(state(), settings, 100 * HOUR - 60_000), 'replace');
 });
 
-test('the next check comes after an interval, or when a root has spread, or when the root ends', () => {
+test('the next check is after an interval, or when a root has been distributed, or when the root expires', () => {
   assert.equal(nextCheckMs(state(), SETTINGS, 10 * HOUR), HOUR);
   assert.equal(nextCheckMs(state({ announcedAt: 80.25 * HOUR }), SETTINGS, 80.75 * HOUR), HOUR / 2);
   assert.equal(nextCheckMs(state(), SETTINGS, 99.5 * HOUR), HOUR / 2 - 60_000);

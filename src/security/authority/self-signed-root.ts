@@ -1,4 +1,4 @@
-/** Makes a self-signed root: an RSA key and its certificate. */
+/** Creates a self-signed root: an RSA key and its certificate. */
 import { createPrivateKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
 import { encodePem } from '../../core/pem.ts';
@@ -22,10 +22,10 @@ export interface Root {
   readonly certificate: string;
 }
 
-/** RFC 5280 section 4.1.2.5: the last moment that a certificate can name, for one that has no end. */
+/** The end of a certificate that never expires (RFC 5280 section 4.1.2.5). */
 const END_OF_TIME = Date.UTC(9999, 11, 31, 23, 59, 59);
 
-/** The key is made beside the main thread (libuv's threads): RSA of 4096 bits takes seconds. */
+/** Creates the key outside of the main thread (in libuv's threads): RSA of 4096 bits takes seconds. */
 export async function createRoot({
   trustDomain,
   rsaBits,
@@ -39,7 +39,7 @@ export async function createRoot({
     privateKeyEncoding: { format: 'pem', type: 'pkcs8' },
   });
   const keyBits = keyBitsOf(publicKey);
-  // Two roots live side by side during a rotation: names of their own keep a verifier from trying the wrong one.
+  // There are two roots during a rotation: different names keep a verifier from trying the wrong one.
   const name = authorityName(trustDomain, `mesh root ${keyIdentifier(keyBits).toString('hex', 0, 4)}`);
   const fields = {
     serial: randomBytes(16),

@@ -12,7 +12,7 @@ import { csr, ecKey, type FakeClock, fakeClock, memoryStore } from './testing/fi
 const HOUR = 3_600_000;
 const CSR = csr({ key: ecKey('P-256') });
 
-/** Instances of one authority, one after the other, on one store. */
+/** Successive instances of one authority on one store. */
 function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: number; intervalMs?: number } = {}) {
   const { lifeMs = 100 * HOUR, grace = 20, intervalMs = HOUR } = options;
   const store = options.store ?? memoryStore();
@@ -36,7 +36,7 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
     async start(random = 0.5) {
       const opened = await openSelfSigned({
         store,
-        // RSA of 512 bits is made in a moment, and nobody trusts it.
+        // RSA keys of 512 bits are created quickly; they are for tests only.
         newRoot: async (now) => {
           making++;
           try {
@@ -72,7 +72,7 @@ function authority(options: { store?: AuthorityStore; lifeMs?: number; grace?: n
     running: () => source !== undefined,
     roots: () => (source as RootSource).roots(),
     source: () => source as RootSource,
-    /** A leaf of an hour, and the certificate that signed it. */
+    /** A leaf that is valid for an hour, and the certificate that signed it. */
     issue(): { leaf: X509Certificate; root: string } {
       const answer = signer.run({
         jobs: [
@@ -100,7 +100,7 @@ function holds(leaf: X509Certificate, bundle: readonly string[], now: number): b
   });
 }
 
-test('a rotation: announced, then signing, then the old root leaves the bundle when it ends', async () => {
+test('a rotation announces the next root, then signs with it, and removes the old one when it expires', async () => {
   const it = authority();
   await it.start();
   const [first] = it.roots().bundle;
@@ -129,7 +129,7 @@ test('a rotation: announced, then signing, then the old root leaves the bundle w
   assert.deepEqual(it.problems, []);
 });
 
-test('a restart in each phase finds the roots as they were', async () => {
+test('the roots survive a restart in each phase', async () => {
   const it = authority();
   await it.start();
   const begun = it.time.clock.now();
@@ -148,7 +148,7 @@ test('a restart in each phase finds the roots as they were', async () => {
   }
 });
 
-test('a root that ended while the program was down is replaced before anything is signed', async () => {
+test('a root that expired while the program was down is replaced before anything is signed', async () => {
   const it = authority();
   await it.start();
   const [first] = it.roots().bundle;
@@ -161,7 +161,7 @@ test('a root that ended while the program was down is replaced before anything i
   assert.ok(holds(it.issue().leaf, bundle, it.time.clock.now()));
 });
 
-test('a root that ended with the next one announced makes way for that one', async () => {
+test('a root that expired with the next one announced is replaced by that one', async () => {
   const it = authority();
   await it.start();
   await it.time.advance(80.6 * HOUR);
@@ -172,7 +172,7 @@ test('a root that ended with the next one announced makes way for that one', asy
   assert.deepEqual(it.roots().bundle, [next]);
 });
 
-test('with rotation off, an ended root is no reason to begin anew in silence', async () => {
+test('without rotation, an expired root is an error and not replaced', async () => {
   const it = authority({ intervalMs: 0 });
   await it.start();
   const before = it.roots();
@@ -183,7 +183,7 @@ test('with rotation off, an ended root is no reason to begin anew in silence', a
   await assert.rejects(it.start(), /ended, and its rotation is switched off/);
 });
 
-test('a store that fails leaves what is in force, and the step is taken when it works again', async () => {
+test('when the store fails the roots stay in force, and the step is repeated when it works again', async () => {
   const store = memoryStore();
   const it = authority({ store });
   await it.start();
@@ -197,7 +197,7 @@ test('a store that fails leaves what is in force, and the step is taken when it 
   assert.equal(it.roots().bundle.length, 2);
 });
 
-test('a state that vanished while running is a fault, and what is in force stays', async () => {
+test('a state that vanishes at run time is an error, and the roots stay in force', async () => {
   const store = memoryStore();
   const it = authority({ store });
   await it.start();
@@ -229,10 +229,10 @@ const STEPS = fc.array(
   { minLength: 20, maxLength: 30, size: 'max' },
 );
 
-test('a leaf issued at any time holds for every agent that polled within the last interval, restarts or not', async () => {
+test('a leaf is valid for every agent that polled within the last interval, with or without restarts', async () => {
   await fc.assert(
     fc.asyncProperty(STEPS, fc.double({ min: 0, max: 0.99, noNaN: true }), async (steps: readonly Step[], random) => {
-      // Grace is 8 hours of 20: what the program may be down does not use it up.
+      // The grace period is 8 hours of 20: the program's downtime is shorter than that.
       const it = authority({ lifeMs: 20 * HOUR, grace: 40 });
       await it.start(random);
       const agents = [0, 1, 2].map(() => ({ at: it.time.clock.now(), bundle: it.roots().bundle }));
@@ -240,7 +240,7 @@ test('a leaf issued at any time holds for every agent that polled within the las
       const look = (): void => {
         const now = it.time.clock.now();
         const { leaf } = it.issue();
-        // An agent that polled in the very moment before an announcement is to poll again in the moment of the switch.
+        // An agent that polled just before an announcement polls again just when the root is switched.
         for (const { at, bundle } of agents) if (now - at < HOUR) assert.ok(holds(leaf, bundle, now), 'a fresh leaf');
         held.push(leaf);
         for (const each of held)
@@ -253,7 +253,7 @@ test('a leaf issued at any time holds for every agent that polled within the las
           await it.time.advance(step.hours * HOUR);
           await it.start(random);
         } else {
-          // Looked at in short steps, with one agent that never misses an interval.
+          // Checked in short steps, with one agent that never misses an interval.
           for (let left = step.hours; left > 0; left -= 0.45) {
             await it.time.advance(Math.min(left, 0.45) * HOUR);
             look();
@@ -265,7 +265,7 @@ test('a leaf issued at any time holds for every agent that polled within the las
       it.stop();
       assert.deepEqual(it.problems, []);
     }),
-    // Shrinking would take minutes, and the steps are few.
+    // No shrinking: it would take minutes, and there are few steps.
     { numRuns: 10, endOnFailure: true },
   );
 });

@@ -1,7 +1,7 @@
 /**
- * The self-signed root: made once, kept in the store, replaced in time. Each step is saved before anyone sees it, so
- * that a restart finds it as it was; what the store cannot give or take leaves what is in force. Keys are not held
- * here: every step that needs them reads the store.
+ * The self-signed root: created once, stored, and replaced before it expires. Each step is stored before it takes
+ * effect, so that a restart finds it. A store that cannot be read or written leaves the current roots in force. Keys
+ * are not kept in memory: each step that needs them reads the store.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Timer } from '../../core/clock.ts';
@@ -14,17 +14,17 @@ import type { Root } from './self-signed-root.ts';
 
 export interface SelfSignedOptions {
   readonly store: AuthorityStore;
-  /** Makes a root that begins at `now`, epoch ms. */
+  /** Creates a root that is valid from `now`, epoch ms. */
   readonly newRoot: (now: number) => Promise<Root>;
   readonly rotation: RotationSettings;
-  /** The first check comes after a random part of an interval, so that many instances do not check at once. */
+  /** The first check happens after a random part of an interval, so that many instances do not check at once. */
   readonly jitter: boolean;
   readonly clock: WallClock;
   /** From 0 to 1. */
   readonly random: () => number;
   readonly events: RootEvents;
   readonly log: (message: string) => void;
-  /** Told of each step of a rotation. */
+  /** Called for each step of a rotation. */
   readonly rotated: (message: string) => void;
 }
 
@@ -35,7 +35,10 @@ interface Known {
   readonly former: readonly string[];
 }
 
-/** Rejects with CtlError naming the file when the state cannot be read or the first root cannot be kept. */
+/**
+ * Opens the root. Rejects with CtlError that names the file when the state cannot be read or the first root cannot be
+ * stored.
+ */
 export async function openSelfSigned(options: SelfSignedOptions): Promise<OpenedSource> {
   const root = new SelfSignedSource(options);
   return { source: root, material: await root.open() };
@@ -46,7 +49,7 @@ class SelfSignedSource implements RootSource {
   readonly #servingSince: number;
   #known: Known = { certificate: '', next: undefined, former: [] };
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
-  /** Steps follow each other: two at once would both read the state and one would be lost. */
+  /** Serializes the steps: two concurrent ones would both read the state, and one change would be lost. */
   #turn: Promise<unknown> = Promise.resolve();
   #timer: Timer | undefined;
   #closed = false;
@@ -88,20 +91,23 @@ class SelfSignedSource implements RootSource {
     const { store, newRoot, clock, log } = this.#options;
     const state = { ...(await newRoot(clock.now())), former: [] };
     await store.save(state);
-    log('made a self-signed root certificate');
+    log('created a self-signed root certificate');
     return state;
   }
 
-  /** A root that ended while the program was down is replaced before anything is signed. */
+  /**
+   * Resumes from the stored state. A root that expired while the program was down is replaced before anything is
+   * signed.
+   */
   async #resume(kept: AuthorityState): Promise<AuthorityState> {
     const state = this.#pruned(kept);
     if (this.#options.clock.now() < endOf(state.certificate)) {
-      // Writes the trust bundle too, which a crash may have left behind the state.
+      // Also writes the trust bundle, which may be outdated after a crash.
       await this.#options.store.save(state).catch((error: unknown) => this.#options.events.problem(error));
       return state;
     }
     if (this.#options.rotation.intervalMs <= 0) {
-      const message = 'the self-signed root certificate has ended, and its rotation is switched off';
+      const message = 'the self-signed root certificate has expired, and its rotation is switched off';
       throw new CtlError('failed_precondition', message, { field: 'CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL' });
     }
     return this.#stepped(state, state.next === undefined ? 'replace' : 'switch');
@@ -118,7 +124,7 @@ class SelfSignedSource implements RootSource {
     if (this.#adopt(after)) this.#options.events.changed(this.#roots, switched ? materialOf(after) : undefined);
   }
 
-  /** What is kept; a state that is gone is a fault, not a beginning. */
+  /** The stored state. A state that has vanished is an error, and does not lead to a new root. */
   async #load(): Promise<AuthorityState> {
     const state = await this.#options.store.load();
     if (state === undefined) throw new CtlError('failed_precondition', "the certificate authority's state is gone");
@@ -141,7 +147,7 @@ class SelfSignedSource implements RootSource {
     return after;
   }
 
-  /** Without the former roots that have ended. */
+  /** The state without expired former roots. */
   #pruned(state: AuthorityState): AuthorityState {
     const now = this.#options.clock.now();
     return { ...state, former: state.former.filter((certificate) => now < endOf(certificate)) };
@@ -152,7 +158,7 @@ class SelfSignedSource implements RootSource {
     return { current: lifeOf(certificate), announcedAt: next?.announcedAt, servingSince: this.#servingSince };
   }
 
-  /** Whether anything has changed. */
+  /** Puts a state in force. True when the roots have changed. */
   #adopt({ certificate, next, former }: AuthorityState): boolean {
     const bundle = [certificate, ...(next ? [next.certificate] : []), ...former];
     const changed = bundle.join('') !== this.#roots.bundle.join('');

@@ -6,7 +6,7 @@ export interface Issuer {
   readonly key: string;
   /** PEM. */
   readonly certificate: string;
-  /** When the first certificate of its chain ends, epoch ms: nothing signed outlives it. */
+  /** When the first certificate of its chain expires, epoch ms: signed certificates expire then at the latest. */
   readonly chainEnd: number;
 }
 
@@ -26,23 +26,25 @@ export type SignJob =
       readonly now: number;
     };
 
-/** `adopt` comes before the jobs: a worker that has just been started, or whose issuer was replaced, is told. */
+/**
+ * `adopt` is applied before the jobs: it has the key for a worker that was just started, or whose issuer was replaced.
+ */
 export interface SignTask {
   readonly adopt?: Issuer;
   readonly jobs: readonly SignJob[];
 }
 
 export type SignResult =
-  /** PEM; `key` only for jobs whose key was made here; `notAfter` is epoch ms. */
+  /** PEM; `key` only for jobs whose key the worker created; `notAfter` is epoch ms. */
   | { readonly kind: 'signed'; readonly certificate: string; readonly key?: string; readonly notAfter: number }
-  /** The caller's fault, in one line for the caller. */
+  /** The request is invalid; one line for the caller. */
   | { readonly kind: 'refused'; readonly message: string }
-  /** The issuer has ended. */
+  /** The issuer has expired. */
   | { readonly kind: 'expired' }
-  /** The issuer is valid from `notBefore` (epoch ms) on, which is later than `now`: one of the clocks was wrong. */
+  /** The issuer is valid from `notBefore` (epoch ms) on, which is later than `now`: a clock was wrong. */
   | { readonly kind: 'not yet valid'; readonly now: number; readonly notBefore: number }
   | { readonly kind: 'failed'; readonly message: string };
 
 export type SignAnswer =
-  /** The worker has no key: it was started anew. */
+  /** The worker has no key, because it was restarted. */
   { readonly kind: 'keyless' } | { readonly kind: 'done'; readonly results: readonly SignResult[] };

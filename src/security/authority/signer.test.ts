@@ -62,7 +62,7 @@ function openssl(files: Readonly<Record<string, string>>, ...args: readonly stri
 
 for (const [caName, ca] of Object.entries(CAS))
   for (const [keyName, key] of Object.entries({ RSA, 'P-256': P256, 'P-384': ecKey('P-384') }))
-    test(`a workload's certificate: ${keyName} key, ${caName}`, () => {
+    test(`a workload's certificate with a ${keyName} key of ${caName}`, () => {
       const { certificate, notAfter } = signed(ca, workload({ csr: csr({ key }) }));
       const [leaf, root] = [new X509Certificate(certificate), new X509Certificate(ca.certificate)];
       assert.ok(leaf.checkIssued(root) && leaf.verify(root.publicKey));
@@ -114,7 +114,7 @@ test('what a request says beside its key is ignored: its subject, one foreign UR
   assert.equal(new X509Certificate(certificate).subjectAltName, `URI:${URI}`);
 });
 
-test('a certificate lives no longer than the chain that signs it, and begins no sooner than its issuer', () => {
+test('a certificate is not valid longer than the chain that signs it, nor before its issuer', () => {
   const ca = makeCa({ name: 'young', notBefore: NOW - 10_000, notAfter: FAR });
   const { certificate, notAfter } = signed(ca, workload(), NOW + 5000);
   const leaf = new X509Certificate(certificate);
@@ -124,7 +124,7 @@ test('a certificate lives no longer than the chain that signs it, and begins no 
   assert.deepEqual(signWith(ca, workload(), NOW), { kind: 'expired' });
 });
 
-test('a clock from before the issuer begins gets nothing signed: it could end before it begins', () => {
+test('nothing is signed when the clock is before the start of the issuer', () => {
   const ca = makeCa({ name: 'young', notBefore: NOW });
   const now = NOW - 3 * DAY_MS;
   assert.deepEqual(signWith(ca, workload({ now })), { kind: 'not yet valid', now, notBefore: NOW });
@@ -133,7 +133,7 @@ test('a clock from before the issuer begins gets nothing signed: it could end be
   assert.ok(validFromDate < validToDate);
 });
 
-test('a server certificate: its key is made with it, names and addresses stand in the SAN', () => {
+test('a server certificate has a new key, and names and addresses in the SAN', () => {
   const hosts = ['ctl-discovery.mesh-system.svc', '10.1.2.3', '2001:db8::7:1', '::1', '::ffff:10.1.2.3'];
   const { certificate, key } = signed(CAS['P-256 CA'], {
     kind: 'server',
@@ -147,7 +147,7 @@ test('a server certificate: its key is made with it, names and addresses stand i
   assert.match(key ?? '', /BEGIN PRIVATE KEY/);
 });
 
-test('a worker without a key says so, and one bad request does not harm the others of its batch', () => {
+test('a worker without a key reports that, and an invalid request does not affect the others of its batch', () => {
   const signer = createSigner(randomBytes);
   assert.deepEqual(signer.run({ jobs: [workload()] }), { kind: 'keyless' });
   const { key, certificate } = CAS['P-256 CA'];
@@ -156,7 +156,7 @@ test('a worker without a key says so, and one bad request does not harm the othe
   assert.deepEqual(answer.kind === 'done' && answer.results.map(({ kind }) => kind), ['signed', 'refused', 'signed']);
 });
 
-test('no two serial numbers are the same, and each is positive whatever the randomness gives', () => {
+test('serial numbers are unique and positive', () => {
   fc.assert(
     fc.property(fc.uint8Array({ minLength: 16, maxLength: 16 }), (random) => {
       const { key, certificate } = CAS['P-256 CA'];

@@ -1,6 +1,6 @@
 /**
- * Signs: what runs in the signing worker. It holds the authority's key; nothing but certificates and the keys of
- * servers, made here, leaves it.
+ * The code of the signing worker. It holds the authority's key; it returns only certificates, and the keys of servers
+ * that it creates.
  */
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { encoded, type Node } from '../../asn1/index.ts';
@@ -22,10 +22,10 @@ import { certificateFacts, keyBitsOf } from './certificate-facts.ts';
 import { readCsr } from './csr.ts';
 import type { Issuer, SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
-/** How far a clock that checks a certificate may be behind the one that made it. */
+/** How far the clock of a verifier may be behind the signer's, ms. */
 export const BACKDATE_MS = 2 * 60_000;
 
-/** An issuer that ends sooner signs nothing: no certificate would reach its user alive. */
+/** An issuer that expires within this time does not sign: the certificates would expire before they are used. */
 const MIN_LIFE_MS = 1000;
 
 interface Prepared {
@@ -47,7 +47,7 @@ function prepare({ key, certificate, chainEnd }: Issuer): Prepared {
   };
 }
 
-/** 16 bytes at a time, asked for in larger pieces: each question costs as much as a small one. */
+/** Gives 16 bytes per call; fetches larger pieces, because each fetch costs as much as a small one. */
 function serialSource(randomBytes: (size: number) => Buffer): () => Buffer {
   const size = 16;
   let pool: Buffer = Buffer.alloc(0);
@@ -63,7 +63,7 @@ export interface Signer {
   run(task: SignTask): SignAnswer;
 }
 
-/** `randomBytes` gives serial numbers. */
+/** @param randomBytes is used for serial numbers */
 export function createSigner(randomBytes: (size: number) => Buffer): Signer {
   let issuer: Prepared | undefined;
   const serials = serialSource(randomBytes);
@@ -85,7 +85,7 @@ export function createSigner(randomBytes: (size: number) => Buffer): Signer {
 
   const signJob = (by: Prepared, job: SignJob): SignResult => {
     if (by.chainEnd - job.now < MIN_LIFE_MS) return { kind: 'expired' };
-    // What is signed cannot begin before its issuer, and might have to end before it begins.
+    // A certificate cannot be valid before its issuer, and this one might expire before it is valid.
     if (job.now < by.notBefore) return { kind: 'not yet valid', now: job.now, notBefore: by.notBefore };
     if (job.kind === 'server') {
       const { publicKey, privateKey: key } = generateKeyPairSync('ec', {

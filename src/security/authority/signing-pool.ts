@@ -1,8 +1,8 @@
 /**
- * Signing runs beside the main thread, in piscina pools of one thread each, so that it is known which thread has the
- * key. A thread that dies is started anew by piscina, is given the key again, and its jobs are repeated.
+ * Signs in worker threads: piscina pools of one thread each, so that it is known which thread has the key. A thread
+ * that dies is restarted by piscina and gets the key again, and its jobs are repeated.
  *
- *   sign() ──▶ queue (bounded, fair) ──batch──▶ slot ──▶ worker: certificate, or the reason why not
+ *   sign() ──▶ queue (bounded, fair) ──batch──▶ slot ──▶ worker: certificate, or the reason why there is none
  */
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
@@ -12,22 +12,22 @@ import type { SigningMaterial } from './root-source.ts';
 import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
 /**
- * Requests that wait, of all callers together: some seconds of work. Half of them may be of one service account, which
- * is a fleet of thousands of proxies that come back at once.
+ * The maximum number of queued requests of all callers: some seconds of work. Half of them may be of one service
+ * account, for a fleet of thousands of proxies that reconnect at once.
  */
 const MAX_WAITING = 16_384;
 
-/** Requests that go to a worker in one message: enough to make the message cheap, few enough to be soon done. */
+/** Requests per message to a worker: enough to make messages cheap, few enough for a short batch. */
 const BATCH = 8;
 
-/** A job that kills its worker this many times is given up. */
+/** A job that kills its worker this many times fails. */
 const MAX_ATTEMPTS = 3;
 
-/** A batch takes milliseconds; one that takes longer than this hangs, and its worker is ended. */
+/** A batch takes milliseconds; a worker that takes longer than this hangs, and is terminated. */
 const TASK_TIMEOUT_MS = 20_000;
 
 export type Signed = Extract<SignResult, { kind: 'signed' }> & {
-  /** The path of the certificate that signed, as SigningMaterial has it. */
+  /** The path of the signing certificate, as in SigningMaterial. */
   readonly path: readonly string[];
 };
 
@@ -37,9 +37,9 @@ export interface SigningPool {
    * same identity wait, unavailable when closed or without a usable key, internal when signing failed.
    */
   sign(job: SignJob): Promise<Signed>;
-  /** Gives the workers another key. Requests that are being signed may still get a certificate of the former. */
+  /** Gives the workers another key. Requests in progress may still be signed with the former one. */
   use(material: SigningMaterial): void;
-  /** The worker threads, for tests that end one. */
+  /** The worker threads, for tests that terminate one. */
   readonly threads: readonly { terminate(): Promise<number> }[];
   close(): Promise<void>;
 }
@@ -47,12 +47,12 @@ export interface SigningPool {
 export interface SigningPoolOptions {
   /** File of the worker's entry point. */
   readonly workerFile: string;
-  /** Number of threads, at least 1; by default what suits the machine. */
+  /** Number of threads, at least 1; the default depends on the machine. */
   readonly threads?: number | undefined;
   readonly material: SigningMaterial;
-  /** The key afresh from where it is kept: after handing it over the main thread has it no more. */
+  /** Reads the key from its store: the main thread does not keep it. */
   readonly reload: () => Promise<SigningMaterial>;
-  /** Told of each crash of a worker. */
+  /** Called for each crash of a worker. */
   readonly onCrash: (error: unknown) => void;
   readonly maxWaiting?: number | undefined;
 }
@@ -66,14 +66,14 @@ interface Waiting {
 
 interface Slot {
   readonly pool: Piscina<SignTask, SignAnswer>;
-  /** To be handed over with the next task, then forgotten here. */
+  /** The key to send with the next task; deleted here afterwards. */
   pending: SigningMaterial | undefined;
-  /** Of the key that the worker has; undefined when it has none. */
+  /** The path of the worker's key; undefined when it has none. */
   path: readonly string[] | undefined;
   busy: boolean;
 }
 
-/** One core stays with the main thread; two sign 5,000 certificates a second and more. */
+/** One core is left for the main thread; two threads sign more than 5,000 certificates a second. */
 function threadsOfMachine(): number {
   return Math.max(1, Math.min(2, availableParallelism() - 1));
 }
@@ -81,7 +81,7 @@ function threadsOfMachine(): number {
 export function createSigningPool(options: SigningPoolOptions): SigningPool {
   const { reload, onCrash, maxWaiting = MAX_WAITING } = options;
   const queue = createFairQueue<Waiting>(maxWaiting);
-  /** To be done once more, before all others. */
+  /** Jobs to repeat, before all others. */
   const again: Waiting[] = [];
   let closed = false;
 
@@ -95,7 +95,7 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
       trackUnmanagedFds: false,
     });
     const slot: Slot = { pool, pending: options.material, path: undefined, busy: false };
-    // A worker that dies between tasks; nobody listening would end the process.
+    // A worker died between tasks; without a listener that would end the process.
     pool.on('error', (error) => {
       if (!closed) onCrash(error);
     });
@@ -115,7 +115,10 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
     }
   };
 
-  /** Jobs that were there when a worker died go alone: the one at fault must not take others with it again. */
+  /**
+   * Jobs that were in progress when a worker died are sent alone, so that the one that caused it does not affect others
+   * again.
+   */
   const takeBatch = (): Waiting[] => {
     if (again.length === 0) return queue.take(BATCH);
     const alone = again.findIndex(({ attempts }) => attempts > 0);
@@ -157,7 +160,7 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
   const finish = (slot: Slot, batch: readonly Waiting[], answer: SignAnswer): void => {
     const { path } = slot;
     if (answer.kind === 'keyless' || path === undefined) {
-      // It was started anew without a task in hand: no job of this batch is to blame.
+      // The worker was restarted between tasks: no job of this batch caused that.
       slot.path = undefined;
       for (const waiting of batch) waiting.attempts--;
       again.unshift(...batch);
@@ -205,31 +208,31 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
   };
 }
 
-/** Whose turn a job is in: its identity's, or that of the mesh's own certificates. */
+/** The lane of a job: its identity, or that of the mesh's own certificates. */
 function laneOf(job: SignJob): string {
   return job.kind === 'workload' ? job.uri : '';
 }
 
-/** What a signer is told of the key. */
+/** The issuer for the worker. */
 export function issuerOf({ key, path: [certificate = ''], chainEnd }: SigningMaterial): NonNullable<SignTask['adopt']> {
   return { key, certificate, chainEnd };
 }
 
 function settle(waiting: Waiting, result: SignResult | undefined, path: readonly string[]): void {
   if (result?.kind === 'signed') waiting.resolve({ ...result, path });
-  else waiting.reject(faultOf(result));
+  else waiting.reject(errorOf(result));
 }
 
-/** Why there is no certificate. */
-export function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
+/** The error for a result without a certificate. */
+export function errorOf(result: Exclude<SignResult, { kind: 'signed' }> | undefined): CtlError {
   switch (result?.kind) {
     case 'refused':
       return new CtlError('invalid_argument', result.message);
     case 'expired':
-      return new CtlError('unavailable', "the certificate authority's own certificate has ended");
+      return new CtlError('unavailable', "the certificate authority's own certificate has expired");
     case 'not yet valid': {
       const [from, now] = [result.notBefore, result.now].map((ms) => new Date(ms).toISOString());
-      const message = `the certificate authority's own certificate is valid from ${from} on, but this machine's clock says ${now}`;
+      const message = `the certificate authority's own certificate is valid from ${from} on, but the time of this machine is ${now}`;
       return new CtlError('unavailable', message);
     }
     default:
@@ -237,7 +240,7 @@ export function faultOf(result: Exclude<SignResult, { kind: 'signed' }> | undefi
   }
 }
 
-/** @param cause why the key cannot be read from where it is kept */
+/** @param cause why the key cannot be read from its store */
 export function unreadableKey(cause: unknown): CtlError {
   return new CtlError('unavailable', "the certificate authority's key cannot be read at present", {}, cause);
 }

@@ -15,7 +15,7 @@ async function mode(file: string): Promise<number> {
   return (await stat(file)).mode & 0o777;
 }
 
-test('what was saved is loaded; the keys are for the owner alone, and nothing is left aside', async (t) => {
+test('a saved state is loaded, its keys are readable by the owner only, and no temporary file remains', async (t) => {
   const directory = join(await tempDir(t), 'var', 'ca');
   const store = createDirectoryStore(directory);
   assert.equal(await store.load(), undefined);
@@ -23,7 +23,7 @@ test('what was saved is loaded; the keys are for the owner alone, and nothing is
   const state = { ...first, next: { ...next, announcedAt: NOW }, former: [former.certificate] };
   await store.save(state);
   assert.deepEqual(await createDirectoryStore(directory).load(), state);
-  // Agents of other users read the roots there.
+  // Agents that run as other users read the roots there.
   assert.equal(await mode(directory), 0o755);
   assert.equal(await mode(join(directory, 'ca-state.json')), 0o600);
   assert.equal(await mode(join(directory, 'root-cert.pem')), 0o644);
@@ -32,14 +32,14 @@ test('what was saved is loaded; the keys are for the owner alone, and nothing is
   assert.deepEqual((await readdir(directory)).sort(), ['ca-state.json', 'root-cert.pem']);
 });
 
-test('a directory that was there before keeps its mode', async (t) => {
+test('an existing directory keeps its mode', async (t) => {
   const directory = await tempDir(t);
   await chmod(directory, 0o700);
   await createDirectoryStore(directory).save({ ...(await root()), former: [] });
   assert.equal(await mode(directory), 0o700);
 });
 
-test('a state that every user of the machine may read is refused, naming file, mode and what to do', async (t) => {
+test('a state that every user may read is refused with file, mode and remedy', async (t) => {
   const directory = await tempDir(t);
   const store = createDirectoryStore(directory);
   await store.save({ ...(await root()), former: [] });
@@ -49,12 +49,12 @@ test('a state that every user of the machine may read is refused, naming file, m
     assert.match(error.oneLine(), /ca-state\.json.*mode 0644.*set it to 0600/);
     return true;
   });
-  // As volumes are mounted that belong to a group.
+  // The mode of volumes that belong to a group.
   await chmod(file, 0o660);
   assert.ok(await store.load());
 });
 
-test('what a crash left aside is neither read nor in the way', async (t) => {
+test('a temporary file of a crash is ignored', async (t) => {
   const directory = await tempDir(t);
   await writeFile(join(directory, '.ca-state.json.new'), '{"version":1,"key":"-----BEG', { mode: 0o644 });
   const store = createDirectoryStore(directory);
@@ -81,14 +81,14 @@ const DAMAGE: Readonly<Record<string, readonly [string, RegExp]>> = {
 };
 
 for (const [name, [text, message]] of Object.entries(DAMAGE))
-  test(`refused, naming the file: ${name}`, async (t) => {
+  test(`refused with the name of the file: ${name}`, async (t) => {
     const directory = await tempDir(t);
     const file = join(directory, 'ca-state.json');
     await writeFile(file, text, { mode: 0o600 });
     await assert.rejects(createDirectoryStore(directory).load(), { message, location: { file } });
   });
 
-test('a state that is gone while its trust bundle is there is no reason to begin anew', async (t) => {
+test('a state that is missing beside its trust bundle is an error, not a new start', async (t) => {
   const directory = await tempDir(t);
   const store = createDirectoryStore(directory);
   await store.save({ ...good, former: [] });
@@ -96,7 +96,7 @@ test('a state that is gone while its trust bundle is there is no reason to begin
   await assert.rejects(store.load(), /is missing, though .*root-cert.pem/);
 });
 
-test('a directory that cannot be written is named', async (t) => {
+test('the error for a directory that is not writable names it', async (t) => {
   const directory = join(await tempDir(t), 'file');
   await writeFile(directory, '');
   await assert.rejects(createDirectoryStore(directory).save({ ...good, former: [] }), /cannot be written \(E/);

@@ -1,8 +1,7 @@
 /**
- * Keeps the state of a self-signed authority in a directory: `ca-state.json` (0600) with the keys, and `root-cert.pem`
- * (0644), the trust bundle for agents that are told of it by file. Agents run as other users, so the directory is made
- * for everybody to enter (0755) and for its owner alone to write; one that is there already stays as it is. One program
- * per directory.
+ * Stores the state of a self-signed authority in a directory: `ca-state.json` (0600) with the keys, and `root-cert.pem`
+ * (0644), the trust bundle for agents that read it from a file. Agents run as other users, so a new directory gets mode
+ * 0755; an existing one keeps its mode. One program per directory.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
@@ -16,8 +15,8 @@ const STATE_FILE = 'ca-state.json';
 const BUNDLE_FILE = 'root-cert.pem';
 
 /**
- * Permissions of users other than owner and group. The group is let be: volumes that a group owns are mounted so
- * (fsGroup).
+ * Permissions of users other than owner and group. Those of the group are not checked: volumes with a group as owner
+ * are mounted with them (fsGroup).
  */
 const OTHERS = 0o007;
 
@@ -30,7 +29,7 @@ const STATE = z.strictObject({
   former: z.array(z.string()),
 });
 
-/** A store in this directory, which is made when the first state is saved. */
+/** A store in this directory, which is created when the first state is saved. */
 export function createDirectoryStore(directory: string): AuthorityStore {
   const file = join(directory, STATE_FILE);
   const bundleFile = join(directory, BUNDLE_FILE);
@@ -42,12 +41,12 @@ export function createDirectoryStore(directory: string): AuthorityStore {
     async save(state) {
       try {
         await makeDirectory(directory);
-        // The state first: a bundle whose keys are lost would be worse than one that lags behind until the next start.
+        // The state first: a bundle without its keys would be worse than one that is outdated until the next start.
         await writeAtomically(directory, STATE_FILE, `${JSON.stringify({ version: 1, ...state }, null, 2)}\n`, 0o600);
         const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
         await writeAtomically(directory, BUNDLE_FILE, bundle.join(''), 0o644);
       } catch (error) {
-        throw fault(file, `cannot be written (${codeOf(error)})`, error);
+        throw problemIn(file, `cannot be written (${codeOf(error)})`, error);
       }
     },
   };
@@ -55,14 +54,14 @@ export function createDirectoryStore(directory: string): AuthorityStore {
 
 async function makeDirectory(directory: string): Promise<void> {
   const made = await mkdir(directory, { recursive: true, mode: 0o755 });
-  // Whatever the process's mask takes away.
+  // Regardless of the process's umask.
   if (made !== undefined) await chmod(directory, 0o755);
 }
 
 /**
- * Takes the directory for this program alone, and makes it where there is none. Rejects with CtlError when another
- * program has it. Where nothing can be written there is nothing to lock: undefined, and what is wrong shows when the
- * state is read or saved.
+ * Locks the directory for this program, and creates it when there is none. Rejects with CtlError when another program
+ * holds it. Undefined when the directory is not writable: then there is nothing to lock, and the problem is reported
+ * when the state is read or saved.
  */
 export async function lockStore(directory: string): Promise<DirectoryLock | undefined> {
   try {
@@ -79,7 +78,7 @@ async function readState(file: string, bundleFile: string): Promise<string | und
     const found = await stat(file);
     if (found.isFile() && (found.mode & OTHERS) !== 0) {
       const shown = (found.mode & 0o777).toString(8).padStart(4, '0');
-      throw fault(
+      throw problemIn(
         file,
         `holds the authority's key, and its mode ${shown} lets every user of the machine at it; set it to 0600`,
       );
@@ -87,11 +86,11 @@ async function readState(file: string, bundleFile: string): Promise<string | und
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof CtlError) throw error;
-    if (codeOf(error) !== 'ENOENT') throw fault(file, `cannot be read (${codeOf(error)})`, error);
+    if (codeOf(error) !== 'ENOENT') throw problemIn(file, `cannot be read (${codeOf(error)})`, error);
   }
   const published = await stat(bundleFile).catch(() => undefined);
   if (published === undefined) return undefined;
-  throw fault(
+  throw problemIn(
     file,
     `is missing, though ${bundleFile} of the same authority is there; put it back, or remove both to begin anew`,
   );
@@ -102,7 +101,7 @@ function parseState(file: string, text: string): AuthorityState {
   try {
     parsed = STATE.parse(JSON.parse(text));
   } catch (error) {
-    throw fault(
+    throw problemIn(
       file,
       "does not hold a certificate authority's state; put a good copy back, or remove it to begin anew",
       error,
@@ -119,7 +118,7 @@ function checkCertificate(file: string, pem: string): X509Certificate {
   try {
     return new X509Certificate(pem);
   } catch (error) {
-    throw fault(file, 'holds a certificate that cannot be read', error);
+    throw problemIn(file, 'holds a certificate that cannot be read', error);
   }
 }
 
@@ -129,15 +128,15 @@ function checkPair(file: string, keyPem: string, certificatePem: string): void {
   try {
     fits = certificate.checkPrivateKey(createPrivateKey(keyPem));
   } catch (error) {
-    throw fault(file, 'holds a key that cannot be read', error);
+    throw problemIn(file, 'holds a key that cannot be read', error);
   }
-  if (!fits) throw fault(file, 'holds a key that is not the key of its certificate');
+  if (!fits) throw problemIn(file, 'holds a key that is not the key of its certificate');
 }
 
-/** Written aside, made durable, then given its name: a crash leaves the old file or the new one. */
+/** Writes a temporary file, syncs and renames it: after a crash there is the old file or the new one. */
 async function writeAtomically(directory: string, name: string, text: string, mode: number): Promise<void> {
   const aside = join(directory, `.${name}.new`);
-  // One that a crash left may have another mode.
+  // A file that a crash left may have another mode.
   await rm(aside, { force: true });
   const handle = await open(aside, 'wx', mode);
   try {
@@ -156,7 +155,7 @@ async function writeAtomically(directory: string, name: string, text: string, mo
   }
 }
 
-function fault(file: string, message: string, cause?: unknown): CtlError {
+function problemIn(file: string, message: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', message, { file }, cause);
 }
 

@@ -87,7 +87,7 @@ describe('the address of a key server', () => {
   it('is refused in every form of IPv6 when it is refused as IPv4, and only then', () => {
     fc.assert(
       fc.property(fc.ipV4(), (ipv4) => {
-        // Two of the forms are something else for few addresses: the unspecified and the loopback address of IPv6.
+        // Two of the forms have another meaning for few addresses: the unspecified and the loopback address of IPv6.
         fc.pre(!ipv4.startsWith('0.0.'));
         for (const form of formsOf(ipv4).slice(0, 7))
           assert.equal(isRefusedAddress(form), isRefusedAddress(ipv4), form);

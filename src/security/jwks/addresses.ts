@@ -1,15 +1,15 @@
 /**
- * Which addresses a key server may have. Whoever may write a RequestAuthentication chooses the URL, and the control
- * plane, which fetches it, stands in a place that he does not: from there the metadata service of a cloud answers with
- * credentials of the machine.
+ * Decides which addresses a key server may have. The author of a RequestAuthentication chooses the URL, and the control
+ * plane, which fetches it, is in a network that the author may not be in: there the metadata service of a cloud answers
+ * with credentials of the machine.
  *
- * Refused are therefore addresses where no key server can be, and where metadata services are: link-local ones, those
- * that the clouds have given to theirs, multicast, what is reserved, and every form of IPv6 address that leads to one
- * of them over IPv4.
+ * Refused are therefore addresses where no key server can be, and those of metadata services: link-local addresses,
+ * those that clouds assign to their metadata services, multicast, reserved ranges, and every form of IPv6 address that
+ * leads to one of them over IPv4.
  *
- * Allowed are private ranges, because key servers inside the cluster have such addresses and nothing tells them from
- * others; and loopback, because key servers beside the control plane are there (in one pod, on a laptop, in tests).
- * What is fetched is never shown to whoever chose the URL, except as keys.
+ * Allowed are private ranges, because key servers in the cluster have such addresses and cannot be told from others;
+ * and loopback, because key servers may run beside the control plane (in one pod, on a laptop, in tests). The author of
+ * the URL never sees what was fetched, except as keys.
  *
  * Source of the ranges: RFC 6890 and the IANA special-purpose registries; for the forms of IPv4 in IPv6 RFC 4291
  * section 2.5.5, RFC 6052 (NAT64), RFC 8215, RFC 2765 (translated), RFC 3056 (6to4), RFC 4380 (Teredo).
@@ -19,7 +19,7 @@ import { BlockList, isIP } from 'node:net';
 type Range = readonly [address: string, prefix: number];
 
 const REFUSED_IPV4: readonly Range[] = [
-  ['0.0.0.0', 8], // "this host": reaches loopback by a back door
+  ['0.0.0.0', 8], // "this host": also reaches loopback
   ['169.254.0.0', 16], // link-local, with the metadata services of AWS, Google Cloud and Azure
   ['100.100.100.200', 32], // metadata of Alibaba Cloud
   ['168.63.129.16', 32], // the host agent of Azure
@@ -34,10 +34,10 @@ const REFUSED_IPV6: readonly Range[] = [
   ['fd00:ec2::', 32], // metadata of AWS, and its other services on the host
   ['fd20:ce::254', 128], // metadata of Google Cloud
   ['ff00::', 8], // multicast
-  ['2001::', 32], // Teredo: the address of a tunnel through whoever it names
+  ['2001::', 32], // Teredo: a tunnel through any server that the address names
 ];
 
-/** Where an IPv4 address is inside an IPv6 address: what it begins with, and the places of the four bytes. */
+/** The positions of an IPv4 address inside an IPv6 address: the prefix, and the indexes of the four bytes. */
 const EMBEDDED: readonly (readonly [Range, bytes: readonly number[]])[] = [
   [
     ['::', 96],
@@ -102,7 +102,7 @@ function bytesOf(address: string): Buffer {
   return Buffer.from([...before, ...zeros, ...after].map((group) => group.padStart(4, '0')).join(''), 'hex');
 }
 
-/** True for an address that nothing may be fetched from, and for what is no address at all. */
+/** True for an address that must not be connected to, and for a text that is no address. */
 export function isRefusedAddress(text: string): boolean {
   const address = text.replace(/%.*$/, '');
   const family = isIP(address);

@@ -1,11 +1,11 @@
 /**
- * ConcurrencyLimiter at fetching: so many at once and no more. Those whose last attempt failed have half of the places at most, so
- * that key servers that hang, each for its whole time limit, never hold up those that answer.
+ * Limits how many key sets are fetched at once. References whose last attempt failed may occupy half of the slots at
+ * most, so that servers that hang, each for its whole time limit, never block those that answer.
  */
 
-/** Sockets at once. */
-const PLACES = 32;
-const PLACES_OF_FAILED = PLACES / 2;
+/** The maximum number of concurrent fetches. */
+const MAX_CONCURRENT = 32;
+const PLACES_OF_FAILED = MAX_CONCURRENT / 2;
 
 interface Waiting {
   readonly failed: boolean;
@@ -18,7 +18,12 @@ export class ConcurrencyLimiter {
   /** In order of arrival. */
   readonly #waiting = new Set<Waiting>();
 
-  /** Resolves with how to give the place back, once. Rejects when `signal` ends the waiting. */
+  /**
+   * Waits for a free slot. Resolves with the function that releases it, to be called once. Rejects when `signal`
+   * aborts.
+   *
+   * @param failed whether the last attempt failed
+   */
   take(failed: boolean, signal: AbortSignal): Promise<() => void> {
     return new Promise((resolve, reject) => {
       const end = (): void => {
@@ -46,7 +51,7 @@ export class ConcurrencyLimiter {
 
   #start(): void {
     for (const waiting of this.#waiting) {
-      if (this.#taken === PLACES) return;
+      if (this.#taken === MAX_CONCURRENT) return;
       if (waiting.failed && this.#takenByFailed === PLACES_OF_FAILED) continue;
       this.#waiting.delete(waiting);
       this.#taken++;

@@ -1,8 +1,8 @@
 /**
- * Fetching from a server that somebody else has named. The address is checked after the name was resolved, and what was
- * checked is what is connected to: a name that resolves to something else a moment later (DNS rebinding) gains nothing.
- * One exchange, no redirects: whoever follows one calls again, and the next server is checked like the first. Proxies
- * that the environment names are not used, because they would resolve the name once more.
+ * Fetches from a server that the author of a policy named. The address is checked after the name is resolved, and the
+ * connection goes to the checked address, so that a name that resolves to another address a moment later (DNS
+ * rebinding) has no effect. Redirects are not followed: the caller calls again, and the next server is checked as well.
+ * Proxies from the environment are not used, because they would resolve the name again.
  */
 import { lookup as systemLookup } from 'node:dns/promises';
 import { type ClientRequest, request as httpRequest, type IncomingMessage } from 'node:http';
@@ -20,22 +20,22 @@ export interface ResolvedAddress {
 }
 
 export interface GuardedFetchOptions {
-  /** All addresses of a name; default the system's. */
+  /** Resolves a name to all of its addresses; by default the system's resolver. */
   readonly lookup?: (hostname: string) => Promise<readonly ResolvedAddress[]>;
-  /** Roots to trust in place of the system's, PEM. */
+  /** Trusted roots instead of the system's, PEM. */
   readonly ca?: string;
 }
 
-/** Statuses whose answers have no body (Fetch standard, "null body status"). */
+/** Statuses of responses without a body (Fetch standard, "null body status"). */
 const WITHOUT_BODY = new Set([204, 205, 304]);
 
 function refused(host: string, addresses: readonly string[]): CtlError {
   if (addresses.length === 0) return new CtlError('unavailable', `${host} has no address`);
   const shown = addresses.slice(0, 3).join(', ');
-  return new CtlError('permission_denied', `${host} has the address ${shown}, which nothing is fetched from`);
+  return new CtlError('permission_denied', `${host} has the address ${shown}, which must not be connected to`);
 }
 
-/** The addresses of a name that may be connected to. Rejects when there are none. */
+/** The allowed addresses of a name. Rejects when there are none. */
 async function allowedAddresses(
   hostname: string,
   lookup: NonNullable<GuardedFetchOptions['lookup']>,
@@ -49,7 +49,7 @@ async function allowedAddresses(
   );
 }
 
-/** What a socket resolves its name with: it connects to what it is given here, in that order. */
+/** A resolver for sockets, which connect to the addresses that it returns, in that order. */
 function checkedLookup(lookup: NonNullable<GuardedFetchOptions['lookup']>): LookupFunction {
   return (hostname, { all }, callback) => {
     allowedAddresses(hostname, lookup).then(
@@ -75,7 +75,7 @@ function responseOf(message: IncomingMessage): Response {
   return new Response(body, { status, headers });
 }
 
-/** Ends the exchange, whichever part of it is under way, when `signal` says so. */
+/** Aborts the exchange with `signal`, in any phase. */
 function endBy(signal: AbortSignal, request: ClientRequest): void {
   let message: IncomingMessage | undefined;
   const end = (): void => {
@@ -86,7 +86,7 @@ function endBy(signal: AbortSignal, request: ClientRequest): void {
   };
   request.once('response', (response: IncomingMessage) => {
     message = response;
-    // Whoever reads it is told; without a reader nobody need be.
+    // A reader of the body gets the error; without a reader it is ignored.
     message.on('error', () => {});
   });
   request.once('close', () => signal.removeEventListener('abort', end));
@@ -94,7 +94,7 @@ function endBy(signal: AbortSignal, request: ClientRequest): void {
 }
 
 /**
- * A fetch of GET requests; of `init` the headers and the signal count. A refused address rejects with CtlError
+ * A fetch for GET requests; of `init` only the headers and the signal are used. A refused address rejects with CtlError
  * permission_denied.
  */
 export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
@@ -104,12 +104,12 @@ export function guardedFetch(options: GuardedFetchOptions = {}): Fetch {
     signal?.throwIfAborted();
     const url = new URL(href);
     const host = url.hostname.replace(/^\[|\]$/g, '');
-    // A socket looks up names only.
+    // A socket does not resolve addresses, so they are checked here.
     if (isIP(host) !== 0 && isRefusedAddress(host)) throw refused(host, [host]);
     return new Promise<Response>((done, failed) => {
       const start = url.protocol === 'https:' ? httpsRequest : httpRequest;
       const request = start(url, {
-        // A connection of its own: one that is kept was checked for another name.
+        // A new connection: a pooled one was checked for another name.
         agent: false,
         headers: { ...Object.fromEntries(new Headers(headers)), [INTERNAL_FETCH_HEADER]: 'keys' },
         lookup,

@@ -1,4 +1,6 @@
-/** One attempt at a key server, with real servers on loopback: what is taken, and how the others fail. */
+/**
+ * One fetch from a key server, with real servers on loopback: which responses are accepted, and how the others fail.
+ */
 import assert from 'node:assert/strict';
 import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
@@ -46,11 +48,11 @@ async function refused(loading: Promise<string>): Promise<string> {
   );
 }
 
-/** A promise and how to fulfil it. */
+/** A promise and its resolve function. */
 const closed = () => Promise.withResolvers<void>();
 
 describe('a key server', () => {
-  it('gives its keys, asked once', async (t) => {
+  it('gives its keys in one request', async (t) => {
     const asked: (string | undefined)[] = [];
     const server = await serve(t, (request, response) => {
       asked.push(`${request.method} ${request.url} ${request.headers.host} ${request.headers.accept}`);
@@ -60,7 +62,7 @@ describe('a key server', () => {
     assert.deepEqual(asked, [`GET /keys?a=b ${server.slice(7)} application/json`]);
   });
 
-  it('that cannot be reached is said so', async (t) => {
+  it('that cannot be reached is named in the error', async (t) => {
     const port = await listen(
       t,
       createServer().on('connection', (socket) => socket.destroy()),
@@ -88,14 +90,14 @@ describe('a key server', () => {
     });
   }
 
-  it('that hangs is left after the time limit', async (t) => {
+  it('that hangs is abandoned after the time limit', async (t) => {
     const gone = closed();
     const server = await serve(t, (_, response) => response.on('close', gone.resolve));
     assert.match(await refused(load(server, { timeoutMs: 50 })), /: no answer within 0\.05 s$/);
     await gone.promise;
   });
 
-  it('that drips is left after the time limit, too', async (t) => {
+  it('that answers slowly is abandoned after the time limit', async (t) => {
     const gone = closed();
     const server = await serve(t, (_, response) => {
       response.writeHead(200).write('{');
@@ -109,14 +111,14 @@ describe('a key server', () => {
     await gone.promise;
   });
 
-  it('that redirects slowly has one time limit for all', async (t) => {
+  it('that redirects slowly has one time limit for all redirects', async (t) => {
     const server = await serve(t, (_, response) => {
       setTimeout(() => response.writeHead(302, { location: '/on' }).end(), 60);
     });
     assert.match(await refused(load(server, { timeoutMs: 100 })), /: no answer within 0\.1 s$/);
   });
 
-  it('is left when nobody wants its keys any longer', async (t) => {
+  it('is abandoned when its keys are no longer wanted', async (t) => {
     const [came, gone] = [closed(), closed()];
     const server = await serve(t, (_, response) => {
       came.resolve();
@@ -131,7 +133,7 @@ describe('a key server', () => {
 
   const TEN_MEGABYTES = 10 * 1024 * 1024;
 
-  it('that says that it answers 10 MB is not listened to', async (t) => {
+  it('that announces a response of 10 MB is not read', async (t) => {
     const gone = closed();
     const server = await serve(t, (_, response) => {
       response.writeHead(200, { 'content-length': TEN_MEGABYTES }).write('{');
@@ -141,7 +143,7 @@ describe('a key server', () => {
     await gone.promise;
   });
 
-  it('that answers 10 MB without saying so is left after the first', async (t) => {
+  it('that sends 10 MB without announcing it is abandoned after the limit', async (t) => {
     let written = 0;
     const gone = closed();
     const server = await serve(t, (_, response) => {
@@ -158,7 +160,7 @@ describe('a key server', () => {
     });
     assert.match(await refused(load(server)), /: answers more than 1048576 bytes$/);
     await gone.promise;
-    // What was on its way in buffers of the system's sockets comes on top.
+    // Bytes in the socket buffers of the system come on top.
     assert.ok(written < TEN_MEGABYTES, `${written} bytes were written`);
   });
 
@@ -173,7 +175,7 @@ describe('a key server', () => {
     assert.equal(hops, 3);
   });
 
-  it('that redirects for ever is left after the third', async (t) => {
+  it('that redirects endlessly is abandoned after the third redirect', async (t) => {
     let hops = 0;
     const server = await serve(t, (_, response) => {
       hops++;
@@ -203,13 +205,13 @@ describe('a key server', () => {
     });
   }
 
-  it('may be named by a name, which is looked up once and connected to at what was found and checked', async (t) => {
+  it('may have a name, which is resolved once and connected to at the checked address', async (t) => {
     const server = await serve(t, keysOf);
     const { port } = new URL(server);
     const asked: string[] = [];
     const lookup = async (hostname: string) => {
       asked.push(hostname);
-      // A name server that means harm answers with another address the second time.
+      // A hostile name server answers with another address the second time.
       return [{ address: asked.length === 1 ? '127.0.0.1' : '169.254.169.254', family: 4 }];
     };
     assert.equal(await load(`http://keys.test:${port}/`, { lookup }), TEXT);
@@ -221,7 +223,7 @@ describe('a key server', () => {
     );
   });
 
-  it('is connected to at the addresses that may be, when its name has others as well', async (t) => {
+  it('is connected to at its allowed addresses, when its name has others as well', async (t) => {
     const { port } = new URL(await serve(t, keysOf));
     const lookup = async () => [
       { address: 'fe80::1', family: 6 },
@@ -231,7 +233,7 @@ describe('a key server', () => {
     assert.equal(await load(`http://keys.test:${port}/`, { lookup }), TEXT);
   });
 
-  it('whose name is unknown is said so', async () => {
+  it('with an unknown name is named in the error', async () => {
     const lookup = () => Promise.reject(new Error('getaddrinfo ENOTFOUND keys.test'));
     assert.equal(
       await refused(load('https://keys.test/k', { lookup })),
@@ -280,7 +282,7 @@ describe('a key server', () => {
 });
 
 describe('an issuer without jwksUri', () => {
-  /** Serves a discovery document, made with the server's address, and keys. */
+  /** Serves keys, and a discovery document that contains the server's address. */
   async function issuer(t: TestContext, document: (self: string) => unknown): Promise<string> {
     let self = '';
     self = await serve(t, (request, response) => {
@@ -291,7 +293,7 @@ describe('an issuer without jwksUri', () => {
     return self;
   }
 
-  it('says itself where its keys are', async (t) => {
+  it('names the URL of its keys', async (t) => {
     const self = await issuer(t, (at) => ({ issuer: at, jwks_uri: `${at}/keys` }));
     assert.equal(await load(`oidc:${self}`), TEXT);
   });
@@ -315,14 +317,14 @@ describe('an issuer without jwksUri', () => {
     });
   }
 
-  it('may not have them at an address that nothing is fetched from', async (t) => {
+  it('may not have them at a forbidden address', async (t) => {
     const self = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'http://169.254.169.254/keys' }));
     assert.match(await refused(load(`oidc:${self}`)), /which nothing is fetched from$/);
     const other = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'file:///etc/passwd' }));
     assert.match(await refused(load(`oidc:${other}`)), /"file:\/\/\/etc\/passwd" is not an http or https URL$/);
   });
 
-  it('may not be trusted over TLS and its keys not', async (t) => {
+  it('that is reached over TLS must have its keys behind TLS', async (t) => {
     const { ca, cert, key } = pki('issuer.test');
     const plain = await serve(t, keysOf);
     let self = '';

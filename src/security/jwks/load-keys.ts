@@ -1,6 +1,6 @@
 /**
- * One attempt to get the key set of a reference: from its URL, or, for `oidc:<issuer>`, from where the issuer's
- * discovery document says (OpenID Connect Discovery 1.0 section 4).
+ * Fetches the key set of a reference: from its URL, or, for `oidc:<issuer>`, from the URL in the issuer's discovery
+ * document (OpenID Connect Discovery 1.0 section 4).
  */
 import { CtlError } from '../../core/errors.ts';
 import { OIDC_REFERENCE } from '../../resources/index.ts';
@@ -9,8 +9,8 @@ import { discoveryAddress, keySetAddress } from '../oidc.ts';
 import { usableKeys } from './usable-keys.ts';
 
 /**
- * A key server that needs longer is as good as down, and key sets have some kilobytes; a discovery document has its own
- * 5 s. Three redirects are a moved server behind a load balancer that insists on https.
+ * Limits for key servers: a slower server counts as down, and key sets have some kilobytes; a discovery document has
+ * its own 5 s. Three redirects allow for a moved server behind a load balancer that redirects to https.
  */
 export const KEY_SET_LIMITS: FetchLimits = { timeoutMs: 5000, maxBytes: 1024 * 1024, redirects: 3 };
 
@@ -20,7 +20,7 @@ function keyServerUrl(text: string): URL {
   throw new CtlError('invalid_argument', `${JSON.stringify(text.slice(0, 200))} is not an http or https URL`);
 }
 
-/** A reference as messages name it: without password and query. */
+/** A reference as messages show it: without password and query. */
 export function shownReference(reference: string): string {
   const prefix = reference.startsWith(OIDC_REFERENCE) ? OIDC_REFERENCE : '';
   const url = URL.parse(reference.slice(prefix.length));
@@ -34,7 +34,7 @@ async function discovered(issuer: string, fetch: Fetch, signal: AbortSignal, lim
   throw new CtlError('unavailable', `${shownUrl(url)}: its jwks_uri is not ${url.protocol}`);
 }
 
-/** The JSON text of the usable keys. Rejects with CtlError naming the URL, without its password and query. */
+/** The JSON text of the usable keys. Rejects with CtlError that names the URL, without its password and query. */
 export async function loadKeys(
   reference: string,
   fetch: Fetch,

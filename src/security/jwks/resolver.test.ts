@@ -1,4 +1,4 @@
-/** The JWKS resolver over time: a fake clock, and a fake network of key servers that are up, down, or hang. */
+/** The JWKS resolver over time: a fake clock, and fake key servers that work, fail, or hang. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
@@ -17,7 +17,7 @@ const REFRESH = 20 * MINUTE;
 
 type State = number | 'down' | 'hangs';
 
-/** Key servers by URL: the number of the set that one answers, or what else it does. */
+/** Key servers by URL: the number of the key set that one answers, or how it fails. */
 function network(states: Map<string, State>) {
   const asked: string[] = [];
   const hanging = new Set<() => void>();
@@ -40,7 +40,7 @@ function network(states: Map<string, State>) {
     }
   };
   const countOf = (url: string): number => asked.filter((each) => each === url).length;
-  // A real time limit would have to be waited for.
+  // The test would have to wait for a real time limit.
   const giveUp = (): void => {
     for (const end of [...hanging]) end();
   };
@@ -76,7 +76,7 @@ function resolver(initial: Readonly<Record<string, State>>, maxFollowed?: number
 const [ONE, TWO] = ['https://one.test/keys', 'http://two.test/keys'] as const;
 
 describe('the JWKS resolver', () => {
-  it('follows so many and no more, says so once, and takes up another when one is no longer wanted', async () => {
+  it('follows a limited number, reports that once, and follows another when one is no longer wanted', async () => {
     const { want, known, told, asked, close } = resolver({ [ONE]: 0, [TWO]: 1 }, 1);
     await want(ONE);
     await want(TWO, ONE);
@@ -98,7 +98,7 @@ describe('the JWKS resolver', () => {
         [TWO, TEXTS[1]],
       ]),
     );
-    // The same keys are no news.
+    // Equal keys cause no event.
     await advance(REFRESH);
     assert.deepEqual([countOf(ONE), told.length], [2, 2]);
     // Rotated keys are known one interval later at the latest.
@@ -110,7 +110,7 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('does not fetch again what is wanted still', async () => {
+  it('does not fetch again when the wanted references are the same', async () => {
     const { want, asked, close } = resolver({ [ONE]: 0, [TWO]: 1 });
     await want(ONE);
     await want(ONE, TWO);
@@ -119,7 +119,7 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('forgets what is not wanted any longer, and says so if it was known', async () => {
+  it('drops a reference that is no longer wanted, with an event if its keys were known', async () => {
     const { want, known, told, advance, asked, close } = resolver({ [ONE]: 0 });
     await want(ONE, TWO);
     await want();
@@ -134,7 +134,7 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('tries a server that is down at the start less and less often, and says once that it is and that it is no longer', async () => {
+  it('retries a failing server less and less often, and reports failure and recovery once', async () => {
     const { want, known, told, advance, countOf, states, counts, close } = resolver({ [ONE]: 'down', [TWO]: 1 });
     await want(ONE, TWO);
     assert.deepEqual([...known.keys()], [TWO]);
@@ -164,7 +164,7 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('keeps the keys of a server that goes down, and asks quickly again', async () => {
+  it('keeps the keys of a server that fails, and retries soon', async () => {
     const { want, known, told, advance, countOf, states, close } = resolver({ [ONE]: 0 });
     await want(ONE);
     states.set(ONE, 'down');
@@ -184,14 +184,14 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('does not let servers that hang hold up others', async () => {
+  it('does not let servers that hang delay others', async () => {
     const hang = Array.from({ length: 40 }, (_, index) => `https://hangs-${index}.test/`);
     const states = Object.fromEntries(hang.map((url) => [url, 'hangs' as State]));
     const { want, known, advance, most, hanging, giveUp, close } = resolver({ ...states, [ONE]: 0 });
     void want(...hang);
     await advance(0);
     assert.equal(hanging.size, 32);
-    // Their time limits end: all of them have been tried, and half of the places stay free from now on.
+    // Their time limits have passed: all of them have been tried, and half of the slots stay free from now on.
     giveUp();
     await advance(0);
     giveUp();
@@ -203,7 +203,7 @@ describe('the JWKS resolver', () => {
     close();
   });
 
-  it('ends what is under way and what waits when it is closed', async () => {
+  it('aborts fetches in progress and in the queue when it is closed', async () => {
     const hang = Array.from({ length: 40 }, (_, index) => `https://hangs-${index}.test/`);
     const { want, asked, hanging, told, counts, advance, close } = resolver(
       Object.fromEntries(hang.map((url) => [url, 'hangs'])),
@@ -224,12 +224,12 @@ describe('the JWKS resolver', () => {
     fc.record({ advance: fc.constantFrom(0, SECOND, 10 * SECOND, 5 * MINUTE, REFRESH) }),
   );
 
-  it('knows the keys of all that is wanted and up, the last good ones of what is down, and nothing else', async () => {
+  it('has the keys of wanted servers that work, the last good ones of those that fail, and no others', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
         const { want, known, advance, states, asked, told, counts, close } = resolver({});
         let wanted = new Set<string>();
-        /** Sets that a server has answered since it is wanted: only those can be known. */
+        /** Key sets that a server has answered since it is wanted: only those may be known. */
         const possible = new Map<string, Set<string>>();
         const note = (): void => {
           for (const url of wanted) {
@@ -250,7 +250,7 @@ describe('the JWKS resolver', () => {
           } else {
             const quiet = asked.length;
             await advance(each.advance);
-            // Backoff: nobody is asked more often than after 1, 2, 4 … seconds.
+            // Backoff: no server is asked more often than after 1, 2, 4 … seconds.
             const limit = wanted.size * (1 + Math.log2(1 + each.advance / SECOND) + each.advance / MINUTE);
             assert.ok(asked.length - quiet <= limit, `${asked.length - quiet} requests in ${each.advance} ms`);
           }
@@ -258,14 +258,14 @@ describe('the JWKS resolver', () => {
           for (const [url, keys] of known) assert.ok(possible.get(url)?.has(keys), `${url} has keys from nowhere`);
           for (const url of before.keys()) if (wanted.has(url)) assert.ok(known.has(url), `${url} was forgotten`);
         }
-        // Whatever happened: one interval later, what is up is known as it is.
+        // One interval later, the current keys of all working servers are known.
         await advance(REFRESH + MINUTE);
         for (const url of wanted) {
           const state = states.get(url) ?? 'down';
           if (typeof state === 'number') assert.equal(known.get(url), TEXTS[state]);
         }
         assert.equal(counts.ok + counts.failed, asked.length);
-        // Failures and recoveries take turns for each reference: never two lines of a kind in a row.
+        // Failures and recoveries alternate for each reference: never two lines of a kind in a row.
         for (const url of NAMES) {
           const lines = told.filter((line) => line.startsWith(url) && !line.endsWith('gone'));
           const kinds = lines.map((line) =>

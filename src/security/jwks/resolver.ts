@@ -1,12 +1,12 @@
 /**
- * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background
- * alone: whoever needs keys reads what is known, and what is learnt later comes as an event.
+ * The JWKS resolver: keeps the key sets that the mesh's RequestAuthentications refer to. It works in the background:
+ * keys are read from what is known, and later changes are events.
  *
- *   want(references) ──▶ for each: fetch ──good──▶ onKeySet, again after `refreshMs`
- *                                    └──bad───▶ the last good set stays, again after 1 s, 2 s, … 1 min
+ *   want(references) ──▶ for each: fetch ──success──▶ onKeySet, again after `refreshMs`
+ *                                    └──failure──▶ the last good set stays, again after 1 s, 2 s, … 1 min
  *
- * A rotation at the key server is noticed after `refreshMs` (give or take a tenth) at the latest; issuers publish a new
- * key well before they sign with it.
+ * A rotation at the key server is noticed after `refreshMs` (plus or minus a tenth) at the latest; issuers publish a
+ * new key well before they sign with it.
  */
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
@@ -16,48 +16,48 @@ import { ConcurrencyLimiter } from './concurrency-limiter.ts';
 import { loadKeys, shownReference } from './load-keys.ts';
 
 /**
- * Tokens are refused for as long as no keys are known, so that a key server which comes back is noticed within a
- * minute, at the price of one connection a minute to one that never does.
+ * Tokens are refused while no keys are known, so a recovered key server must be noticed within a minute, at the price
+ * of one connection a minute to one that never recovers.
  */
-const LAST_RETRY_MS = 60_000;
+const MAX_RETRY_MS = 60_000;
 
-/** Key sets that are followed at most: with 64 KiB each this bounds the memory; no mesh has that many issuers. */
+/** The maximum number of key sets: with 64 KiB each this bounds the memory; no mesh has that many issuers. */
 const MAX_FOLLOWED = 1024;
 
 export interface KeySetResolverOptions {
-  /** Follows no redirects and refuses the addresses that it must not reach. */
+  /** Must not follow redirects, and must refuse forbidden addresses. */
   readonly fetch: Fetch;
   readonly clock: WallClock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
-  /** How long a key set that was fetched is good, ms. */
+  /** The time between two successful fetches of a key set, ms. */
   readonly refreshMs: number;
-  /** Default: those of `KEY_SET_LIMITS`. */
+  /** Default: `KEY_SET_LIMITS`. */
   readonly limits?: FetchLimits;
-  /** Key sets that are followed at most. */
+  /** The maximum number of key sets. */
   readonly maxFollowed?: number;
-  /** A key set, new or changed: JSON text; undefined when it was known and is not wanted any longer. */
+  /** Called with a new or changed key set as JSON text; with undefined for a known one that is no longer wanted. */
   onKeySet(reference: string, jwks: string | undefined): void;
-  /** Told of the first of several failures in a row. `known` says whether an earlier key set stays in force. */
+  /** Called for the first of several failures in a row. `known` says whether an earlier key set stays in force. */
   onProblem(error: CtlError, known: boolean): void;
-  /** Told of the first success after a failure; `shown` is the reference without what is not for messages. */
+  /** Called for the first success after a failure; `shown` is the reference without password and query. */
   onRecovered(shown: string): void;
   readonly observer: { fetched(ok: boolean): void };
 }
 
 export interface KeySetResolver {
   /**
-   * What is wanted from now on; what was wanted before and is not any longer is forgotten. What is followed already
-   * goes on where more is wanted than may be. Resolves when each new one has been tried once, with or without success.
+   * Sets the wanted references; others are dropped. When there are too many, those that are already followed have
+   * precedence. Resolves when each new one has been fetched once, successfully or not.
    */
   want(references: ReadonlySet<string>): Promise<void>;
   close(): void;
 }
 
-/** One reference that is followed. */
+/** A reference with its current key set. */
 interface Followed {
   readonly tried: Promise<void>;
-  /** Gives whether a key set was known. */
+  /** Stops following it. True when a key set was known. */
   stop(): boolean;
 }
 
@@ -99,9 +99,9 @@ function follow(reference: string, turns: ConcurrencyLimiter, options: KeySetRes
     onProblem: failed,
     clock: options.clock,
     random: options.random,
-    // Nobody asks for a load between the regular ones.
+    // No caller triggers loads between the regular ones.
     cooldownMs: 0,
-    maxRetryMs: LAST_RETRY_MS,
+    maxRetryMs: MAX_RETRY_MS,
   });
   return {
     tried: refresh.start(),

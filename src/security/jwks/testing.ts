@@ -1,7 +1,7 @@
 /** Test support: a key server's certificate. */
 import { ecKey, makeCa, makeLeaf, pemOf } from '../testing.ts';
 
-/** An authority and what it has certified for a host, PEM. Valid by the machine's clock. */
+/** An authority and a certificate of it for a host, PEM. Valid by the machine's clock. */
 export function pki(host: string): { readonly ca: string; readonly cert: string; readonly key: string } {
   const [notBefore, notAfter] = [Date.now() - 60_000, Date.now() + 3_600_000];
   const ca = makeCa({ name: 'key servers', notBefore, notAfter });

@@ -13,13 +13,13 @@ const EC_PAIR = ec('P-256');
 const EC = jwkOf(EC_PAIR.publicKey);
 const ED = jwkOf(generateKeyPairSync('ed25519').publicKey);
 
-/** What is left of a key set. */
+/** The usable keys of a set. */
 function usable(...keys: readonly unknown[]): unknown[] {
   return JSON.parse(usableKeys({ keys })).keys;
 }
 
 describe('the usable keys of a key set', () => {
-  it('are its public keys of the kinds that Envoy verifies by, with the members that it reads', () => {
+  it('are its public keys of the kinds that Envoy supports, with the members that it reads', () => {
     const given = [
       { ...RSA, kid: 'rsa', alg: 'RS256', use: 'sig', x5c: ['…'], x5t: 'abc', ext: true },
       { ...EC, kid: 'ec', key_ops: ['verify'] },
@@ -37,7 +37,7 @@ describe('the usable keys of a key set', () => {
     ]);
   });
 
-  it('are the same text for the same keys, however they are written', () => {
+  it('are the same text for the same keys, in any spelling', () => {
     const { kty, crv, x, y } = EC;
     const one = usableKeys({ keys: [{ kty, crv, x, y, kid: 'a' }] });
     assert.equal(usableKeys({ issued: 'now', keys: [{ kid: 'a', y: `${y}=`, x, extra: 1, crv, kty }] }), one);
@@ -89,7 +89,7 @@ describe('the usable keys of a key set', () => {
     it(`are not those of a set ${what}`, () => assert.throws(() => usableKeys(document), expected));
   }
 
-  it('are no more than what proxies may well hold', () => {
+  it('are limited in size', () => {
     const { publicKey } = generateKeyPairSync('rsa', { modulusLength: 2048 });
     const long = { ...jwkOf(publicKey), n: Buffer.alloc(2048, 0xff).toString('base64url') };
     assert.equal(usable(...Array(100).fill(RSA)).length, 100);
@@ -143,7 +143,7 @@ describe('the usable keys of a key set', () => {
   const nearly = fc.tuple(fc.constantFrom(RSA, EC, ED), changes).map(([key, other]) => ({ ...key, ...other }));
   const READ_BY_ENVOY = new Set(['kty', 'crv', 'n', 'e', 'x', 'y', 'alg', 'use', 'kid']);
 
-  it('are public keys whatever a server answers, and what cannot be used is an answer of one line', () => {
+  it('are public keys for any response of a server, and a refusal is one line', () => {
     const document = fc.oneof(fc.jsonValue(), fc.record({ keys: fc.array(fc.oneof(nearly, fc.jsonValue())) }));
     fc.assert(
       fc.property(document, (answer) => {

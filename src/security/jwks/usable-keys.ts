@@ -1,35 +1,35 @@
 /**
- * The keys of a key set that tokens can be verified by (RFC 7517, RFC 7518, RFC 8037), written anew: only public
- * members that Envoy reads, in one form. Envoy takes a key set whole or not at all, so what it cannot read is left out
- * here, and one odd key costs nobody else anything.
+ * Selects the keys of a key set that can verify tokens (RFC 7517, RFC 7518, RFC 8037), and writes them in one form with
+ * only the public members that Envoy reads. Envoy accepts a key set as a whole or not at all, so keys that it cannot
+ * read are left out here, and one such key does not affect the others.
  *
- * Left out are also keys that prove nothing: symmetric ones (`oct`), because whoever can fetch the set could sign with
- * them, and keys that come with their private half, for the same reason.
+ * Also left out are keys that prove nothing: symmetric ones (`oct`), because anyone who can fetch the set could sign
+ * with them, and keys with their private half, for the same reason.
  */
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
 
-/** Reading a key costs some 50 µs, and a megabyte holds thousands; issuers have a handful. */
+/** Importing a key takes some 50 µs, and a megabyte holds thousands; issuers have a handful. */
 const MAX_KEYS = 100;
 
 /**
- * A name that is longer names nothing. A set is kept here, in every worker, and in each Envoy once for every port: 100
- * keys of RSA have 45 kB.
+ * Keys with longer names are left out. A set is kept here, in every worker, and in each Envoy once for every port: 100
+ * RSA keys have 45 kB.
  */
 const MAX_KID_LENGTH = 256;
 const MAX_LENGTH = 64 * 1024;
 
-/** RFC 7518 section 3.3, and what Envoy's library takes at most. */
+/** RFC 7518 section 3.3, and the maximum of Envoy's library. */
 const MIN_RSA_BITS = 2048;
 const MAX_RSA_BITS = 16_384;
 
-/** Envoy's library takes exponents of 33 bits. */
+/** The largest exponent that Envoy's library accepts has 33 bits. */
 const MAX_RSA_EXPONENT = 2n ** 33n;
 
 /** Members that only private and symmetric keys have (RFC 7518 section 6). */
 const PRIVATE_MEMBERS = ['d', 'p', 'q', 'dp', 'dq', 'qi', 'oth', 'k'];
 
-/** By key type, and by curve where there is one: the algorithms that Envoy verifies by such a key. */
+/** By key type, and by curve if there is one: the algorithms that Envoy verifies with such a key. */
 const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
   RSA: ['RS256', 'RS384', 'RS512', 'PS256', 'PS384', 'PS512'],
   'EC P-256': ['ES256'],
@@ -44,7 +44,7 @@ function isObject(value: unknown): value is Members {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Undefined when it is absent, refused (null) when it is not a text. */
+/** The member as a string; undefined when it is absent, null when it is not a string. */
 function textOf(value: unknown): string | undefined | null {
   return value === undefined || typeof value === 'string' ? value : null;
 }
@@ -54,7 +54,7 @@ function isForSignatures({ use, key_ops: operations }: Members): boolean {
   return operations === undefined || (Array.isArray(operations) && operations.includes('verify'));
 }
 
-/** The public members in one form; undefined when they are no key. */
+/** The public members in one form; undefined when the key is invalid. */
 function publicMembers(key: Members): JsonWebKey | undefined {
   try {
     const { kty, crv, n, e, x, y } = key;
@@ -83,9 +83,7 @@ function usableKey(key: unknown): JsonWebKey | undefined {
   return { ...members, ...(kid === undefined ? {} : { kid }), ...(alg === undefined ? {} : { alg }), use: 'sig' };
 }
 
-/**
- * The JSON text of the key set with its usable keys, in their order. Throws CtlError unavailable when there are none.
- */
+/** The JSON text of the key set with its usable keys, in order. Throws CtlError unavailable when there are none. */
 export function usableKeys(document: unknown): string {
   const keys = isObject(document) ? document.keys : undefined;
   if (!Array.isArray(keys)) throw new CtlError('unavailable', 'does not answer a JSON Web Key Set');

@@ -1,7 +1,4 @@
-/**
- * What tests of the authority are made from: certificate requests, good and hostile, CAs with any fault, and a clock
- * that obeys.
- */
+/** Test support for the authority: certificate requests, valid and hostile, CAs with any defect, and a fake clock. */
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import {
   bits,
@@ -27,7 +24,7 @@ import { keyBitsOf } from '../certificate-facts.ts';
 
 export const DAY_MS = 24 * 3_600_000;
 
-/** A moment to the second, as certificates know no less. */
+/** A time without milliseconds, which certificates do not have. */
 export const NOW = Date.UTC(2026, 5, 1);
 
 export interface KeyPair {
@@ -49,9 +46,9 @@ export function spki(key: KeyObject): Buffer {
 
 export interface CsrOptions {
   readonly key: KeyPair;
-  /** By default as the key signs. */
+  /** Default: the key's algorithm. */
   readonly signer?: SigningKey;
-  /** Instead of the key's own. */
+  /** Default: that of the key. */
   readonly publicKey?: Buffer;
   readonly subject?: Node;
   readonly attributes?: readonly Node[];
@@ -83,7 +80,7 @@ export function csrPem(der: Buffer): string {
   return encodePem('CERTIFICATE REQUEST', der);
 }
 
-/** An algorithm by its object identifier, with a NULL as RSA has it. */
+/** An algorithm by its object identifier, with NULL as its parameters, as RSA has. */
 export function algorithm(name: string): Node {
   return sequence(oid(name), nullValue());
 }
@@ -95,7 +92,7 @@ export interface CaOptions {
   readonly notBefore?: number;
   readonly notAfter?: number;
   readonly authority?: boolean;
-  /** The two bytes of a keyUsage's content; by default it may sign certificates. */
+  /** The two bytes of a keyUsage's content; by default the CA may sign certificates. */
   readonly keyUsage?: readonly [number, number];
   readonly pathLength?: number;
 }
@@ -133,7 +130,7 @@ export function makeCa(options: CaOptions): Ca {
   return { name, keys, key: keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString(), certificate };
 }
 
-/** The attributes of a request that asks for other people's names (RFC 2985 section 5.4.2, extensionRequest). */
+/** The attributes of a request for foreign names (RFC 2985 section 5.4.2, extensionRequest). */
 export function foreignUris(): readonly Node[] {
   const uri = (name: string): Node => contextBytes(6, Buffer.from(name, 'latin1'));
   const names = sequence(uri('spiffe://cluster.local/ns/kube-system/sa/admin'), uri('spiffe://other/ns/a/sa/b'));
@@ -141,7 +138,7 @@ export function foreignUris(): readonly Node[] {
   return [sequence(oid('1.2.840.113549.1.9.14'), setOf(sequence(extension)))];
 }
 
-/** ASN.1 that is nested this deep. */
+/** ASN.1 of this nesting depth. */
 export function nested(depth: number): Node {
   let node = utf8('deep');
   for (let level = 0; level < depth; level++) node = sequence(node);
@@ -150,11 +147,11 @@ export function nested(depth: number): Node {
 
 export interface FakeClock {
   readonly clock: WallClock;
-  /** Moves time, runs what is due in order, and waits until `idle` says that nothing is under way. */
+  /** Moves time, runs expired timers in order, and waits until `busy` is false. */
   advance(ms: number): Promise<void>;
 }
 
-/** A clock that stands until told. `busy` says whether work goes on that timers have begun. */
+/** A clock that moves only when a test moves it. `busy` tells whether work that timers have started is in progress. */
 export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeClock {
   let now = start;
   let timers: { readonly at: number; readonly run: () => void }[] = [];
@@ -190,7 +187,7 @@ export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeC
   };
 }
 
-/** A store that forgets with the test. */
+/** A store in memory. */
 export function memoryStore(
   state?: AuthorityState,
 ): AuthorityStore & { state: AuthorityState | undefined; fault?: Error } {
