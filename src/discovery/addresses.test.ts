@@ -5,7 +5,7 @@ import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
 
 const BOTH = () => ['127.0.0.1', '::1'];
 
-test('without --grpcAddr xDS in plain text is for this machine alone; the flag decides otherwise', () => {
+test('without --grpcAddr plain-text xDS listens on loopback only', () => {
   const byDefault = plainAddresses(defaultDiscoverySettings().grpcAddr, BOTH);
   assert.deepEqual(byDefault, [
     { host: '127.0.0.1', port: 15010 },
@@ -23,7 +23,7 @@ test('without --grpcAddr xDS in plain text is for this machine alone; the flag d
   assert.equal(plainAddresses('localhost:0', BOTH).length, 1);
 });
 
-test('the line about what listens names every address', () => {
+test('the log line about listeners names every address', () => {
   const line = shownListeners([
     ['xDS in plain text', plainAddresses('localhost:15010', BOTH)],
     ['xDS over TLS', []],

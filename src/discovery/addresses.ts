@@ -1,9 +1,9 @@
-/** The addresses that the program listens on: which ones a setting means, and how a line of the log names them. */
+/** The addresses that the program listens on: parsed from the flags, and formatted for the log. */
 import { networkInterfaces } from 'node:os';
 import { isLoopbackName } from '../core/loopback.ts';
 import { type ListenAddress, parseListenAddress } from '../settings/index.ts';
 
-/** Both loopback addresses of this machine, as far as it has them. */
+/** The loopback addresses of this machine: IPv4, IPv6 or both. */
 function loopbackHosts(): string[] {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const found = ['127.0.0.1', '::1'].filter((host) => all.some(({ address }) => address === host));
@@ -11,8 +11,8 @@ function loopbackHosts(): string[] {
 }
 
 /**
- * The addresses that `--grpcAddr` means: of `localhost` both address families, because Envoys and agents may resolve
- * the name to either. A free port (0) is another one for each, so that is taken once.
+ * The addresses of `--grpcAddr`. For `localhost` these are both address families, because Envoys and agents may resolve
+ * the name to either. Port 0 (any free port) would differ between them, so it uses one address.
  */
 export function plainAddresses(grpcAddr: string, hosts: () => readonly string[] = loopbackHosts): ListenAddress[] {
   const address = parseListenAddress(grpcAddr);
@@ -31,7 +31,7 @@ function shownAddress({ host = '*', port }: ListenAddress): string {
   return `${host.includes(':') ? `[${host}]` : host}:${port}`;
 }
 
-/** What listens where, in one line: `xDS in plain text on 127.0.0.1:15010, [::1]:15010; HTTP on *:8080`. */
+/** All listeners in one line: `xDS in plain text on 127.0.0.1:15010, [::1]:15010; HTTP on *:8080`. */
 export function shownListeners(
   listeners: readonly (readonly [what: string, addresses: readonly ListenAddress[]])[],
 ): string {

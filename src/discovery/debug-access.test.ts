@@ -1,6 +1,6 @@
 /**
- * Who gets an answer: every address and path of the HTTP servers, for every kind of caller (CVE-2026-31838). Requests
- * come from whichever address the test says, through the real listeners, tokens through the real authenticator.
+ * Authorization of every address and path of the HTTP servers for every kind of caller (CVE-2026-31838), with the real
+ * listeners and the real authenticator. A test sets the address that a request comes from.
  */
 import assert from 'node:assert/strict';
 import { createServer, type IncomingMessage, type RequestListener } from 'node:http';
@@ -44,7 +44,7 @@ const mesh = new Mesh(
 );
 const sessions = [
   mesh.connect(sidecar('10.0.0.1', 'shop')).session,
-  // It claims the address of a workload of another namespace as well.
+  // It also has the address of a workload of another namespace.
   mesh.connect({ ...sidecar('10.0.0.2', 'guest'), addresses: ['10.0.0.2', '10.0.0.1'] }).session,
 ];
 await Promise.all(sessions.map(({ ready }) => ready));
@@ -103,7 +103,7 @@ function routes(access: DebugAccess): HttpRoutes {
   };
 }
 
-/** Answers as if requests came from the address that they name. */
+/** A server for requests that come from the address in their header. */
 async function serve(listener: RequestListener): Promise<number> {
   const server = createServer((incoming, response) => {
     const { 'x-comes-from': remoteAddress, ...headers } = incoming.headers;
@@ -154,11 +154,12 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
 const PAGES =
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz push_status registryz resourcesz syncz why'
+  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz push_status registryz'
+    .concat(' resourcesz syncz why')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 
-/** Status by visitor: of pages, of profiles. */
+/** The statuses of pages and of profiles for each visitor. */
 const EXPECTED: Readonly<Record<string, readonly [pages: number, profiles: number]>> = {
   'no credential': [401, 401],
   'no credential, by its own name': [401, 401],
@@ -203,14 +204,14 @@ describe('every address and path, for every visitor', async () => {
   }
 });
 
-test('the index lists the pages of the matrix, and no other', async () => {
+test('the index lists exactly the pages of the matrix', async () => {
   const { httpAddr } = await addresses(false);
   const { body } = await visit(httpAddr, '/debug', LOCAL);
   const listed = [...body.matchAll(/href="(\/debug\/[A-Za-z_]+)"/g)].map(([, path]) => path);
   assert.deepEqual(listed.sort(), PAGES.map((page) => page.slice(0, page.indexOf('?'))).sort());
 });
 
-test('a token of a namespace shows what is of that namespace, on every page', async () => {
+test('with a token of a namespace every page shows only that namespace', async () => {
   const { httpAddr } = await addresses(false);
   const guest = { ...REMOTE, token: await tokenOf('guest') };
   for (const page of PAGES) {
@@ -221,7 +222,7 @@ test('a token of a namespace shows what is of that namespace, on every page', as
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
     if (!/resourcesz|config_distribution/.test(path)) assert.match(body, /guest/, path);
-    // Endpoints and clusters of services that are exported to it are part of its proxies' configuration.
+    // Endpoints and clusters of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);
   }
@@ -249,7 +250,7 @@ test('a token of a namespace shows what is of that namespace, on every page', as
   );
 });
 
-test('CTL_DEBUG_AUTH=false opens the pages, and no profiles', async () => {
+test('CTL_DEBUG_AUTH=false opens the pages, but not profiles', async () => {
   const { httpAddr, monitoringAddr } = await addresses(true);
   for (const port of [httpAddr, monitoringAddr]) {
     assert.equal((await visit(port, '/debug/syncz', REMOTE)).status, 200);
@@ -258,14 +259,14 @@ test('CTL_DEBUG_AUTH=false opens the pages, and no profiles', async () => {
   }
 });
 
-test('a namespace of a foreign trust domain is no namespace of this mesh', async () => {
+test('a token of another trust domain is refused', async () => {
   const identity = { trustDomain: 'elsewhere.example', namespace: HOME.rootNamespace, serviceAccount: 'any' };
   const foreign: Authentication = { authenticate: async () => ({ identity, by: 'certificate', expiresAt: 0 }) };
   const { httpAddr } = await addresses(false, foreign);
   assert.equal((await visit(httpAddr, '/debug/syncz', { ...REMOTE, token: 'x' })).status, 403);
 });
 
-test('one address cannot have all tokens verified: others are answered, and what is verified at once is bounded', async () => {
+test('one address cannot use up the limit of tokens that are verified at once', async () => {
   const waiting: (() => void)[] = [];
   const identity = { trustDomain: HOME.trustDomain, namespace: HOME.rootNamespace, serviceAccount: 'any' };
   const slow: Authentication = {

@@ -1,8 +1,8 @@
 /**
- * Who may see which debug pages (docs/security-model.md). A caller either shows a bearer token, which the
- * authenticators of xDS verify, or is a program on this machine (`core/loopback.ts`). A token of the root namespace
- * sees everything, one of another namespace what is of that namespace. Loopback lets its user see; it is no identity
- * (CVE-2022-39388): nothing else is granted by it.
+ * Who may see which debug pages (docs/security-model.md). A caller either has a bearer token, which the authenticators
+ * of xDS verify, or is a program on this machine (`core/loopback.ts`). A token of the root namespace sees everything, a
+ * token of another namespace the documents, services and proxies of that namespace. A loopback address permits reading
+ * only and is not an identity (CVE-2022-39388).
  */
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
@@ -11,17 +11,17 @@ import type { Viewer } from '../debug/index.ts';
 import { PerAddressLimiter } from '../grpc/index.ts';
 import type { Authentication } from '../security/index.ts';
 
-/** Tokens that are verified at once, of all addresses; a signature costs some 0.1 ms. */
+/** Tokens that are verified at the same time, of all addresses. A signature costs about 0.1 ms. */
 const MAX_VERIFYING = 64;
 
 export interface DebugAccessOptions {
-  /** The authenticators of xDS; undefined until they are there. */
+  /** The authenticators of xDS; undefined until they exist. */
   readonly callers: () => Authentication | undefined;
-  /** Whose the mesh is; undefined until it is known. */
+  /** Root namespace and trust domain of the mesh; undefined until they are known. */
   readonly home: () => { readonly rootNamespace: string; readonly trustDomain: string } | undefined;
   /** CTL_DEBUG_AUTH=false: pages need no credential. */
   readonly open: boolean;
-  /** Told of callers who are turned away. */
+  /** Called for each refused request. */
   readonly refused?: (address: string, error: CtlError) => void;
 }
 
@@ -34,16 +34,16 @@ export class DebugAccess {
   }
 
   /**
-   * What the caller may see. Rejects with CtlError `unauthenticated` (no credential, or one that does not hold),
-   * `permission_denied` (local, but not surely a program of this machine) or `unavailable` (cannot be found out now).
+   * What the caller may see. Rejects with CtlError `unauthenticated` (no credential, or an invalid one),
+   * `permission_denied` (from loopback, but possibly on behalf of another machine) or `unavailable` (not known yet).
    */
   async viewerOf(request: RequestOrigin): Promise<Viewer> {
     return this.#options.open ? 'all' : this.#provedViewer(request);
   }
 
   /**
-   * Rejects as {@link viewerOf} does, and with `permission_denied` a caller who may not see everything. CTL_DEBUG_AUTH
-   * changes nothing of it.
+   * Rejects like {@link viewerOf}, and with `permission_denied` for a caller who may not see everything. It ignores
+   * CTL_DEBUG_AUTH.
    */
   async allOrRefuse(request: RequestOrigin): Promise<void> {
     const viewer = await this.#provedViewer(request);
@@ -68,7 +68,8 @@ export class DebugAccess {
     if (authorization !== undefined) return this.#viewerOfToken(authorization, request.socket.remoteAddress ?? '');
     const reason = notLocal(request);
     if (reason === undefined) return 'all';
-    const needed = `a bearer token (of ${this.#root()}: for all, of another namespace: for what is of it), or a request from this machine to localhost`;
+    const token = `a bearer token of ${this.#root()} (for all pages) or of another namespace (for its own documents)`;
+    const needed = `${token}, or a request from this machine to localhost`;
     const code = isLoopbackAddress(request.socket.remoteAddress) ? 'permission_denied' : 'unauthenticated';
     throw new CtlError(code, `debug pages need ${needed}; this request has no token, and ${reason}`);
   }
@@ -82,7 +83,7 @@ export class DebugAccess {
       throw new CtlError('unavailable', 'tokens cannot be verified yet: configuration is being read');
     }
     const leave = this.#verifying.enter(address);
-    if (leave === undefined) throw new CtlError('unavailable', 'too many tokens are being verified, ask again later');
+    if (leave === undefined) throw new CtlError('unavailable', 'too many tokens are being verified, try again later');
     try {
       const { identity } = await authentication.authenticate({ certificates: [], bearer, peer: address });
       return viewerOfIdentity(identity, mesh);
@@ -97,7 +98,7 @@ export class DebugAccess {
   }
 }
 
-/** A namespace of a foreign trust domain is another one, whatever its name. */
+/** A namespace of another trust domain is not the namespace of the same name in this mesh. */
 function viewerOfIdentity(
   { trustDomain, namespace }: Identity,
   mesh: { readonly rootNamespace: string; readonly trustDomain: string },

@@ -1,4 +1,4 @@
-/** What the debug interface reads of the running program. */
+/** Gives debug pages access to the state of the running program. */
 import type { DebugSource } from '../debug/index.ts';
 import type { Engine, Session } from '../push/index.ts';
 import type { ConnectionStatus } from '../push/types.ts';
@@ -19,7 +19,7 @@ export interface DebugParts {
   readonly showConfigInAdsz: boolean;
 }
 
-/** For one page: what it looks up of sessions is looked up once. */
+/** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
   const { store, engine, server, hold, sources, history, showConfigInAdsz } = parts;
   let sessions: Map<string, Session> | undefined;
@@ -52,7 +52,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
 }
 
 /**
- * Of views that some proxy has: what nobody has any more is not looked at again, and so not known to be wrong still.
+ * Findings of the views that proxies use. Unused views are not generated again, so their findings may be outdated.
  */
 export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
   return [...engine.views()].flatMap((view) =>

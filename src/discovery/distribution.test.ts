@@ -7,14 +7,14 @@ import { DistributionHistory } from './distribution.ts';
 
 const KEY = 'VirtualService/shop/web';
 
-/** A change between contents; only fingerprints are looked at. */
+/** A change between contents, of which only fingerprints are read. */
 function change(key: string, before: string | undefined, after: string | undefined): ResourceChange {
   const resource = (fingerprint: string | undefined) =>
     fingerprint === undefined ? undefined : ({ fingerprint } as AnyResource);
   return { key, before: resource(before), after: resource(after) };
 }
 
-/** By type: the version that the proxy has acknowledged, or that it has all that it should have. */
+/** By type: the version that the proxy has acknowledged, or `current` when it is up to date. */
 function connection(held: Partial<Record<XdsType, number | 'current'>>): ConnectionStatus {
   const types = Object.entries(held).map(([type, version]) => {
     const status = { subscribed: 1, current: version === 'current', versionHeld: version === 'current' ? 0 : version };
@@ -25,7 +25,7 @@ function connection(held: Partial<Record<XdsType, number | 'current'>>): Connect
   return { connectionId: 'c1', node, types: new Map([...types, ['sds', unasked]]) } as unknown as ConnectionStatus;
 }
 
-/** What the one proxy has of the resource, while its configuration stands at a snapshot version. */
+/** The version of the resource at the one proxy, whose configuration is of a snapshot version. */
 function held(
   history: DistributionHistory,
   current: string | undefined,
@@ -40,7 +40,7 @@ describe('distribution history', () => {
   history.note(2, [change(KEY, undefined, 'first')], 0);
   history.note(5, [change(KEY, 'first', 'second')], 1000);
 
-  it('says for each type what the acknowledged version was made from', () => {
+  it('has for each type the fingerprint at the acknowledged version', () => {
     const proxy = connection({ cds: 4, eds: 1, lds: 'current', rds: 5, vhds: 0 });
     assert.deepEqual(held(history, 'second', proxy), {
       proxy: 'web-1.shop',
@@ -50,15 +50,15 @@ describe('distribution history', () => {
     });
   });
 
-  it('says that a proxy has all when it has in each type what it should have', () => {
+  it('reports a proxy as up to date when all of its types are', () => {
     assert.equal(held(history, 'second', connection({ cds: 'current', rds: 7 }))?.upToDate, true);
-    // What it should have is not made from the change yet.
+    // Its configuration is not generated from the change yet.
     assert.deepEqual(held(history, 'second', connection({ cds: 'current' }), { version: 4 })?.versions, {
       cds: 'first',
     });
   });
 
-  it('knows nothing of a resource that there is not and was not, and that a deleted one is gone', () => {
+  it('is undefined for an unknown resource, and empty for a deleted one', () => {
     assert.equal(held(new DistributionHistory(60_000), undefined, connection({ rds: 4 })), undefined);
     const deleted = new DistributionHistory(60_000);
     deleted.note(6, [change(KEY, 'second', undefined)], 1000);
@@ -70,7 +70,7 @@ describe('distribution history', () => {
     });
   });
 
-  it('does not know any more what is older than the retention', () => {
+  it('has null for versions older than the retention', () => {
     const short = new DistributionHistory(60_000);
     short.note(2, [change(KEY, undefined, 'first')], 0);
     short.note(3, [change(KEY, 'first', 'second')], 50_000);
@@ -81,7 +81,7 @@ describe('distribution history', () => {
     assert.deepEqual(at(115_000), { cds: null, lds: null, rds: 'second' });
   });
 
-  it('takes a resource without remembered changes to be everywhere as it is', () => {
+  it('has the current version everywhere for a resource without remembered changes', () => {
     const quiet = new DistributionHistory(60_000);
     quiet.note(9, [change('Gateway/shop/other', undefined, 'x')], 0);
     assert.deepEqual(held(quiet, 'only', connection({ rds: 1 }))?.versions, { rds: 'only' });

@@ -1,13 +1,13 @@
 /**
- * Which proxy has which configuration (CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING): nonces carry the snapshot version that
- * a response was made from, so that what a proxy has acknowledged, type by type, is a version; what is kept here says
- * which content a resource had at it. Old versions are known for CTL_DISTRIBUTION_HISTORY_RETENTION.
+ * Which proxy has which version of a resource (CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING). A nonce contains the snapshot
+ * version of its response, so each type of a proxy has an acknowledged snapshot version. This history maps a snapshot
+ * version to the content of a resource, for the time CTL_DISTRIBUTION_HISTORY_RETENTION.
  */
 import { XDS_TYPES, type XdsType } from '../generate/types.ts';
 import type { ConnectionStatus } from '../push/types.ts';
 import type { ResourceChange, ResourceKey } from '../resources/index.ts';
 
-/** Changes remembered at most; the oldest go first, whatever the retention says. */
+/** The largest number of remembered changes. The oldest are dropped first, even before the retention time. */
 const MAX_CHANGES = 100_000;
 
 /** Fingerprint of a resource that did not exist. */
@@ -23,26 +23,25 @@ interface Change {
   readonly after: string;
 }
 
-/** What one proxy has of a resource. */
+/** Which version of a resource one proxy has. */
 export interface ProxyDistribution {
   readonly proxy: string;
   readonly connectionId: string;
   /**
-   * For each type that the proxy asks for: the fingerprint of the resource that what it has acknowledged was made from.
-   * '' where there was no such resource then, or nothing is acknowledged; null where that is so long ago that it is not
-   * known any more.
+   * For each subscribed type: the fingerprint of the resource in the acknowledged snapshot version. '' when the
+   * resource did not exist then or nothing is acknowledged; null when the version is too old to be known.
    */
   readonly versions: Readonly<Partial<Record<XdsType, string | null>>>;
-  /** True when that is the resource as it is now, in each type. */
+  /** True when every type has the current version of the resource. */
   readonly upToDate: boolean;
 }
 
-export interface DistributionQuestion {
+export interface DistributionQuery {
   readonly key: ResourceKey;
-  /** Fingerprint of the resource as it is now; undefined: there is none. */
+  /** Current fingerprint of the resource; undefined when it does not exist. */
   readonly current: string | undefined;
   readonly connections: readonly ConnectionStatus[];
-  /** Snapshot version that what a connection should have is made from. */
+  /** Snapshot version of the configuration that a connection should have. */
   readonly versionOf: (connectionId: string) => number;
   /** Wall clock, ms. */
   readonly now: number;
@@ -50,10 +49,10 @@ export interface DistributionQuestion {
 
 export class DistributionHistory {
   readonly #retentionMs: number;
-  /** In order of version. */
+  /** In the order of versions. */
   readonly #changes: Change[] = [];
-  /** Changes up to this version may have been forgotten. */
-  #forgotten = 0;
+  /** Changes up to this version may be dropped. */
+  #droppedVersion = 0;
 
   constructor(retentionMs: number) {
     this.#retentionMs = retentionMs;
@@ -64,12 +63,12 @@ export class DistributionHistory {
       const [old, next] = [before?.fingerprint ?? NOTHING, after?.fingerprint ?? NOTHING];
       this.#changes.push({ key, version, at, before: old, after: next });
     }
-    this.#forget(at);
+    this.#dropOld(at);
   }
 
-  /** Which of the proxies have the resource in which version; undefined when nothing is known of such a resource. */
-  where({ key, current, connections, versionOf, now }: DistributionQuestion): ProxyDistribution[] | undefined {
-    this.#forget(now);
+  /** Which version of the resource each proxy has; undefined for an unknown resource. */
+  where({ key, current, connections, versionOf, now }: DistributionQuery): ProxyDistribution[] | undefined {
+    this.#dropOld(now);
     const changes = this.#changes.filter((change) => change.key === key);
     if (current === undefined && changes.length === 0) return undefined;
     const newest = current ?? NOTHING;
@@ -78,7 +77,7 @@ export class DistributionHistory {
       for (const type of XDS_TYPES) {
         const status = types.get(type);
         if (status === undefined || status.subscribed === 'none') continue;
-        // Who has all of what it should have has the newest, whichever version it was last sent something of.
+        // A proxy that is up to date has the current version, even when its last response is older.
         const version = status.current ? versionOf(connectionId) : status.versionHeld;
         versions.set(type, version === 0 ? NOTHING : this.#at(version, changes, newest));
       }
@@ -88,22 +87,22 @@ export class DistributionHistory {
   }
 
   /**
-   * The fingerprint of a resource at a snapshot version, given its changes and what it is now; null when that is not
-   * known.
+   * The fingerprint of a resource at a snapshot version, from its changes and its current fingerprint; null when it is
+   * not known.
    */
   #at(version: number, changes: readonly Change[], newest: string): string | null {
     const last = changes.findLast((change) => change.version <= version);
     if (last !== undefined) return last.after;
-    if (version < this.#forgotten) return null;
+    if (version < this.#droppedVersion) return null;
     return changes[0]?.before ?? newest;
   }
 
-  #forget(now: number): void {
+  #dropOld(now: number): void {
     const oldest = now - this.#retentionMs;
     const surplus = this.#changes.length - MAX_CHANGES;
-    let gone = 0;
-    while (gone < surplus || (this.#changes[gone]?.at ?? oldest) < oldest) gone++;
-    this.#forgotten = Math.max(this.#forgotten, this.#changes[gone - 1]?.version ?? 0);
-    this.#changes.splice(0, gone);
+    let dropped = 0;
+    while (dropped < surplus || (this.#changes[dropped]?.at ?? oldest) < oldest) dropped++;
+    this.#droppedVersion = Math.max(this.#droppedVersion, this.#changes[dropped - 1]?.version ?? 0);
+    this.#changes.splice(0, dropped);
   }
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { resource } from '../store/testing/documents.ts';
 import { problemLog, sharedLog, takeoverLog } from './document-log.ts';
 
-test('of thousands of refused documents the first are named and the rest counted; held policies are named all the same', () => {
+test('of many refused documents the first are logged and the others counted; policies have their own limit', () => {
   const lines: string[] = [];
   let endWindow = (): void => {};
   const log = problemLog(
@@ -34,7 +34,7 @@ test('of thousands of refused documents the first are named and the rest counted
   assert.equal(lines.at(-1), 'info policy is no longer refused');
 });
 
-test('documents of one key in several sources are told of, with the one that is in force', () => {
+test('documents of one key in several sources are logged with the one in force', () => {
   const lines: string[] = [];
   const document = (source: string) => ({ source, resource: resource('VirtualService', 'a', 1), held: false });
   sharedLog((line) => lines.push(line))('VirtualService/ns/a', ['directory', 'east', 'west'].map(document));
@@ -43,7 +43,7 @@ test('documents of one key in several sources are told of, with the one that is 
   ]);
 });
 
-test('a document that replaces one that is gone is logged, with both sources', () => {
+test('a document that replaces a deleted one of another source is logged with both sources', () => {
   const lines: string[] = [];
   const document = { source: 'east', resource: resource('VirtualService', 'a', 1), held: false };
   takeoverLog((line) => lines.push(line))('VirtualService/ns/a', 'directory', document);

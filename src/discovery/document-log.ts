@@ -1,4 +1,4 @@
-/** What the log says of documents: those that are refused, and fields of others that were left out. */
+/** Log lines about documents: refused ones, ignored fields, and documents of several sources with one key. */
 import { systemClock } from '../core/clock.ts';
 import { getScope, type Logger, limitLog } from '../logging/index.ts';
 import {
@@ -13,14 +13,14 @@ import type { HeldDocument, SourceDocument } from '../store/index.ts';
 const later = (ms: number, run: () => void): void => void systemClock.setTimer(ms, run);
 
 export interface ProblemLog {
-  /** @param held what is in force in the place of a policy */
+  /** @param held what is in force instead of a refused policy */
   refused(problem: ResourceProblem, held: HeldDocument | undefined): void;
   resolved(problem: ResourceProblem): void;
 }
 
 /**
- * One line for each document that cannot be taken, and one when it can again; of thousands at once the first are
- * written and the rest counted, policies apart, so that other documents do not crowd them out.
+ * One line for each refused document, and one when it is no longer refused. Of thousands at once the first are written
+ * and the others counted. Policies have their own limit, so that other documents do not displace them.
  */
 export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('validation'), laterOf = later): ProblemLog {
   const others = limitLog({ write: (message) => log.error(message), later: laterOf });
@@ -42,16 +42,16 @@ function inForce(held: HeldDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';
   const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));
-  return `; there is no good version of it, until then ${[...kinds].join(', and ')}`;
+  return `; it has no good version, and until there is one ${[...kinds].join(', and ')}`;
 }
 
 const STRICTEST = {
   AuthorizationPolicy: 'everything is denied for the workloads that it covers',
-  PeerAuthentication: 'the workloads that it covers take mutual TLS alone',
-  RequestAuthentication: 'no token is taken by the workloads that it covers',
+  PeerAuthentication: 'the workloads that it covers accept mutual TLS only',
+  RequestAuthentication: 'the workloads that it covers accept no token',
 } as const;
 
-/** One line when a key has documents of several sources, of which one is in force; a flood of them is counted. */
+/** One line when several sources have a document of one key: it names the one in force. Rate-limited. */
 export function sharedLog(write = (message: string): void => getScope('validation').warn(message)) {
   const log = limitLog({ write, later });
   return (key: ResourceKey, [inForce, ...others]: readonly SourceDocument[]): void => {
@@ -61,7 +61,7 @@ export function sharedLog(write = (message: string): void => getScope('validatio
 }
 
 /**
- * One line when the document in force is gone and that of another source takes its place; a flood of them is counted.
+ * One line when the document in force is deleted and the document of another source replaces it. Rate-limited.
  */
 export function takeoverLog(write = (message: string): void => getScope('validation').info(message)) {
   const log = limitLog({ write, later });
@@ -69,21 +69,21 @@ export function takeoverLog(write = (message: string): void => getScope('validat
     log(key, `${key}: gone from source ${from}; the document of source ${source} is in force now`);
 }
 
-/** One line for each field that was left out, of each version of a document; a flood of them is counted. */
+/** One line for each warning about a version of a document, such as an ignored field. Rate-limited. */
 export function warningLog(): (key: ResourceKey, resource: AnyResource) => void {
   const log = limitLog({ write: (message) => getScope('validation').warn(message), later });
   return (key, { origin, warnings = [] }) => {
     for (const { field, message, line } of warnings) {
-      const place = { ...origin, ...(line === undefined ? {} : { line }) };
-      const rest = message === UNKNOWN_FIELD ? '; it is left out, and the rest of the document is in force' : '';
-      log(key, `${lineOf(place, key, field, message)}${rest}`);
+      const location = { ...origin, ...(line === undefined ? {} : { line }) };
+      const rest = message === UNKNOWN_FIELD ? '; the field is ignored, the rest of the document is in force' : '';
+      log(key, `${lineOf(location, key, field, message)}${rest}`);
     }
   };
 }
 
 function lineOf(origin: ResourceOrigin, key: ResourceKey | undefined, field: string, message: string): string {
-  // What has no file is found by its key, in its source.
+  // A document without a file is named by its source and key.
   const file = origin.file ?? origin.source;
-  const place = origin.line === undefined ? file : `${file}:${origin.line}`;
-  return [place, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
+  const location = origin.line === undefined ? file : `${file}:${origin.line}`;
+  return [location, key, field, message].filter((part) => part !== undefined && part !== '').join(': ');
 }

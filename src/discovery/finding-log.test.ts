@@ -11,7 +11,7 @@ const missing = (server: string): GenerationFinding => ({
   message: `Gateway edge/shop, server ${server}: Secret edge/shop-cert is not there`,
 });
 
-test('what is not served is a line when it is found by any view, and one when it is over', () => {
+test('a finding is logged when it appears in any view and when it is resolved', () => {
   const lines: string[] = [];
   const timers: { readonly ms: number; readonly run: () => void }[] = [];
   let findings: GenerationFinding[] = [];
@@ -23,10 +23,10 @@ test('what is not served is a line when it is found by any view, and one when it
   const settle = (): void => {
     log.generated();
     log.generated();
-    // The log's own window goes on.
+    // The window of the rate limit ends.
     for (const { ms, run } of timers.splice(0)) if (ms < LOG_WINDOW_MS) run();
   };
-  // Two views of one gateway find the same.
+  // Two views of one gateway have the same finding.
   findings = [missing('a'), missing('a'), { ...missing('b'), metric: 'ctl_duplicate_proxy_clusters' }];
   settle();
   assert.deepEqual(lines, ['not served: Gateway edge/shop, server a: Secret edge/shop-cert is not there']);
@@ -34,10 +34,10 @@ test('what is not served is a line when it is found by any view, and one when it
   assert.equal(lines.length, 1);
   findings = [];
   settle();
-  assert.equal(lines[1], 'info no longer: Gateway edge/shop, server a: Secret edge/shop-cert is not there');
+  assert.equal(lines[1], 'info resolved: Gateway edge/shop, server a: Secret edge/shop-cert is not there');
 });
 
-test('everything that makes calls fail is logged, conflicts that have a winner are not', () => {
+test('findings that make calls fail are logged, conflicts with a winner are not', () => {
   const lines: string[] = [];
   const metrics = [
     'ctl_missing_credentials',

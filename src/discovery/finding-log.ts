@@ -1,18 +1,18 @@
 /**
- * Log lines about what proxies are not served, or refuse, because something is missing or wrong (listeners,
- * credentials, authorizers): one when it is found, one when it is over. `/debug/push_status` lists what is found now.
+ * Log lines about findings of generation that make calls fail (invalid listeners, missing credentials, unknown
+ * authorizers): one line when a finding appears and one when it is resolved. `/debug/push_status` lists current
+ * findings.
  */
 import type { GenerationFinding } from '../generate/types.ts';
 import { type Logger, limitLog } from '../logging/index.ts';
 
-/** After a generation, ms: the views of one change are generated one after the other. */
+/** Delay after a generation, ms: the views of one change are generated one after the other. */
 const SETTLE_MS = 500;
 
 type Metric = GenerationFinding['metric'];
 
 /**
- * Findings that an operator has to act on, since calls fail because of them. The others are conflicts that have a
- * winner.
+ * Findings that need an operator, because calls fail. The others are conflicts in which one document wins.
  */
 const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
   'ctl_invalid_out_listeners',
@@ -21,11 +21,11 @@ const LOGGED: ReadonlySet<Metric> = new Set<Metric>([
   'ctl_refused_inbound_ports',
 ]);
 
-/** Findings that are remembered; what there is beyond is in the debug interface alone. */
+/** The largest number of findings in the log. More are in the debug interface only. */
 const MAX_REMEMBERED = 1000;
 
 export interface FindingLogOptions {
-  /** What is found now, of all views that proxies have. */
+  /** The current findings of all views that proxies use. */
   readonly findings: () => Iterable<GenerationFinding>;
   readonly log: Pick<Logger, 'info' | 'warn'>;
   readonly later: (ms: number, run: () => void) => void;
@@ -34,7 +34,7 @@ export interface FindingLogOptions {
 export class FindingLog {
   readonly #options: FindingLogOptions;
   readonly #found: (key: string, message: string) => void;
-  readonly #over: (key: string, message: string) => void;
+  readonly #resolved: (key: string, message: string) => void;
   #known: ReadonlySet<string> = new Set();
   #scheduled = false;
 
@@ -42,10 +42,10 @@ export class FindingLog {
     this.#options = options;
     const { log, later } = options;
     this.#found = limitLog({ write: (message) => log.warn(message), later });
-    this.#over = limitLog({ write: (message) => log.info(message), later });
+    this.#resolved = limitLog({ write: (message) => log.info(message), later });
   }
 
-  /** Some view has been generated. */
+  /** Called after a view is generated. */
   generated(): void {
     if (this.#scheduled) return;
     this.#scheduled = true;
@@ -61,7 +61,7 @@ export class FindingLog {
       if (LOGGED.has(metric) && now.size < MAX_REMEMBERED) now.add(message);
     }
     for (const message of now) if (!this.#known.has(message)) this.#found(message, `not served: ${message}`);
-    for (const message of this.#known) if (!now.has(message)) this.#over(message, `no longer: ${message}`);
+    for (const message of this.#known) if (!now.has(message)) this.#resolved(message, `resolved: ${message}`);
     this.#known = now;
   }
 }

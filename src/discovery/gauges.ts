@@ -1,11 +1,11 @@
-/** Metrics that say what is now: read from the program when they are asked for, so that they cannot drift from it. */
+/** Gauges of the current state, computed at each scrape from the state of the program. */
 
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { DebugSource } from '../debug/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 
-/** Gauges that count what generation found, one distinct message each. */
+/** Gauges of findings: each counts the distinct messages. */
 const FINDING_GAUGES = [
   'ctl_conflict_inbound_listener',
   'ctl_conflict_outbound_listener_http_over_current_tcp',
@@ -18,10 +18,10 @@ const FINDING_GAUGES = [
   'ctl_refused_inbound_ports',
 ] as const;
 
-/** What gauges are read from. Metrics are scraped every few seconds: nothing here costs more than what it counts. */
+/** The state that gauges read. Metrics are scraped every few seconds, so reading must be cheap. */
 export interface GaugeSource
   extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies'> {
-  /** How many resources are kept back from proxies that rejected them, by type, over all live streams. */
+  /** The number of quarantined resources of all live streams, by type. */
   quarantined(): Readonly<Record<XdsType, number>>;
 }
 

@@ -9,7 +9,7 @@ import { workerUrl } from '../paths.ts';
 import { defaultWorkers, PoolGenerator } from '../push/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 
-/** Starts the workers, which load their code meanwhile; undefined where the main thread generates. */
+/** Starts the workers, which then load their code. Undefined when the main thread generates. */
 export function startGenerationPool(
   { generateWorkers }: DiscoverySettings,
   metrics: Metrics,
@@ -25,7 +25,7 @@ export function startGenerationPool(
     onCrash: (error) => {
       metrics.ctl_total_xds_internal_errors.inc();
       const reason = messageOf(error);
-      getScope('ads').error(`a generation worker died and is started anew: ${reason}`);
+      getScope('ads').error(`a generation worker crashed and is restarted: ${reason}`);
     },
     later: systemClock.setTimer,
     random: Math.random,

@@ -25,7 +25,7 @@ async function get({ port }: HttpServer, path: string, method = 'GET'): Promise<
   return [response.status, await response.text()];
 }
 
-/** The status line of a request written by hand: `fetch` would tidy its target up. */
+/** The status line of a raw request, because `fetch` would normalize its target. */
 function raw({ port }: HttpServer, target: string): Promise<string> {
   return new Promise((resolve, reject) => {
     let text = '';
@@ -40,7 +40,7 @@ function raw({ port }: HttpServer, target: string): Promise<string> {
   });
 }
 
-/** Routes of a program that is ready, with what a test says of them. */
+/** Routes of a ready program, with changes of a test. */
 function routes(changes: Partial<HttpRoutes> = {}): HttpRoutes {
   return {
     ready: () => true,
@@ -73,7 +73,7 @@ const BROKEN: DebugSource = {
   showConfigInAdsz: false,
 };
 
-test('what policies make the program ask for shows and starts nothing of the program itself', async () => {
+test('requests of the program itself get neither pages nor profiles', async () => {
   const profiler = { handles: () => true, answer: async () => assert.fail('a profile was begun') };
   const server = await serve(httpListener(routes({ profiler })));
   const fetched = guardedFetch();
@@ -84,7 +84,7 @@ test('what policies make the program ask for shows and starts nothing of the pro
 });
 
 describe('HTTP address', () => {
-  it('is ready, and has something to show, once configuration is read', async () => {
+  it('is ready and has debug pages when configuration is read', async () => {
     let ready = false;
     const server = await serve(httpListener(routes({ ready: () => ready, debug: () => (ready ? BROKEN : undefined) })));
     assert.equal((await get(server, '/ready'))[0], 503);
@@ -95,7 +95,7 @@ describe('HTTP address', () => {
     assert.equal((await get(server, '/elsewhere'))[0], 404);
   });
 
-  it('is not ready while a source has not been read, and says which', async () => {
+  it('is not ready while a source is not read, and names it', async () => {
     const health = { ok: false, reason: 'config directory /secret does not exist' } as const;
     const sources: HttpRoutes['sources'] = () => [
       { id: 'mock', cluster: 'c', synced: true, health: { ok: true } },
@@ -108,7 +108,7 @@ describe('HTTP address', () => {
     ]);
   });
 
-  it('survives targets that are no URL and pages that throw', async () => {
+  it('survives invalid targets and pages that throw', async () => {
     const server = await serve(httpListener(routes()));
     for (const target of ['//', 'http://[', '/debug/%ff%', '*']) {
       assert.match(await raw(server, target), /^HTTP\/1\.1 40[04] /, target);
@@ -119,7 +119,7 @@ describe('HTTP address', () => {
 });
 
 describe('monitoring address', () => {
-  it('serves metrics that are sampled when they are asked for', async () => {
+  it('samples the gauges at each scrape', async () => {
     const registry = new Registry();
     const counter = new Counter({ name: 'sampled', help: 'times sampled', registers: [registry] });
     const metrics = createMetrics(registry);
@@ -155,7 +155,7 @@ describe('monitoring address', () => {
 });
 
 describe('startHttpServer', () => {
-  it('names the flag and the address that cannot be had', async () => {
+  it('rejects with the flag and the address that is in use', async () => {
     const server = await serve(() => {});
     await assert.rejects(
       startHttpServer('--httpAddr', { host: '127.0.0.1', port: server.port }, () => {}),

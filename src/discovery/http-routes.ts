@@ -1,4 +1,4 @@
-/** What the HTTP and the monitoring address answer. */
+/** The requests that the HTTP and the monitoring address answer. */
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { BuildInfo } from '../core/build-info.ts';
@@ -13,7 +13,7 @@ function send(response: ServerResponse, status: number, text: string): void {
   response.end(text);
 }
 
-/** HTTP status of a request that is not answered, and the headers that go with it. */
+/** Answers a refused request with the status and headers of the error. */
 function refuse(response: ServerResponse, error: CtlError): void {
   if (error.code === 'unauthenticated') response.setHeader('www-authenticate', 'Bearer');
   if (error.code === 'unavailable') response.setHeader('retry-after', '5');
@@ -24,15 +24,14 @@ function refuse(response: ServerResponse, error: CtlError): void {
 type Answer = (path: string, request: IncomingMessage, response: ServerResponse) => Promise<void>;
 
 /**
- * Whoever connects chooses the target and what a page is made of: nothing of it may end the process. Whoever writes a
- * policy chooses what this program itself asks for: that is no way to profiles and pages that the network keeps from
- * him.
+ * Guards the listener: no request may end the process. Requests of this program itself are refused, because the author
+ * of a policy chooses their URL and could otherwise read pages that the network does not expose.
  */
 function guarded(answer: Answer): RequestListener {
   const answered = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
     if (request.headers[INTERNAL_FETCH_HEADER] !== undefined) return send(response, 403, 'not for key servers\n');
     const path = URL.parse(request.url ?? '/', 'http://localhost')?.pathname;
-    if (path === undefined) send(response, 400, 'the request target is no URL\n');
+    if (path === undefined) send(response, 400, 'the request target is not a URL\n');
     else await answer(path, request, response);
   };
   return (request, response) => {
@@ -47,22 +46,22 @@ function guarded(answer: Answer): RequestListener {
 export interface HttpRoutes {
   /** True once configuration is read and proxies are served. */
   readonly ready: () => boolean;
-  /** Undefined until there is something to show. */
+  /** Undefined while the mesh is being read. */
   readonly debug: () => DebugSource | undefined;
-  /** None until the first are opened. */
+  /** Empty until sources are configured. */
   readonly sources: () => readonly SourceStatus[];
   /** Present with --profile. */
   readonly profiler: Profiler | undefined;
   /** Who may see what of the debug pages. */
   readonly access: DebugAccess;
-  /** One for all addresses: pages are made one at a time. */
+  /** One for all addresses: pages are built one at a time. */
   readonly maker: PageMaker;
   readonly version: BuildInfo;
 }
 
 /**
- * A policy that is refused is in force as it last was, or as strict as can be: proxies are served, but not with what
- * was written. Which policies these are is not for everybody to know; `/debug/push_status` says it.
+ * Instead of a refused policy its last good version is in force, or the strictest one. Proxies are served, but the
+ * state is degraded. The names of the policies are not public; `/debug/push_status` has them.
  */
 function readyText(source: DebugSource | undefined): string {
   const refused = source?.refusedPolicies() ?? [];
@@ -70,17 +69,18 @@ function readyText(source: DebugSource | undefined): string {
   const substitutes = refused.filter(({ inForce }) => inForce === 'substitute').length;
   const lastGood = refused.length - substitutes;
   const policies = `${refused.length} ${refused.length === 1 ? 'policy' : 'policies'} refused`;
-  return `ready, degraded: ${policies}, ${lastGood} in force as last good, ${substitutes} as strict as can be; see /debug/push_status\n`;
+  const inForce = `${lastGood} with the last good version, ${substitutes} with the strictest policy`;
+  return `ready, degraded: ${policies}, ${inForce}; see /debug/push_status\n`;
 }
 
-/** What is waited for; why a source cannot be read is in the log, and not for everybody to know. */
+/** Names the sources that are not read yet. The reasons are not public; the log has them. */
 function notReadyText(sources: readonly SourceStatus[]): string {
   const waiting = sources.filter(({ synced }) => !synced).map(({ id }) => id);
   const forWhat = waiting.length === 0 ? '' : `, waiting for ${waiting.join(', ')}`;
   return `not ready: configuration is being read${forWhat}\n`;
 }
 
-/** What both addresses answer, and everybody may know; false when the request is for something else. */
+/** Answers the public pages of both addresses. False for any other path. */
 function answerPublic({ ready, debug, sources, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
   if (path === '/ready') send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : notReadyText(sources()));
   else if (path === '/healthz') send(response, 200, 'ok\n');
@@ -89,11 +89,11 @@ function answerPublic({ ready, debug, sources, version }: HttpRoutes, path: stri
   return true;
 }
 
-/** The debug interface and profiles: for those alone who may see them. */
+/** Answers debug pages and profiles, for callers who may see them. */
 async function answerDebug(routes: HttpRoutes, request: IncomingMessage, response: ServerResponse): Promise<void> {
   const { access, debug, maker, profiler } = routes;
   if (profiler?.handles(request) === true) {
-    // A heap snapshot holds all that the program knows, private keys too.
+    // A heap snapshot contains private keys.
     await access.allOrRefuse(request);
     return profiler.answer(request, response);
   }
@@ -117,7 +117,7 @@ export interface Scraped {
   readonly text: string;
 }
 
-/** The registry as Prometheus text, with the gauges brought up to date; counted as a scrape. */
+/** The registry as Prometheus text, after sampling the gauges. Counted as a scrape. */
 export async function metricsText(
   registry: Registry,
   sample: () => void,
@@ -133,7 +133,7 @@ export async function metricsText(
   }
 }
 
-/** `--monitoringAddr`: /metrics, and what the HTTP address answers, for tools that read all of it here. */
+/** `--monitoringAddr`: /metrics and all pages of the HTTP address, for tools that read them here. */
 export function monitoringListener(routes: HttpRoutes, scrape: () => Promise<Scraped>): RequestListener {
   return guarded(async (path, request, response) => {
     if (answerPublic(routes, path, response)) return;

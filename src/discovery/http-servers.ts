@@ -1,4 +1,4 @@
-/** The HTTP addresses of the program: readiness and debug pages, monitoring, introspection. */
+/** The HTTP servers of the program: readiness and debug pages, monitoring, introspection. */
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
@@ -26,11 +26,11 @@ export interface HttpServersOptions {
   readonly debug: () => DebugSource | undefined;
   readonly sources: () => readonly SourceStatus[];
   readonly access: DebugAccess;
-  /** Sets the gauges, before each scrape. */
+  /** Sets the gauges. Called before each scrape. */
   readonly sample: () => void;
 }
 
-/** What listens, for the log. */
+/** The addresses of each server, for the log. */
 export type Listening = readonly (readonly [what: string, addresses: readonly ListenAddress[]])[];
 
 export interface HttpServers {
@@ -38,7 +38,7 @@ export interface HttpServers {
   close(): Promise<void>;
 }
 
-/** Rejects with CtlError naming the flag whose address cannot be listened on; then none listens. */
+/** Rejects with a CtlError that names the flag when an address is unusable. Then no server listens. */
 export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
   const { settings, env, registry, metrics, debug, sources, access, sample } = options;
   const listening: (readonly [string, readonly ListenAddress[]])[] = [];

@@ -1,4 +1,4 @@
-/** Starting and stopping the program's plain HTTP servers. */
+/** Starts and stops plain HTTP servers. */
 import type { RequestListener, Server } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { CtlError } from '../core/errors.ts';
@@ -10,7 +10,7 @@ export interface HttpServer {
   close(): Promise<void>;
 }
 
-/** Listens, or throws CtlError `unavailable` naming the flag and the address. */
+/** Resolves when the server listens. Rejects with CtlError `unavailable` that names the flag and the address. */
 export async function startHttpServer(
   flag: string,
   address: { readonly host: string | undefined; readonly port: number },

@@ -1,6 +1,6 @@
 /**
- * Who may call, and how this program shows itself: the certificate authority, the authenticators and the certificate of
- * the secured address, wired together from the settings.
+ * Authentication in both directions: the certificate authority, the authenticators of callers and the certificate of
+ * the secured address, connected as the settings say.
  *
  *   authority ──roots──▶ trust bundles ──▶ authenticators ──▶ xDS streams, certificate service
  *       └──server certificate──▶ credentials of the secured address ◀── files
@@ -38,7 +38,7 @@ import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 
-/** What the secured address is made of. */
+/** The parts of the secured address. */
 export interface SecuredAddress {
   readonly tls: ListenerTls;
   readonly services: readonly GrpcService[];
@@ -47,18 +47,18 @@ export interface SecuredAddress {
 }
 
 export interface MeshIdentity {
-  /** Undefined when there is no certificate for it. */
+  /** Undefined when there is no certificate for the address. */
   readonly secured: SecuredAddress | undefined;
-  /** Proves who calls, by the same authenticators as on the secured address, also where there is none. */
+  /** Authenticates callers like the secured address does, also without one. */
   readonly callers: Authentication;
-  /** Brings gauges up to date. */
+  /** Sets the gauges. */
   sample(): void;
   close(): Promise<void>;
 }
 
 type Close = () => Promise<void> | void;
 
-/** The mesh's trust domain, and its other names. */
+/** The trust domain of the mesh and its aliases. */
 export interface TrustDomains {
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
@@ -73,7 +73,8 @@ interface Wiring {
 }
 
 /**
- * Tokens are made for one of these when AUDIENCE does not say: those of agents of both names, and of issuers per mesh.
+ * The audiences of accepted tokens without AUDIENCE: those that agents use by either name, and the trust domain, which
+ * issuers for one mesh use.
  */
 function audiencesOf({ audience }: DiscoverySettings, trustDomain: string): string[] {
   return audience === '' ? ['mesh-ca', 'istio-ca', trustDomain] : [audience];
@@ -85,7 +86,7 @@ function oneOf(field: string, value: string, allowed: readonly string[]): void {
   throw new CtlError('invalid_argument', message, { field });
 }
 
-/** Before anything is made: a first start with a slip in it leaves nothing behind. */
+/** Checks the settings before anything is created, so that a failed first start leaves no files. */
 function checkSettings(
   { jwtPolicy, certProvider, spiffeBundleEndpoints }: DiscoverySettings,
   trustDomain: string,
@@ -96,7 +97,7 @@ function checkSettings(
   spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
 }
 
-/** Names under which proxies reach the control plane. */
+/** The names by which proxies reach the control plane. */
 function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): string[] {
   const services = ['meshd', 'ctl-discovery'].flatMap((name) => [
     `${name}.${namespace}.svc`,
@@ -109,8 +110,7 @@ function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): 
 }
 
 /**
- * Opens everything that identity needs. Rejects with CtlError naming the setting or file that cannot be used; then
- * nothing is left open.
+ * Opens all parts. Rejects with a CtlError that names the unusable setting or file. Then nothing is left open.
  */
 export async function openIdentity(
   settings: DiscoverySettings,
@@ -137,8 +137,7 @@ export async function openIdentity(
 }
 
 /**
- * Without a CA server the authority still signs the certificate of the secured address, where that does not come from
- * files.
+ * Without a CA server the authority still signs the certificate of the secured address, unless files have it.
  */
 function needsAuthority({ enableCaServer, certProvider }: DiscoverySettings, files: TlsFiles | undefined): boolean {
   return enableCaServer || (files === undefined && certProvider === 'meshd');
@@ -150,7 +149,7 @@ async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring
     trustDomain,
     log: getScope('pkica'),
     rotationLog: getScope('rootcertrotator'),
-    // Without a CA server, its own certificate is all that it signs: at the start, and before each one ends.
+    // Without a CA server it signs only its own certificate: at the start, and at each renewal.
     ...(settings.enableCaServer ? {} : { threads: 0 }),
     observer: {
       csrRefused: () => metrics.ca_server_csr_parsing_err_count.inc(),
@@ -197,7 +196,7 @@ async function openSecured(
   return { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
 }
 
-/** From files when they are named, else from the mesh CA; undefined when there is neither. */
+/** The credentials from files, or from the mesh CA; undefined without either. */
 async function openCredentials(
   { settings, trustDomain, closers }: Wiring,
   files: TlsFiles | undefined,
@@ -205,10 +204,11 @@ async function openCredentials(
   trust: TrustBundles,
 ): Promise<MeshServerCredentials | undefined> {
   const log = getScope('ads');
-  const told = (): void => log.info('new connections to the secured address get the new certificate');
-  const kept = (error: CtlError): void => log.error(`${error.oneLine()}; the last good certificate stays in force`);
+  const logRenewed = (): void => log.info('new connections to the secured address get the new certificate');
+  const logFailed = (error: CtlError): void =>
+    log.error(`${error.oneLine()}; the last good certificate stays in force`);
   if (files !== undefined) {
-    // Nobody is asked who he is then; that its clients are of this authority is all that --caCertFile can still mean.
+    // Without authentication of streams, --caCertFile can only require that clients have a certificate of this CA.
     const tlsOf = ({ cert, key, ca }: TlsMaterial) => ({
       chain: cert,
       key,
@@ -221,14 +221,15 @@ async function openCredentials(
     const renewed = (material: TlsMaterial): void => {
       trustCa(material);
       credentials.renew(tlsOf(material));
-      told();
+      logRenewed();
     };
-    closers.push(files.follow(renewed, kept));
+    closers.push(files.follow(renewed, logFailed));
     return credentials;
   }
   if (authority === undefined) {
     const missing =
-      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or CTL_CERT_PROVIDER=meshd';
+      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or ' +
+      'CTL_CERT_PROVIDER=meshd';
     log.warn(`the secured address ${settings.secureGRPCAddr} is not served: ${missing}`);
     return undefined;
   }
@@ -246,16 +247,16 @@ async function openCredentials(
     random: Math.random,
     onCertificate: (certificate) => {
       credentials?.renew(tlsOf(certificate));
-      told();
+      logRenewed();
     },
-    onProblem: kept,
+    onProblem: logFailed,
   });
   closers.push(() => serving.close());
   credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
   return credentials;
 }
 
-/** The mesh's own roots, also those announced and former, and those of foreign trust domains. */
+/** Keeps the trusted roots current: those of the mesh, with announced and former ones, and of other trust domains. */
 function followTrust(
   { settings, trustDomain, metrics, closers }: Wiring,
   trust: TrustBundles,

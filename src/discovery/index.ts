@@ -1,10 +1,10 @@
-/** `ctl-discovery discovery`: starts the service, runs until it is told to stop, stops it. */
+/** `ctl-discovery discovery`: runs the service until a signal stops it. */
 
 import { getScope } from '../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { DiscoveryProgram } from './program.ts';
 
-/** Resolves with the signal's name; the second signal ends the process at once. */
+/** Resolves with the name of the first signal. The second signal ends the process at once. */
 function stopSignal(): Promise<string> {
   return new Promise((resolve) => {
     let asked = false;
@@ -18,7 +18,7 @@ function stopSignal(): Promise<string> {
   });
 }
 
-/** The exit code: 0 after an orderly stop. Throws CtlError when the service cannot be started. */
+/** Resolves with exit code 0 after an orderly stop. Rejects with CtlError when the service cannot start. */
 export async function runDiscovery(settings: DiscoverySettings, env: Environment): Promise<number> {
   const program = new DiscoveryProgram(settings, env);
   const stopped = stopSignal();

@@ -11,7 +11,7 @@ import { defaultDiscoverySettings } from '../settings/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
 import { clusterAccess, configuredSources, createSources, openMeshFiles } from './inputs.ts';
 
-test('a mesh configuration that changes what only a start can take says so, and the rest of it is followed', async (context) => {
+test('a changed mesh configuration is applied, with a warning for fields that need a restart', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
   const path = join(dir, 'mesh');
   await writeFile(path, 'trustDomain: one.example\n');
@@ -62,7 +62,7 @@ test('with a directory and a cluster, both are read', () => {
   ]);
 });
 
-test('sources are in the order of the registries; a directory that is no registry gives configuration, and comes first', async () => {
+test('sources have the order of the registries; a directory that is not a registry comes first', async () => {
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
     configuredSources(defaultDiscoverySettings(changes), undefined, []).map(({ id, cluster }) => `${id} ${cluster}`);
   const configDir = '/nowhere';
@@ -77,7 +77,7 @@ test('sources are in the order of the registries; a directory that is no registr
   assert.deepEqual(idsOf({ registries: ['Mock'], configDir }), ['directory Orchestrator', 'mock Orchestrator']);
 });
 
-test('without the registry Orchestrator a directory gives configuration alone', async (context) => {
+test('without the registry Orchestrator only configuration is read from a directory', async (context) => {
   const configDir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
   const documents = ['ServiceAccount', 'Endpoints', 'Namespace'].map(
     (kind) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n`,
@@ -107,7 +107,7 @@ test('without the registry Orchestrator a directory gives configuration alone', 
   assert.ok(told.get('mock')?.includes('Service/default/hello'));
 });
 
-test('all is read when each source has been read once, whatever becomes of it afterwards', async () => {
+test('sources are open when each has been read once, also when one fails afterwards', async () => {
   const [files, api] = ['files', 'api'].map((id) => new ScriptedSource({ id, cluster: 'c' }));
   assert.ok(files !== undefined && api !== undefined);
   const sources = createSources([files, api]);
@@ -131,7 +131,7 @@ test('all is read when each source has been read once, whatever becomes of it af
   assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused' });
 });
 
-test('sources are added and removed while others run; one that is exchanged keeps what it gave until it lists', async () => {
+test('sources are added, removed and replaced; resources of a replaced one stay until the new one lists', async () => {
   const files = new ScriptedSource({ id: 'files', cluster: 'c' });
   const sources = createSources([files]);
   const lines: string[] = [];

@@ -1,6 +1,6 @@
 /**
- * The inputs of the program: sources of resources, the mesh configuration and the networks, gathered until all have
- * been read once, and followed from then on.
+ * The inputs of the program: the sources of resources, the mesh configuration and the networks. Each is read once at
+ * start and followed from then on.
  */
 import { systemClock } from '../core/clock.ts';
 import { CtlError, InternalError } from '../core/errors.ts';
@@ -31,7 +31,7 @@ import { restartWatch } from './model-settings.ts';
 
 type Close = () => Promise<void> | void;
 
-/** The mesh configuration and the networks: their first values, and later ones through the handlers. */
+/** The first mesh configuration and networks. Later ones go to the handlers. */
 export interface MeshFiles {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
@@ -43,31 +43,31 @@ export interface MeshHandlers {
   onNetworks(networks: MeshNetworks, at: number): void;
 }
 
-/** What becomes of sources. */
+/** The handlers of what sources do. */
 export interface SourceHandlers {
-  /** Where a source is to tell what it has; called before it is started. */
+  /** Returns the sink of a source. Called before the source is started. */
   sinkOf(source: SourceIdentity): SourceSink;
-  /** A source is no more: what it told goes. */
+  /** A source is removed, with everything that it reported. */
   removed(source: SourceIdentity): void;
 }
 
 /** The sources of the program: the configured ones in their order, and those that are added while it runs. */
 export interface Sources {
   /**
-   * Starts the configured ones. Resolves when each has been read once; a configuration directory that does not exist is
-   * waited for. Rejects with CtlError when something that is there cannot be read at start. Called once, before `add`
-   * and `remove`.
+   * Starts the configured sources. Resolves when each has been read once; it waits for a configuration directory that
+   * does not exist yet. Rejects with CtlError when an existing input cannot be read. Called once, before `add` and
+   * `remove`.
    */
   open(handlers: SourceHandlers): Promise<void>;
   /**
-   * Starts another source; resolves when it has been read once, which nothing waits for. One of the same id is closed
-   * first, and what it told stays in force until the new one lists. Rejects with CtlError when it cannot be read at
-   * start, or is of another cluster than that one.
+   * Starts another source. Resolves when it has been read once. A source with the same id is closed first; its
+   * resources stay in force until the new source has listed its own. Rejects with CtlError when the source cannot be
+   * read, or when it is of another cluster than the source before.
    */
   add(source: Source): Promise<void>;
-  /** Closes a source; what it told goes. Does nothing when there is none of this id. */
+  /** Closes a source and removes everything that it reported. Does nothing for an unknown id. */
   remove(id: string): Promise<void>;
-  /** Of the configured ones. */
+  /** The configured sources. */
   readonly all: readonly SourceIdentity[];
   status(): readonly SourceStatus[];
   close(): Promise<void>;
@@ -86,15 +86,17 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
   return { mesh, networks, close: closeAll(closers) };
 }
 
-/** Whether the registry Orchestrator is a cluster: always without `--configDir`, beside it where `--kubeconfig` names one. */
+/**
+ * Whether the registry Orchestrator reads a cluster: without `--configDir`, or in addition to it with `--kubeconfig`.
+ */
 function readsCluster({ registries, configDir, kubeconfig }: DiscoverySettings): boolean {
   return registries.includes('Orchestrator') && (configDir === '' || kubeconfig !== '');
 }
 
 /**
- * How the cluster is reached: by `--kubeconfig`, else by the variable KUBECONFIG, else by the service account of this
- * Pod; undefined where no cluster is read.
- * @throws CtlError where one is to be read and none is configured, or its configuration cannot be used
+ * The access to the cluster: from `--kubeconfig`, else from the variable KUBECONFIG, else from the service account of
+ * this Pod. Undefined when no cluster is read.
+ * @throws CtlError when a cluster is required and not configured, or its configuration is invalid
  */
 export async function clusterAccess(settings: DiscoverySettings, env: Environment): Promise<ClusterAccess | undefined> {
   if (!readsCluster(settings)) return undefined;
@@ -102,15 +104,16 @@ export async function clusterAccess(settings: DiscoverySettings, env: Environmen
   const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file);
   if (access !== undefined) return access;
   const message =
-    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with --configDir, run in a Pod, or name another registry';
+    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with ' +
+    '--configDir, run in a Pod, or name another registry';
   throw new CtlError('failed_precondition', message, { field: '--registries' });
 }
 
 /**
- * The sources in the order of `--registries`; a directory that is no registry (only configuration is read from it)
+ * The sources in the order of `--registries`. A directory that is not a registry (only configuration is read from it)
  * comes first.
- * @param access of the cluster that is read, if one is
- * @param namespaces of the cluster that are read; empty: all
+ * @param access to the cluster; undefined when no cluster is read
+ * @param namespaces that are read from the cluster; empty: all
  */
 export function configuredSources(
   settings: DiscoverySettings,
@@ -140,7 +143,7 @@ export function configuredSources(
   return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }
 
-/** Throws Error where two sources have one id. */
+/** Throws InternalError when two sources have the same id. */
 export function createSources(configured: readonly Source[]): Sources {
   const sources = new Map(configured.map((source) => [source.id, source]));
   if (sources.size < configured.length) throw new InternalError('two sources have one id');
@@ -190,14 +193,14 @@ export function createSources(configured: readonly Source[]): Sources {
 
 async function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
   const log = getScope('model');
-  let tellOfRestart: (next: MeshConfig) => void = () => {};
+  let warnOfRestart: (next: MeshConfig) => void = () => {};
   const file = createFileValue({
     path: settings.meshConfig,
     what: 'mesh configuration',
     parse: parseMeshConfig,
     defaultValue: defaultMeshConfig(),
     onValue: (value, at) => {
-      tellOfRestart(value);
+      warnOfRestart(value);
       handlers.onMesh(value, at);
     },
     log,
@@ -206,7 +209,7 @@ async function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, c
   });
   closers.push(() => file.close());
   const first = await file.start();
-  tellOfRestart = restartWatch(settings, first, (message) => log.warn(message));
+  warnOfRestart = restartWatch(settings, first, (message) => log.warn(message));
   return first;
 }
 
@@ -225,7 +228,7 @@ function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, clo
   return file.start();
 }
 
-/** Kinds of the Orchestrator registry come from files only when that registry is read. */
+/** A source without the kinds of the Orchestrator registry, for a directory that is not that registry. */
 function withoutRegistry(source: Source): Source {
   const isRead = (event: ResourceEvent): boolean => {
     const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';

@@ -18,7 +18,7 @@ import { openStateDirectory } from './state-directory.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
-  /** How the cluster is reached that is a source, if one is. */
+  /** The access to the cluster; undefined when no cluster is read. */
   readonly access: ClusterAccess | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;

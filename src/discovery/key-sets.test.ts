@@ -1,4 +1,4 @@
-/** From published policies to key sets as events, with a real key server. */
+/** Published policies become events with key sets, from a real key server. */
 import assert from 'node:assert/strict';
 import { generateKeyPairSync } from 'node:crypto';
 import { createServer } from 'node:http';
@@ -36,7 +36,7 @@ function publicationOf(...policies: readonly Resource<'RequestAuthentication'>[]
   };
 }
 
-test('what is wanted is what rules refer to, each once', () => {
+test('the references of all rules are wanted, each once', () => {
   const inline = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const { snapshot } = publicationOf(
     policy(
@@ -50,7 +50,7 @@ test('what is wanted is what rules refer to, each once', () => {
   assert.deepEqual(wantedKeySets(snapshot), new Set(['https://a.test/keys', 'oidc:https://c.test']));
 });
 
-test('key sets come as events, and go when no policy refers to them', async (t) => {
+test('key sets become events, and are deleted when no policy refers to them', async (t) => {
   const jwk = generateKeyPairSync('ed25519').publicKey.export({ format: 'jwk' });
   const server = createServer((_, response) => response.end(JSON.stringify({ keys: [jwk] })));
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -66,7 +66,7 @@ test('key sets come as events, and go when no policy refers to them', async (t) 
   });
   t.after(() => keySets.close());
 
-  // Nothing to wait for.
+  // There is nothing to wait for.
   await keySets.first();
   const published = publicationOf(policy({ issuer: 'a', jwksUri: url }));
   keySets.published({ ...published, resources: [] });

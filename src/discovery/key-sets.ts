@@ -1,7 +1,7 @@
 /**
- * The key sets of token issuers, between snapshots and the JWKS resolver: what the published RequestAuthentications
- * refer to is wanted, and what is fetched comes back as events of a source named `jwks`, debounced like those of any
- * other. Nothing waits for it, except the start, for a moment.
+ * The key sets of token issuers. The published RequestAuthentications refer to key sets, which the JWKS resolver
+ * fetches. Fetched key sets become events of a source named `jwks` and are debounced like other events. Only the start
+ * waits for them, with a limit.
  */
 
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -16,9 +16,8 @@ import { createKeySetResolver, guardedFetch } from '../security/index.ts';
 import { countedFetch } from './outgoing.ts';
 
 /**
- * How long the start waits for the first attempts. Envoys that are connected have the keys from before: served a moment
- * too early, without keys, they would refuse good tokens until the keys come. Who needs longer to answer is waited for
- * no more.
+ * How long the start waits for the first attempts, ms. Running Envoys have keys from before a restart. Without keys in
+ * the first push they would refuse valid tokens until the keys arrive.
  */
 const FIRST_KEYS_MS = 3000;
 
@@ -29,14 +28,14 @@ export interface KeySetOptions {
 }
 
 export interface KeySets {
-  /** To be told of each publication, of which those count that change a RequestAuthentication. */
+  /** Called with each publication: a changed RequestAuthentication changes the fetched key sets. */
   published(publication: Pick<Publication, 'snapshot' | 'resources'>): void;
-  /** Resolves when all that is wanted has been tried once, or enough time has passed. */
+  /** Resolves when every key set has been tried once, or after a limit. */
   first(): Promise<void>;
   close(): void;
 }
 
-/** The references of all key sets that the snapshot's policies need fetched. */
+/** The references of all key sets that the policies of the snapshot need. */
 export function wantedKeySets(snapshot: Pick<Snapshot, 'resources'>): Set<string> {
   const wanted = new Set<string>();
   for (const { content } of snapshot.resources('RequestAuthentication').values()) {

@@ -16,20 +16,22 @@ function watch(settings: Parameters<typeof defaultDiscoverySettings>[0], first: 
   };
 }
 
-test('a trust domain or root namespace that changes is told to need a restart, once, and again when it is back', () => {
+test('a changed trust domain or root namespace is warned about once, and again when it is reverted', () => {
   const change = watch({ namespace: 'mesh-system' }, { trustDomain: 'one.example' });
   assert.deepEqual(change({ trustDomain: 'one.example', connectTimeout: 1 }), []);
   assert.deepEqual(change({ trustDomain: 'two.example' }), [
-    'trustDomain of the mesh configuration is "two.example" now, which needs a restart; until then "one.example" stays in force',
+    'trustDomain of the mesh configuration is now "two.example", which needs a restart; ' +
+      'until then "one.example" stays in force',
   ]);
   assert.deepEqual(change({ trustDomain: 'two.example', connectTimeout: 2 }), []);
   assert.deepEqual(change({ trustDomain: 'one.example', rootNamespace: 'root' }), [
-    'rootNamespace of the mesh configuration is "root" now, which needs a restart; until then "mesh-system" stays in force',
-    'trustDomain of the mesh configuration is "one.example" again, as is in force',
+    'rootNamespace of the mesh configuration is now "root", which needs a restart; ' +
+      'until then "mesh-system" stays in force',
+    'trustDomain of the mesh configuration is "one.example" again, which is in force',
   ]);
 });
 
-test('what a setting decides, or means the same, needs no restart', () => {
+test('a field that a flag overrides, or that keeps its value, needs no restart', () => {
   const change = watch({ namespace: 'mesh-system', trustDomain: 'flag.example' }, {});
   assert.deepEqual(change({ trustDomain: 'two.example', rootNamespace: 'mesh-system' }), []);
 });

@@ -1,4 +1,4 @@
-/** From the program's settings to what generation reads of them. */
+/** The settings of the model, from the flags, variables and mesh configuration. */
 
 import type { ModelSettings } from '../model/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
@@ -9,7 +9,7 @@ export function rootNamespaceOf(settings: DiscoverySettings, mesh: MeshConfig): 
   return mesh.rootNamespace === '' ? settings.namespace : mesh.rootNamespace;
 }
 
-/** Flags win over the mesh configuration where both can say it; the mesh configuration always has a value. */
+/** A flag overrides the mesh configuration where both have a setting. */
 export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): ModelSettings {
   return {
     domain: settings.domain,
@@ -36,14 +36,14 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
 }
 
 /**
- * What the mesh configuration can say and only a start can take: the certificate authority, its roots and every index
- * rest on it.
+ * Fields of the mesh configuration that take effect only at start, because the certificate authority, its roots and
+ * every index depend on them.
  */
 const FIXED = ['rootNamespace', 'trustDomain'] as const;
 
 /**
- * Tells of changes of the mesh configuration that need a restart, each once. What stays in force is what `first` says,
- * or the settings in its place.
+ * Warns once about each change of the mesh configuration that needs a restart. Until then the values of `first`, or the
+ * flags that override them, stay in force.
  */
 export function restartWatch(
   settings: DiscoverySettings,
@@ -59,8 +59,9 @@ export function restartWatch(
       const [now, then] = [JSON.stringify(inForce[field]), JSON.stringify(wanted[field])];
       warn(
         wanted[field] === inForce[field]
-          ? `${field} of the mesh configuration is ${now} again, as is in force`
-          : `${field} of the mesh configuration is ${then} now, which needs a restart; until then ${now} stays in force`,
+          ? `${field} of the mesh configuration is ${now} again, which is in force`
+          : `${field} of the mesh configuration is now ${then}, which needs a restart; ` +
+              `until then ${now} stays in force`,
       );
     }
     last = wanted;

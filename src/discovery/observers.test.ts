@@ -16,13 +16,13 @@ import {
   engineObserver,
   ignoredEndpointsLog,
   logNameConflicts,
-  publishFaults,
+  publishProblems,
   SourceMeter,
   xdsObserver,
 } from './observers.ts';
 import { PushLog } from './push-log.ts';
 
-/** Metrics, and a way to read their lines with a value. */
+/** Metrics, and a function that reads the value of a line. */
 function measured() {
   const registry = new Registry();
   const metrics = createMetrics(registry);
@@ -41,7 +41,7 @@ const problem: ResourceProblem = {
 };
 
 describe('observers', () => {
-  it('count what the engine does, times in seconds', async () => {
+  it('report the work of the engine, times in seconds', async () => {
     const { metrics, value } = measured();
     const lines: string[] = [];
     const observer = engineObserver(
@@ -59,7 +59,7 @@ describe('observers', () => {
     observer.viewFailed(failure, ['cds', 'lds']);
     observer.pushBegan();
     observer.pushEnded('a', 20);
-    publishFaults(metrics)({ key: 'Service/a/b', message: 'broken' });
+    publishProblems(metrics)({ key: 'Service/a/b', message: 'broken' });
     assert.equal(await value('ctl_push_triggers{type="endpoint"}'), 1);
     assert.equal(await value('ctl_proxy_convergence_time_sum'), 1.5);
     assert.equal(await value('ctl_proxy_queue_time_sum'), 0.25);
@@ -92,7 +92,7 @@ describe('observers', () => {
     assert.equal(await value('ctl_xds_write_timeout'), 1);
   });
 
-  it('limit the lines about callers that are refused again and again, by address', (context) => {
+  it('limit the lines about refused callers by address', (context) => {
     const { metrics } = measured();
     context.mock.timers.enable({ apis: ['setTimeout'] });
     const warn = context.mock.method(getScope('authn'), 'warn', () => {});
@@ -109,7 +109,7 @@ describe('observers', () => {
     }
   });
 
-  it('name claims of others’ names in the log, up to a number of lines', (context) => {
+  it('log name conflicts, with a limit', (context) => {
     const warn = context.mock.method(getScope('model'), 'warn', () => {});
     logNameConflicts(Array.from({ length: 25 }, (_, index) => ({ resource: 'x', message: `conflict ${index}` })));
     const lines = warn.mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0)));
@@ -119,7 +119,7 @@ describe('observers', () => {
     );
   });
 
-  it('say once that endpoints are of the kind that does not count', (context) => {
+  it('warn once when all endpoints are of the excluded kind', (context) => {
     const warn = context.mock.method(getScope('model'), 'warn', () => {});
     const log = ignoredEndpointsLog();
     const slice = parse({
@@ -135,12 +135,13 @@ describe('observers', () => {
     assert.deepEqual(
       warn.mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0))),
       [
-        'CTL_USE_ENDPOINT_SLICE is false: services get no endpoints from 1 of kind EndpointSlice, and there are none of kind Endpoints',
+        'CTL_USE_ENDPOINT_SLICE is false: services get no endpoints from 1 of kind EndpointSlice, ' +
+          'and there are none of kind Endpoints',
       ],
     );
   });
 
-  it('count what the debounce does', async () => {
+  it('count the work of the debouncer', async () => {
     const { metrics, value } = measured();
     const hooks = debounceHooks(metrics);
     hooks.onChange();
@@ -154,7 +155,7 @@ describe('observers', () => {
     assert.equal(await value('ctl_xds_push_context_errors'), 1);
   });
 
-  it('count events by kind and by what they do, and changes by what they mean', async () => {
+  it('count events by kind and effect, and changes by type', async () => {
     const { metrics, value } = measured();
     const meter = new SourceMeter(metrics);
     const told = (effect: ToldEvent['effect'], kind: Kind | undefined, eventTime: number) => ({
@@ -187,7 +188,7 @@ describe('observers', () => {
 });
 
 describe('sampled gauges', () => {
-  it('say what is now, and fall when it is gone', async () => {
+  it('show the current state, also when it decreases', async () => {
     const { metrics, value } = measured();
     const finding = { metric: 'ctl_vservice_dup_domain', type: 'rds', message: 'twice' } as const;
     let wrong = true;
@@ -205,7 +206,7 @@ describe('sampled gauges', () => {
       sharedKeys: () => [],
       problems: () => (wrong ? [{ ...problem, key: 'Service/a/b' as const }, problem] : []),
       refusedPolicies: () => (wrong ? [{ problem, keys: [], inForce: 'substitute' }] : []),
-      // The same words from two views are one finding.
+      // The same message from two views is one finding.
       findings: () =>
         wrong
           ? [
@@ -237,7 +238,7 @@ describe('sampled gauges', () => {
   });
 });
 
-test('log lines are of the scope that they belong to', (t) => {
+test('log lines have the scope of their subject', (t) => {
   const said: string[] = [];
   for (const scope of ['ads', 'authn', 'authorization', 'attributes'] as const) {
     for (const level of ['debug', 'info', 'warn'] as const) {
@@ -258,6 +259,7 @@ test('log lines are of the scope that they belong to', (t) => {
     'authorization warn refused a stream of 10.0.0.1:6: not yours',
     'ads warn refused a stream of 10.0.0.2:7: too many',
     'ads info connected proxy-1',
-    'attributes debug attributes of proxy-1 type,namespace,serviceAccount,addresses,labels,network,locality,interception,version',
+    'attributes debug attributes of proxy-1 ' +
+      'type,namespace,serviceAccount,addresses,labels,network,locality,interception,version',
   ]);
 });

@@ -1,4 +1,4 @@
-/** From what the rooms tell of themselves to metrics and log lines. The rooms know neither. */
+/** Observers of other modules: they turn events into metrics and log lines. The modules know neither. */
 import { systemClock } from '../core/clock.ts';
 import { type CtlError, messageOf } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
@@ -11,31 +11,31 @@ import { CORE_KINDS } from '../resources/index.ts';
 import type { CertificateObserver } from '../security/index.ts';
 import type { AppliedSummary, DebounceHooks, ToldEvent } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
-import type { PublishFault } from './publisher.ts';
+import type { PublishProblem } from './publisher.ts';
 import type { PushLog } from './push-log.ts';
 
-/** Longest part of a message of a proxy that is logged. */
+/** The largest number of characters of a proxy's message in the log. */
 const MAX_LOGGED = 1000;
 
-/** A log for lines that callers bring about, however often they do. */
+/** A rate-limited log for lines that callers cause. */
 function limited(write: (message: string) => void): LimitedLog {
   return limitLog({ write, later: (ms, run) => void systemClock.setTimer(ms, run) });
 }
 
-/** The same by a peer's `address:port`: who comes back has another port, so the address is what counts. */
+/** The same with the limit for the address of a peer, because each connection has another port. */
 function limitedByPeer(write: (message: string) => void): LimitedLog {
   const log = limited(write);
   return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
 }
 
-/** @param onGenerated called after each generation that was taken over */
+/** @param onGenerated called after the result of a generation is stored */
 export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: () => void = () => {}): EngineObserver {
   const log = getScope('ads');
   const pushTime = pushTimes(metrics);
   const buildErrors = (types: Iterable<XdsType>): void => {
     for (const type of types) metrics.ctl_xds_pushes.inc({ type: `${type}_builderr` });
   };
-  // Values for each proxy at each push: their series are looked up once.
+  // Looked up once, because each push observes values for every proxy.
   const convergence = metrics.ctl_proxy_convergence_time.series();
   const queueTime = metrics.ctl_proxy_queue_time.series();
   return {
@@ -53,21 +53,21 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
     failed: (message, type) => {
       if (type !== undefined) buildErrors([type]);
       metrics.ctl_total_xds_internal_errors.inc();
-      log.error(`not generated, the last good version stays: ${message}`);
+      log.error(`generation failed, the last good version stays in force: ${message}`);
     },
     viewFailed: ({ view, failures, error, retryInMs }, types) => {
       buildErrors(types);
       metrics.ctl_total_xds_internal_errors.inc();
-      const message = `cannot generate ${view}, its proxies keep what they have: ${error}`;
-      // The state is logged once; /debug/push_status has it for as long as it lasts.
-      if (failures === 1) log.error(`${message}; tried again with growing delays until it works`);
+      const message = `cannot generate ${view}, its proxies keep their configuration: ${error}`;
+      // Logged once as an error; /debug/push_status shows it until the view is generated.
+      if (failures === 1) log.error(`${message}; retried with growing delays`);
       else log.debug(message, { failures, retryInMs });
     },
     viewRecovered: (view, failures) => log.info(`${view} is generated again, after ${failures} failed attempts`),
   };
 }
 
-/** The series of `ctl_xds_push_time`: of generating a type, and of writing it to a proxy. Each is looked up once. */
+/** The series of `ctl_xds_push_time`, for generating a type and for writing it to a proxy. Each is looked up once. */
 function pushTimes(metrics: Metrics): (type: XdsType) => Series {
   const known: Partial<Record<XdsType, Series>> = {};
   return (type) => {
@@ -77,7 +77,10 @@ function pushTimes(metrics: Metrics): (type: XdsType) => Series {
   };
 }
 
-/** Pushes of one turn of the event loop, counted together: a change is one for each of a thousand proxies. */
+/**
+ * Adds the pushes of one turn of the event loop to the metric at once: one change is a push for each of a thousand
+ * proxies.
+ */
 class PushCounts {
   readonly #metrics: Metrics;
   readonly #counts = new Map<XdsType, number>();
@@ -102,8 +105,8 @@ class PushCounts {
 }
 
 /**
- * Callers that are turned away, under the scope of the reason: `authn` when nobody knows who they are, `authorization`
- * when they may not have what they ask for, else the scope of the service.
+ * Logs refused callers in the scope of the reason: `authn` for callers that are not authenticated, `authorization` for
+ * callers without permission, else the scope of the service.
  */
 export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError, what: string) => void {
   const [authn, authorization, others] = (['authn', 'authorization', otherwise] as const).map((scope) =>
@@ -122,7 +125,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
   const refused = refusalLog('ads');
   const tooLarge = limitedByPeer((message) => log.error(message));
   const unknownTypes = limited((message) => log.info(message));
-  const faults = limited((message) => log.error(message));
+  const internalErrors = limited((message) => log.error(message));
   const writes = metrics.ctl_stage_seconds.series({ stage: 'write' });
   const pushTime = pushTimes(metrics);
   const pushes = new PushCounts(metrics);
@@ -148,7 +151,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     sendFailed: (type) => metrics.ctl_xds_pushes.inc({ type: `${type}_senderr` }),
     rejected: ({ type, connectionId, message, quarantined }) => {
       metrics.ctl_total_xds_rejects.inc({ type });
-      const kept = quarantined.length === 0 ? '' : `; kept back: ${quarantined.join(', ')}`;
+      const kept = quarantined.length === 0 ? '' : `; quarantined: ${quarantined.join(', ')}`;
       log.warn(`${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
     },
     expiredNonce: (type, connectionId) => {
@@ -157,7 +160,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     },
     writeTimeout: (connectionId) => {
       metrics.ctl_xds_write_timeout.inc();
-      log.warn(`${connectionId} does not read what it is sent: its stream is closed`);
+      log.warn(`${connectionId} does not read its responses: its stream is closed`);
     },
     requestTooLarge: (peer, details) => {
       metrics.ctl_total_xds_internal_errors.inc();
@@ -165,11 +168,11 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
     },
     refused: (peer, error: CtlError) => refused(peer, error, 'a stream'),
     unknownType: (connectionId, typeUrl) =>
-      unknownTypes(connectionId, `${connectionId} asks for ${typeUrl.slice(0, 200)}, not served here`),
+      unknownTypes(connectionId, `${connectionId} requests the unknown type ${typeUrl.slice(0, 200)}`),
     internalError: (error, connectionId) => {
       metrics.ctl_total_xds_internal_errors.inc();
       const message = messageOf(error);
-      faults(message, `internal error on ${connectionId}: ${message}`);
+      internalErrors(message, `internal error on ${connectionId}: ${message}`);
     },
   };
 }
@@ -177,7 +180,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
 export function certificateObserver(metrics: Metrics): CertificateObserver {
   const log = getScope('serverca');
   const refused = refusalLog('serverca');
-  const faults = limited((message) => log.error(message));
+  const internalErrors = limited((message) => log.error(message));
   return {
     requested: () => metrics.ca_server_csr_count.inc(),
     unfitIdentity: () => metrics.ca_server_id_extraction_err_count.inc(),
@@ -186,22 +189,22 @@ export function certificateObserver(metrics: Metrics): CertificateObserver {
       log.debug('issued a certificate', { identity: spiffeUri(identity), by });
     },
     refused: (peer, error) => refused(peer, error, 'a request'),
-    internalError: (error) => faults(messageOf(error), `internal error: ${messageOf(error)}`),
+    internalError: (error) => internalErrors(messageOf(error), `internal error: ${messageOf(error)}`),
   };
 }
 
-/** Changes that the model cannot take: a fault of ours, for what is wrong in a resource is found by validation. */
-export function publishFaults(metrics: Metrics): (fault: PublishFault) => void {
+/** Changes that the model cannot apply: an internal error, because validation finds problems of resources. */
+export function publishProblems(metrics: Metrics): (problem: PublishProblem) => void {
   return ({ key, message }) => {
     metrics.ctl_xds_push_context_errors.inc();
-    getScope('model').error(`${key} cannot be taken over, what was in force stays: ${message}`);
+    getScope('model').error(`${key} cannot be applied, the previous version stays in force: ${message}`);
   };
 }
 
-/** Lines about name conflicts in the log for one publication: a relist of a large mesh may bring thousands. */
+/** Lines about name conflicts for one publication: a relist of a large mesh may have thousands. */
 const MAX_CONFLICT_LINES = 20;
 
-/** Documents that claim names of others, each when it begins to. */
+/** Logs documents with names that belong to others, each when it appears. */
 export function logNameConflicts(conflicts: readonly NameConflict[]): void {
   const log = getScope('model');
   for (const { message } of conflicts.slice(0, MAX_CONFLICT_LINES)) log.warn(message);
@@ -210,11 +213,10 @@ export function logNameConflicts(conflicts: readonly NameConflict[]): void {
 }
 
 /**
- * One line where endpoints stand only in documents of the kind that CTL_USE_ENDPOINT_SLICE leaves out, and none when it
- * is over.
+ * One warning when all endpoints are in documents of the kind that CTL_USE_ENDPOINT_SLICE excludes.
  */
 export function ignoredEndpointsLog(): (snapshot: Snapshot) => void {
-  let said = false;
+  let warned = false;
   return (snapshot) => {
     const slices = snapshot.settings.useEndpointSlice;
     const [read, ignored] = slices
@@ -222,11 +224,11 @@ export function ignoredEndpointsLog(): (snapshot: Snapshot) => void {
       : (['Endpoints', 'EndpointSlice'] as const);
     const { size } = snapshot.resources(ignored);
     const applies = size > 0 && snapshot.resources(read).size === 0;
-    if (applies && !said) {
+    if (applies && !warned) {
       const rest = `services get no endpoints from ${size} of kind ${ignored}, and there are none of kind ${read}`;
       getScope('model').warn(`CTL_USE_ENDPOINT_SLICE is ${slices}: ${rest}`);
     }
-    said = applies;
+    warned = applies;
   };
 }
 
@@ -245,7 +247,7 @@ export function debounceHooks(metrics: Metrics): DebounceHooks {
 
 const REGISTRY_KINDS: ReadonlySet<string> = new Set(CORE_KINDS);
 
-/** Counts what sources tell. */
+/** Counts the events of sources. */
 export class SourceMeter {
   readonly #metrics: Metrics;
   #lastEventAt: number | undefined;
@@ -287,7 +289,7 @@ export class SourceMeter {
   }
 }
 
-/** What `ctl_inbound_updates` calls a change: `eds`, `svc` or `config`. */
+/** The type of a change in `ctl_inbound_updates`: `eds`, `svc` or `config`. */
 function updateType(key: string): 'eds' | 'svc' | 'config' {
   const kind = key.slice(0, key.indexOf('/'));
   if (kind === 'Endpoints' || kind === 'EndpointSlice' || kind === 'Pod' || kind === 'WorkloadEntry') return 'eds';

@@ -1,20 +1,20 @@
-/** How many connections proxies may hold. */
+/** The limit of connections of proxies. */
 import { openFilesLimit, readProcessLimits } from '../core/open-files.ts';
 
 /**
- * Part of the file descriptors that gRPC connections may have. Of the rest, each HTTP server has its part (src/http),
- * and files, watches and outgoing requests have what is left.
+ * The share of file descriptors for gRPC connections. Each HTTP server has a share of its own (src/http); the rest is
+ * for files, watches and outgoing requests.
  */
 const PART = 0.8;
 
-/** A proxy has one connection with a stream, and now and then one for a certificate. */
+/** A proxy has one connection with its stream, and sometimes one for a certificate. */
 const PER_STREAM = 2;
 
-/** However few streams are allowed, so many connections do no harm. */
+/** The lowest limit, for small numbers of streams. */
 const FEWEST = 1000;
 
 /**
- * How many connections proxies may hold: no more than file descriptors last for, nor than so many streams need.
+ * The limit of connections: what the file descriptors allow, and not more than the streams need.
  * @param readLimits the text of /proc/self/limits
  */
 export function maxConnections(maxStreams: number, readLimits = readProcessLimits): number {

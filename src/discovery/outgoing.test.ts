@@ -4,7 +4,7 @@ import { Registry } from 'prom-client';
 import { createMetrics } from '../observe/index.ts';
 import { countedFetch } from './outgoing.ts';
 
-test('outgoing requests, those that fail, those that are repeated after that, and how long they took are counted', async () => {
+test('outgoing requests, failures, retries and their latency are counted', async () => {
   const metrics = createMetrics(new Registry());
   let now = 0;
   const answers = [500, undefined, 200, 200, 302];

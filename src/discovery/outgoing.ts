@@ -1,14 +1,13 @@
-/** Counts what this program itself asks of others over HTTP: keys of token issuers, bundles of other trust domains. */
+/** Counts the HTTP requests of this program: for key sets of token issuers and bundles of other trust domains. */
 import type { Metrics } from '../observe/index.ts';
 import type { Fetch } from '../security/index.ts';
 
-/** URLs whose last request failed that are remembered; the one that failed first is forgotten first. */
+/** The largest number of remembered URLs whose last request failed. The oldest is dropped first. */
 const MAX_FAILED = 1024;
 
 /**
- * The same fetch, counted: `num_outgoing_requests`, `num_failed_outgoing_requests` (no answer, or one that is neither a
- * success nor a redirect), `num_outgoing_retries` (a URL is asked again after that) and `outgoing_latency` (until the
- * answer begins).
+ * A fetch with metrics: `num_outgoing_requests`, `num_failed_outgoing_requests` (no answer, or an error status),
+ * `num_outgoing_retries` (another request to a URL that failed) and `outgoing_latency` (until the answer begins).
  * @param now monotonic milliseconds
  */
 export function countedFetch(fetch: Fetch, metrics: Metrics, now: () => number): Fetch {

@@ -32,7 +32,7 @@ import { clusterAccess, type MeshFiles, openMeshFiles } from './inputs.ts';
 import { type Intake, openIntake } from './intake.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings } from './model-settings.ts';
-import { debounceHooks, engineObserver, publishFaults, refusalLog } from './observers.ts';
+import { debounceHooks, engineObserver, publishProblems, refusalLog } from './observers.ts';
 import { publicationLog } from './publications.ts';
 import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
@@ -146,7 +146,7 @@ export class DiscoveryProgram {
       model,
       now: systemClock.now,
       onPublication: (publication, milliseconds) => this.#published(publication, milliseconds),
-      onFault: publishFaults(this.#metrics),
+      onProblem: publishProblems(this.#metrics),
     });
   }
 

@@ -7,7 +7,7 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config
 import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { modelSettings } from './model-settings.ts';
-import { mergedUpdate, type PublishedModel, Publisher, type PublishFault } from './publisher.ts';
+import { mergedUpdate, type PublishedModel, Publisher, type PublishProblem } from './publisher.ts';
 
 function set(after: AnyResource): ResourceChange {
   return { key: keyOf(after), before: undefined, after };
@@ -15,7 +15,7 @@ function set(after: AnyResource): ResourceChange {
 
 class Bench {
   readonly publications: Publication[] = [];
-  readonly faults: PublishFault[] = [];
+  readonly faults: PublishProblem[] = [];
   readonly poison = new Set<string>();
   meshBroken = false;
   now = 0;
@@ -29,7 +29,7 @@ class Bench {
       model: this.#poisoned(Model.empty(settings, mesh, defaultMeshNetworks())),
       now: () => this.now,
       onPublication: (publication) => this.publications.push(publication),
-      onFault: (fault) => this.faults.push(fault),
+      onProblem: (fault) => this.faults.push(fault),
     });
   }
 
@@ -65,7 +65,7 @@ class Bench {
 const many = Array.from({ length: 40 }, (_, index) => service('shop', `s${index}`));
 
 describe('publisher', () => {
-  it('hands over the next snapshot with what changed, since when and why', () => {
+  it('publishes the next snapshot with its changes, event time and reasons', () => {
     const bench = new Bench();
     bench.publish(5, service('shop', 'web'));
     bench.publish(7, endpoints('shop', 'web', '10.0.0.1'));
@@ -82,7 +82,7 @@ describe('publisher', () => {
     assert.equal(bench.publications.at(-1)?.snapshot, bench.publisher.snapshot);
   });
 
-  it('counts from the earliest of its events and of a changed file', () => {
+  it('has the event time of the earliest event or changed file', () => {
     const bench = new Bench();
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'other' };
     const changes = [set(service('shop', 'web'))];
@@ -103,7 +103,7 @@ describe('publisher', () => {
     });
   });
 
-  it('publishes nothing without changes, and without a reason what generation does not read', () => {
+  it('publishes nothing without changes, and changes that generation does not read without a reason', () => {
     const bench = new Bench();
     bench.publish(1);
     assert.equal(bench.publications.length, 0);
@@ -111,7 +111,7 @@ describe('publisher', () => {
     assert.deepEqual(bench.reasons, [[]]);
   });
 
-  it('gives a reason for a workload whose labels changed, which may make it a gateway', () => {
+  it('has a reason for changed labels of a workload, which may be a gateway', () => {
     const bench = new Bench();
     bench.publish(1, service('shop', 'web'));
     const metadata = { name: 'edge-1', namespace: 'shop', labels: { app: 'edge' } };
@@ -120,7 +120,7 @@ describe('publisher', () => {
     assert.deepEqual(bench.reasons, [['service'], ['proxy']]);
   });
 
-  it('says that a mesh configuration is why, and keeps the snapshot when it says nothing new', () => {
+  it('has the mesh configuration as reason, and keeps the snapshot when it is the same', () => {
     const bench = new Bench();
     bench.publisher.publish(
       { changes: [], eventTime: 1 },
@@ -132,8 +132,8 @@ describe('publisher', () => {
   });
 });
 
-describe('publisher: changes that the model cannot take', () => {
-  it('are set aside one by one, and the rest of their batch is published at once', () => {
+describe('publisher: changes that the model cannot apply', () => {
+  it('are set aside one by one, and the other changes of the batch are published at once', () => {
     const bench = new Bench();
     bench.poison.add('Service/shop/s7').add('Service/shop/s31');
     bench.publish(1, ...many);
@@ -143,11 +143,11 @@ describe('publisher: changes that the model cannot take', () => {
       ['Service/shop/s31', 'cannot take Service/shop/s31'],
       ['Service/shop/s7', 'cannot take Service/shop/s7'],
     ]);
-    // Replicas are fed what the snapshot has, and nothing of what it lacks.
+    // The delta for replicas has what the snapshot has.
     assert.ok(bench.publications[0]?.resources.every(({ key }) => !bench.poison.has(key)));
   });
 
-  it('are tried again with the next change, counted from their own first event, and reported once', () => {
+  it('are retried with the next change, with their own event time, and reported once', () => {
     const bench = new Bench();
     bench.poison.add('Service/shop/web');
     bench.publish(1, service('shop', 'web'));
@@ -164,7 +164,7 @@ describe('publisher: changes that the model cannot take', () => {
     );
   });
 
-  it('give way to a later change of the same resource', () => {
+  it('are replaced by a later change of the same resource', () => {
     const bench = new Bench();
     bench.poison.add('Service/shop/web');
     bench.publish(1, service('shop', 'web'));
@@ -177,7 +177,7 @@ describe('publisher: changes that the model cannot take', () => {
     assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
   });
 
-  it('do not cost a search per resource when everything is broken', () => {
+  it('are found with few attempts when every change fails', () => {
     const bench = new Bench();
     for (let index = 0; index < 2000; index++) bench.poison.add(`Service/shop/n${index}`);
     bench.publish(1, ...Array.from({ length: 2000 }, (_, index) => service('shop', `n${index}`)), service('a', 'fine'));
@@ -187,7 +187,7 @@ describe('publisher: changes that the model cannot take', () => {
     assert.equal(bench.services.length, 2002);
   });
 
-  it('keep a mesh configuration back, and not the resources beside it', () => {
+  it('set a mesh configuration aside without the resources beside it', () => {
     const bench = new Bench();
     bench.meshBroken = true;
     const mesh = { ...defaultMeshConfig(), rootNamespace: 'elsewhere' };

@@ -1,9 +1,8 @@
 /**
- * From events to publications: the store takes events, the debounce says when, the model makes the next snapshot, the
- * engine pushes it. This is the main thread's clockwork; each wheel of it is tested by itself in its own room.
+ * Store → snapshot: applies changes to the model and publishes the next snapshot, which the engine pushes.
  *
- * What the store hands over it forgets, so nothing may get lost here: a change that the model cannot take is set aside,
- * without holding up the others, and goes with each later publication until it is taken or replaced.
+ * The store drops the changes that it has handed over, so none may get lost here. A change that the model cannot apply
+ * is set aside without delaying the others. Each later publication tries it again, until it is applied or replaced.
  */
 import { toError } from '../core/errors.ts';
 import type { ChangeSet, Model, ModelStep, ModelUpdate, Snapshot } from '../model/index.ts';
@@ -12,7 +11,7 @@ import type { PushReason } from '../push/types.ts';
 import type { MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
 import type { TakenChanges } from '../store/index.ts';
 
-/** The files beside the resources, where they changed. */
+/** The changed mesh files. */
 interface MeshChange {
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
@@ -23,37 +22,37 @@ export interface MeshUpdate extends MeshChange {
   readonly eventTime: number;
 }
 
-/** Two updates as one: the later values, the earlier time. */
+/** Two updates as one: with the later values and the earlier time. */
 export function mergedUpdate(first: MeshUpdate | undefined, then: MeshUpdate): MeshUpdate {
   return first === undefined ? then : { ...first, ...then, eventTime: Math.min(first.eventTime, then.eventTime) };
 }
 
-/** Something that the model cannot take; what was in force before stays. */
-export interface PublishFault {
+/** A change that the model cannot apply. The version before stays in force. */
+export interface PublishProblem {
   /** The resource, or `mesh configuration`. */
   readonly key: string;
   readonly message: string;
 }
 
-/** What the publisher needs of a model. */
+/** The part of the model that the publisher uses. */
 export interface PublishedModel extends Pick<Model, 'snapshot'> {
   apply(update: ModelUpdate): ModelStep;
-  /** Another that stands where this one does, to find out what cannot be taken. */
+  /** A copy of the model, to find out which change it cannot apply. */
   fork(): PublishedModel;
 }
 
 export interface PublisherOptions {
   readonly model: PublishedModel;
   readonly now: () => number;
-  /** Told of each snapshot that has something new, and of its cost in milliseconds. */
+  /** Called with each new snapshot and the time it took to build, milliseconds. */
   readonly onPublication: (publication: Publication, milliseconds: number) => void;
-  /** Told once of each change that is set aside. */
-  readonly onFault: (fault: PublishFault) => void;
+  /** Called once for each change that is set aside. */
+  readonly onProblem: (fault: PublishProblem) => void;
 }
 
 const NO_REASONS: ReadonlySet<PushReason> = new Set();
 
-/** Attempts to find out which changes of a batch are at fault; then those in doubt are set aside together. */
+/** Attempts to find the changes that cannot be applied. After that the undecided ones are set aside together. */
 const MAX_ATTEMPTS = 256;
 
 interface Change extends ResourceChange {
@@ -77,7 +76,7 @@ function isEmpty(changes: ChangeSet): boolean {
   );
 }
 
-/** Why this change set pushes: the labels of `ctl_push_triggers`. */
+/** The reasons of a push: the labels of `ctl_push_triggers`. */
 function reasonsOf(changes: ChangeSet): ReadonlySet<PushReason> {
   const reasons = new Set<PushReason>();
   if (changes.everything) reasons.add('mesh');
@@ -88,10 +87,10 @@ function reasonsOf(changes: ChangeSet): ReadonlySet<PushReason> {
   return reasons;
 }
 
-/** Has the model make the next snapshot. */
+/** Applies changes to the model and publishes its snapshots. */
 export class Publisher {
   readonly #options: PublisherOptions;
-  /** Changes that could not be taken. */
+  /** Changes that could not be applied. */
   #aside = new Map<ResourceKey, Change>();
   #meshAside: MeshChange = {};
 
@@ -103,7 +102,7 @@ export class Publisher {
     return this.#options.model.snapshot;
   }
 
-  /** Publishes changed resources, a changed mesh configuration, or both. Nothing leaves when nothing is to be done. */
+  /** Publishes changed resources, changed mesh files, or both. Does nothing without a change. */
   publish(taken: TakenChanges, { eventTime: ofMesh, ...mesh }: Partial<MeshUpdate> = {}): void {
     if (taken.changes.length === 0 && !isPresent(mesh)) return;
     const started = this.#options.now();
@@ -117,14 +116,14 @@ export class Publisher {
     const step = this.#step([...waiting.values()], { ...this.#meshAside, ...mesh });
     if (step === undefined) return;
     const { snapshot, changes, delta, resources } = step;
-    // Replicas have to follow even when proxies have nothing to gain: they stand at the version of their snapshot.
+    // Published even without a reason to push, because the replicas must have the version of the snapshot.
     const reasons = isEmpty(changes) ? NO_REASONS : reasonsOf(changes);
     const eventTime = resources.reduce((oldest, change) => Math.min(oldest, change.eventTime), ofBatch);
     const publication = { snapshot, changes, delta, resources, eventTime, reasons };
     this.#options.onPublication(publication, this.#options.now() - started);
   }
 
-  /** The next snapshot by all of the changes, or by those that can be taken; undefined for none. */
+  /** The next snapshot with all changes, or with those that can be applied; undefined without any. */
   #step(waiting: readonly Change[], mesh: MeshChange): (ModelStep & { resources: readonly Change[] }) | undefined {
     const all = this.#attempt(waiting, mesh);
     if (!(all instanceof Error)) {
@@ -132,31 +131,31 @@ export class Publisher {
       this.#meshAside = {};
       return { ...all, resources: waiting };
     }
-    const faults = this.#culprits(waiting);
-    const good = waiting.filter(({ key }) => !faults.has(key));
+    const failing = this.#failing(waiting);
+    const good = waiting.filter(({ key }) => !failing.has(key));
     const withMesh = this.#attempt(good, mesh);
     const step = withMesh instanceof Error ? this.#attempt(good, {}) : withMesh;
-    // Each by itself can be taken, together they cannot.
-    if (step instanceof Error) for (const { key } of good) faults.set(key, step.message);
-    if (withMesh instanceof Error) this.#keepMesh(mesh, withMesh);
+    // Each change can be applied alone, but not all together.
+    if (step instanceof Error) for (const { key } of good) failing.set(key, step.message);
+    if (withMesh instanceof Error) this.#setMeshAside(mesh, withMesh);
     else this.#meshAside = {};
-    this.#setAside(waiting, faults);
+    this.#setAside(waiting, failing);
     const something = good.length > 0 || (!(withMesh instanceof Error) && isPresent(mesh));
     return step instanceof Error || !something ? undefined : { ...step, resources: good };
   }
 
-  #setAside(waiting: readonly Change[], faults: ReadonlyMap<ResourceKey, string>): void {
+  #setAside(waiting: readonly Change[], failing: ReadonlyMap<ResourceKey, string>): void {
     const known = this.#aside;
-    this.#aside = new Map(waiting.filter(({ key }) => faults.has(key)).map((change) => [change.key, change]));
+    this.#aside = new Map(waiting.filter(({ key }) => failing.has(key)).map((change) => [change.key, change]));
     for (const [key, change] of this.#aside) {
-      if (known.get(key) !== change) this.#options.onFault({ key, message: faults.get(key) ?? '' });
+      if (known.get(key) !== change) this.#options.onProblem({ key, message: failing.get(key) ?? '' });
     }
   }
 
-  #keepMesh(mesh: MeshChange, { message }: Error): void {
+  #setMeshAside(mesh: MeshChange, { message }: Error): void {
     const known = mesh.mesh === this.#meshAside.mesh && mesh.networks === this.#meshAside.networks;
     this.#meshAside = mesh;
-    if (!known && isPresent(mesh)) this.#options.onFault({ key: 'mesh configuration', message });
+    if (!known && isPresent(mesh)) this.#options.onProblem({ key: 'mesh configuration', message });
   }
 
   #attempt(
@@ -171,16 +170,16 @@ export class Publisher {
     }
   }
 
-  /** Which of the changes cannot be taken, and why: by halves, so that one among many is found in a few attempts. */
-  #culprits(changes: readonly Change[]): Map<ResourceKey, string> {
+  /** The changes that cannot be applied, and why. Halves the batch, so that one among many is found in few attempts. */
+  #failing(changes: readonly Change[]): Map<ResourceKey, string> {
     const found = new Map<ResourceKey, string>();
     const parts: (readonly Change[])[] = [changes];
     for (let attempts = 0; parts.length > 0; attempts++) {
       const part = parts.pop() ?? [];
-      const fault = part.length === 0 ? undefined : this.#attempt(part, {}, this.#options.model.fork());
-      if (!(fault instanceof Error)) continue;
+      const failure = part.length === 0 ? undefined : this.#attempt(part, {}, this.#options.model.fork());
+      if (!(failure instanceof Error)) continue;
       if (part.length === 1 || attempts >= MAX_ATTEMPTS) {
-        for (const { key } of part) found.set(key, fault.message);
+        for (const { key } of part) found.set(key, failure.message);
         continue;
       }
       const middle = part.length >> 1;

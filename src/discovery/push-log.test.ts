@@ -17,7 +17,7 @@ function log() {
 }
 
 describe('log of pushes', () => {
-  it('tells of a push once it has arrived: what, to how many, how long', () => {
+  it('logs a push when it is acknowledged: resources, number of proxies, time', () => {
     const { pushes, lines, pass } = log();
     pushes.changed(['VirtualService/shop/web']);
     for (let proxy = 0; proxy < 3; proxy++) pushes.began();
@@ -32,7 +32,7 @@ describe('log of pushes', () => {
     assert.equal(lines.length, 1);
   });
 
-  it('tells of many in one line, and names few of what changed', () => {
+  it('logs several pushes in one line, with the names of a few resources', () => {
     const { pushes, lines, pass } = log();
     for (let change = 0; change < 100; change++) {
       pushes.changed([`Service/shop/web-${change}`]);
@@ -45,7 +45,7 @@ describe('log of pushes', () => {
     ]);
   });
 
-  it('says nothing of changes that no proxy was sent', () => {
+  it('does not log changes without a push', () => {
     const { pushes, lines, pass } = log();
     pushes.changed(['Service/shop/unseen']);
     pushes.began();
@@ -59,7 +59,7 @@ describe('log of pushes', () => {
     assert.deepEqual(lines, ['pushed Service/shop/seen to 1 proxy in 0.01 s']);
   });
 
-  it('says how far a push is that takes long, and that it has ended', () => {
+  it('logs the progress of a slow push, and its end', () => {
     const { pushes, lines, pass } = log();
     pushes.changed(['Gateway/edge/front']);
     pushes.began();
@@ -71,6 +71,6 @@ describe('log of pushes', () => {
     assert.equal(lines.length, 1);
     pushes.ended('proxy-8', 15_000);
     pass(1000);
-    assert.equal(lines[1], 'pushed what was changed before to 1 proxy in 15.00 s');
+    assert.equal(lines[1], 'pushed earlier changes to 1 proxy in 15.00 s');
   });
 });

@@ -1,15 +1,15 @@
 /**
- * One line for each push that changed something for some proxy: what, for how many proxies, how long it took until the
- * last of them had acknowledged it. Changes that follow each other faster than lines may be written share one.
+ * Logs each push that changes the configuration of a proxy: the changed resources, the number of proxies, and the time
+ * until the last of them has acknowledged it. Changes within a short time share one line.
  */
 
-/** Time between two lines, ms. */
-const LEAST_MS = 1000;
-/** After so long, ms, a line says how far the push is. */
-const PATIENCE_MS = 10_000;
-/** Changed resources that a line names. */
+/** The shortest time between two lines, ms. */
+const MIN_INTERVAL_MS = 1000;
+/** The time, ms, after which a line reports the progress of a push. */
+const PROGRESS_AFTER_MS = 10_000;
+/** The number of changed resources that a line names. */
 const NAMED = 3;
-/** Changed resources that are counted: of more it is enough to know that there are. */
+/** The largest number of changed resources that are counted. */
 const MAX_COUNTED = 10_000;
 
 export interface PushLogOptions {
@@ -19,15 +19,15 @@ export interface PushLogOptions {
 
 export class PushLog {
   readonly #options: PushLogOptions;
-  /** Resources changed since the last line that told of some. */
+  /** Resources that changed since the last line with names. */
   readonly #changed = new Set<string>();
-  /** Proxies that a change is on its way to. */
+  /** Pushes that proxies have not acknowledged. */
   #underWay = 0;
-  /** Since the last line: proxies that have acknowledged a change, and the longest that one took, ms. */
+  /** Since the last line: proxies that have acknowledged a change, and the longest time, ms. */
   readonly #done = new Set<string>();
   #longestMs = 0;
-  #waiting = false;
-  #patient = false;
+  #lineTimer = false;
+  #progressTimer = false;
 
   constructor(options: PushLogOptions) {
     this.#options = options;
@@ -38,23 +38,23 @@ export class PushLog {
     for (const key of keys) if (this.#changed.size < MAX_COUNTED) this.#changed.add(key);
   }
 
-  /** A change is on its way to a proxy. */
+  /** A push to a proxy begins. */
   began(): void {
     this.#underWay++;
-    if (this.#patient) return;
-    this.#patient = true;
-    this.#options.later(PATIENCE_MS, () => {
-      this.#patient = false;
+    if (this.#progressTimer) return;
+    this.#progressTimer = true;
+    this.#options.later(PROGRESS_AFTER_MS, () => {
+      this.#progressTimer = false;
       if (this.#underWay === 0) return;
-      // A stuck push is logged once.
+      // A slow push is logged once.
       if (this.#changed.size > 0 || this.#done.size > 0) this.#write();
       this.#again();
     });
   }
 
   /**
-   * The proxy has acknowledged it after so many ms from the first event; undefined: it needed nothing of it, or has
-   * gone.
+   * The proxy has acknowledged the push, so many ms after the first event. Undefined: it needed no change, or its
+   * connection is closed.
    */
   ended(connectionId: string, milliseconds: number | undefined): void {
     this.#underWay--;
@@ -62,16 +62,16 @@ export class PushLog {
       this.#done.add(connectionId);
       this.#longestMs = Math.max(this.#longestMs, milliseconds);
     }
-    if (this.#underWay > 0 || this.#waiting) return;
-    this.#waiting = true;
-    this.#options.later(LEAST_MS, () => {
-      this.#waiting = false;
-      // While another is under way its end is waited for.
+    if (this.#underWay > 0 || this.#lineTimer) return;
+    this.#lineTimer = true;
+    this.#options.later(MIN_INTERVAL_MS, () => {
+      this.#lineTimer = false;
+      // Otherwise the end of the other pushes writes the line.
       if (this.#underWay === 0) this.#write();
     });
   }
 
-  /** Looks again later, as `began` would. */
+  /** Checks again later. */
   #again(): void {
     this.#underWay--;
     this.began();
@@ -79,7 +79,7 @@ export class PushLog {
 
   #write(): void {
     if (this.#done.size === 0 && this.#underWay === 0) {
-      // What changed concerns no proxy.
+      // The changes affect no proxy.
       this.#changed.clear();
       return;
     }
@@ -93,7 +93,7 @@ export class PushLog {
   }
 
   #what(): string {
-    if (this.#changed.size === 0) return 'what was changed before';
+    if (this.#changed.size === 0) return 'earlier changes';
     const named = [...this.#changed].slice(0, NAMED).join(', ');
     const more = this.#changed.size - NAMED;
     const least = this.#changed.size >= MAX_COUNTED ? 'at least ' : '';

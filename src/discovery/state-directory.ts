@@ -1,4 +1,4 @@
-/** The state directory of the program. */
+/** Opens the directory with the last good policies. */
 import { systemClock } from '../core/clock.ts';
 import { getScope } from '../logging/index.ts';
 import { type LastGoodStore, openLastGood } from '../store/index.ts';

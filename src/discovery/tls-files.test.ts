@@ -8,7 +8,7 @@ import { fileURLToPath } from 'node:url';
 import { CtlError } from '../core/errors.ts';
 import { openTlsFiles } from './tls-files.ts';
 
-/** Throw-away certificates that the tests share; nothing trusts them. */
+/** Certificates for these tests only. */
 const CERTS = fileURLToPath(new URL('../../test/golden-harness/certs/', import.meta.url));
 
 let dir = '';
@@ -34,22 +34,22 @@ async function refusal(tlsCertFile: string, tlsKeyFile: string, caCertFile = '')
 }
 
 describe('files of the secured address', () => {
-  it('are none when no flag names one', async () => {
+  it('are undefined when no flag names one', async () => {
     assert.equal(await openTlsFiles({ tlsCertFile: '', tlsKeyFile: '', caCertFile: '' }), undefined);
   });
 
-  it('are taken when certificate and key belong together', async () => {
+  it('are accepted when the key belongs to the certificate', async () => {
     assert.equal(await refusal(at('tls.crt'), at('tls.key')), 'taken');
     assert.equal(await refusal(at('tls.crt'), at('tls.key'), at('ca.crt')), 'taken');
   });
 
-  it('are refused in one line that names the flag', async () => {
+  it('are refused with one line that names the flag', async () => {
     assert.match(await refusal(at('tls.crt'), ''), /^--tlsKeyFile: missing/);
     assert.match(await refusal('', '', at('ca.crt')), /^--tlsCertFile: missing/);
     assert.match(await refusal(at('nowhere'), at('tls.key')), /^--tlsCertFile: .*nowhere cannot be read \(ENOENT\)/);
-    assert.match(await refusal(at('text.pem'), at('tls.key')), /^--tlsCertFile: .*does not hold a certificate/);
-    assert.match(await refusal(at('tls.crt'), at('text.pem')), /^--tlsKeyFile: .*does not hold a private key/);
+    assert.match(await refusal(at('text.pem'), at('tls.key')), /^--tlsCertFile: .*is not a certificate/);
+    assert.match(await refusal(at('tls.crt'), at('text.pem')), /^--tlsKeyFile: .*is not a private key/);
     assert.match(await refusal(at('tls.crt'), at('other.key')), /^--tlsKeyFile: .*is not the key of the certificate/);
-    assert.match(await refusal(at('tls.crt'), at('tls.key'), at('text.pem')), /^--caCertFile: .*does not hold a cert/);
+    assert.match(await refusal(at('tls.crt'), at('tls.key'), at('text.pem')), /^--caCertFile: .*is not a cert/);
   });
 });

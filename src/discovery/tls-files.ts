@@ -1,7 +1,7 @@
 /**
- * Certificate, key and CA of the secured gRPC address, from files (--tlsCertFile, --tlsKeyFile, --caCertFile). They are
- * looked at again and again, because whoever renews them may swap links, rename, or write in place; a pair that does
- * not fit together, as it is between two writes, leaves the last good one in force.
+ * Certificate, key and CA of the secured gRPC address, from files (--tlsCertFile, --tlsKeyFile, --caCertFile). The
+ * files are read periodically, because they may be renewed by links, renames or writes in place. A certificate without
+ * its key, as between two writes, leaves the last good pair in force.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
@@ -9,16 +9,16 @@ import { createSecureContext } from 'node:tls';
 import { CtlError, toCtlError } from '../core/errors.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 
-/** Files are small; how often they are looked at, milliseconds. */
-const LOOK_MS = 10_000;
+/** How often the files are read, milliseconds. */
+const INTERVAL_MS = 10_000;
 
 type TlsSettings = Pick<DiscoverySettings, 'tlsCertFile' | 'tlsKeyFile' | 'caCertFile'>;
 
-/** What the files hold, PEM. */
+/** The content of the files, PEM. */
 export interface TlsMaterial {
   readonly cert: string;
   readonly key: string;
-  /** The authority of clients' certificates. */
+  /** The CA of client certificates. */
   readonly ca: string | undefined;
 }
 
@@ -35,7 +35,7 @@ function parsed<T>(flag: string, file: string, what: string, parse: () => T): T 
   try {
     return parse();
   } catch (error) {
-    throw new CtlError('invalid_argument', `${file} does not hold ${what} in PEM form`, { field: flag }, error);
+    throw new CtlError('invalid_argument', `${file} is not ${what} in PEM form`, { field: flag }, error);
   }
 }
 
@@ -69,13 +69,13 @@ function same(a: TlsMaterial, b: TlsMaterial): boolean {
 
 export interface TlsFiles {
   readonly material: TlsMaterial;
-  /** Follows the files; `onProblem` is called once for each new fault. Returns how to end it. */
+  /** Follows the files. `onProblem` is called once for each new problem. Returns a function that ends it. */
   follow(onMaterial: (material: TlsMaterial) => void, onProblem: (error: CtlError) => void): () => void;
 }
 
 /**
- * Undefined when no certificate is named. Throws CtlError invalid_argument naming the flag when the files cannot be
- * used.
+ * Resolves with undefined when no flag names a file. Rejects with CtlError invalid_argument that names the flag of an
+ * unusable file.
  */
 export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undefined> {
   if (files.tlsCertFile === '' && files.tlsKeyFile === '' && files.caCertFile === '') return undefined;
@@ -99,12 +99,12 @@ export async function openTlsFiles(files: TlsSettings): Promise<TlsFiles | undef
           current = next;
           onMaterial(next);
         } catch (error) {
-          const fault = toCtlError(error);
-          if (fault.message !== lastProblem) onProblem(fault);
-          lastProblem = fault.message;
+          const problem = toCtlError(error);
+          if (problem.message !== lastProblem) onProblem(problem);
+          lastProblem = problem.message;
         }
       };
-      const timer = setInterval(() => void look(), LOOK_MS).unref();
+      const timer = setInterval(() => void look(), INTERVAL_MS).unref();
       return () => clearInterval(timer);
     },
   };

@@ -155,7 +155,7 @@ test('a listener that Envoy cannot open is withheld, logged and counted, and acc
       .split('\n')
       .filter((line) => line.includes(id) && line.includes('rejects lds'));
     assert.ok(
-      lines.some((line) => line.includes(`kept back: ${at}_${TAKEN}`) && /cannot bind|in use/.test(line)),
+      lines.some((line) => line.includes(`quarantined: ${at}_${TAKEN}`) && /cannot bind|in use/.test(line)),
       lines.join('\n'),
     );
   }

@@ -131,7 +131,7 @@ test('DENY, STRICT and token rules with a mistake stay in force over a restart, 
   assert.deepEqual(await refused(), refusedAll('last_good'));
   assert.equal(
     await world.http('/ready'),
-    'ready, degraded: 3 policies refused, 3 in force as last good, 0 as strict as can be; see /debug/push_status\n',
+    'ready, degraded: 3 policies refused, 3 with the last good version, 0 with the strictest policy; see /debug/push_status\n',
   );
   assert.match(await world.metrics(), /^ctl_refused_security_documents\{in_force="last_good"\} 3$/m);
   assert.match(
