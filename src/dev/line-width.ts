@@ -109,7 +109,7 @@ const UNFINISHED: readonly string[] = [
   'src/xds/request/request-reader.test.ts',
   'src/xds/server/admission.test.ts',
   'src/xds/server/server.test.ts',
-  'src/xds/server/strangers.test.ts',
+  'src/xds/server/untrusted-clients.test.ts',
   'src/xds/server/stream.test.ts',
   'src/xds/testing/model.ts',
   'test/bench-rounds.test.ts',

@@ -160,10 +160,10 @@ test('a token gets a certificate, under both names of the service, and the certi
   // A certificate is renewed with the current one.
   assert.equal((await certificate(known, ecKey('P-256'))).length, 2);
 
-  assert.match(await stream(known, { namespace: 'bank' }).first, /^PERMISSION_DENIED: .*claims "bank".*of "shop"/);
+  assert.match(await stream(known, { namespace: 'bank' }).first, /^PERMISSION_DENIED: .*is "bank".*for "shop"/);
   assert.match(
     await stream(known, { metadata: { SERVICE_ACCOUNT: 'admin' } }).first,
-    /^PERMISSION_DENIED: node.metadata.SERVICE_ACCOUNT: claims "admin"/,
+    /^PERMISSION_DENIED: node.metadata.SERVICE_ACCOUNT: is "admin"/,
   );
   assert.match(await stream(known, { metadata: { NAMESPACE: 'bank' } }).first, /^PERMISSION_DENIED/);
 
@@ -217,10 +217,7 @@ test('a stream ends when its credential expires', async (t) => {
   for (const { first, ended } of [byToken, byCertificate]) {
     assert.equal(await first, 'served');
     const { code, details } = await ended;
-    assert.deepEqual(
-      [status[code], details],
-      ['UNAVAILABLE', 'the credential of this stream has expired, connect anew'],
-    );
+    assert.deepEqual([status[code], details], ['UNAVAILABLE', 'the credential of this stream has expired: reconnect']);
   }
   // A new connection of the same client, which has only the old certificate.
   assert.match(await stream(known).first, /^UNAUTHENTICATED: client certificate: it expired at/);

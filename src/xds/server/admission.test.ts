@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Admission } from './admission.ts';
 
-/** Lets so many in that do not get ready, and says how many there was room for. */
+/** Has this many streams enter that do not become ready; returns how many were admitted. */
 async function enter(admission: Admission, address: string, count: number): Promise<(() => void)[]> {
   const entrance = admission.of(address);
   const entered = await Promise.allSettled(Array.from({ length: count }, () => entrance.enter()));

@@ -1,45 +1,45 @@
 /**
- * Letting new streams in at a pace. Thousands of proxies reconnect at once after a restart; taking in each costs
- * main-thread time (parsing, views), during which nothing else is served. So a few come in per turn of the event loop,
- * those who came first first, and those that would wait long are turned away at once: they come back after their
- * backoff, or find another replica.
+ * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
+ * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
+ * loop, in order of arrival. Streams that would wait long are refused at once: they reconnect after their backoff, or
+ * to another replica.
  */
 import { CtlError } from '../../core/errors.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 
-/** Streams let in per turn of the event loop: at 0.3 ms each a turn stays near 5 ms. */
+/** Streams admitted in a turn of the event loop: at 0.3 ms each a turn takes about 5 ms. */
 const PER_TURN = 16;
 
 /**
- * Streams waiting or being made ready, of which no single address gets all. Twice the size of the largest mesh that one
- * process is meant for.
+ * Most streams that wait or are being made ready; no single address gets all of them. Twice the size of the largest
+ * mesh that one process is designed for.
  */
 export const MAX_ENTERING = 10_000;
 
-/** Where the streams of one client address come in. */
-export interface Entrance {
+/** Admits the streams of one client address. */
+export interface StreamAdmission {
   /**
-   * Resolves when it is the stream's turn, with what it calls when it is ready (or gave up). Rejects with
-   * resource_exhausted when there are too many.
+   * Resolves when the stream is admitted, with a function to call when it is ready or has given up. Rejects with
+   * CtlError resource_exhausted when there are too many.
    */
   enter(): Promise<() => void>;
 }
 
 export class Admission {
-  readonly #places: PerAddressLimiter;
+  readonly #limiter: PerAddressLimiter;
   readonly #waiting: (() => void)[] = [];
   #scheduled = false;
 
   constructor(limit = MAX_ENTERING) {
-    this.#places = new PerAddressLimiter(limit);
+    this.#limiter = new PerAddressLimiter(limit);
   }
 
-  of(address: string): Entrance {
+  of(address: string): StreamAdmission {
     return { enter: () => this.#enter(address) };
   }
 
   #enter(address: string): Promise<() => void> {
-    const leave = this.#places.enter(address);
+    const leave = this.#limiter.enter(address);
     if (leave === undefined)
       return Promise.reject(new CtlError('resource_exhausted', 'too many proxies are connecting, try again later'));
     return new Promise((resolve) => {

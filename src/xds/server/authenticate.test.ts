@@ -1,4 +1,4 @@
-/** Streams whose caller has to be known first, over real sockets. */
+/** Authentication of streams, over real sockets. */
 
 import assert from 'node:assert/strict';
 import { afterEach, beforeEach, describe, it } from 'node:test';
@@ -14,7 +14,7 @@ import { ADS_PATHS, HEALTH_PATHS } from './services.ts';
 
 let server: XdsServer;
 let client: Client;
-/** The caller that is being waited for. */
+/** The result of the pending authentication. */
 let answer: PromiseWithResolvers<Caller | undefined>;
 let asked = 0;
 let refused: string[] = [];
@@ -62,8 +62,8 @@ function open(from = client) {
   return { call, outcome };
 }
 
-/** What was said before on the connection has been read. */
-function heard(): Promise<unknown> {
+/** Resolves when the server has read what was sent before on the connection. */
+function serverHasRead(): Promise<unknown> {
   return new Promise((resolve) => client.makeUnaryRequest(HEALTH_PATHS.check, asIs, asIs, Buffer.alloc(0), resolve));
 }
 
@@ -103,9 +103,9 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
   it('counts as an open stream', async () => {
     const two = [open(), open()];
     await until(() => asked === 2);
-    // The limit is that of a connection as well.
+    // The limit holds for a connection, too.
     const other = connected();
-    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 proxies, or too many of this address');
+    assert.equal(await open(other).outcome, 'RESOURCE_EXHAUSTED: more than 2 streams, or too many of this address');
     other.close();
     answer.resolve(web());
     for (const { outcome } of two) assert.equal(await outcome, 'served');
@@ -140,7 +140,7 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
         await until(() => asked === 2 * round);
         for (const { call } of calls) end(call);
         for (const { outcome } of calls) assert.notEqual(await outcome, 'served');
-        await heard();
+        await serverHasRead();
         answer.resolve(web());
       }
       answer = Promise.withResolvers();
@@ -150,7 +150,7 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
 
   it('is refused a node that its caller is not authorized for', async () => {
     answer.resolve(web({ identity: { ...identity, namespace: 'bank' } }));
-    assert.match(await open().outcome, /^PERMISSION_DENIED: node.metadata.NAMESPACE: claims "shop"/);
+    assert.match(await open().outcome, /^PERMISSION_DENIED: node.metadata.NAMESPACE: is "shop"/);
   });
 
   it('ends when its credential expires', async () => {

@@ -97,7 +97,7 @@ describe('health watches', () => {
   });
   afterEach(() => health.close());
 
-  /** Watches; each call is a connection of its own unless it is given another's. */
+  /** Begins watches, each on a connection of its own unless one is given. */
   function watch(address: string, connection?: FakeCall['connection']): FakeCall {
     const call = new FakeCall(address);
     const handler = health.service().streams?.[HEALTH_PATHS.watch];

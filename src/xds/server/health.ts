@@ -1,5 +1,5 @@
 /**
- * The standard gRPC health service, so that load balancers and probes can ask on the xDS port itself.
+ * The standard gRPC health service, for load balancers and probes of the xDS port.
  * Source: https://github.com/grpc/grpc/blob/master/doc/health-checking.md
  */
 import { CtlError } from '../../core/errors.ts';
@@ -32,34 +32,36 @@ function serviceOf(bytes: Buffer): string {
   return service;
 }
 
-/** A request is the name of a service. */
+/** Largest request, which is the name of a service. */
 const MAX_REQUEST_BYTES = 1024;
 
-/** Anyone may watch, so that no single address gets all of these; a load balancer watches once per connection. */
+/**
+ * Most watches; a load balancer has one on each connection. Anyone may watch, so no single address gets all of them.
+ */
 const MAX_WATCHERS = 1000;
 
-/** Watches of one connection: what is served here are two names. */
+/** Most watches of one connection: only two services can be watched. */
 const MAX_WATCHERS_OF_CONNECTION = 16;
 
 export interface HealthOptions {
-  /** The services that are asked about, besides the server as a whole. */
+  /** Services that can be checked, besides the server as a whole. */
   readonly services: readonly string[];
-  /** A watcher who has not said after this long, ms, what he watches is refused. */
+  /** A watch whose request is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
-  /** Tells of a watcher who is turned away. */
+  /** Called when a watch is refused. */
   readonly refused: (peer: string, error: CtlError) => void;
 }
 
-/** Health of the server and of the services it names; `''` is the server as a whole. */
+/** Health of the server and its services; `''` is the server as a whole. */
 export class Health {
   readonly #services: ReadonlySet<string>;
   readonly #options: HealthOptions;
-  readonly #places = new PerAddressLimiter(MAX_WATCHERS);
-  /** By connection. */
+  readonly #limiter = new PerAddressLimiter(MAX_WATCHERS);
+  /** Number of watches, by connection. */
   readonly #watches = new WeakMap<object, number>();
-  /** All who watch, or are about to say what. */
+  /** All watches, also while their request is read. */
   readonly #calls = new Set<StreamCall>();
-  /** Those of them who hear of changes: not who watches a service that is not here. */
+  /** Watches of known services: they are sent changes. */
   readonly #watchers = new Set<StreamCall>();
   #serving = false;
 
@@ -68,7 +70,7 @@ export class Health {
     this.#services = new Set(['', ...options.services]);
   }
 
-  /** As a server takes it. */
+  /** The service, for the gRPC server. */
   service(): GrpcService {
     return {
       unary: { [HEALTH_PATHS.check]: { handler: this.#check, maxReceiveBytes: MAX_REQUEST_BYTES } },
@@ -76,11 +78,11 @@ export class Health {
     };
   }
 
-  /** Says whether requests are served; watchers hear of changes. */
+  /** Sets the status, and sends a change to all watchers. */
   setServing(serving: boolean): void {
     if (serving === this.#serving) return;
     this.#serving = serving;
-    for (const call of this.#watchers) this.#tell(call, this.#status);
+    for (const call of this.#watchers) this.#send(call, this.#status);
   }
 
   get #status(): number {
@@ -97,7 +99,7 @@ export class Health {
     if (leave === undefined) {
       const error = new CtlError(
         'resource_exhausted',
-        'too many watches of health of this connection, this address, or in all',
+        'too many health watches of this connection, this address, or in all',
       );
       this.#options.refused(call.connection.peer, error);
       call.end(error);
@@ -116,10 +118,10 @@ export class Health {
       );
   };
 
-  /** @returns what to call when the watch is over; undefined when it cannot be taken */
+  /** @returns a function to call when the watch is over; undefined when there are too many */
   #enter({ connection }: StreamCall): (() => void) | undefined {
     const before = this.#watches.get(connection) ?? 0;
-    const leave = before < MAX_WATCHERS_OF_CONNECTION ? this.#places.enter(connection.address) : undefined;
+    const leave = before < MAX_WATCHERS_OF_CONNECTION ? this.#limiter.enter(connection.address) : undefined;
     if (leave === undefined) return undefined;
     this.#watches.set(connection, before + 1);
     return () => {
@@ -129,14 +131,14 @@ export class Health {
   }
 
   #answer(call: StreamCall, service: string): void {
-    // It may be over by now.
+    // It may have ended meanwhile.
     if (!this.#calls.has(call)) return;
     const known = this.#services.has(service);
     if (known) this.#watchers.add(call);
-    this.#tell(call, known ? this.#status : SERVICE_UNKNOWN);
+    this.#send(call, known ? this.#status : SERVICE_UNKNOWN);
   }
 
-  #tell(call: StreamCall, value: number): void {
+  #send(call: StreamCall, value: number): void {
     call.write([prefixed(response(value))], (result) => {
       if (result === 'timeout') call.abort();
     });

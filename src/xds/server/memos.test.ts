@@ -1,4 +1,4 @@
-/** The server with its memos switched off, beside one that remembers: several proxies get the same of both. */
+/** A server with its memos switched off beside one with memos: several proxies are sent the same by both. */
 
 import assert from 'node:assert/strict';
 import { after, it } from 'node:test';
@@ -31,7 +31,7 @@ after(async () => {
   for (const server of servers) await server.close({ drainMs: 0 });
 });
 
-/** A request of either protocol, for all endpoints or whatever there is of another type. */
+/** A request of either variant, for all endpoints or all resources of another type. */
 function request(mode: 'sotw' | 'delta', type: XdsType, last?: ParsedResponse): Buffer {
   const names = type === 'eds' ? NAMES : [];
   const fields = { typeUrl: XDS[type].url, node, ...(last === undefined ? {} : { nonce: last.nonce }) };
@@ -39,7 +39,7 @@ function request(mode: 'sotw' | 'delta', type: XdsType, last?: ParsedResponse): 
   return encodeDeltaRequest({ ...fields, subscribe: last === undefined ? names : [] });
 }
 
-/** What proxies get of a server, one after the other, at first and after a change. */
+/** What a server sends to proxies, one after the other, at first and after a change. */
 async function story(mode: 'sotw' | 'delta', remember: Memos): Promise<ParsedResponse[]> {
   const content = new Content();
   for (const name of NAMES) content.set('cds', `cluster-${name}`, '1', [name]);
@@ -62,7 +62,7 @@ async function story(mode: 'sotw' | 'delta', remember: Memos): Promise<ParsedRes
   const peers: Peer[] = [];
   const take = async (peer: Peer, type: XdsType): Promise<void> => {
     const response = await peer.next();
-    // Their order is that in which somebody named them first, and means nothing.
+    // Their order is that in which some proxy named them first, and has no meaning.
     got.push({ ...response, resources: response.resources.toSorted((a, b) => (a.name < b.name ? -1 : 1)) });
     peer.send(request(mode, type, response));
   };

@@ -1,4 +1,4 @@
-/** What the server tells about itself, for metrics and logs. Passed in, so that this room knows neither. */
+/** Events of the server for metrics and logs. Passed in, so that this module depends on neither. */
 
 import type { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -10,7 +10,7 @@ export interface PushedResponse {
   readonly connectionId: string;
   /** Bytes of the frame. */
   readonly bytes: number;
-  /** From the beginning of the push until its bytes had drained to the socket. */
+  /** From the start of the push until its bytes had drained to the socket. */
   readonly seconds: number;
 }
 
@@ -18,22 +18,22 @@ export interface RejectedResponse {
   readonly type: XdsType;
   readonly connectionId: string;
   readonly nodeId: string;
-  /** What the proxy says, shortened. */
+  /** The proxy's error message, shortened. */
   readonly message: string;
-  /** Resources that are kept back from now on, for people to read; empty while the culprits are being searched for. */
+  /** Names of newly quarantined resources, for people to read; empty during the search for them. */
   readonly quarantined: readonly string[];
 }
 
 export interface XdsObserver {
   /**
-   * A proxy is connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the
+   * A proxy has connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the
    * difference).
    */
   connected(connectionId: string, node: ProxyNode): void;
   disconnected(connectionId: string): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
   pushed(response: PushedResponse): void;
-  /** A response that was not taken: its stream has ended or is stuck. `ctl_xds_pushes` of `<type>_senderr`. */
+  /** A response could not be written: its stream has ended or is stuck. `ctl_xds_pushes` of `<type>_senderr`. */
   sendFailed(type: XdsType): void;
   /** `ctl_xds_*_reject`, `ctl_total_xds_rejects`. */
   rejected(response: RejectedResponse): void;
@@ -41,12 +41,12 @@ export interface XdsObserver {
   expiredNonce(type: XdsType, connectionId: string): void;
   /** `ctl_xds_write_timeout`: the stream is closed. */
   writeTimeout(connectionId: string): void;
-  /** A request was larger than the receive limit (MESH_GPRC_MAXRECVMSGSIZE); its stream is closed. */
+  /** A request exceeded the receive limit (MESH_GPRC_MAXRECVMSGSIZE); its stream is closed. */
   requestTooLarge(peer: string, details: string): void;
-  /** A stream was turned away: bad node, bad request, overload. */
+  /** A stream was refused: invalid node or request, no authorization, overload. */
   refused(peer: string, error: CtlError): void;
-  /** A type that is not served here was asked for; once per type and stream. */
+  /** A stream subscribed to a type that is not served; called once per type and stream. */
   unknownType(connectionId: string, typeUrl: string): void;
-  /** A fault of ours (`ctl_total_xds_internal_errors`). */
+  /** A bug of this program (`ctl_total_xds_internal_errors`). */
   internalError(error: unknown, connectionId: string): void;
 }

@@ -45,7 +45,7 @@ describe('the request of a call that is answered by a stream', () => {
   it('is refused when it takes too long', async () => {
     const request = oneRequest(call, { ...LIMITS, timeoutMs: 1 });
     call.feed(prefixed(Buffer.from('a')));
-    // The timer alone does not keep the process.
+    // The timer of the request does not keep the process alive.
     const alive = setInterval(() => {}, 1000);
     await assert.rejects(request, { code: 'deadline_exceeded' });
     clearInterval(alive);

@@ -1,32 +1,28 @@
-/**
- * The request of a call that is answered by a stream: unlike that of a unary call, nobody gathers it before the handler
- * is asked.
- */
+/** Reads the one request of a call with a streamed answer: the gRPC server assembles requests of unary calls only. */
 
 import { CtlError } from '../../core/errors.ts';
 import type { StreamCall } from '../../grpc/index.ts';
 import { type RequestFormat, RequestReader } from '../request/index.ts';
 
-/** A request as it came. */
-const AS_IT_IS: RequestFormat<Buffer> = { lists: new Map(), decode: (bytes) => Buffer.from(bytes) };
+/** A request as bytes. */
+const AS_BYTES: RequestFormat<Buffer> = { lists: new Map(), decode: (bytes) => Buffer.from(bytes) };
 
 export interface OneRequestLimits {
   readonly maxBytes: number;
-  /** How long the request may take to come whole, ms. */
+  /** Time in which the request has to be complete, ms. */
   readonly timeoutMs: number;
 }
 
 /**
- * Resolves when the client has said all that it has to say. Rejects with CtlError when that is not one request, or not
- * in time.
+ * Resolves when the client half-closes the call. Rejects with CtlError when it has not sent one request, or too late.
  */
 export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequestLimits): Promise<Buffer> {
   return new Promise((resolve, reject) => {
     const refused = (error: unknown): void => {
-      clearTimeout(late);
+      clearTimeout(timeout);
       reject(error);
     };
-    const late = setTimeout(
+    const timeout = setTimeout(
       () => refused(new CtlError('deadline_exceeded', 'the request was not completed')),
       timeoutMs,
     ).unref();
@@ -36,11 +32,11 @@ export function oneRequest(call: StreamCall, { maxBytes, timeoutMs }: OneRequest
       if (requests.length > 0) refused(new CtlError('invalid_argument', 'more than one request'));
       else requests.push(bytes);
     };
-    const reader = new RequestReader({ message, refused }, AS_IT_IS, maxBytes);
+    const reader = new RequestReader({ message, refused }, AS_BYTES, maxBytes);
     call.read({
       data: (bytes) => reader.take(bytes),
       ended() {
-        clearTimeout(late);
+        clearTimeout(timeout);
         const [request] = requests;
         if (request === undefined) reject(new CtlError('invalid_argument', 'the request is missing'));
         else resolve(request);

@@ -1,6 +1,6 @@
 /**
- * Small frames that were encoded last. An endpoint's change goes to thousands of streams one after the other, and those
- * that have been sent as much before have the same nonce: the same bytes, in one buffer that is written as it is.
+ * The small frames that were encoded last. A changed endpoint is sent to thousands of streams one after the other.
+ * Streams with the same nonce are sent the same bytes, in one buffer.
  */
 import type { ResponseMessage } from '../protocol/index.ts';
 import { encodeResponse } from './encode-response.ts';
@@ -10,19 +10,19 @@ interface Recent {
   readonly frame: readonly Uint8Array[];
 }
 
-/** A few, because streams that have come at different times differ in their nonces. */
+/** A few, because streams of different age have different nonces. */
 const MAX_RECENT = 8;
 
-/** Frames of more bytes are not joined: copying them costs more than writing their chunks. */
+/** Larger frames are not joined: copying them costs more than writing their chunks. */
 const MAX_JOINED_BYTES = 2048;
 
 export class RecentFrames {
-  /** In a ring: the oldest is replaced. */
+  /** A ring: the oldest is replaced. */
   readonly #recent: Recent[] = [];
   #next = 0;
   readonly #remember: boolean;
 
-  /** @param remember false: every frame is encoded by itself */
+  /** @param remember false: every frame is encoded again */
   constructor(remember = true) {
     this.#remember = remember;
   }
@@ -40,7 +40,7 @@ export class RecentFrames {
   }
 }
 
-/** Bodies are shared buffers: the same content is the same object. Names taken away are compared as they are. */
+/** Bodies are shared buffers, compared by identity; removed names are compared by value. */
 function isSame(a: ResponseMessage, b: ResponseMessage): boolean {
   return (
     a.nonce === b.nonce &&

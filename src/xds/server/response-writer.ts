@@ -1,6 +1,6 @@
 /**
- * Writes the responses of one stream: one push after the other, since two may not interleave their slices, each as
- * frames that streams share. What is written counts as sent when its bytes have left for the socket.
+ * Writes the responses of one stream: one push after the other, because their slices must not interleave. A response
+ * counts as sent when its bytes have left for the socket.
  */
 
 import type { XdsType } from '../../core/xds-types.ts';
@@ -21,7 +21,7 @@ export interface ResponseWriterDeps {
   readonly transport: Transport;
   readonly frames: RecentFrames;
   readonly smallWrites: SmallWrites;
-  /** The bytes have left for the socket, or will not. Returns what the push came to; never throws. */
+  /** The bytes have left for the socket, or cannot. Returns the outcome of the push; never throws. */
   readonly written: (result: SendResult, frames: readonly WrittenFrame[], started: number) => PushOutcome;
 }
 
@@ -33,25 +33,24 @@ function bytesOf(chunks: readonly Uint8Array[]): number {
 
 export class ResponseWriter {
   readonly #deps: ResponseWriterDeps;
-  /** A write is on its way to the socket, whether or not its push has ended; only one is at a time. */
+  /** A write has not left for the socket yet, whether or not its push has ended. There is one at a time. */
   #writing = false;
-  /** Resolved when it has left. */
+  /** Called when it has left. */
   readonly #behind: (() => void)[] = [];
-  /** The last of the pushes that wait. */
+  /** The last push that waits. */
   #waiting: Promise<PushOutcome> | undefined;
 
   constructor(deps: ResponseWriterDeps) {
     this.#deps = deps;
   }
 
-  /** A push that comes now has to wait for others. */
+  /** A new push has to wait for others. */
   get busy(): boolean {
     return this.#writing || this.#waiting !== undefined;
   }
 
   /**
-   * Runs `push` when those before it have ended and nothing is on its way to the socket. `push` never throws or
-   * rejects.
+   * Runs `push` when the pushes before it have ended and their bytes have left. `push` must not throw or reject.
    */
   afterOthers(push: () => PushOutcome | Promise<PushOutcome>): Promise<PushOutcome> {
     const waiting = this.#after(this.#waiting, push);
@@ -71,20 +70,20 @@ export class ResponseWriter {
     return push();
   }
 
-  /** Resolves when nothing is on its way to the socket. */
+  /** Resolves when all bytes have left for the socket. */
   #left(): Promise<void> {
     return this.#writing ? new Promise((resolve) => this.#behind.push(resolve)) : Promise.resolve();
   }
 
-  /** Resolves when all pushes so far have ended, and their bytes have left. */
+  /** Resolves when all pushes have ended and their bytes have left. */
   async idle(): Promise<void> {
     await this.#waiting;
     await this.#left();
   }
 
   /**
-   * Writes responses, not to be called while it is busy. A push of a few bytes ends here, whenever they leave; a larger
-   * one when they have.
+   * Writes responses; not to be called while the writer is busy. A small push ends at once, a larger one when its bytes
+   * have left.
    * @param started when the push began
    */
   write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {

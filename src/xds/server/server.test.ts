@@ -1,4 +1,4 @@
-/** The server over real sockets, with a grpc-js client and a small engine around real bundles. */
+/** The server over real sockets, with a grpc-js client and a fake engine with real bundles. */
 
 import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
@@ -211,8 +211,12 @@ describe('clients that misbehave', { timeout: 20_000 }, () => {
       ['junk', Buffer.from([0xff, 0xff, 0xff, 0xff]), /not a protobuf message/],
       ['a group', Buffer.from([0x0b, 0x0c]), /wire type 3/],
       ['no type', encodeDeltaRequest({ typeUrl: '', node }), /needs a type_url/],
-      ['v2 type', encodeDeltaRequest({ typeUrl: 'type.googleapis.com/envoy.api.v2.Cluster', node }), /no xDS v3 type/],
-      ['a type from elsewhere', encodeDeltaRequest({ typeUrl: 'x', node }), /no xDS v3 type/],
+      [
+        'v2 type',
+        encodeDeltaRequest({ typeUrl: 'type.googleapis.com/envoy.api.v2.Cluster', node }),
+        /is not an xDS v3 type/,
+      ],
+      ['a type from elsewhere', encodeDeltaRequest({ typeUrl: 'x', node }), /is not an xDS v3 type/],
     ];
     for (const [row, bytes, expected] of rows) {
       const { code, details } = await refusedWith(bytes);
@@ -279,7 +283,7 @@ describe('clients that misbehave', { timeout: 20_000 }, () => {
       'lds',
       Array.from({ length: 40 }, (_, index) => [`big-${index}`, huge + index] as const),
     );
-    // A bare HTTP/2 client: a stream that nobody reads keeps its window of 64 KiB shut.
+    // A plain HTTP/2 client: the window of 64 KiB stays closed on a stream that is not read.
     const session = connect(`http://127.0.0.1:${server.ports()[0]}`);
     session.on('error', () => {});
     const stuck = session.request({

@@ -1,9 +1,9 @@
-/** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or several listeners. */
+/** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or more listeners. */
 
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
-import type { XdsType } from '../../generate/types.ts';
+import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import {
   createGrpcServer,
   type GrpcListener,
@@ -33,82 +33,76 @@ export interface XdsServerOptions {
   /** Largest request, bytes (MESH_GPRC_MAXRECVMSGSIZE). */
   readonly maxReceiveBytes: number;
   /**
-   * ADS streams of the server, of which no single address gets all (MESH_GPRC_MAXSTREAMS). One connection has no more,
-   * and no more than {@link MAX_CONNECTION_STREAMS}.
+   * Most ADS streams of the server; no single address gets all of them (MESH_GPRC_MAXSTREAMS). One connection has at
+   * most as many, and at most {@link MAX_CONNECTION_STREAMS}.
    */
   readonly maxStreams: number;
   /** Idle time before a ping, and wait for its answer, ms. */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
-  /** Age at which a proxy is asked to connect anew, ms, ± 10 %; Infinity: never. */
+  /** Age at which a connection is retired, ms, ± 10 %; Infinity: never. */
   readonly maxConnectionAgeMs: number;
-  /** A stream whose socket takes nothing for so long, ms, is closed. */
+  /** A stream whose socket accepts no bytes for this time, ms, is closed. */
   readonly sendTimeoutMs?: number;
-  /** A connection without any stream for this long, ms, is closed. */
+  /** A connection without a stream for this time, ms, is closed. */
   readonly idleMs?: number;
-  /** Connections of all listeners together, of which no single address gets all; left out: no limit. */
+  /** Most connections of all listeners; no single address gets all of them. Left out: no limit. */
   readonly maxConnections?: number;
-  /** A unary request that has not come whole after this long, ms, is refused. */
+  /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs?: number;
-  /** Unary requests of one connection that have not come whole. */
+  /** Most incomplete unary requests of one connection. */
   readonly maxIncomplete?: number;
-  /** An ADS stream whose first request has not come whole after this long, ms, is ended. */
+  /** An ADS stream whose first request is not complete after this time, ms, is ended. */
   readonly firstRequestMs?: number;
-  /** Streams waiting to be let in, of which no single address gets all. */
+  /** Most streams that wait for admission; no single address gets all of them. */
   readonly maxEntering?: number;
   /**
-   * Whose a stream is, found out before anything of it is read; undefined on a connection that nobody has to be known
-   * on. Rejects with CtlError unauthenticated or unavailable. Left out: nobody is asked.
+   * Authenticates a stream before anything of it is read; resolves with undefined on a connection without
+   * authentication. Rejects with CtlError unauthenticated or unavailable. Left out: no stream is authenticated.
    */
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
-  /** More services on the same listeners; they see to it themselves who may call them. */
+  /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
-  /** Remember what streams share; left out: the server's own. */
+  /** Hold results that streams share; left out: the server has its own. */
   readonly memos?: Memos;
   readonly clock?: { wall(): number; monotonic(): number };
-  /** 0 ≤ x < 1; spreads connection ages. */
+  /** 0 ≤ x < 1; varies the maximum age of connections. */
   readonly random?: () => number;
 }
 
-/** No progress on a socket for this long means that nobody reads at the other end. */
+/** A socket that accepts no bytes for this time has a peer that does not read. */
 const SEND_TIMEOUT_MS = 5000;
 
 /**
- * Streams of one connection: what one frame of a client can concern. A proxy has one, a client of several services a
- * few, and who brings many proxies together opens another connection when he learns this limit
+ * Most streams of one connection: one frame of a client can concern all of them. A proxy has one, a client of several
+ * services a few. A client that multiplexes many proxies opens another connection when it is told this limit
  * (SETTINGS_MAX_CONCURRENT_STREAMS).
  */
 const MAX_CONNECTION_STREAMS = 1000;
 
-/**
- * A connection without any stream for this long is closed: nobody asks those who hold it who they are. Proxies have a
- * stream.
- */
+/** A connection without a stream is closed after this time: it is not authenticated. Proxies have a stream. */
 const IDLE_MS = 60_000;
 
-/** A unary request is a few kilobytes, sent in one go. */
+/** A unary request is a few kilobytes, sent at once. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/**
- * A proxy asks as soon as it has a stream. Who does not would hold for nothing what is counted for proxies, maybe
- * unknown who it is.
- */
+/** A proxy sends its first request at once. A stream without one would use a part of the limit for nothing. */
 const FIRST_REQUEST_MS = 30_000;
 
-/** Whoever sends many requests sends each whole, so that few are under way at once. */
+/** A client that sends many requests completes one after the other, so that few are incomplete at once. */
 const MAX_INCOMPLETE = 256;
 
 /** Longest delay of a timer. */
 const MAX_TIMER_MS = 2 ** 31 - 1;
 
-/** Part of the maximum age by which connections are spread to both sides. */
+/** The fraction by which the maximum age of connections varies. */
 const AGE_JITTER = 0.1;
 
 function stopping(): CtlError {
   return new CtlError('unavailable', 'the server is shutting down');
 }
 
-/** Runs at a moment of the wall clock, which may be further away than a timer can wait; undefined: never. */
+/** Calls `run` at a time of the wall clock, which may be later than a timer can wait; undefined: never. */
 function at(moment: number | undefined, now: () => number, run: () => void): { cancel(): void } {
   let timer: NodeJS.Timeout | undefined;
   const wait = (): void => {
@@ -135,8 +129,8 @@ export class XdsServer {
   readonly #health: Health;
   readonly #admission: Admission;
   readonly #streams = new Set<AnyStream>();
-  /** For ADS streams, also while their callers are asked for. */
-  readonly #places: PerAddressLimiter;
+  /** Of ADS streams, also while they are authenticated. */
+  readonly #limiter: PerAddressLimiter;
   readonly #quota: ReceiveMemoryQuota;
   readonly #shared: SharedResults;
   readonly #requests: RequestFormats;
@@ -153,7 +147,7 @@ export class XdsServer {
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
     this.#quota = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
-    this.#places = new PerAddressLimiter(options.maxStreams);
+    this.#limiter = new PerAddressLimiter(options.maxStreams);
     this.#health = new Health({
       services: [ADS_SERVICE],
       requestTimeoutMs,
@@ -201,22 +195,22 @@ export class XdsServer {
     return this.#server.ports();
   }
 
-  /** What the health service answers; false until said otherwise. */
+  /** Sets the status of the health service, which is false at first. */
   setServing(serving: boolean): void {
     this.#health.setServing(serving && !this.#draining);
   }
 
-  /** Live streams whose node was accepted. */
+  /** Open streams whose node was accepted. */
   connections(): ConnectionStatus[] {
     return [...this.#streams].flatMap((stream) => stream.status() ?? []);
   }
 
   /**
-   * How many resources are kept back from proxies that rejected them, by type. Metrics ask for it at every scrape: with
-   * thousands of streams, their whole status would be tens of megabytes of garbage each time.
+   * The number of quarantined resources of all proxies, by type. Metrics read it at every scrape: the whole status of
+   * thousands of streams would be tens of megabytes of garbage each time.
    */
   quarantined(): Readonly<Record<XdsType, number>> {
-    const counts = { cds: 0, eds: 0, sds: 0, lds: 0, rds: 0, vhds: 0 };
+    const counts = byXdsType(() => 0);
     for (const stream of this.#streams) stream.countQuarantined(counts);
     return counts;
   }
@@ -232,9 +226,9 @@ export class XdsServer {
       this.#refuse(call, stopping());
       return;
     }
-    const leave = this.#places.enter(call.connection.address);
+    const leave = this.#limiter.enter(call.connection.address);
     if (leave === undefined) {
-      const message = `more than ${maxStreams} proxies, or too many of this address`;
+      const message = `more than ${maxStreams} streams, or too many of this address`;
       this.#refuse(call, new CtlError('resource_exhausted', message));
       return;
     }
@@ -243,12 +237,12 @@ export class XdsServer {
       this.#open(call, undefined, method);
       return;
     }
-    // Nothing is read meanwhile: what the peer has sent waits in the stream's flow-control window.
+    // Nothing is read meanwhile: what the client sends waits in the stream's flow-control window.
     authenticate(call)
-      // Whoever gives up sooner keeps his place until then, for asking costs as much.
+      // A stream that ends sooner is counted until then, because its authentication continues.
       .finally(() => call.onClose(leave))
       .then((caller) => {
-        // It may have gone, or the server may be shutting down by now.
+        // The stream may have ended, or the server begun to shut down.
         if (call.closed) return;
         if (this.#draining) this.#refuse(call, stopping());
         else this.#open(call, caller, method);
@@ -256,8 +250,7 @@ export class XdsServer {
       .catch((error: unknown) => {
         if (error instanceof CtlError && error.code !== 'internal') {
           this.#refuse(call, error);
-          // What the handshake proved stays as it is: a client with a certificate that has ended would try on it for
-          // ever.
+          // The connection keeps its certificate: a client whose certificate has expired would retry on it forever.
           if (error.code === 'unauthenticated') call.retireConnection();
         } else {
           observer.internalError(error, call.connection.peer);
@@ -284,7 +277,7 @@ export class XdsServer {
       clock,
       closed: (ended) => {
         clearTimeout(age);
-        heard();
+        cancelFirst();
         expiry.cancel();
         this.#streams.delete(ended);
       },
@@ -292,22 +285,21 @@ export class XdsServer {
     this.#streams.add(stream);
     const age = this.#age(() => {
       transport.retireConnection();
-      void stream.drain(new CtlError('unavailable', 'the connection has reached its maximum age, connect anew'));
+      void stream.drain(new CtlError('unavailable', 'the connection has reached its maximum age: reconnect'));
     });
     const expiry = at(caller?.expiresAt, clock.wall, () => {
-      // A certificate is the connection's: the next stream needs a new one.
+      // The connection keeps its certificate: the next stream needs another connection.
       if (caller?.by === 'certificate') transport.retireConnection();
-      // Not `unauthenticated`: this is no refusal, and Envoy warns of those. The next stream is judged by what it
-      // shows.
+      // Not `unauthenticated`: Envoy logs that as a warning. The next stream is authenticated by its own credential.
       void stream.drain(new CtlError('unavailable', CREDENTIAL_ENDED));
     });
-    const heard = this.#unlessHeard(transport, () => {
-      this.#refuse(call, new CtlError('deadline_exceeded', 'no request has come on this stream'));
+    const cancelFirst = this.#awaitFirstRequest(transport, () => {
+      this.#refuse(call, new CtlError('deadline_exceeded', 'no request was received on this stream'));
       stream.close();
     });
     transport.read(method.format, {
       message: (request) => {
-        heard();
+        cancelFirst();
         stream.receive(request);
       },
       refused: (error) => {
@@ -328,23 +320,23 @@ export class XdsServer {
   }
 
   /**
-   * Runs `end` when no first request comes, unless it is we who have it wait.
-   * @returns what to call when one has come, or none is waited for any more
+   * Calls `end` when no first request arrives in time, unless it waits for memory here.
+   * @returns cancels that; to be called when a request has arrived or the stream has ended
    */
-  #unlessHeard(transport: ReadingTransport, end: () => void): () => void {
-    let [heard, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
-    const judge = (): void => {
-      if (heard) return;
+  #awaitFirstRequest(transport: ReadingTransport, end: () => void): () => void {
+    let [cancelled, timer]: [boolean, NodeJS.Timeout | undefined] = [false, undefined];
+    const check = (): void => {
+      if (cancelled) return;
       if (transport.waitsForQuota) wait();
       else end();
     };
     const wait = (): void => {
-      // What has come while this process was busy is read first.
-      timer = setTimeout(() => setImmediate(judge), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
+      // Bytes that arrived while the process was busy are read first.
+      timer = setTimeout(() => setImmediate(check), this.#options.firstRequestMs ?? FIRST_REQUEST_MS).unref();
     };
     wait();
     return () => {
-      heard = true;
+      cancelled = true;
       clearTimeout(timer);
     };
   }
@@ -356,8 +348,8 @@ export class XdsServer {
   }
 
   /**
-   * Graceful end: no new connections or streams, what is being written goes out, every stream is ended with UNAVAILABLE
-   * so that proxies look for another replica. What is not done after `drainMs` is torn down. Proxies keep their
+   * Shuts down gracefully: takes no new connections or streams, completes writes, and ends every stream with
+   * UNAVAILABLE so that proxies connect to another replica. What is left after `drainMs` is closed. Proxies keep their
    * configuration.
    */
   async close({ drainMs }: { readonly drainMs: number }): Promise<void> {

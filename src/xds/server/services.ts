@@ -1,7 +1,7 @@
 /** The gRPC services of the xDS port, and the paths of their methods. */
 
 export const ADS_SERVICE = 'envoy.service.discovery.v3.AggregatedDiscoveryService';
-/** Spoken by Envoys before 1.20; they get an answer that says what to change. */
+/** Used by Envoys before 1.20, which are told what to change. */
 const ADS_SERVICE_V2 = 'envoy.service.discovery.v2.AggregatedDiscoveryService';
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
 

@@ -33,10 +33,10 @@ let content: Content;
 let seen: string[];
 /** Sends that have not ended. */
 let sends: { frames: number; end: (result: SendResult) => void }[];
-/** Called when the stream asks for a push. */
+/** Called when the stream requests a push. */
 let asked: () => void;
 
-/** Sends end when the test says so. */
+/** Sends end when the test ends them. */
 function heldTransport(): Transport {
   return {
     peer: 'peer',
@@ -66,7 +66,7 @@ const common = {
   closed: () => seen.push('closed'),
 };
 
-/** A stream that has asked for clusters and is about to be sent them. */
+/** A stream that has subscribed to clusters and is about to be sent them. */
 async function deltaStream(transport = heldTransport()): Promise<AdsStream<DeltaRequest>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
@@ -82,17 +82,17 @@ async function deltaStream(transport = heldTransport()): Promise<AdsStream<Delta
   return stream;
 }
 
-/** Takes what it is sent at once. */
+/** A transport whose sends end at once. */
 function takingTransport(): Transport {
   return { ...heldTransport(), send: (_frames, done) => done('drained') };
 }
 
-/** The session, whose requests for pushes are told of. */
+/** The session, with its requests for pushes reported. */
 function sessionThatTells(session: ProxySession): ProxySession {
   return { ...session, request: () => asked() };
 }
 
-/** What a push has come to by now. */
+/** The outcome of a push so far. */
 async function now(push: PushOutcome | Promise<PushOutcome>): Promise<PushOutcome | 'under way'> {
   await turn();
   return Promise.race([push, Promise.resolve('under way' as const)]);
@@ -124,7 +124,7 @@ describe('a push of a stream', () => {
     assert.equal(await now(second), 'under way');
     assert.equal(sends.length, 1);
     sends[0]?.end('drained');
-    // Listeners wait for the clusters' acknowledgement.
+    // Listeners wait for the acknowledgement of clusters.
     assert.equal(await now(second), 'deferred');
   });
 

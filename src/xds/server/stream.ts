@@ -1,6 +1,6 @@
 /**
- * One ADS stream: requests go to the protocol machine, pushes come from the engine, responses go to the writer. What is
- * sent passes through the engine's queue and so under its throttle; an ACK costs no slot.
+ * One ADS stream: passes requests to the protocol machine, pushes of the engine to the machine, and responses to the
+ * writer. All pushes come through the engine's queue and so are throttled; an ACK needs no slot of the queue.
  */
 
 import { CtlError } from '../../core/errors.ts';
@@ -18,9 +18,9 @@ import type {
 import type { Caller } from '../../security/types.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
-import type { Entrance } from './admission.ts';
+import type { StreamAdmission } from './admission.ts';
 import { callerKey } from './caller-key.ts';
-import { claimedNode } from './node-authorization.ts';
+import { authorizedNode } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
@@ -29,18 +29,18 @@ import type { Transport } from './transport.ts';
 import { withClusters } from './with-clusters.ts';
 
 /**
- * How long to wait for requests that an Envoy sends in the same breath, and other clients may never: for the endpoints
- * of new clusters (listeners and routes wait), for all its types after a reconnect (removals wait).
+ * How long responses wait for requests that Envoy sends at once and other clients may never send: listeners and routes
+ * for the request for new clusters' endpoints, removals for the requests of all types after a reconnect.
  */
 const REQUEST_GRACE_MS = 1000;
 
-/** Unknown types noted per stream. */
+/** Most unknown types that are reported per stream. */
 const MAX_UNKNOWN_TYPES = 16;
 
-/** Where an Envoy that quotes a secret comes to its content. */
+/** Where the content of a secret begins in an error message of Envoy. */
 const SECRET_CONTENT = /\b(?:inline_(?:bytes|string)|private_key)\b|PRIVATE KEY/;
 
-/** A rejection of secrets as logs and debug pages may show it. Names stand before the content. */
+/** The request with its error message cut off before the content of a secret, for logs and debug pages. */
 function withoutContent<Request extends AnyRequest>(request: Request): Request {
   const at = request.nack?.search(SECRET_CONTENT) ?? -1;
   return at < 0 ? request : { ...request, nack: `${request.nack?.slice(0, at)}…` };
@@ -53,8 +53,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly frames: RecentFrames;
   readonly smallWrites: SmallWrites;
   readonly engine: PushEngine;
-  readonly admission: Entrance;
-  /** Whose stream it is; undefined on an address that does not ask. */
+  readonly admission: StreamAdmission;
+  /** Undefined on an address without authentication. */
   readonly caller: Caller | undefined;
   readonly observer: XdsObserver;
   /** Wall clock and monotonic clock, ms. */
@@ -68,13 +68,13 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #writer: ResponseWriter;
   readonly #connectedAtMs: number;
   readonly #unknown = new Set<string>();
-  /** Requests that came before the session was ready. Reading is paused then, so that there are few. */
-  readonly #early: Request[] = [];
+  /** Requests that arrived before the session was ready: few, because reading is paused. */
+  readonly #deferred: Request[] = [];
   #session: ProxySession | undefined;
   #ready = false;
   #closed = false;
   #draining = false;
-  /** A request is being handled; others that came with it may follow. */
+  /** A request is being processed; others that arrived with it may follow. */
   #receiving = false;
   #synced = -1;
   #grace: NodeJS.Timeout | undefined;
@@ -91,12 +91,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#connectedAtMs = deps.clock.wall();
   }
 
-  /** Takes one request off the wire. */
+  /** Processes one request. */
   receive(request: Request): void {
     if (this.#closed) return;
     this.#receiving = true;
     try {
-      if (!this.#ready || this.#early.length > 0 || this.#needed(request) !== undefined) this.#wait(request);
+      if (!this.#ready || this.#deferred.length > 0 || this.#needed(request) !== undefined) this.#defer(request);
       else {
         this.#handle(request);
         this.#advance();
@@ -108,32 +108,32 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
   }
 
-  /** Keeps a request until the session is ready, which the first one starts. */
-  #wait(request: Request): void {
-    this.#early.push(request);
+  /** Keeps a request until the session is ready. The first request starts the session. */
+  #defer(request: Request): void {
+    this.#deferred.push(request);
     this.#deps.transport.pause();
-    if (this.#early.length > 1) return;
-    const going = this.#session === undefined ? this.#begin(request) : this.#catchUp(this.#session);
-    going.catch((error: unknown) => this.fail(error));
+    if (this.#deferred.length > 1) return;
+    const handled = this.#session === undefined ? this.#begin(request) : this.#catchUp(this.#session);
+    handled.catch((error: unknown) => this.fail(error));
   }
 
-  /** What has to be waited for before a request can be answered. */
+  /** What a request has to wait for before it can be answered. */
   #needed(request: Request): Promise<void> | undefined {
     const type = xdsTypeOfUrl(request.typeUrl);
     return type === undefined ? undefined : this.#session?.need(type);
   }
 
-  /** First request: who is it, may it come in, and wait until there is something to serve. */
+  /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
   async #begin(request: Request): Promise<void> {
     const { admission, caller, engine, observer, transport } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
-      const claimed = caller === undefined ? node : claimedNode(node, caller);
+      const authorized = caller === undefined ? node : authorizedNode(node, caller);
       const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(
-        claimed,
+        authorized,
         this,
         callerKey(caller, transport.peer),
         type === undefined ? [] : [type],
@@ -149,23 +149,23 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     await this.#catchUp(this.#session);
   }
 
-  /** Handles the requests that wait, each when what it asks for is there, and goes on reading. */
+  /** Processes the waiting requests, each when its type is generated, and resumes reading. */
   async #catchUp(session: ProxySession | undefined): Promise<void> {
-    while (this.#early.length > 0) {
-      const [request] = this.#early;
+    while (this.#deferred.length > 0) {
+      const [request] = this.#deferred;
       const type = request && xdsTypeOfUrl(request.typeUrl);
       if (type !== undefined) await session?.need(type);
       if (this.#closed || request === undefined) return;
       this.#handle(request);
-      this.#early.shift();
+      this.#deferred.shift();
     }
     this.#advance();
     this.#deps.transport.resume();
   }
 
   /**
-   * Virtual hosts are discovered by Delta alone: state of the world would send them all at each change. There the
-   * proxy, too, names all endpoints that it asks for at each change.
+   * Discovery of virtual hosts is for Delta only: state of the world would send all of them with each change. With
+   * state of the world the proxy repeats the names of all its endpoints with each change, so they are short.
    */
   #nodeOf(request: Request): ProxyNode {
     const node = parseNode(request.node);
@@ -198,30 +198,30 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * Types that we do not have are left unanswered, as if they never had content; what is no type of this API is an
+   * Types that are not served are left unanswered, as if they had no content. A URL that is no type of this API is an
    * error.
    */
   #unknownType(typeUrl: string): void {
     if (typeUrl === '')
       throw new CtlError('invalid_argument', 'an ADS request needs a type_url', { field: 'type_url' });
     if (!typeUrl.startsWith('type.googleapis.com/') || typeUrl.includes('/envoy.api.v2.'))
-      throw new CtlError('invalid_argument', `${typeUrl.slice(0, 256)} is no xDS v3 type`, { field: 'type_url' });
+      throw new CtlError('invalid_argument', `${typeUrl.slice(0, 256)} is not an xDS v3 type`, { field: 'type_url' });
     if (this.#unknown.has(typeUrl) || this.#unknown.size >= MAX_UNKNOWN_TYPES) return;
     this.#unknown.add(typeUrl);
     this.#deps.observer.unknownType(this.#session?.connectionId ?? '', typeUrl.slice(0, 256));
   }
 
-  /** After each request: ask for a slot when there is something to send, tell when all is done. */
+  /** After each request: requests a push slot if there is something to send, else reports that the proxy is synced. */
   #advance(): void {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
-    const due = this.#machine.typesToSend(session.content());
-    if (due.length > 0) session.request(due);
-    else this.#tellSynced(session);
+    const types = this.#machine.typesToSend(session.content());
+    if (types.length > 0) session.request(types);
+    else this.#reportSynced(session);
     this.#watchGrace();
   }
 
-  #tellSynced(session: ProxySession): void {
+  #reportSynced(session: ProxySession): void {
     if (!this.#machine.active || !this.#machine.complete(session.content())) return;
     const version = session.version();
     if (version <= this.#synced) return;
@@ -237,14 +237,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     this.#grace ??= setTimeout(() => {
       this.#grace = undefined;
-      // What waits here for its generation, the proxy has sent.
-      if (this.#early.length === 0) this.#machine.stopAwaiting();
+      // A request that waits here for its generation was sent by the proxy.
+      if (this.#deferred.length === 0) this.#machine.stopAwaiting();
       this.#advance();
     }, REQUEST_GRACE_MS).unref();
   }
 
   /**
-   * Requests that came together are answered together: a push that one of them asked for waits until the others were
+   * Requests that arrived together are answered together: a push that one of them causes waits until the others are
    * read.
    */
   push(_pending: PendingPush): PushOutcome | Promise<PushOutcome> {
@@ -255,13 +255,13 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     return this.#writer.afterOthers(() => (this.#closed ? 'closed' : this.#send(session)));
   }
 
-  /** Never throws or rejects. */
+  /** Does not throw or reject. */
   #send(session: ProxySession): PushOutcome | Promise<PushOutcome> {
     try {
       const started = this.#deps.clock.monotonic();
       const { messages, waiting } = this.#machine.push(session.content(), session.version());
       if (messages.length > 0) return this.#writer.write(messages, started);
-      if (!waiting) this.#tellSynced(session);
+      if (!waiting) this.#reportSynced(session);
       return waiting ? 'deferred' : 'nothing';
     } catch (error) {
       this.fail(error);
@@ -269,7 +269,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
   }
 
-  /** What was sent has left for the socket, or will not. */
+  /** Responses have left for the socket, or cannot. */
   #written(result: SendResult, frames: readonly WrittenFrame[], started: number): PushOutcome {
     const { clock, observer, transport } = this.#deps;
     const connectionId = this.#session?.connectionId ?? '';
@@ -295,15 +295,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
   }
 
-  /** Ends the stream for an error, which the proxy is told unless it is internal. */
+  /** Ends the stream with an error. The proxy is sent its message unless the error is internal. */
   fail(error: unknown): void {
     if (this.#closed) return;
     const { caller, observer, transport } = this.#deps;
     if (error instanceof CtlError && error.code !== 'internal') {
       observer.refused(transport.peer, error);
       transport.fail(error);
-      // The certificate of a connection never becomes another's: with a new one, the proxy must come on a new
-      // connection.
+      // A connection keeps its certificate: to show another one, the proxy needs a new connection.
       if (error.code === 'permission_denied' && caller?.by === 'certificate') transport.retireConnection();
     } else {
       observer.internalError(error, this.#session?.connectionId ?? transport.peer);
@@ -312,7 +311,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.close();
   }
 
-  /** Lets what is being written go out, then ends the stream so that the proxy connects anew. */
+  /** Writes what is outstanding, then ends the stream so that the proxy reconnects. */
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
     await this.#writer.idle();
@@ -321,7 +320,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.close();
   }
 
-  /** The stream is over, whoever ended it. */
+  /** The stream is over, whichever side ended it. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
@@ -339,7 +338,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     return this.#session?.node;
   }
 
-  /** Adds how many resources are kept back from the proxy, by type. */
+  /** Adds the number of the proxy's quarantined resources to each type's count. */
   countQuarantined(counts: Record<XdsType, number>): void {
     this.#machine.countQuarantined(counts);
   }

@@ -1,12 +1,12 @@
-/** An ADS stream as the protocols see it: requests come out of a call's bytes, frames of shared chunks go into it. */
+/** The transport of an ADS stream: reads requests from the bytes of a gRPC call, and writes frames of shared chunks. */
 
 import type { CtlError } from '../../core/errors.ts';
 import type { SendResult, StreamCall } from '../../grpc/index.ts';
 import { type PerClientQuota, type RequestFormat, RequestReader, type RequestSink } from '../request/index.ts';
 
-/** Who takes the requests of a stream. */
+/** Receives the requests of a stream. */
 export interface RequestHandler<Request> extends RequestSink<Request> {
-  /** The client has said all that it has to say. */
+  /** The client has half-closed the stream. */
   ended(): void;
 }
 
@@ -15,33 +15,33 @@ export interface Transport {
   /** Starts reading requests. To be called once. */
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void;
   /**
-   * Sends gRPC frames, each as chunks; `done` is called once, later or at once: `drained` when the bytes have left for
-   * the socket.
+   * Writes gRPC frames, each as chunks. `done` is called once, later or immediately: `drained` when the bytes have left
+   * for the socket.
    */
   send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void;
-  /** Stops and starts reading requests. */
+  /** Stops and resumes reading requests. */
   pause(): void;
   resume(): void;
-  /** Ends the stream with an error status, after what was written. */
+  /** Ends the stream with an error status, after all writes. */
   fail(error: CtlError): void;
-  /** Ends the stream with status OK, after what was written. */
+  /** Ends the stream with status OK, after all writes. */
   end(): void;
-  /** Tears the stream down without waiting for anything. */
+  /** Resets the stream without waiting for writes. */
   abort(): void;
-  /** Asks the peer to move: no new streams on this connection, which closes when its last stream has ended. */
+  /** Asks the peer to use another connection: this one takes no new streams, and closes after its last stream. */
   retireConnection(): void;
 }
 
-/** A transport that can be asked why no request comes. */
+/** A transport that tells why no request arrives. */
 export interface ReadingTransport extends Transport {
-  /** A request is on its way, and waits for room on our side. */
+  /** A request has arrived in part and waits for its memory reservation. */
   readonly waitsForQuota: boolean;
 }
 
 export interface TransportLimits {
   /** Largest request, bytes. */
   readonly maxReceiveBytes: number;
-  /** For requests that have not come whole. */
+  /** For incomplete requests. */
   readonly quota: PerClientQuota;
 }
 
@@ -52,7 +52,7 @@ class CallTransport implements ReadingTransport {
   readonly #quota: PerClientQuota;
   #reader: Pick<RequestReader<never>, 'full' | 'waitsForQuota' | 'pause' | 'resume'> | undefined;
   #paused = false;
-  /** To be told when reading goes on: the client has said all that it has to say. */
+  /** The client has half-closed the stream: to be called when reading is resumed. */
   #ended: (() => void) | undefined;
 
   constructor(call: StreamCall, { maxReceiveBytes, quota }: TransportLimits) {
@@ -65,7 +65,7 @@ class CallTransport implements ReadingTransport {
 
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void {
     const call = this.#call;
-    const quota = { of: this.#quota, changed: () => this.#goOn() };
+    const quota = { of: this.#quota, changed: () => this.#resumeCall() };
     const reader = new RequestReader(handler, format, this.#maxReceiveBytes, quota);
     this.#reader = reader;
     call.onClose(() => reader.close());
@@ -94,8 +94,8 @@ class CallTransport implements ReadingTransport {
   }
 
   /**
-   * What comes is read on for a while, so that a thousand proxies that come back at once do not leave their lists in
-   * memory.
+   * Some bytes are still read and assembled, so that the lists of a thousand proxies that reconnect at once do not wait
+   * in memory.
    */
   pause(): void {
     this.#paused = true;
@@ -105,14 +105,14 @@ class CallTransport implements ReadingTransport {
   resume(): void {
     this.#paused = false;
     this.#reader?.resume();
-    this.#goOn();
+    this.#resumeCall();
     if (this.#paused) return;
     this.#ended?.();
     this.#ended = undefined;
   }
 
-  /** What was held may have had it pause again. */
-  #goOn(): void {
+  /** Delivering deferred requests may have paused the stream again. */
+  #resumeCall(): void {
     if (this.#reader?.full !== true) this.#call.resume();
   }
 
@@ -133,7 +133,7 @@ class CallTransport implements ReadingTransport {
   }
 }
 
-/** The transport of a call, which is opened. */
+/** Opens a call and makes its transport. */
 export function createTransport(call: StreamCall, limits: TransportLimits): ReadingTransport {
   return new CallTransport(call, limits);
 }

@@ -1,14 +1,14 @@
-/** Names of endpoints as people can read them: over State of the World clusters ask for theirs by a hash. */
+/** Readable names of endpoints: over state of the world, clusters refer to theirs by a hash. */
 import type { Bundle } from '../../push/types.ts';
 
-/** Each name with the cluster in brackets that asks for it, where that is called otherwise. */
+/** Each name, followed in parentheses by the cluster that refers to it if that has another name. */
 export function withClusters(endpoints: readonly string[], clusters: readonly Bundle[]): readonly string[] {
   if (endpoints.length === 0) return endpoints;
-  const asking = new Map<string, string>();
+  const referring = new Map<string, string>();
   for (const bundle of clusters)
-    for (const { name, refs } of bundle.resources()) for (const ref of refs) asking.set(ref, name);
+    for (const { name, refs } of bundle.resources()) for (const ref of refs) referring.set(ref, name);
   return endpoints.map((name) => {
-    const cluster = asking.get(name) ?? name;
+    const cluster = referring.get(name) ?? name;
     return cluster === name ? name : `${name} (${cluster})`;
   });
 }

@@ -1,5 +1,6 @@
 /**
- * What strangers can leave in the server's memory: half requests, connections without a stream, and connections at all.
+ * What clients without authentication can leave in the server's memory: incomplete requests, connections without a
+ * stream, and connections.
  */
 
 import assert from 'node:assert/strict';
@@ -35,7 +36,7 @@ async function start(options: Partial<XdsServerOptions>): Promise<void> {
   await server.start();
 }
 
-/** A connection; all of 127.0.0.0/8 are addresses that it can come from. */
+/** Opens a connection from an address in 127.0.0.0/8. */
 function session(localAddress = '127.0.0.1'): ClientHttp2Session {
   const port = server.ports()[0] ?? 0;
   const made = connect(`http://127.0.0.1:${port}`, {
@@ -46,7 +47,7 @@ function session(localAddress = '127.0.0.1'): ClientHttp2Session {
   return made;
 }
 
-/** A call that has sent these bytes, and when `complete` nothing else. */
+/** A call that has sent these bytes; with `complete` it has also half-closed. */
 function call(from: ClientHttp2Session, bytes: Uint8Array, complete: boolean, path = HEALTH_PATHS.check) {
   const stream = from.request({ ':method': 'POST', ':path': path, 'content-type': 'application/grpc', te: 'trailers' });
   const answer = Promise.withResolvers<number | undefined>();
@@ -64,7 +65,7 @@ function call(from: ClientHttp2Session, bytes: Uint8Array, complete: boolean, pa
 }
 
 const WHOLE = Buffer.alloc(5);
-/** Of a message of 100 bytes, the first. */
+/** The first byte of a message of 100 bytes. */
 const HALF = Buffer.from([0, 0, 0, 0, 100, 1]);
 
 afterEach(async () => {
@@ -79,7 +80,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
   it('are refused after a timeout', async () => {
     await start({ requestTimeoutMs: 50 });
     assert.equal(await call(session(), HALF, false).ended, status.DEADLINE_EXCEEDED);
-    // Complete but for its end.
+    // Complete, but not half-closed.
     assert.equal(await call(session(), WHOLE, false).ended, status.DEADLINE_EXCEEDED);
     assert.equal(await call(session(), WHOLE, false, HEALTH_PATHS.watch).ended, status.DEADLINE_EXCEEDED);
   });
@@ -111,7 +112,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     const halves = Array.from({ length: 3 }, () => call(greedy, HALF, false));
     assert.equal(await call(greedy, WHOLE, true).ended, status.RESOURCE_EXHAUSTED);
     for (let i = 0; i < 10; i++) assert.equal(await call(other, WHOLE, true).ended, status.OK);
-    // Those that are given up make room.
+    // Ended ones make way for others.
     for (const { stream } of halves) stream.close();
     await Promise.all(halves.map(({ ended }) => ended));
     assert.equal(await call(greedy, WHOLE, true).ended, status.OK);
@@ -131,7 +132,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     await Promise.all(halves.map(({ served }) => served));
     const waiting = call(session(), large, false, ADS_PATHS.delta);
     await new Promise((resolve) => setTimeout(resolve, 50));
-    // Who says nothing from now on is ended, and the other one would have been by then.
+    // A new stream that sends nothing is ended. The other one would have been ended by then.
     assert.equal(await call(session(), HALF, false, ADS_PATHS.delta).ended, status.DEADLINE_EXCEEDED);
     for (const { stream } of halves) stream.close();
     assert.equal(await waiting.ended, status.INVALID_ARGUMENT);
@@ -176,7 +177,7 @@ describe('streams of proxies', { timeout: 20_000 }, () => {
   const request = prefixed(
     encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n.svc.cluster.local') }),
   );
-  /** `served`, or with what status it has ended. */
+  /** `served`, or the status with which the stream has ended. */
   async function outcome({ stream, ended }: ReturnType<typeof call>): Promise<'served' | number | undefined> {
     return Promise.race([once(stream, 'data').then(() => 'served' as const), ended]);
   }
@@ -198,7 +199,7 @@ describe('streams of proxies', { timeout: 20_000 }, () => {
     assert.equal(refused.length, 2);
     for (const line of refused) assert.match(line, /^127\.0\.0\.1:\d+ resource_exhausted$/);
     assert.equal(await outcome(call(session('127.0.0.2'), request, false, ADS_PATHS.delta)), 'served');
-    // Those that end make room.
+    // Ended ones make way for others.
     for (const { stream } of taken) stream.close();
     await Promise.all(taken.map(({ ended }) => ended));
     assert.equal(await outcome(call(greedy, request, false, ADS_PATHS.delta)), 'served');
@@ -231,7 +232,7 @@ describe('a connection', { timeout: 20_000 }, () => {
       refused: (peer: string, error: CtlError) => refused.push(`${peer} ${error.code}`),
     };
     await start({ maxConnections: 5, observer });
-    /** What comes of a connection: it stays, or is closed at once. */
+    /** The outcome of a connection: it stays, or is closed at once. */
     const opened = async (): Promise<'taken' | 'closed'> => {
       const socket = dial(server.ports()[0] ?? 0, '127.0.0.1');
       sockets.push(socket);
