@@ -220,7 +220,7 @@ for (const [what, listener, said] of [
   [
     'redirects to a link-local address',
     (_, response) => void response.writeHead(302, { location: 'http://169.254.169.254/latest/meta-data/' }).end(),
-    /169\.254\.169\.254, which nothing is fetched from/,
+    /169\.254\.169\.254, which must not be connected to/,
   ],
   ['redirects to itself', (_, response) => void response.writeHead(302, { location: '/' }).end(), /after 3 redirects/],
   ['hangs', () => {}, /no answer within 5 s/],

@@ -180,7 +180,7 @@ test('without rotation, an expired root is an error and not replaced', async () 
   assert.deepEqual(it.roots(), before);
   it.stop();
   await it.time.advance(2 * HOUR);
-  await assert.rejects(it.start(), /ended, and its rotation is switched off/);
+  await assert.rejects(it.start(), /expired, and its rotation is switched off/);
 });
 
 test('when the store fails the roots stay in force, and the step is repeated when it works again', async () => {

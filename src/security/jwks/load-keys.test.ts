@@ -188,13 +188,13 @@ describe('a key server', () => {
   for (const [location, reason] of [
     [
       'http://169.254.169.254/latest/meta-data/',
-      /169\.254\.169\.254 has the address 169\.254\.169\.254, which nothing is fetched from$/,
+      /169\.254\.169\.254 has the address 169\.254\.169\.254, which must not be connected to$/,
     ],
-    ['http://[fd00:ec2::254]/', /fd00:ec2::254, which nothing is fetched from$/],
-    ['http://[::ffff:169.254.169.254]/', /has the address ::ffff:a9fe:a9fe, which nothing/],
-    ['http://0xa9fea9fe/', /has the address 169\.254\.169\.254, which nothing/],
-    ['http://2852039166/', /has the address 169\.254\.169\.254, which nothing/],
-    ['http://metadata.test/', /metadata\.test has the address 169\.254\.169\.254, which nothing/],
+    ['http://[fd00:ec2::254]/', /fd00:ec2::254, which must not be connected to$/],
+    ['http://[::ffff:169.254.169.254]/', /has the address ::ffff:a9fe:a9fe, which must not be connected to/],
+    ['http://0xa9fea9fe/', /has the address 169\.254\.169\.254, which must not be connected to/],
+    ['http://2852039166/', /has the address 169\.254\.169\.254, which must not be connected to/],
+    ['http://metadata.test/', /metadata\.test has the address 169\.254\.169\.254, which must not be connected to/],
     ['file:///etc/passwd', /redirects from http: to file:$/],
     ['data:application/json,{}', /redirects from http: to data:$/],
   ] as const) {
@@ -219,7 +219,7 @@ describe('a key server', () => {
     const message = await refused(load(`http://keys.test:${port}/`, { lookup }));
     assert.equal(
       message,
-      `http://keys.test:${port}/: keys.test has the address 169.254.169.254, which nothing is fetched from`,
+      `http://keys.test:${port}/: keys.test has the address 169.254.169.254, which must not be connected to`,
     );
   });
 
@@ -319,7 +319,7 @@ describe('an issuer without jwksUri', () => {
 
   it('may not have them at a forbidden address', async (t) => {
     const self = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'http://169.254.169.254/keys' }));
-    assert.match(await refused(load(`oidc:${self}`)), /which nothing is fetched from$/);
+    assert.match(await refused(load(`oidc:${self}`)), /which must not be connected to$/);
     const other = await issuer(t, (at) => ({ issuer: at, jwks_uri: 'file:///etc/passwd' }));
     assert.match(await refused(load(`oidc:${other}`)), /"file:\/\/\/etc\/passwd" is not an http or https URL$/);
   });
