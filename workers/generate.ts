@@ -1,13 +1,13 @@
 /**
- * The piscina entry point of listener, cluster and route generation. Generation runs beside the main thread so that
- * watches, endpoint pushes and streams never wait for it. A thread that dies takes nothing with it but its replica.
+ * The piscina entry point of generation. It runs in worker threads so that watches, endpoint pushes and streams never
+ * wait for it. A thread that dies loses nothing but its replica. /
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { delayOptimization } from '../src/core/v8-flags.ts';
 import { Replica } from '../src/push/jobs/index.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 
-// The program's own code is loaded before it starts its workers.
+// The main thread has loaded its code by now: see v8-flags.
 delayOptimization();
 
 const replica = new Replica();

@@ -1,5 +1,6 @@
 /**
- * The piscina entry point of signing. The authority's key is held by this thread alone, beside the main thread's work.
+ * The piscina entry point of signing: only this thread has the authority's key, and signing does not delay the main
+ * thread. /
  */
 import { randomBytes } from 'node:crypto';
 import type { SignAnswer, SignTask } from '../src/security/authority/sign-protocol.ts';

@@ -1,15 +1,16 @@
 /**
- * Messages between the main thread and a generation worker: a closed union of plain data. Each worker holds a replica
- * of what generation reads of the mesh; a task first brings the replica from `fromVersion` to `toVersion`, then
- * generates. A worker that stands elsewhere (it was restarted after a crash) answers `behind` and is given everything.
+ * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a replica of
+ * what generation reads of the mesh. A task first updates the replica from `fromVersion` to `toVersion`, then
+ * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
+ * everything. /
  */
 import type { Fact } from '../generate/index.ts';
 import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/types.ts';
 import type { MeshDelta, ModelSettings } from '../model/types.ts';
 
 /**
- * What changed of what generation reads between two snapshot versions. `fromVersion` 0 means: forget everything, this
- * is all there is; then mesh configuration, networks and settings are present.
+ * What changed between two snapshot versions, as far as generation reads it. With `fromVersion` 0 the update is
+ * complete and replaces the replica; then mesh configuration, networks and settings are present. /
  */
 export interface ReplicaUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;
@@ -21,20 +22,20 @@ export interface GenerateJob {
   readonly viewKey: string;
   readonly view: View;
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
-  /** Where the view's proxies are: clusters that depend on it are made for each. */
+  /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
 }
 
 export interface GenerateTask {
   readonly update: ReplicaUpdate;
   readonly jobs: readonly GenerateJob[];
-  /** Ids of scopes that no view uses any more: the replica is not to keep them up to date. */
+  /** Ids of scopes that no view uses any more: the replica stops updating them. */
   readonly released?: 'all' | readonly string[];
-  /** The numbers of units said so far mean nothing any more: what they name has to be told again. */
+  /** The worker is to forget its numbers of units and sets of facts, and to send again what they named. */
   readonly forget?: true;
 }
 
-/** One resource in `GenerateAnswer.bytes`: message bytes lie at [offset, offset + length). */
+/** One resource of `GenerateAnswer.bytes`: its message is at [offset, offset + length). */
 export interface EncodedSlot {
   readonly name: string;
   readonly version: string;
@@ -46,26 +47,26 @@ export interface EncodedSlot {
 export interface UnitAnswer {
   readonly type: GeneratedType;
   readonly unit: Unit;
-  /** Indexes of the job's placements in which the unit is this; absent: it is the same in all. */
+  /** Indexes of the job's placements that have these resources; absent: the unit does not depend on the placement. */
   readonly placements?: readonly number[];
-  /** Names the resources from here on. */
+  /** The unit's number: later answers refer to the resources by it. */
   readonly number: number;
   /** Number of the set of facts that were read for it; `NO_READS` for a unit that does not exist. */
   readonly reads: number;
-  /** Undefined: the same as when the number was first said. */
+  /** Undefined: those that were sent with this number before. */
   readonly resources: readonly EncodedSlot[] | undefined;
-  /** The unit is the one of this number, but for `resources`, and for those of these names, which are gone. */
+  /** Present when `resources` is a difference: from the unit of this number, without the resources of these names. */
   readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 export interface JobAnswer {
   readonly viewKey: string;
-  /** The snapshot does not have the view's scope: its Sidecar was deleted, and may be back by now. Nothing was made. */
+  /** Nothing was generated: the snapshot does not have the view's scope, because its Sidecar was deleted. */
   readonly gone: boolean;
   readonly units: readonly UnitAnswer[];
   /** Time that generating each type took, ms. */
   readonly milliseconds: Readonly<Partial<Record<GeneratedType, number>>>;
-  /** Types for which every unit was asked: units not listed are gone. */
+  /** Types for which all units were generated: units not listed are gone. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];
   readonly failures: readonly {
@@ -74,23 +75,23 @@ export interface JobAnswer {
     readonly message: string;
     readonly reads: number;
   }[];
-  /** What was read to know the units of complete types: numbers of sets of facts. */
+  /** Numbers of the sets of facts that were read to list the units of complete types. */
   readonly lists: Readonly<Partial<Record<GeneratedType, number>>>;
 }
 
-/** What a worker tells of sets that it has not told before. */
+/** Facts and sets of facts that the worker has not sent before. */
 export interface ReadsMessage {
-  /** The numbers that were told before mean nothing any more. */
+  /** Earlier numbers are no longer valid. */
   readonly fresh: boolean;
   /** Facts, which have the next numbers. */
   readonly facts: readonly Fact[];
-  /** Sets, which have the next numbers: of each how many facts it has, then their numbers. */
+  /** Sets, which have the next numbers: for each the count of its facts, then their numbers. */
   readonly sets: Uint32Array<ArrayBuffer>;
 }
 
 export type GenerateAnswer =
   | { readonly kind: 'behind'; readonly version: number }
-  /** The job threw; the replica stands at `version` all the same. */
+  /** A job threw; the replica is at `version` nevertheless. */
   | { readonly kind: 'failed'; readonly version: number; readonly message: string }
   | {
       readonly kind: 'done';

@@ -1,6 +1,6 @@
 /**
- * What the engine offers to streams: interned encoded resources in immutable bundles, and sessions that say which
- * bundles a proxy should have. *What to serve* stands here; *how to talk* stands in `xds/`.
+ * The engine's interface to streams: interned encoded resources in immutable bundles, and sessions that hold the
+ * bundles a proxy should have. *What to serve* is defined here; *how to talk* in `xds/`. /
  */
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
@@ -21,16 +21,16 @@ export interface EncodedResource {
   readonly refs: readonly string[];
 }
 
-/** What has to be sent to get from one bundle to another. Computed once per pair, shared. */
+/** What has to be sent to get from one bundle to another. Computed once per pair, and shared. */
 export interface BundleDiff {
   readonly changed: readonly EncodedResource[];
   readonly removed: readonly string[];
 }
 
-/** An immutable set of resources of one type and one view: the current content of one part. */
+/** An immutable set of resources of one type and one view: the content of one part. */
 export interface Bundle {
   readonly type: XdsType;
-  /** Identity of the view that it belongs to; bundles of other views cannot be compared by diff chain. */
+  /** The view that it belongs to. */
   readonly viewKey: string;
   /** Grows with each new bundle of the view. */
   readonly sequence: number;
@@ -38,18 +38,18 @@ export interface Bundle {
   get(name: string): EncodedResource | undefined;
   /** In code-unit order of names. */
   resources(): readonly EncodedResource[];
-  /** From `previous` (same view, or undefined for nothing) to this; cached, both ways cheap when the two are close. */
+  /**
+   * The difference from `previous` (undefined: from nothing). Cached; cheap when the two share most of their content.
+   */
   diffFrom(previous: Bundle | undefined): BundleDiff;
   /** All SotW fields (`0x12 len Any`…) joined, made once on first use. */
   sotwBody(): readonly Uint8Array[];
 }
 
-/**
- * All parts of a proxy, by type, as they were at one moment: whenever any of them is another, this is another object.
- */
+/** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. / */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
-/** Why a push happens: the reasons that `ctl_push_triggers` is labelled with. */
+/** Why a push happens: the label values of `ctl_push_triggers`. */
 export type PushReason = 'config' | 'endpoint' | 'service' | 'mesh' | 'proxy' | 'debug';
 
 /**
@@ -57,67 +57,66 @@ export type PushReason = 'config' | 'endpoint' | 'service' | 'mesh' | 'proxy' | 
  */
 export interface PendingPush {
   readonly types: ReadonlySet<XdsType>;
-  /** Snapshot version that the proxy shall reach at least. */
+  /** The snapshot version that the proxy has to reach. */
   readonly version: number;
-  /** Monotonic ms of the first change event that led here. */
+  /** Of the earliest event that it covers, monotonic ms. */
   readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
 }
 
-/** The stream's side of a session: told to bring its proxy up to date. */
+/** The stream's side of a session, which sends pushes. */
 export interface PushSink {
   /**
-   * Sends what `session.content()` now holds and the proxy lacks. Answers when the push slot is free again, with what
-   * happened: at once when nothing large is left to drain to the socket, else when it has. Never throws or rejects.
+   * Sends what the proxy does not have of `session.content()`. The outcome frees the push slot: it is returned at once
+   * when no large write is pending, otherwise when the bytes have drained to the socket. Never throws or rejects. /
    */
   push(pending: PendingPush): PushOutcome | Promise<PushOutcome>;
 }
 
 /**
- * `sent`: bytes went out; `nothing`: the proxy has it all; `deferred`: an un-ACKed response stands, the stream asks
- * again after it; `closed`.
+ * `sent`: a response was written; `nothing`: the proxy has everything; `deferred`: an earlier response is not
+ * acknowledged, and the stream asks again after that; `closed`: the stream has ended. /
  */
 export type PushOutcome = 'sent' | 'nothing' | 'deferred' | 'closed';
 
 /** A view that cannot be generated; times in ms. */
 export interface FailingView {
   readonly view: string;
-  /** Attempts in a row that have failed. */
+  /** Consecutive failed attempts. */
   readonly failures: number;
   readonly error: string;
   /** Since the first of them. */
   readonly failingForMs: number;
-  /** Until the next attempt; 0: it is under way, or nobody needs the view now. */
+  /** Until the next attempt; 0: it is running, or no proxy needs the view. */
   readonly retryInMs: number;
 }
 
-/** A proxy known to the engine, for as long as its stream lives. */
+/** A connected proxy, for as long as its stream lives. */
 export interface ProxySession {
   readonly node: ProxyNode;
   /** Unique per connection: `<node id>-<counter>`. */
   readonly connectionId: string;
   /**
-   * Resolves when every part has the first bundles of the types that were asked for (the first generation of a view is
-   * shared by all its proxies). Rejects with CtlError when it cannot be built at all.
+   * Resolves when every part has the first bundles of the types that were asked for. Rejects with CtlError when they
+   * cannot be generated. /
    */
   readonly ready: Promise<void>;
-  /** All parts, now; read at each send. The same object for as long as nothing has changed. */
+  /** The current parts, read at each send; the same object for as long as nothing changes. */
   content(): Parts;
-  /** Parts of the type, now. */
+  /** The current parts of a type. */
   parts(type: XdsType): readonly Bundle[];
-  /** Snapshot version that the parts stand at. */
+  /** Snapshot version of the parts. */
   version(): number;
   /**
-   * Has what is needed to answer requests of a type generated. Undefined when it is there; else resolves when it is,
-   * and rejects with CtlError when it cannot be had.
+   * Generates what is needed to answer requests of a type. Undefined when it exists already; otherwise resolves when it
+   * does, and rejects with CtlError when it cannot be generated. /
    */
   need(type: XdsType): Promise<void> | undefined;
   /**
-   * Asks for a push slot (the stream has something to send outside a publication: new subscription, after an ACK).
-   * Merged in the queue.
+   * Asks for a push slot outside a publication, for a new subscription or after an ACK. Merged with a pending push. /
    */
   request(types: Iterable<XdsType>): void;
-  /** Everything required at `version` is acknowledged: convergence is observed here. */
+  /** The proxy has acknowledged everything that it needs of `version`: ends the measurement of convergence. */
   synced(version: number): void;
   close(): void;
 }
@@ -127,8 +126,8 @@ export interface PushEngine {
   /**
    * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when
    * overloaded.
-   * @param caller whose proxy it is, as far as that is known: callers are served in turns
-   * @param types that it asks for to begin with: no others are generated for it before it needs them
+   * @param caller the caller that the proxy belongs to; callers are served round-robin
+   * @param types those that the proxy asks for at first: no others are generated for it before it asks
    */
   connect(node: ProxyNode, sink: PushSink, caller: string, types?: readonly XdsType[]): ProxySession;
 }
@@ -138,23 +137,23 @@ export interface TypeStatus {
   readonly subscribed: 'wildcard' | number | 'none';
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** It came with what it should have (a reconnect), so that nothing had to be sent yet. */
+  /** The proxy reconnected with the current versions, so nothing had to be sent. */
   readonly cameCurrent: boolean;
   readonly nonceNacked: string;
   /** Snapshot version of the last response sent, and of the last acknowledged. */
   readonly versionSent: number;
   readonly versionAcked: number;
   /**
-   * Snapshot version of the last response that was acknowledged with nothing of it, or of what was sent before, kept
-   * back; 0: none.
+   * Snapshot version of the last acknowledged response after which the proxy had everything: no resource of it, or of
+   * earlier ones, was quarantined; 0: none. /
    */
   readonly versionHeld: number;
-  /** The proxy is known to have exactly what it should have: nothing is under way, waits, or is kept back. */
+  /** The proxy has exactly what it should have: nothing is in flight, pending or quarantined. */
   readonly current: boolean;
   readonly lastNack:
     | { readonly message: string; readonly atMs: number; readonly resources: readonly string[] }
     | undefined;
-  /** Resource name → rejected version, kept back from this proxy. */
+  /** Resource name → the version that this proxy rejected, which is not sent to it again. */
   readonly quarantined: ReadonlyMap<string, string>;
   readonly sentMessages: number;
   readonly sentBytes: number;

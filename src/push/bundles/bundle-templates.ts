@@ -1,13 +1,13 @@
 /**
- * Where the bundles of a view begin. Views of different namespaces hold nearly the same, so the first bundle of a view
- * is made of the first bundle of the view before it: what both have is shared, and units that are the same objects are
- * not even looked at.
+ * Builds the first bundles of views from those of similar views. Views of different namespaces have nearly the same
+ * content, so a first bundle starts from the one built before it: the two share memory, and units that are the same
+ * objects cost nothing. /
  */
 import type { Unit } from '../../generate/types.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 import { bundleAfter, nextBundle } from './bundle.ts';
 
-/** Resources by the unit that they belong to; undefined or none: there is no such unit. */
+/** Resources by unit; undefined and empty both mean that there is no such unit. */
 export type UnitContents = ReadonlyMap<Unit, readonly EncodedResource[] | undefined>;
 
 interface Template {
@@ -15,17 +15,18 @@ interface Template {
   readonly units: UnitContents;
 }
 
-/** Kinds of bundles of which the last one is remembered; the one that was asked for longest ago goes first. */
+/** Templates kept; the least recently used is evicted first. */
 const MAX_KINDS = 64;
 
 export class BundleTemplates {
-  /** The last first bundle of each kind and type. */
+  /** The most recent first bundle of each kind and type. */
   readonly #last = new Map<string, Template>();
 
   /**
-   * A view's first bundle: what the units hold and nothing else; `empty` itself where they hold nothing. The units may
-   * not change any more.
-   * @param kind names those that hold nearly the same: a part, and a placement where it depends on that
+   * A view's first bundle, with exactly the resources of these units; `empty` itself when there are none. The units
+   * must not change afterwards.
+   * @param kind names bundles with nearly the same content: the part, and the placement where the content depends on it
+   * /
    */
   begin(kind: string, empty: Bundle, units: UnitContents): Bundle {
     let size = 0;
@@ -34,7 +35,7 @@ export class BundleTemplates {
     const key = `${empty.type} ${kind}`;
     const template = this.#last.get(key);
     let bundle = template && bundleAfter(empty, template.bundle, differences(template.units, units));
-    // Were a name in two units, what differs would not say which of them counts.
+    // A name in two units: the difference from the template does not tell which of them counts.
     if (bundle?.size !== size) bundle = nextBundle(empty, differences(new Map(), units));
     this.#last.delete(key);
     this.#last.set(key, { bundle, units });
@@ -44,7 +45,7 @@ export class BundleTemplates {
   }
 }
 
-/** Removals first: a name may stand in another unit. */
+/** Removals first: the name may be in another unit now. */
 function differences(before: UnitContents, after: UnitContents): Map<string, EncodedResource | undefined> {
   const changes = new Map<string, EncodedResource | undefined>();
   for (const [unit, resources] of before) {

@@ -1,7 +1,7 @@
 /**
- * Immutable bundles over a persistent map: the next bundle of a view shares all that did not change, so that the
- * difference of two bundles is found by comparing what they do not share, and two streams at the same pair of bundles
- * share the answer.
+ * Immutable bundles on a persistent map. The next bundle of a view shares everything that did not change with the one
+ * before. So the difference of two bundles costs what they do not share, and streams that step between the same two
+ * bundles share one difference. /
  */
 import { PMap, type PMapChanges } from '../../core/pmap.ts';
 import type { XdsType } from '../../generate/types.ts';
@@ -14,7 +14,7 @@ class SharedBundle implements Bundle {
   readonly viewKey: string;
   readonly sequence: number;
   readonly content: PMap<EncodedResource>;
-  /** Keyed by the older bundle: freed with it. */
+  /** Differences by the older bundle, and freed with it. */
   readonly #diffs = new WeakMap<SharedBundle, BundleDiff>();
   #all: readonly EncodedResource[] | undefined;
   #body: readonly Uint8Array[] | undefined;
@@ -42,7 +42,7 @@ class SharedBundle implements Bundle {
   diffFrom(previous: Bundle | undefined): BundleDiff {
     if (previous === this) return NO_DIFF;
     if (previous === undefined) return { changed: this.resources(), removed: [] };
-    if (!(previous instanceof SharedBundle)) throw new TypeError('a bundle made elsewhere cannot be compared');
+    if (!(previous instanceof SharedBundle)) throw new TypeError('expected a bundle of this module to compare with');
     let diff = this.#diffs.get(previous);
     if (diff === undefined) {
       diff = this.#compare(previous);
@@ -68,20 +68,20 @@ class SharedBundle implements Bundle {
   }
 }
 
-/** A bundle without resources: where a view begins. */
+/** The first bundle of a view: it has no resources. */
 export function emptyBundle(type: XdsType, viewKey: string): Bundle {
   return new SharedBundle(type, viewKey, 0, PMap.empty());
 }
 
-/** The next bundle of the view; the same object when `changes` change nothing. */
+/** The bundle after these changes; the same object when they change nothing. */
 export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
   const content = contentOf(bundle).with(changes);
   return content === contentOf(bundle) ? bundle : following(bundle, content);
 }
 
 /**
- * The bundle of a view that follows `bundle` and has what `other`, of whatever view, has after `changes`: it shares
- * memory with that.
+ * The successor of `bundle` with the content of `other` after `changes`. `other` may be of another view; the two share
+ * memory. /
  */
 export function bundleAfter(bundle: Bundle, other: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
   return following(bundle, contentOf(other).with(changes));
@@ -92,11 +92,11 @@ function following({ type, viewKey, sequence }: Bundle, content: PMap<EncodedRes
 }
 
 function contentOf(bundle: Bundle): PMap<EncodedResource> {
-  if (!(bundle instanceof SharedBundle)) throw new TypeError('a bundle made elsewhere cannot be continued');
+  if (!(bundle instanceof SharedBundle)) throw new TypeError('expected a bundle of this module to continue');
   return bundle.content;
 }
 
-/** True for a bundle that its view has begun with and that has never had a resource. */
+/** True for the first bundle of a view, which has never had a resource. */
 export function isUntouched({ sequence }: Bundle): boolean {
   return sequence === 0;
 }

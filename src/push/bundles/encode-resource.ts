@@ -1,9 +1,9 @@
 /**
- * Wraps an encoded Envoy message into the field that both protocols send. Written by hand, because it is done once per
- * resource on the main thread and the layout is what makes one buffer serve SotW and Delta:
+ * Wraps an encoded Envoy message into the field that both protocols send. Written by hand: it runs once per resource on
+ * the main thread, and this layout lets one buffer serve SotW and Delta:
  *
- *   DeltaDiscoveryResponse.resources (2) = Resource { version (1), name (3), resource (2) = Any { type_url (1), value (2) } }
- *                                                                          └── from here on: DiscoveryResponse.resources (2)
+ * DeltaDiscoveryResponse.resources (2) = Resource { version (1), name (3), resource (2) = Any { type_url (1), value (2)
+ * } } └── from here on: DiscoveryResponse.resources (2) /
  */
 import { hash } from 'node:crypto';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
@@ -11,18 +11,17 @@ import { delimitedLength, VarintDecoder, writeDelimitedHead } from '../../protob
 import type { EncodedResource } from '../types.ts';
 
 /**
- * 96 bits: it goes with every resource, and back with every reconnect. Versions are only compared with others of the
- * same name, so that chance never makes two alike; and whoever may write a resource has no short work to make two of
- * its contents alike on purpose.
+ * 96 bits: short, because a version is sent with every resource and comes back with every reconnect. Versions are
+ * compared only with others of the same name, so two never collide by chance, and constructing a collision is costly. /
  */
 const VERSION_CHARACTERS = 16;
 
-/** Version of a resource: the hash of its message, so that a restart, or another replica, comes to the same. */
+/** Version of a resource: the hash of its message, which is the same after a restart and in another replica. */
 export function contentVersion(message: Uint8Array): string {
   return hash('sha256', message, 'base64url').slice(0, VERSION_CHARACTERS);
 }
 
-/** Builds the shared form of one resource; copies `message`, so that the buffer it came in can go. */
+/** Builds the shared form of one resource. Copies `message`, so that the buffer it is part of can be freed. */
 export function encodeResource(
   type: XdsType,
   name: string,

@@ -1,6 +1,6 @@
 /**
- * Load assignments, encoded once for all views that read the same: a change of a service that a hundred namespaces see
- * costs one encoding. Kept as long as the list of endpoints that it was made of is the snapshot's.
+ * Encodes load assignments once for all views with equal inputs: a change of a service that a hundred namespaces see
+ * costs one encoding. A result is kept as long as the list of endpoints that it was made of. /
  */
 import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../../generate/index.ts';
 import type { Endpoint } from '../../model/types.ts';
@@ -8,7 +8,7 @@ import type { EncodedResource } from '../types.ts';
 import { contentVersion } from './encode-resource.ts';
 import type { Interner } from './interner.ts';
 
-/** Ways to look at one list of endpoints (ports x subsets x localities x networks) that are remembered. */
+/** Results kept for one list of endpoints (ports x subsets x localities x networks). */
 const MAX_PER_LIST = 1024;
 
 type Encoded = readonly EncodedResource[];
@@ -17,7 +17,7 @@ type HostInputs = ReadonlyMap<string, EndpointsInput>;
 
 const NOTHING: Encoded = [];
 
-/** Stands for more than one host; none is named so. */
+/** Marks clusters of more than one host; no host has this name. */
 const SEVERAL = '*';
 
 function asksForEndpoints({ refs }: EncodedResource): boolean {
@@ -26,14 +26,14 @@ function asksForEndpoints({ refs }: EncodedResource): boolean {
 
 export class EndpointEncoder {
   readonly #interner: Interner;
-  /** Views that read the same mostly come with the very same input. */
+  /** Views with equal inputs mostly share the input object. */
   readonly #byInput = new WeakMap<EndpointsInput, EncodedResource>();
   readonly #byKey = new WeakMap<readonly Endpoint[], Map<string, EncodedResource>>();
 
-  /** By the clusters of a unit: the host of those that ask for endpoints, '' for none. */
+  /** By the clusters of a unit: the host of its EDS clusters, '' for none. */
   readonly #hosts = new WeakMap<Encoded, string>();
 
-  /** By the inputs of a host: of the clusters that came with them last. */
+  /** By the inputs of a host: the clusters they were last used for, and the result. */
   readonly #byUnit = new WeakMap<HostInputs, { readonly clusters: Encoded; readonly resources: Encoded }>();
 
   constructor(interner: Interner) {
@@ -50,9 +50,7 @@ export class EndpointEncoder {
     return resource;
   }
 
-  /**
-   * The host of all clusters of a unit that ask for endpoints; '' when none does, undefined when they are of several.
-   */
+  /** The host of all EDS clusters of a unit; '' when there are none, undefined when they are of several hosts. / */
   hostOfUnit(clusters: Encoded): string | undefined {
     let host = this.#hosts.get(clusters);
     if (host === undefined) {
@@ -65,9 +63,8 @@ export class EndpointEncoder {
   }
 
   /**
-   * The resources that the clusters of one unit ask for. The same list for all views that have the very same clusters
-   * and inputs, which come from `inputsOf` by host name. Undefined when they cannot be had as one: clusters of several
-   * hosts, or one that fails.
+   * The resources that the clusters of one unit ask for: the same list for all views with the same clusters and inputs.
+   * Undefined when the clusters are of several hosts, or one of them fails: the caller then encodes them one by one. /
    */
   encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
     const host = this.hostOfUnit(clusters);
@@ -84,7 +81,7 @@ export class EndpointEncoder {
       this.#byUnit.set(inputs, { clusters, resources });
       return resources;
     } catch {
-      // Which of them fails is found out one by one.
+      // The caller finds out which of them fails.
       return undefined;
     }
   }
@@ -93,7 +90,7 @@ export class EndpointEncoder {
     const { name, key, endpoints } = input;
     const bytes = encodeEndpoints(input);
     const made = this.#interner.intern('eds', name, contentVersion(bytes), [], () => bytes);
-    // "No endpoints" may be one list for all services: nothing that lives so long is remembered.
+    // All services without endpoints may share one list, which lives forever: nothing is kept for it.
     if (endpoints.length > 0) this.#remember(endpoints, key, made);
     return made;
   }

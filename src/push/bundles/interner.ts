@@ -1,7 +1,7 @@
 /**
- * Equal content, one object: views that generate the same bytes for a name share them, and so do the bundles before and
- * after a change. Entries are held weakly, so that what no bundle and no stream holds any more is freed without
- * reference counts.
+ * Keeps one object for equal content: views that generate the same bytes for a name share them, and so do the bundles
+ * before and after a change. Entries are weak references, so what no bundle and no stream uses is freed without
+ * reference counts. /
  */
 import type { XdsType } from '../../generate/types.ts';
 import type { EncodedResource } from '../types.ts';
@@ -10,16 +10,16 @@ import { encodeResource } from './encode-resource.ts';
 export class Interner {
   readonly #entries = new Map<string, WeakRef<EncodedResource>>();
   readonly #freed = new FinalizationRegistry<string>((key) => {
-    // The key may have been taken again since; then the live entry stays.
+    // A newer resource may have the key by now.
     if (this.#entries.get(key)?.deref() === undefined) this.#entries.delete(key);
   });
 
-  /** Resources held now (those freed but not yet swept included). */
+  /** Entries, including those whose resource was freed a moment ago. */
   get size(): number {
     return this.#entries.size;
   }
 
-  /** The one object for this content. `message` is read only when the content is new. */
+  /** The object for this content. `message` is called only when the content is new. */
   intern(
     type: XdsType,
     name: string,

@@ -1,9 +1,9 @@
 /**
- * The push engine: takes published snapshots, has the units that changed generated once per view, and tells the proxies
- * that have those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
+ * The push engine: takes published snapshots, has changed units generated once per view, and pushes to the proxies of
+ * those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
  *
- *   publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks
- *          └──▶ endpoints: encoded here, at once ────────────────────────────────────────────▶
+ * publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks └──▶
+ * endpoints: encoded here, at once ────────────────────────────────────────────▶ /
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -32,7 +32,7 @@ import { Retries } from './retries.ts';
 import { ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
 
-/** The views of a proxy, and where it has them. */
+/** The views of a proxy and its placement. */
 interface Assignment {
   readonly views: readonly View[];
   readonly placement: Placement;
@@ -90,7 +90,7 @@ export class Engine implements PushEngine, SessionHost {
     return this.#roster.all;
   }
 
-  /** What a proxy's resource of this name is made of; empty for what it does not have. */
+  /** What a proxy's resource of this name was generated from; empty when it has none. */
   reasonsFor(session: Session, name: string): readonly Reason[] {
     return reasonsFor(
       name,
@@ -100,7 +100,7 @@ export class Engine implements PushEngine, SessionHost {
     );
   }
 
-  /** The sessions whose configuration a document was read for, and the units it was read for. */
+  /** The sessions whose configuration was generated from a document, and for which units it was read. */
   readersOf(document: ResourceKey): ReadonlyMap<Session, readonly ReadUnits[]> {
     const found = new Map<Session, ReadUnits[]>();
     for (const [view, units] of readersOfDocument(document, this.#views.all(), this.#snapshot, this.#views.reads)) {
@@ -114,7 +114,7 @@ export class Engine implements PushEngine, SessionHost {
     readonly underWay: number;
     readonly views: number;
     readonly interned: number;
-    /** Facts that were read for some view. */
+    /** Number of facts that some view read. */
     readonly facts: number;
   } {
     const { waiting, underWay } = this.#pushes;
@@ -181,12 +181,12 @@ export class Engine implements PushEngine, SessionHost {
   leave(placed: PlacedSessionView, session: Session): void {
     if (!this.#views.leave(placed, session, this.now())) return;
     const { view } = placed;
-    // Nobody waits for the job any more: it is not to keep others waiting.
+    // Nobody needs the job any more: it should not delay others.
     if (view.inFlight && this.#options.generator.withdraw(view)) {
       view.postpone();
       this.#views.reads.end(view);
     }
-    // What it missed has to be generated before somebody is given it again.
+    // The dirty units have to be generated before another session may have the view.
     if (view.isDirty) view.built = false;
   }
 
@@ -197,9 +197,8 @@ export class Engine implements PushEngine, SessionHost {
   }
 
   /**
-   * Takes the next snapshot over. Endpoint changes are on their way when this returns, the rest when it is generated.
-   * Never throws for what stands in the snapshot: what cannot be worked out for one view or proxy leaves that one as it
-   * is.
+   * Takes over the next snapshot. Endpoint changes are queued when this returns, the rest when it is generated. Never
+   * throws for the content of a snapshot: what fails for one view or proxy leaves that one as it is. /
    */
   publish(publication: Publication): void {
     const { snapshot, changes, eventTime, reasons } = publication;
@@ -216,7 +215,7 @@ export class Engine implements PushEngine, SessionHost {
     );
     for (const [view, units] of dirty) view.markDirty(units, eventTime, reasons);
     this.#noteForRetries(changed, changes);
-    // Before the views are generated: nobody wants one that all its sessions are leaving.
+    // Before views are dispatched: a view that all its sessions are leaving need not be generated.
     const moving = new Set<Session>();
     for (const session of this.#roster.displacedBy(previous, snapshot, changes)) {
       moving.add(session);
@@ -224,7 +223,8 @@ export class Engine implements PushEngine, SessionHost {
         this.#guarded(`views of ${session.node.id}`, () => this.#assignmentOf(session.node)),
       );
       this.#roster.note(session, facts);
-      // Not told yet: were they those of its next views, nothing would be seen of it when it moves there.
+      // Its current views have new endpoints that it was not sent. If its next views have equal ones, the difference to
+      // those does not show them.
       const types = session.allViews.some((view) => withNewEndpoints.has(view)) ? EDS_ONLY : NO_TYPES;
       if (found !== undefined)
         this.#guarded(`views of ${session.node.id}`, () => this.#assign(session, found, { types, eventTime, reasons }));
@@ -232,13 +232,13 @@ export class Engine implements PushEngine, SessionHost {
     for (const view of dirty.keys()) this.#dispatch(view);
     this.#views.sweep(this.now());
     this.#options.observer.stage('views', this.now() - started);
-    // Not before it is known what else is on its way: pushes that end at once may be the last that a proxy needs.
+    // Only after everything is marked dirty: a push that ends at once must not count as the last that the proxy needs.
     const push = { types: EDS_ONLY, eventTime, reasons };
     for (const view of withNewEndpoints) {
       for (const session of view.sessions) {
         if (!session.has(view)) continue;
-        // Who leaves the view by this very change is told with its move: the endpoints of its next views may be those
-        // that it has.
+        // A session that leaves the view by this change is pushed with its move: its next views may have the endpoints
+        // that it has now.
         if (moving.has(session) && this.#isAboutToMove(session))
           session.postpone(mergedPush(push, session.takePostponed()));
         else this.#pushes.pushChange(session, push);
@@ -246,12 +246,12 @@ export class Engine implements PushEngine, SessionHost {
     }
   }
 
-  /** True when the session moves as soon as jobs are done that are under way. */
+  /** True when the session moves as soon as running jobs are done. */
   #isAboutToMove(session: Session): boolean {
     return session.isMoving && !session.allViews.some(({ view }) => this.#retries.blocked(view.key) !== undefined);
   }
 
-  /** What a failed attempt has read is not known: any change that may concern the view may be what mends it. */
+  /** What a failed attempt read is unknown: any change that may concern the view may repair it. */
   #noteForRetries({ everything, scopes }: ChangedFacts, { configs }: ChangeSet): void {
     for (const { view: key } of this.#retries.all()) {
       const view = this.#views.get(key);
@@ -260,15 +260,13 @@ export class Engine implements PushEngine, SessionHost {
     }
   }
 
-  /** Which facts changed; where that cannot be worked out, all may have. */
+  /** The facts that changed; when that cannot be determined, everything. */
   #changedFacts(previous: Snapshot, changes: ChangeSet): ChangedFacts {
     const changed = this.#guarded('what changed', () => changedFacts(previous, this.#snapshot, changes));
     return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
-  /**
-   * Encodes changed endpoints; returns the views that have others than before, in the placements in which they have.
-   */
+  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. / / */
   #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
     const changed: PlacedSessionView[] = [];
     const started = this.now();
@@ -281,7 +279,7 @@ export class Engine implements PushEngine, SessionHost {
     return changed;
   }
 
-  /** Does work about one view or proxy; its fault is reported and goes no further. */
+  /** Runs work for one view or proxy; an error is reported and does not propagate. */
   #guarded<T>(what: string, work: () => T): T | undefined {
     try {
       return work();
@@ -291,25 +289,25 @@ export class Engine implements PushEngine, SessionHost {
     }
   }
 
-  /** Where a proxy belongs in the current snapshot. */
+  /** The views and placement of a proxy in the current snapshot. */
   #assignmentOf(node: ProxyNode): Assignment {
     return { views: viewsOf(this.#snapshot, node), placement: placementOf(this.#snapshot, node) };
   }
 
   /**
    * Moves a session to its views in the current snapshot, at once or when they are built.
-   * @param change what of its present views it has not been told yet
+   * @param change what changed in its current views and was not pushed yet
    */
   #assign(session: Session, { views, placement }: Assignment, change: PostponedPush): void {
     const wanted = views.map((view) => this.#views.take(view, placement));
     session.want(wanted);
     for (const view of wanted) this.#ensureGenerated(view, session, change.eventTime, change.reasons);
     if (this.#pushes.move(session, change) || session.isMoving) return;
-    // It stays where it is after all.
+    // It keeps its views.
     this.#pushes.pushPostponed(session);
   }
 
-  /** Has generated of a view what a session needs of it. */
+  /** Generates what a session needs of a view. */
   #ensureGenerated(
     placed: PlacedSessionView,
     session: Session,
@@ -322,7 +320,7 @@ export class Engine implements PushEngine, SessionHost {
     const failures = view.beginPlacement(placed, this.#snapshot, this.#encoders, eventTime, reasons);
     for (const { message, type } of failures) this.#options.observer.failed(message, type);
     this.#dispatch(view);
-    // The next attempt may be minutes away: the proxy is told why, and asks again by itself.
+    // The next attempt may be minutes away: the stream ends with the reason, and the proxy reconnects.
     const blocked = placed.serves(session.types) ? undefined : this.#retries.blocked(view.key);
     if (blocked !== undefined) session.fail(blocked);
   }
@@ -330,7 +328,7 @@ export class Engine implements PushEngine, SessionHost {
   #dispatch(view: SessionView): void {
     if (view.inFlight || !view.isDirty) return;
     if (view.sessions.size === 0) {
-      // Nobody has it: generated again, with all that came meanwhile, when somebody does.
+      // No session has it: it is generated, with all later changes, when one does.
       view.built = false;
       return;
     }
@@ -343,7 +341,7 @@ export class Engine implements PushEngine, SessionHost {
       .catch((error: unknown) => this.#abandon(view, error));
   }
 
-  /** A view that could not be generated is tried again. */
+  /** Tries to generate a view again. */
   #retry(key: string): void {
     const view = this.#views.get(key);
     if (view !== undefined) this.#dispatch(view);
@@ -392,13 +390,13 @@ export class Engine implements PushEngine, SessionHost {
       const waits = session.allViews.some((placed) => placed.view === view && !placed.serves(session.types));
       if (waits) session.fail(cause);
       if (view.built && !this.#pushes.move(session, push)) this.#pushes.commit(session, view, push);
-      // When it moves is not known any more.
+      // It is unknown when it will move.
       if (session.isMoving) this.#pushes.pushPostponed(session);
     }
   }
 }
 
-/** True when some session is to have the view from here on. */
+/** True when some session keeps the view or moves to it. */
 function isWanted(view: SessionView): boolean {
   for (const placed of view.placements()) for (const session of placed.sessions) if (session.wants(placed)) return true;
   return false;

@@ -1,19 +1,19 @@
 /**
- * When views whose generation failed are tried again: with growing delays, until it works. What has failed is
- * remembered by key for longer than the view, so that a proxy that comes back for it does not begin anew.
+ * Decides when views whose generation failed are tried again: with growing delays, until one attempt succeeds. Failures
+ * are kept by key for longer than the view, so that a proxy that reconnects does not reset the delay. /
  */
 import { backoff } from '../../core/backoff.ts';
 import type { CtlError } from '../../core/errors.ts';
 import type { FailingView } from '../types.ts';
 
-/** Delay of the first retry: enough for a worker that died for reasons of its own. */
+/** Delay of the first retry: enough to restart a worker that died for another reason. */
 export const FIRST_RETRY_MS = 250;
-/** The longest delay: what fails each time costs a worker thread, and the building of its replica, this often. */
+/** The longest delay: every failed attempt may cost a worker thread and the building of its replica. */
 export const MAX_RETRY_MS = 300_000;
-/** A change that concerns the view may be what mends it: after it the delay is at most this, from the last failure. */
+/** A change that concerns the view may repair it: after one, the delay is at most this, from the last failure. */
 export const MAX_RETRY_AFTER_CHANGE_MS = 60_000;
 
-/** Failing views that nobody waits for are forgotten beyond this many, the one that failed first before the others. */
+/** Failing views kept; beyond these, the oldest without a planned retry are dropped. */
 const MAX_REMEMBERED = 1024;
 
 export interface RetryOptions {
@@ -22,7 +22,7 @@ export interface RetryOptions {
   readonly later: (ms: number, run: () => void) => { cancel(): void };
   /** 0 ≤ x < 1 */
   readonly random: () => number;
-  /** It is time to try the view again, if somebody needs it. */
+  /** Called when a view may be tried again. */
   readonly onDue: (key: string) => void;
 }
 
@@ -32,7 +32,7 @@ interface Entry {
   error: CtlError;
   failedAt: number;
   delayMs: number;
-  /** Set while the view may not be tried. */
+  /** Set while the view must not be tried. */
   timer: { cancel(): void } | undefined;
 }
 
@@ -44,7 +44,7 @@ export class Retries {
     this.#options = options;
   }
 
-  /** Notes a failed attempt and plans the next. */
+  /** Records a failed attempt and plans the next. */
   failed(key: string, error: CtlError): FailingView {
     const { now, random } = this.#options;
     const failedAt = now();
@@ -62,7 +62,7 @@ export class Retries {
     return this.#shown(key, entry);
   }
 
-  /** The view was generated. Returns how often it had failed; 0: it had not. */
+  /** The view was generated. Returns the number of failures before that. */
   succeeded(key: string): number {
     const entry = this.#entries.get(key);
     if (entry === undefined) return 0;
@@ -71,7 +71,7 @@ export class Retries {
     return entry.failures;
   }
 
-  /** Something that the view is made of has changed. */
+  /** Something that the view may depend on has changed. */
   changed(key: string): void {
     const entry = this.#entries.get(key);
     if (entry?.timer === undefined || entry.delayMs <= MAX_RETRY_AFTER_CHANGE_MS) return;
@@ -79,13 +79,13 @@ export class Retries {
     this.#plan(key, entry);
   }
 
-  /** Why the view may not be tried now; undefined when it may. */
+  /** The last error while the view must not be tried; undefined when it may be. */
   blocked(key: string): CtlError | undefined {
     const entry = this.#entries.get(key);
     return entry?.timer === undefined ? undefined : entry.error;
   }
 
-  /** True when the last attempt has failed. */
+  /** True when the last attempt failed. */
   isFailing(key: string): boolean {
     return this.#entries.has(key);
   }

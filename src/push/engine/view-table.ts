@@ -1,6 +1,6 @@
 /**
- * All live views, and what was read for them. Views that no proxy has any more are kept for a while, so that a
- * reconnect finds its configuration ready.
+ * All live views, and what was read for them. Views without proxies are kept for a while, so that a proxy that
+ * reconnects finds its configuration ready. /
  */
 import { CtlError } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
@@ -10,27 +10,27 @@ import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
 import { ViewState } from '../views/index.ts';
 
-/** Longer than a restart of a proxy or a roll-out of a workload takes. */
+/** How long an idle view is kept: longer than a restart of a proxy or a roll-out of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
 /**
- * Views that the proxies of one caller may have: workloads of one service account in all their forms, or all that
- * connect from one address. A view counts once for each placement in which they have it. What a proxy says of itself
- * decides which it has, so that a caller could otherwise have any number generated and kept.
+ * Limit of views per caller, which is one service account's workloads, or everything that connects from one address. A
+ * view counts once for each placement. Views depend on what proxies state about themselves, so a caller could otherwise
+ * make the engine generate and keep any number of them. /
  */
 export const MAX_VIEWS_OF_CALLER = 1024;
-/** Upper bound of views kept for nobody. */
+/** Limit of idle views. */
 export const MAX_IDLE_VIEWS = 256;
 
-/** Who keeps the scopes up to date that views are of. */
+/** Keeps scopes up to date while views use them. */
 export interface ScopeHolder {
   acquire(id: string): void;
-  /** True when nobody holds the scope any more. */
+  /** True when the scope has no user any more. */
   release(id: string): boolean;
 }
 
 export interface ViewTableOptions {
   readonly scopes: ScopeHolder;
-  /** Told of a scope that no view is of any more. */
+  /** Called with a scope that no view uses any more. */
   readonly onReleased: (id: string) => void;
 }
 
@@ -38,9 +38,9 @@ export class ViewTable {
   readonly #options: ViewTableOptions;
   readonly #views = new Map<string, SessionView>();
   readonly reads = new ViewReads<SessionView>();
-  /** Number of views that the sessions of each caller have. */
+  /** Number of views by caller. */
   readonly #viewsOfCaller = new Map<string, number>();
-  /** Views in placements in which nobody has them → monotonic ms since when, oldest first. */
+  /** Idle views, in a placement → monotonic ms since when, oldest first. */
   readonly #idle = new Map<PlacedSessionView, number>();
 
   constructor(options: ViewTableOptions) {
@@ -59,7 +59,7 @@ export class ViewTable {
     return this.#views.values();
   }
 
-  /** The view's state as proxies of a placement have it, made when it is new. */
+  /** The state of a view in a placement, created when it is new. */
   take(view: View, placement: Placement): PlacedSessionView {
     const key = viewKey(view);
     let state = this.#views.get(key);
@@ -71,7 +71,7 @@ export class ViewTable {
     return state.ensurePlacement(placementFor(view, placement));
   }
 
-  /** Throws CtlError `resource_exhausted` when these would be more views than one caller may have. */
+  /** Throws CtlError `resource_exhausted` when the caller would have more views than the limit. */
   admit(caller: string, views: readonly View[], placement: Placement): void {
     const had = this.#viewsOfCaller.get(caller) ?? 0;
     if (had + views.length <= MAX_VIEWS_OF_CALLER) return;
@@ -86,12 +86,12 @@ export class ViewTable {
     );
   }
 
-  /** Views that the sessions of a caller have. */
+  /** Number of views of a caller. */
   countOf(caller: string): number {
     return this.#viewsOfCaller.get(caller) ?? 0;
   }
 
-  /** The session is to have the view. */
+  /** Adds a session to a view. */
   enter(placed: PlacedSessionView, session: Session): void {
     this.#idle.delete(placed);
     const known = placed.hasCaller(session.caller);
@@ -100,8 +100,7 @@ export class ViewTable {
   }
 
   /**
-   * The session does not have the view any more, at `now`, monotonic ms. True when it was the last to have it in any
-   * placement.
+   * Removes a session from a view, at `now`, monotonic ms. True when it was the view's last session in any placement.
    */
   leave(placed: PlacedSessionView, session: Session, now: number): boolean {
     const { view } = placed;
@@ -112,18 +111,18 @@ export class ViewTable {
       else this.#viewsOfCaller.delete(session.caller);
     }
     if (placed.sessions.size > 0) return false;
-    // Where nothing was made yet there is nothing to keep.
+    // An uninitialized placement has nothing worth keeping.
     if (placed.initialized || view.sessions.size === 0) this.#idle.set(placed, now);
     else view.removePlacement(placed);
     return view.sessions.size === 0;
   }
 
-  /** Drops views that nobody has had for long, oldest first when there are too many. Costs what it drops. */
+  /** Drops views that were idle for too long, and the oldest when there are too many. Costs what it drops. */
   sweep(now: number): void {
     for (const [placed, since] of this.#idle) {
       if (this.#idle.size <= MAX_IDLE_VIEWS && now - since <= IDLE_VIEW_MS) return;
       const { view } = placed;
-      // Its turn comes when the job has ended.
+      // A later sweep drops it, after the job.
       if (view.inFlight) continue;
       this.#idle.delete(placed);
       if (!view.removePlacement(placed)) this.#drop(view);
@@ -138,7 +137,7 @@ export class ViewTable {
   }
 }
 
-/** Where a proxy has a view: of the inbound part nothing depends on the placement. */
+/** The placement of a view for a proxy: the inbound part does not depend on it. */
 function placementFor({ part }: View, placement: Placement): Placement {
   return part === 'inbound' ? NOWHERE : placement;
 }

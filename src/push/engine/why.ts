@@ -1,4 +1,4 @@
-/** Why a proxy has what it has: which units its resources are of, and what was read for them. */
+/** Why a proxy has a resource: the unit that it belongs to, and what was read to generate it. */
 import { factsAbout, scopeIdOfView } from '../../generate/index.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit, type View } from '../../generate/types.ts';
 import type { MeshSnapshot, Service } from '../../model/types.ts';
@@ -6,21 +6,21 @@ import type { ResourceKey } from '../../resources/types.ts';
 import type { ViewReads } from '../reads/index.ts';
 import type { SessionView } from '../sessions/index.ts';
 
-/** What a resource of a proxy was made of. */
+/** What a resource of a proxy was generated from. */
 export interface Reason {
   readonly type: GeneratedType;
   readonly view: string;
   readonly unit: Unit;
-  /** In the order in which it was read: facts, such as `host reviews.shop.svc.cluster.local`. */
+  /** The facts, in the order in which they were read, such as `host reviews.shop.svc.cluster.local`. */
   readonly facts: readonly string[];
-  /** Documents that these facts were of when this was asked. */
+  /** The documents behind these facts, as of this call. */
   readonly documents: readonly ResourceKey[];
 }
 
-/** Units of one view that have read a document, by type; `all`: all of them. */
+/** Units of one view that read a document, by type; `all`: all of them. */
 export type ReadUnits = Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
 
-/** What the views of a proxy have of this name. */
+/** Where the views of a proxy have a resource of this name. */
 export function reasonsFor(
   name: string,
   views: Iterable<SessionView>,
@@ -40,7 +40,7 @@ export function reasonsFor(
   return found;
 }
 
-/** The views that have read a document, and for which of their units. */
+/** The views that read a document, and for which units. */
 export function readersOfDocument(
   key: ResourceKey,
   views: Iterable<SessionView>,
@@ -63,7 +63,7 @@ export function readersOfDocument(
 /** The resource's key in a fact. */
 const KEY = /(?:^|^key pair |^authorities |^asked by )([A-Z][A-Za-z]*\/[^ /]*\/[^ ]+)/;
 
-/** The documents behind a fact; facts about many documents at once have none of their own. */
+/** The documents behind a fact; empty for facts about many documents at once. */
 function documentsOf(name: string, mesh: MeshSnapshot, view: View): readonly ResourceKey[] {
   const [, key] = KEY.exec(name) ?? [];
   if (key !== undefined) return [key];

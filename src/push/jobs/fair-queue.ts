@@ -1,13 +1,13 @@
 /**
- * A queue that serves its callers in turns: whoever has put in a thousand items waits for each of them while all others
- * get one of theirs. An item that several callers want is served at the first of their turns.
+ * A queue that serves its callers round-robin: a caller with a thousand items gets one of them served per round, as
+ * every other caller does. An item of several callers is served at the first of their turns. /
  */
 export class FairQueue<T> {
-  /** Items by caller; the order of the map is the order of the turns, the order of a set that of arrival. */
+  /** Items by caller: the map is in the order of turns, each set in the order of arrival. */
   readonly #lanes = new Map<string, Set<T>>();
   readonly #callersOf = new Map<T, readonly string[]>();
 
-  /** Items that wait. */
+  /** Number of waiting items. */
   get size(): number {
     return this.#callersOf.size;
   }
@@ -17,8 +17,8 @@ export class FairQueue<T> {
   }
 
   /**
-   * Puts an item last in the lane of each of these callers; '' stands for none in particular. Does nothing for one that
-   * waits already.
+   * Appends an item to the lane of each of these callers; without callers, to that of ''. Does nothing when the item
+   * waits already. /
    */
   add(item: T, callers: Iterable<string>): void {
     if (this.#callersOf.has(item)) return;
@@ -32,7 +32,7 @@ export class FairQueue<T> {
     }
   }
 
-  /** Takes an item out; false when it does not wait here. */
+  /** Removes an item; false when it is not in the queue. */
   remove(item: T): boolean {
     const callers = this.#callersOf.get(item);
     if (callers === undefined) return false;
@@ -45,7 +45,9 @@ export class FairQueue<T> {
     return true;
   }
 
-  /** Takes the next item out: the first of the caller whose turn it is, who then waits for all others. */
+  /**
+   * Removes and returns the next item: the first of the caller whose turn it is. That caller's next turn is the last.
+   */
   shift(): T | undefined {
     const [turn] = this.#lanes;
     if (turn === undefined) return undefined;
@@ -53,12 +55,12 @@ export class FairQueue<T> {
     const [item] = lane;
     if (item === undefined) throw new TypeError('an empty lane is kept');
     this.remove(item);
-    // Last among the turns, if there is more of this caller.
+    // Moves to the end of the turns while the caller has more items.
     if (this.#lanes.delete(name)) this.#lanes.set(name, lane);
     return item;
   }
 
-  /** Takes all out. */
+  /** Removes and returns all items. */
   drain(): T[] {
     const items = [...this.#callersOf.keys()];
     this.#callersOf.clear();

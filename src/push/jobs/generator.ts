@@ -1,6 +1,6 @@
 /**
- * Where generation runs: in a pool of worker threads (`pool-generator.ts`); or, with no workers, on the main thread
- * between other work. Both serve the callers whose configuration is generated in turns.
+ * Where generation runs: in a pool of worker threads (`pool-generator.ts`) or, without workers, on the main thread
+ * between other work. Both serve callers round-robin. /
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
@@ -10,49 +10,48 @@ import { FairQueue } from './fair-queue.ts';
 import { runJobs } from './run-jobs.ts';
 import { type NumberedUnits, ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
-/** A job's outcome and the snapshot version that it was generated from. */
+/** The result of a job, and the version of the snapshot that it was generated from. */
 export interface GeneratedJob {
   readonly version: number;
   readonly answer: JobAnswer;
   readonly bytes: ArrayBuffer;
-  /** The units that the answer only names. */
+  /** The units that the answer names by number without sending them. */
   readonly recalled: NumberedUnits;
   /** The sets of facts that the answer names. */
   readonly reads: NumberedReads;
-  /** Where the units are to be noted that it tells. */
+  /** Takes the units that the answer sends. */
   readonly receivedUnits: ReceivedUnits;
   /** Time spent generating, milliseconds. */
   readonly milliseconds: number;
 }
 
 /**
- * What has work to do. The job is taken when its turn has come, together with the snapshot that it is generated from,
- * and taken again when it has to be repeated: a job that was written down earlier would miss what later snapshots
- * changed beside it.
+ * Something to generate. The job is taken when its turn has come, together with the snapshot that it is generated from,
+ * and taken again when it is repeated: a job fixed at submission would miss units that later snapshots made dirty. /
  */
 export interface JobSource {
   readonly key: string;
-  /** Whose configuration it is made for; each is served in turn. */
+  /** The callers whose proxies need it; callers are served round-robin. */
   callers(): Iterable<string>;
   takeJob(): GenerateJob;
 }
 
 export interface SubmitOptions {
-  /** The job has failed before: nothing may wait behind it. */
+  /** The job failed before: it must not delay others. */
   readonly isolated?: boolean;
 }
 
 export interface Generator {
-  /** Tells of the next snapshot. Jobs taken from now on are generated from it or a later one. */
+  /** Sets the next snapshot. Jobs taken from now on are generated from it or from a later one. */
   advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
   /**
-   * Rejects with CtlError `internal` when the job failed, however that came about, `unavailable` when closed. Nothing
-   * is repeated here: who submits it decides whether and when. One source may not be submitted twice at a time.
+   * Rejects with CtlError `internal` when the job failed for whatever reason, `unavailable` when closed. Nothing is
+   * retried here: the submitter decides whether and when. A source must not be submitted while its last job runs. /
    */
   submit(source: JobSource, options?: SubmitOptions): Promise<GeneratedJob>;
-  /** Tells which scopes no view uses any more. */
+  /** Releases scopes that no view uses any more. */
   released(scopes: readonly string[]): void;
-  /** Takes a submitted job back whose turn has not come: its promise stays open for ever. False when it has come. */
+  /** Cancels a job whose turn has not come; its promise is never settled. False when the job runs already. */
   withdraw(source: JobSource): boolean;
   close(): Promise<void>;
 }
@@ -89,7 +88,7 @@ export class InlineGenerator implements Generator {
     });
   }
 
-  /** Nothing to do: it generates from the very snapshot whose scopes they were. */
+  /** Nothing to do: the snapshot's own scopes are used. */
   released(_scopes: readonly string[]): void {}
 
   withdraw(source: JobSource): boolean {
@@ -122,11 +121,11 @@ export class InlineGenerator implements Generator {
     this.#sentUnits = new SentUnits();
     this.#receivedUnits = new ReceivedUnits();
     const repeated = this.#run(job);
-    if (repeated === undefined) throw new TypeError('nothing said before, but a unit was not told');
+    if (repeated === undefined) throw new TypeError('a unit was not sent although no number was known');
     return repeated;
   }
 
-  /** Undefined when the answer names a unit that is gone. */
+  /** Undefined when the answer names a unit that was freed. */
   #run(job: GenerateJob): GeneratedJob | undefined {
     const started = performance.now();
     const { version } = this.#snapshot;

@@ -1,7 +1,7 @@
 /**
- * Generation in a pool of worker threads. Callers are served in turns. A job that kills its worker, hangs or throws is
- * handed back to who submitted it; one that is submitted again after that runs `isolated`, in a thread of its own which
- * is started for it and ended after it, so that it holds nobody up while it is found out whether it fails again.
+ * Generation in a pool of worker threads, which serves callers round-robin. A job that kills its worker, hangs or
+ * throws is rejected. When it is submitted again, it runs `isolated`: in a thread that is started for such jobs alone
+ * and ended after them, so that a job that fails again delays no other. /
  */
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
@@ -15,22 +15,22 @@ import { ReplicaLog } from './replica-log.ts';
 import { WorkerSlot } from './worker-slot.ts';
 
 /**
- * A job that takes longer hangs, or is one of those that others should not wait for: its worker is ended. The largest
- * meshes take a few seconds.
+ * A job that takes longer hangs, or would delay others for too long: its worker is terminated. The largest meshes take
+ * a few seconds. /
  */
 const JOB_TIMEOUT_MS = 15_000;
-/** The same for a job that nobody waits behind. */
+/** The same for an isolated job, which delays no other. */
 const ISOLATED_TIMEOUT_MS = 60_000;
-/** Building a replica of the mesh from nothing. */
+/** Limit for building a replica of the mesh from nothing. */
 const REPLICA_TIMEOUT_MS = 60_000;
 
-/** Rest of a worker whose replica could not be built: for the first time and at most, ms. */
+/** Pause of a worker whose replica could not be built: the first one and the longest, ms. */
 const FIRST_REST_MS = 10;
 const MAX_REST_MS = 30_000;
 
 /**
- * Workers for this machine: one core stays with the main thread; beyond four more of them wait than work (node-limits:
- * fan-out).
+ * The number of workers for this machine. One core is left to the main thread; more than four workers mostly wait for
+ * it. /
  */
 export function defaultWorkers(): number {
   return Math.max(1, Math.min(4, availableParallelism() - 1));
@@ -41,9 +41,9 @@ export interface PoolOptions {
   readonly threads: number;
   /** File of the worker's entry point. */
   readonly workerFile: string;
-  /** Told of each worker that died without a job or could not be brought up to date, for the log and the metrics. */
+  /** Called for each worker that died without a job or could not be updated, for the log and the metrics. */
   readonly onCrash: (error: unknown) => void;
-  /** Runs something after so many ms. */
+  /** Calls `run` after this many milliseconds. */
   readonly later: (ms: number, run: () => void) => void;
   /** 0 ≤ x < 1; spreads retries. */
   readonly random: () => number;
@@ -65,13 +65,13 @@ function closedError(): CtlError {
 export class PoolGenerator implements Generator {
   readonly #options: PoolOptions;
   readonly #slots: readonly WorkerSlot[];
-  /** Jobs that wait, those that run isolated apart. */
+  /** Waiting jobs; isolated ones wait in a queue of their own. */
   readonly #queue = new FairQueue<Waiting>();
   readonly #suspects = new FairQueue<Waiting>();
   readonly #waiting = new Map<JobSource, Waiting>();
-  /** Exists while it has something to do. */
+  /** The thread of isolated jobs; exists while there are any. */
   #isolated: WorkerSlot | undefined;
-  /** Undefined until there is a snapshot to generate from; jobs wait for it. */
+  /** Undefined until there is a snapshot; jobs wait for it. */
   #log: ReplicaLog | undefined;
   #closed = false;
 
@@ -86,13 +86,13 @@ export class PoolGenerator implements Generator {
     });
   }
 
-  /** Says what is generated from. The threads start before it is known: meanwhile they load their code. */
+  /** Sets the first snapshot. The threads start earlier, and load their code in the meantime. */
   begin(snapshot: MeshSnapshot): void {
     this.#log = new ReplicaLog(snapshot);
     this.#dispatch();
   }
 
-  /** Has the workers build their replicas before there is work, so that the first proxies do not wait for it. */
+  /** Makes the workers build their replicas before the first job, so that the first proxies do not wait for that. */
   prepare(): void {
     const log = this.#log;
     if (log === undefined) return;
@@ -159,14 +159,14 @@ export class PoolGenerator implements Generator {
     }
   }
 
-  /** The free worker that has least to catch up with. */
+  /** The idle worker whose replica is the most recent. */
   #freeSlot(): WorkerSlot | undefined {
     let best: WorkerSlot | undefined;
     for (const slot of this.#slots) if (!slot.busy && slot.version > (best?.version ?? -1)) best = slot;
     return best;
   }
 
-  /** Has a worker do something; it is free again, or rests, when that has ended. */
+  /** Runs work on a worker, which afterwards is idle again, or pauses when the work reports that it is not healthy. */
   async #work(slot: WorkerSlot, work: () => Promise<boolean>): Promise<void> {
     slot.busy = true;
     const healthy = await work();
@@ -179,7 +179,7 @@ export class PoolGenerator implements Generator {
     else this.#options.later(backoff(slot.failures, FIRST_REST_MS, MAX_REST_MS, this.#options.random), free);
   }
 
-  /** Brings a worker's replica up to date; false when that fails. */
+  /** Updates a worker's replica; false when that fails. */
   async #update(slot: WorkerSlot, log: ReplicaLog): Promise<boolean> {
     try {
       return (await slot.run(log, [], REPLICA_TIMEOUT_MS)).kind === 'done';
@@ -194,8 +194,8 @@ export class PoolGenerator implements Generator {
     if (waiting === undefined) return;
     this.#waiting.delete(waiting.source);
     void this.#work(slot, async () => {
-      // Apart from the job, whose fault it would not be. One that lags behind is told the little that it lacks with the
-      // job.
+      // A replica is built in a task of its own, so that a failure is not blamed on the job. Updates are small and go
+      // with the job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
       const served = healthy && (await this.#run(slot, log, waiting, timeoutMs));
       if (served) return true;
@@ -208,17 +208,17 @@ export class PoolGenerator implements Generator {
     });
   }
 
-  /** Runs a job; false when it has to be run again for no fault of its own. */
+  /** Runs a job; false when it has to be repeated because the replica was out of date. */
   async #run(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, timeoutMs: number): Promise<boolean> {
     try {
       const answer = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
       if (answer.kind === 'behind' || this.#answered(slot, log, waiting, answer)) return answer.kind !== 'behind';
-      // It names what nobody has any more. It cannot happen again: all that the worker then names is told for this job.
+      // The answer names units that were freed here. The repeated answer sends everything that it names.
       slot.receivedUnits = undefined;
       const repeated = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
       if (repeated.kind === 'behind') return false;
       if (this.#answered(slot, log, waiting, repeated)) return true;
-      throw new TypeError('a worker names units that it was to forget');
+      throw new TypeError('a worker names units by numbers that it was told to forget');
     } catch (error) {
       // Numbers that were sent with the failed answer may not have been taken over: the worker is to send all again.
       slot.receivedUnits = undefined;
@@ -227,7 +227,7 @@ export class PoolGenerator implements Generator {
     }
   }
 
-  /** Hands a job's result over; false when it names a unit that is gone. */
+  /** Resolves a job with its result; false when the answer names a unit that was freed. */
   #answered(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, answer: Ended): boolean {
     this.#trim(log);
     if (answer.kind === 'failed') throw new InternalError(answer.message);
@@ -244,7 +244,7 @@ export class PoolGenerator implements Generator {
     return true;
   }
 
-  /** Workers that have nothing are told everything, and need no log. */
+  /** Drops what every worker has. Workers without a replica get everything, and need no log. */
   #trim(log: ReplicaLog): void {
     const versions = this.#slots.map(({ version }) => version).filter((version) => version > 0);
     if (versions.length > 0) log.trim(Math.min(...versions));

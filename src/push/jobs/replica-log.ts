@@ -1,18 +1,17 @@
 /**
- * What workers have to be told to catch up: what generation reads of the mesh that changed since the snapshot version
- * that a worker stands at, each in its newest form, and the whole of it for a worker that starts anew. Kept by name,
- * not by update, so that a worker may lag behind thousands of changes, for which it is never asked, and still catch up
- * cheaply.
+ * What has to be sent to workers to update their replicas: the newest values that changed since a worker's version, or
+ * everything for a new worker. Kept by name, not by update, so that a worker that is idle during thousands of changes
+ * still catches up cheaply. /
  */
 import type { PMap } from '../../core/pmap.ts';
 import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/types.ts';
 import type { AnyResource, ResourceKey } from '../../resources/types.ts';
 import type { ReplicaUpdate } from '../protocol.ts';
 
-/** Changed values remembered; a worker that lags behind more is told everything, which then costs little more. */
+/** Changed values kept; a worker that is further behind is sent everything, which then costs little more. */
 const MAX_CHANGED = 8192;
 
-/** The parts of a delta that have values by name. */
+/** The parts of a delta that are maps of values by name. */
 const PARTS = ['services', 'peers', 'endpoints', 'configs'] as const satisfies readonly (keyof MeshDelta)[];
 type Part = (typeof PARTS)[number];
 
@@ -32,7 +31,7 @@ function valuesOf(changed: Iterable<Changed>): Values {
     Map<string, unknown>
   >;
   for (const { part, key, value } of changed) values[part].set(key, value);
-  // Each value is one that the same part of a delta had under the same key.
+  // Each value was taken from the same part of a delta under the same key.
   return values as unknown as Values;
 }
 
@@ -40,7 +39,7 @@ function configsOf(snapshot: MeshSnapshot, kind: ConfigKind): Iterable<readonly 
   return (snapshot.resources(kind) as unknown as PMap<AnyResource>).entries();
 }
 
-/** Everything that generation may read of a snapshot. */
+/** Everything that generation may read of a snapshot, as an update from nothing. */
 function everything(snapshot: MeshSnapshot): ReplicaUpdate {
   const { version, mesh, networks, settings, services, peers, carriedEndpoints } = snapshot;
   return {
@@ -57,11 +56,11 @@ function everything(snapshot: MeshSnapshot): ReplicaUpdate {
 }
 
 export class ReplicaLog {
-  /** In order of version: a value that changes again moves to the end. */
+  /** In order of version; a value that changes again moves to the end. */
   readonly #changed = new Map<string, Changed>();
-  /** Older versions are no longer known. */
+  /** The oldest version that an update can start from. */
   #oldest: number;
-  /** Of the last change of mesh configuration or networks. */
+  /** Version of the last change of mesh configuration or networks. */
   #meshVersion: number;
   #snapshot: MeshSnapshot;
 
@@ -71,12 +70,12 @@ export class ReplicaLog {
     this.#meshVersion = snapshot.version;
   }
 
-  /** Changed values that are remembered. */
+  /** Number of changed values kept. */
   get size(): number {
     return this.#changed.size;
   }
 
-  /** Notes the step from the last snapshot to this one. After a step that nobody noted, workers are told everything. */
+  /** Appends the step from the last snapshot to this one. After a missed step, workers are sent everything. */
   append(snapshot: MeshSnapshot, delta: MeshDelta): void {
     const { version } = snapshot;
     if (version !== this.#snapshot.version + 1) {
@@ -95,14 +94,14 @@ export class ReplicaLog {
     this.#snapshot = snapshot;
     if (this.#changed.size <= MAX_CHANGED) return;
     for (const [id, { version: last }] of this.#changed) {
-      // A version goes as a whole: half of it would be no snapshot.
+      // A version is dropped as a whole: half of it would be no snapshot.
       if (this.#changed.size <= MAX_CHANGED && last > this.#oldest) break;
       this.#changed.delete(id);
       this.#oldest = last;
     }
   }
 
-  /** Forgets what all workers have that stand at `oldestVersion` or later. */
+  /** Drops what workers at `oldestVersion` or later have. */
   trim(oldestVersion: number): void {
     for (const [id, { version }] of this.#changed) {
       if (version > oldestVersion) break;
@@ -111,7 +110,7 @@ export class ReplicaLog {
     this.#oldest = Math.max(this.#oldest, oldestVersion);
   }
 
-  /** The merged update for a worker that stands at `version`; everything when it has nothing or lags too far. */
+  /** The merged update for a worker at `version`; everything when that is 0 or too old. */
   since(version: number): ReplicaUpdate {
     const { version: current, mesh, networks } = this.#snapshot;
     if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);

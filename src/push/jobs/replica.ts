@@ -1,6 +1,6 @@
 /**
- * A worker's replica of the mesh, as far as generation reads it. Only changes cross the thread border, as data, and the
- * same code makes the same of them as on the main thread.
+ * A worker's replica of what generation reads of the mesh. Only changes cross the thread border, as plain data; the
+ * same code as on the main thread applies them. /
  */
 import { messageOf } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
@@ -15,23 +15,23 @@ export class Replica {
   #model: MeshModel | undefined;
   #version = 0;
   #sentUnits = new SentUnits();
-  /** Scopes that jobs have needed and that were not released since. */
+  /** Scopes that jobs needed and that were not released since. */
   #acquired = new Set<string>();
 
-  /** What the replica stands at; undefined before it was told anything. */
+  /** The replica's snapshot; undefined before the first update. */
   get snapshot(): MeshSnapshot | undefined {
     return this.#model?.snapshot;
   }
 
-  /** Number of scopes that are kept up to date. */
+  /** Number of scopes that the replica keeps up to date. */
   get scopes(): number {
     return this.#model?.scopes ?? 0;
   }
 
   /**
-   * Brings the replica up to date and runs the task's jobs. `behind` when the update does not start where the replica
-   * stands, `failed` when a job throws: the replica is as good as before. Throws when the update cannot be taken; then
-   * the replica has nothing.
+   * Updates the replica and runs the task's jobs. Answers `behind` when the update does not start at the replica's
+   * version, and `failed` when a job throws; the replica stays usable in both cases. Throws when the update cannot be
+   * applied; then the replica is empty. /
    */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();
@@ -72,7 +72,7 @@ export class Replica {
     if (fromVersion !== 0 && toVersion === fromVersion) return this.#model;
     const model = fromVersion === 0 ? emptyMesh(update) : this.#model;
     if (model === undefined) return undefined;
-    // Nothing half done stays should this throw.
+    // Nothing half-applied stays when this throws.
     this.#model = undefined;
     this.#version = 0;
     if (fromVersion === 0) this.#acquired = new Set();

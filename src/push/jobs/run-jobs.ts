@@ -1,6 +1,6 @@
 /**
- * Generation of jobs against a snapshot, down to bytes in one buffer: what a worker does for a task, and what the main
- * thread does itself when there are no workers. One function for both is why their results are byte-equal.
+ * Runs jobs against a snapshot, down to the bytes in one buffer. Workers and, without workers, the main thread use the
+ * same function, so their results are equal byte for byte. /
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { generate, MeshReader, scopeOfView } from '../../generate/index.ts';
@@ -23,7 +23,7 @@ export interface JobsResult {
   readonly reads: ReadsMessage;
 }
 
-/** Versions of messages that generation has at hand still: hashed once for all views. */
+/** Versions of messages that generation still has: hashed once for all views. */
 type Versions = WeakMemo<Uint8Array, string>;
 
 function versionOf(versions: Versions, bytes: Uint8Array): string {
@@ -31,14 +31,14 @@ function versionOf(versions: Versions, bytes: Uint8Array): string {
 }
 
 /**
- * The hash of the pieces' hashes. It says as much of the content as hashing the message, which is always made of the
- * same pieces, and a virtual host that changes does not cost hashing the thousand beside it.
+ * The hash of the pieces' hashes. It identifies the content as well as a hash of the message would, because a message
+ * is always cut into the same pieces; and a changed virtual host does not cost hashing the thousand others. /
  */
 function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
   return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
 }
 
-/** Lays messages one after the other; kept as parts until all are known. */
+/** Concatenates messages; kept as parts until all are known. */
 class Layout {
   readonly #versions: Versions;
   readonly #parts: Uint8Array[] = [];
@@ -60,7 +60,7 @@ class Layout {
     return { name, version, refs, offset, length: this.#length - offset };
   }
 
-  /** A buffer of its own: encoders hand out slices of shared pools, which must not be transferred. */
+  /** Copies into a new buffer: encoders return slices of shared pools, which must not be transferred. */
   join(): ArrayBuffer {
     const joined = new Uint8Array(this.#length);
     let at = 0;
@@ -72,7 +72,7 @@ class Layout {
   }
 }
 
-/** The indexes of each list. */
+/** Each distinct list and the indexes at which it occurs. */
 function indexesByList<T extends object>(lists: readonly T[]): Map<T, number[]> {
   const indexes = new Map<T, number[]>();
   for (const [index, list] of lists.entries()) indexes.set(list, [...(indexes.get(list) ?? []), index]);
@@ -105,7 +105,7 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, sentUn
       units.push({ type, unit, ...named, reads: readsOf(unit), resources: sent?.map((each) => layout.append(each)) });
     }
     for (const [unit, placed] of result.placed) {
-      // One answer for all that are alike: a unit that is sent is named by its number in later jobs only.
+      // Equal units are answered once, with all their placements: a number refers to units of earlier jobs only.
       for (const [resources, placements] of indexesByList(placed)) {
         const path = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
         const { resources: sent, ...named } = sentUnits.send(resources, path);
@@ -128,8 +128,8 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, sentUn
 }
 
 /**
- * Runs jobs one after the other; units that were `sentUnits` before are only named. Never throws for what is in the
- * configuration (`generate` reports it in `failures`).
+ * Runs jobs one after the other; units that were sent before are named by number. Never throws for what is in the
+ * configuration (`generate` reports that in `failures`). /
  */
 export function runJobs(
   snapshot: MeshSnapshot,

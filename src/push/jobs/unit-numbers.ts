@@ -1,11 +1,11 @@
 /**
- * Units that a worker has told the main thread before are not told again. Views of different namespaces hold nearly the
- * same, and generation gives all of them the very same resources: what a worker has sent once it names by a number from
- * then on. Of a large unit in which little is another than last time, as after a change of one virtual host, it tells
- * that little.
+ * Numbers for units, so that a worker sends each unit to the main thread once. Views of different namespaces have
+ * nearly the same content, and generation gives them the same resource objects: a unit that was sent before is named by
+ * its number. Of a large unit that changed little, as after a change of one virtual host, only the difference is sent.
  *
- * Both sides forget by themselves, each when nobody has the unit any more. A number that the main thread cannot follow
- * costs a repeated job before which the worker is told to forget; so neither has to know what the other still has.
+ * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
+ * repeated job, before which the worker is told to forget its numbers; so neither side has to know what the other has.
+ * /
  */
 import type { GeneratedResource } from '../../generate/types.ts';
 import type { JobAnswer } from '../protocol.ts';
@@ -21,37 +21,39 @@ interface NumberedUnit {
 }
 
 /**
- * Units with the same first resource that are told apart, as of one port that namespaces see differently. The oldest
- * goes first.
+ * Units kept that have the same first resource, such as those of one port that namespaces see differently. The oldest
+ * is dropped first. /
  */
 const MAX_ALIKE = 24;
 
-/** Smaller units are told as a whole. */
+/** Smaller units are sent as a whole. */
 const LARGE = 32;
-/** Large units of views that are remembered; the one that was sent longest ago goes first. */
+/** Large units kept; the least recently sent is dropped first. */
 const MAX_LARGE_UNITS = 1024;
 
-/** How a unit is sent. */
+/** A unit as it crosses the thread border. */
 export interface UnitMessage {
   readonly number: number;
-  /** What has to be told: nothing when the unit was sent before. */
+  /** The resources to send; undefined when the unit was sent before. */
   readonly resources: readonly GeneratedResource[] | undefined;
   readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
 /**
- * The worker's side. Units are the same when they consist of the same objects, which are immutable; so no content is
- * compared.
+ * The worker's side. Units are equal when they consist of the same objects, which are immutable; no content is
+ * compared. /
  */
 export class SentUnits {
-  /** By the unit's first resource: what is kept goes when generation lets the resource go. */
+  /** By the unit's first resource: entries are freed when generation frees the resource. */
   readonly #byFirst = new WeakMap<GeneratedResource, NumberedUnit[]>();
   readonly reads = new SentReads();
-  /** What large units were when they were last sent. */
+  /** Large units by path, as they were last sent. */
   readonly #byUnit = new Map<string, NumberedUnit>();
   #last = NO_NUMBER;
 
-  /** Says the unit that consists of these resources; `path` names it among all units of all views. */
+  /**
+   * Numbers the unit of these resources and tells what has to be sent; `path` names it among all units of all views. /
+   */
   send(resources: readonly GeneratedResource[], path: string): UnitMessage {
     const [first] = resources;
     if (first === undefined) return { number: NO_NUMBER, resources };
@@ -68,17 +70,17 @@ export class SentUnits {
     return before === undefined ? sent : (differenceFrom(before, sent) ?? sent);
   }
 
-  /** Forgets what these places had: their views are gone. */
+  /** Drops the units of these paths: their views are gone. */
   forget(isGone: (path: string) => boolean): void {
     for (const path of this.#byUnit.keys()) if (isGone(path)) this.#byUnit.delete(path);
   }
 
-  /** Places of which it is known what they had. */
+  /** Number of large units kept. */
   get largeUnits(): number {
     return this.#byUnit.size;
   }
 
-  /** Notes what a path has now; what it had before is what the main thread still has there. */
+  /** Sets the unit of a path. Returns the one before, which the main thread still has. */
   #replace(path: string, sent: NumberedUnit): NumberedUnit | undefined {
     if (sent.resources.length < LARGE) return undefined;
     const before = this.#byUnit.get(path);
@@ -90,7 +92,7 @@ export class SentUnits {
   }
 }
 
-/** The unit as a change of the one before; undefined when most of it is new. */
+/** The unit as a difference from the one before; undefined when most of it is new. */
 function differenceFrom(before: NumberedUnit, { resources, number }: NumberedUnit): UnitMessage | undefined {
   const known = new Set(before.resources);
   const news = resources.filter((resource) => !known.has(resource));
@@ -107,16 +109,16 @@ function areSame(a: readonly GeneratedResource[], b: readonly GeneratedResource[
 /** Units by number, as the answers of one worker name them. */
 export type NumberedUnits = ReadonlyMap<number, readonly EncodedResource[]>;
 
-/** Below this many the dead ones are not looked for. */
+/** With fewer entries, freed ones are not looked for. */
 const MIN_SWEPT = 1024;
 
-/** The main thread's side: one for each worker, begun anew whenever that is told to forget. */
+/** The main thread's side: one for each worker, replaced when the worker is told to forget its numbers. */
 export class ReceivedUnits {
   readonly reads = new ReceivedReads();
   readonly #units = new Map<number, WeakRef<readonly EncodedResource[]>>();
   #sweepAbove = MIN_SWEPT;
 
-  /** Units held now, of which some may be gone. */
+  /** Number of entries, including those of freed units. */
   get size(): number {
     return this.#units.size;
   }
@@ -129,7 +131,7 @@ export class ReceivedUnits {
     this.#sweepAbove = Math.max(MIN_SWEPT, 2 * this.#units.size);
   }
 
-  /** The units that these answers name without telling all of them; undefined when one of them is gone. */
+  /** The units that these answers name by number; undefined when one of them was freed. */
   recall(answers: readonly JobAnswer[]): NumberedUnits | undefined {
     const recalled = new Map<number, readonly EncodedResource[]>();
     for (const { units } of answers)

@@ -1,6 +1,6 @@
 /**
- * One worker thread and what it is known to have. Each is a piscina pool of one, so that it is known which replica
- * stands where and what it has to be told. A thread that dies is started anew by piscina, with nothing.
+ * One worker thread, and what it is known to have. Each is a piscina pool of one thread, so that the main thread knows
+ * the version of every replica. Piscina restarts a thread that dies; the new one has nothing. /
  */
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
@@ -8,23 +8,23 @@ import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import { ReceivedUnits } from './unit-numbers.ts';
 
-/** Ids of scopes that are kept for a worker that has nothing to do; where there are more, it is to let go of all. */
+/** Released scopes queued for an idle worker; with more, the worker is told to release all. */
 const MAX_RELEASED = 4096;
 
 export class WorkerSlot {
   readonly #pool: Piscina<GenerateTask, GenerateAnswer>;
-  /** Version of the worker's replica; 0 when it has nothing. */
+  /** Version of the worker's replica; 0 when it has none. */
   version = 0;
-  /** Units that the worker need not tell again; undefined: it is to forget what it has said. */
+  /** Units that the worker need not send again; undefined: the worker is to forget its numbers. */
   receivedUnits: ReceivedUnits | undefined;
-  /** Scopes that the worker may have built and nobody uses any more; undefined: it is to let go of all. */
+  /** Scopes that the worker may have built and nobody uses any more; undefined: it is to release all. */
   #released: Set<string> | undefined = new Set();
-  /** It works, or rests after a failure. */
+  /** It runs a task, or pauses after a failure. */
   busy = false;
-  /** Times in a row that its replica could not be brought up to date. */
+  /** Consecutive failures to update its replica. */
   failures = 0;
 
-  /** @param onError told of a worker that dies between tasks; nobody listening would end the process */
+  /** @param onError called when the worker dies between tasks; without a listener the process would exit */
   constructor(filename: string, onError: (error: unknown) => void) {
     this.#pool = new Piscina<GenerateTask, GenerateAnswer>({
       filename,
@@ -40,7 +40,7 @@ export class WorkerSlot {
     });
   }
 
-  /** Has the worker let go of scopes, with its next task. */
+  /** Makes the worker release scopes with its next task. */
   released(scopes: readonly string[]): void {
     if (this.#released === undefined) return;
     for (const id of scopes) this.#released.add(id);
@@ -55,11 +55,11 @@ export class WorkerSlot {
   }
 
   /**
-   * Brings the replica up to date and runs the jobs. Rejects when the thread dies; one that takes longer than
-   * `timeoutMs` is ended.
+   * Updates the replica and runs the jobs. Rejects when the thread dies, or takes longer than `timeoutMs` and is
+   * terminated. /
    */
   async run(log: ReplicaLog, jobs: GenerateJob[], timeoutMs: number): Promise<GenerateAnswer> {
-    // One that has nothing has said nothing.
+    // A new worker has given out no numbers.
     const forget = this.receivedUnits === undefined || this.version === 0;
     if (forget) this.receivedUnits = new ReceivedUnits();
     const released = this.#takeReleased();
@@ -81,7 +81,7 @@ export class WorkerSlot {
     }
   }
 
-  /** For tests that end one. */
+  /** For tests that terminate one. */
   get threads(): readonly { terminate(): Promise<number> }[] {
     return this.#pool.threads;
   }

@@ -1,6 +1,6 @@
 /**
- * What decides which views a proxy has: the questions that are asked of the mesh for it, each noted as a fact, and
- * which of these facts a change changes. Proxies for which a changed fact was read are placed again, and no others.
+ * What is read of the mesh to determine the views of a proxy, with each read recorded as a fact; and which of these
+ * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others. /
  */
 import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
 import { labelsMatch, networkAddress, networksSaidBy } from '../../model/index.ts';
@@ -32,17 +32,17 @@ const registered = (namespace: string): Fact => `workloads of ${namespace}`;
 
 const ADDRESS = 'address ';
 
-/** Whether a fact is read by replicas of a workload apart, and not alike. */
+/** True for facts that each replica of a workload reads for itself; all others are the same for its replicas. */
 export function isReadPerReplica(name: Fact): boolean {
   return name.startsWith(ADDRESS);
 }
 
-/** Namespace and labels as text: one for all replicas. */
+/** Namespace and labels as text, equal for all replicas of a workload. */
 export function workloadText({ namespace, labels }: LabelledWorkload): string {
   return `${namespace} ${JSON.stringify(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)))}`;
 }
 
-/** The mesh as it is asked for a proxy. */
+/** The mesh as it is read for a proxy; every read is recorded. */
 export class ProxyMesh {
   readonly #snapshot: Snapshot;
 
@@ -50,7 +50,7 @@ export class ProxyMesh {
     this.#snapshot = snapshot;
   }
 
-  /** Never change while the program runs. */
+  /** Constant while the program runs, and so no fact. */
   get settings(): Snapshot['settings'] {
     return this.#snapshot.settings;
   }
@@ -60,7 +60,7 @@ export class ProxyMesh {
     return this.#snapshot.networks;
   }
 
-  /** A locality that stands for this one, by what the mesh's rules read of localities. */
+  /** The class of this locality: the mesh's rules treat all localities of a class alike. */
   localityOf(locality: string): string {
     note(LOCALITIES);
     const isPlace = (place: string): boolean => {
@@ -73,7 +73,7 @@ export class ProxyMesh {
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
     const { id, sidecar } = this.#snapshot.scopeOf(namespace, labels);
     note(sidecarsOf(namespace));
-    // Only where the namespace has none of its own those of the root namespace count.
+    // Sidecars of the root namespace apply only where the namespace has none of its own.
     if (sidecar?.split('/')[1] !== namespace) note(sidecarsOf(this.settings.rootNamespace));
     return { id };
   }
@@ -88,7 +88,7 @@ export class ProxyMesh {
     return this.#snapshot.sourceLabels(scope);
   }
 
-  /** What services have at an address of a proxy, with the namespaces of these. */
+  /** The service instances at an address of a proxy, with the namespaces of the services. */
   instancesAt(proxy: ProxyPlace, at: string): readonly (BoundInstance & { readonly namespace: string | undefined })[] {
     for (const said of networksSaidBy(proxy)) note(networkNamed(said));
     const network = this.#snapshot.networkOfProxy(proxy, at);
@@ -129,7 +129,10 @@ export class ProxyMesh {
   }
 }
 
-/** The facts that a change changes; undefined: all may have. @param workloads those that there are, by their text */
+/**
+ * The facts that a change touches; undefined: all may have changed.
+ * @param workloads the existing ones, by their text
+ */
 export function changedProxyFacts(
   previous: Snapshot,
   next: Snapshot,
@@ -138,8 +141,8 @@ export function changedProxyFacts(
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
-  // Anyone who may write a WorkloadEntry can have places and networks come and go: these concern the proxies that asked
-  // for them by name.
+  // Everyone who may write a WorkloadEntry can make localities and networks appear and disappear. This concerns only
+  // proxies that asked for them by name.
   const places = changedPlaces(previous, next);
   if (places === undefined) facts.add(LOCALITIES);
   for (const name of places ?? []) facts.add(placeNamed(name));

@@ -1,6 +1,6 @@
 /**
- * From a proxy to its views: the parts of its configuration, each shared with every proxy of the same key. Whatever
- * generation reads of a proxy is put into the view here, and only here.
+ * From a proxy to its views: the parts of its configuration, each shared by all proxies with the same key. Everything
+ * that generation reads of a proxy is copied into the view here, and nowhere else. /
  */
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
@@ -21,7 +21,7 @@ import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapsho
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
 
-/** The labels of a proxy that are among these `key=value`. */
+/** The labels of a proxy that are among these `key=value` texts. */
 function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]): Record<string, string> {
   const picked: Record<string, string> = {};
   for (const label of asked) {
@@ -34,12 +34,12 @@ function pick(labels: Readonly<Record<string, string>>, asked: readonly string[]
   return picked;
 }
 
-/** The suffix of the namespace's own services; any other leads nowhere, and all of those are one. */
+/** The DNS suffix of the namespace's own services; every other suffix resolves nothing, and they all count as ''. */
 function dnsDomainFor({ settings }: ProxyMesh, { namespace, dnsDomain }: ProxyNode): string {
   return dnsDomain === `${namespace}.svc.${settings.domain}` ? dnsDomain : '';
 }
 
-/** Of the hundreds of extensions that an Envoy lists, those that generation asks about. */
+/** The capabilities that generation reads: a few of the hundreds of extensions that an Envoy lists. */
 function capabilitiesOf(node: ProxyNode): Capabilities {
   const { extensions, sds, istioAgent, version } = node;
   return {
@@ -72,10 +72,9 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): Outbound
 }
 
 /**
- * What services of the proxy's own namespace have at its addresses. A proxy says its addresses itself, and only its
- * namespace is proved: one that names an address of another namespace's workload learns nothing of it. No service
- * reaches over namespaces either. Clusters may have the same addresses on different networks: those of the proxy's own
- * network count.
+ * The instances of services of the proxy's own namespace at its addresses. A proxy states its addresses itself, and
+ * only its namespace is authenticated: a proxy that states the address of another namespace's workload learns nothing
+ * about that. Clusters may use the same addresses on different networks: those of the proxy's network count. /
  */
 function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
   const { addresses, namespace } = node;
@@ -103,7 +102,7 @@ function inboundPorts(mesh: ProxyMesh, node: ProxyNode): InboundPort[] {
   return [...ports.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, port]) => port);
 }
 
-/** Ports count only where something is served: a service's, or a Sidecar's ingress listener. */
+/** Port settings are copied only for ports that are served: a service's, or a Sidecar's ingress listener's. */
 function peerAuthentication(
   mesh: ProxyMesh,
   node: ProxyNode,
@@ -147,9 +146,9 @@ function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
 }
 
 /**
- * The Gateways that a proxy has proved to serve, and so may have Secrets of its namespace for. A node may say any
- * labels; its credential proves a namespace and a service account. So the registry has to know a workload of that
- * account that the Gateway selects. Workloads of other trust domains have other namespaces, whatever their names are.
+ * The Gateways that a proxy is authorized to serve with Secrets of its namespace. A node may state any labels; its
+ * credential proves a namespace and a service account only. So the registry has to know a workload of that account that
+ * the Gateway selects. Namespaces of other trust domains are other namespaces, even with equal names. /
  */
 function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;
@@ -158,7 +157,7 @@ function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gat
   const registered = mesh.registeredLabels(namespace, identity.serviceAccount);
   return gateways.filter(
     ({ content: { selector } }) =>
-      // Every workload of the namespace would match an empty one, and so none is proved to be a gateway.
+      // An empty selector matches every workload of the namespace, and so proves nothing.
       !isEmptySelector(selector) && registered.some((labels) => labelsMatch(selector ?? {}, labels)),
   );
 }
@@ -190,7 +189,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   };
 }
 
-/** The views of a proxy, in the order in which their parts stand side by side. */
+/** The views of a proxy, in the order of its parts. */
 export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   const mesh = new ProxyMesh(snapshot);
   if (node.type === 'router') return [gatewayView(mesh, node)];
@@ -198,7 +197,7 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   return [outboundView(mesh, node, scope), inboundView(mesh, node, scope)];
 }
 
-/** Where a proxy is. */
+/** The placement of a proxy. */
 export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
   return {
@@ -212,16 +211,18 @@ export function placementKey({ network, locality }: Placement): string {
   return JSON.stringify([network, locality]);
 }
 
-/** 128 bits: proxies write some of what stands in their views, and none may write itself into the view of another. */
+/**
+ * 128 bits: proxies choose some of what is in their views, and none may construct a collision with the view of another.
+ */
 const KEY_HEX_DIGITS = 32;
 
-/** Key of a view: equal views, equal keys. Members stand in fixed order, so the JSON is canonical. */
+/** Key of a view: equal views, equal keys. Members are in a fixed order, so the JSON is canonical. */
 export function viewKey(view: View): string {
   const digest = hash('sha256', JSON.stringify(view), 'hex').slice(0, KEY_HEX_DIGITS);
   return `${view.part}:${view.part === 'gateway' ? view.namespace : view.scope}:${digest}`;
 }
 
-/** The scope of a view, of its key or of a text that begins with that. */
+/** The scope in the key of a view, or in a text that begins with one. */
 export function scopeOfKey(key: string): string {
   return key.split(':', 2)[1] ?? '';
 }

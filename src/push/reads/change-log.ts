@@ -1,11 +1,11 @@
 /**
- * What has changed while jobs are under way. What a job reads is known when it is done: what of that changed meanwhile
- * has to be made again. Kept for as long as a job is under way that may have been taken before the change.
+ * The changes since the oldest running job was submitted. What a job reads is known only when it is done; units that
+ * read something that changed in the meantime have to be generated again. /
  */
 import type { ChangedFacts } from '../../generate/index.ts';
 import type { PushReason } from '../types.ts';
 
-/** A publication's change. */
+/** What one publication changed. */
 export interface LoggedChange {
   readonly version: number;
   readonly changed: ChangedFacts;
@@ -15,13 +15,14 @@ export interface LoggedChange {
 }
 
 /**
- * Changes that are remembered: more come only while a job hangs. Who has missed some is told that everything changed.
+ * Changes kept; there are more only while a job hangs. Then the oldest are merged into one that says everything
+ * changed. /
  */
 const MAX_CHANGES = 1024;
 
 export class ChangeLog<Job> {
   readonly #changes: LoggedChange[] = [];
-  /** Jobs under way → the version that they began at, which never falls from one to the next. */
+  /** Running jobs → the version at which they were submitted, in ascending order. */
   readonly #begun = new Map<Job, number>();
 
   begin(job: Job, version: number): void {
@@ -43,7 +44,7 @@ export class ChangeLog<Job> {
     this.#changes.unshift({ ...next, eventTime: oldest.eventTime, changed: everything });
   }
 
-  /** What has changed after a version. */
+  /** The changes after a version. */
   after(version: number): readonly LoggedChange[] {
     return this.#changes.filter((change) => change.version > version);
   }

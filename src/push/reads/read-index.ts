@@ -1,10 +1,10 @@
 /**
- * Who has read what: from a fact to those that read it. What is read for many is one set of facts, so that what is kept
- * grows with what there is to read and not with the number of readers.
+ * An index from facts to their readers. Readers that read the same facts share one set, so the index grows with what
+ * there is to read and not with the number of readers. /
  */
 import type { Fact, Facts } from '../../generate/index.ts';
 
-/** Facts that were read together. One object for all who have read the same. */
+/** Facts that were read together; one object for all readers of the same facts. */
 export class ReadSet {
   readonly facts: Facts;
 
@@ -13,7 +13,7 @@ export class ReadSet {
   }
 }
 
-/** Readers of one set, and for which of their parts they have read it. */
+/** The readers of one set, and for which of their parts they read it. */
 type Users<Reader> = Map<Reader, Set<string>>;
 
 export class ReadIndex<Reader> {
@@ -21,12 +21,12 @@ export class ReadIndex<Reader> {
   readonly #users = new Map<ReadSet, Users<Reader>>();
   readonly #byReader = new Map<Reader, Map<string, ReadSet>>();
 
-  /** Facts that somebody has read. */
+  /** Number of facts with a reader. */
   get size(): number {
     return this.#byFact.size;
   }
 
-  /** What a reader has read for a part of it is now this; undefined: the part is gone. */
+  /** Sets what a reader read for one of its parts; undefined: the part is gone. */
   set(reader: Reader, part: string, reads: ReadSet | undefined): void {
     const parts = this.#byReader.get(reader) ?? new Map<string, ReadSet>();
     const before = parts.get(part);
@@ -41,18 +41,18 @@ export class ReadIndex<Reader> {
     else this.#byReader.set(reader, parts);
   }
 
-  /** The reader is gone. */
+  /** Removes a reader. */
   drop(reader: Reader): void {
     for (const [part, reads] of this.#byReader.get(reader) ?? []) this.#release(reads, reader, part);
     this.#byReader.delete(reader);
   }
 
-  /** What a reader has read, by part. */
+  /** What a reader read, by part. */
   partsOf(reader: Reader): ReadonlyMap<string, ReadSet> {
     return this.#byReader.get(reader) ?? new Map();
   }
 
-  /** Who has read a fact, and for what. A reader may come several times. */
+  /** The readers of a fact, and for which parts they read it. A reader may occur several times. */
   *readersOf(fact: Fact): Generator<readonly [reader: Reader, parts: ReadonlySet<string>]> {
     for (const reads of this.#byFact.get(fact) ?? []) yield* this.#users.get(reads) ?? [];
   }

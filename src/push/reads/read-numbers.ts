@@ -1,17 +1,17 @@
 /**
- * Sets of facts cross the border of threads once: a worker tells each fact, and each set of facts, when it is first
- * read, and names it by its number from then on.
+ * Numbers for facts and sets of facts, so that each crosses the thread border once: a worker sends a fact, or a set,
+ * when it first occurs, and only its number afterwards. /
  */
 import type { Fact, Facts } from '../../generate/index.ts';
 import type { ReadsMessage } from '../protocol.ts';
 import { ReadSet } from './read-index.ts';
 
-/** No set. */
+/** The number for "no set". */
 export const NO_READS = -1;
 
 /**
- * Facts and sets that are remembered; where there are more, a worker begins anew. Facts of what is long gone are among
- * them.
+ * Facts and sets numbered before a worker starts over with new numbers. Many of them are facts about objects that are
+ * gone. /
  */
 const MAX_REMEMBERED = 400_000;
 
@@ -36,7 +36,7 @@ export class SentReads {
     return number;
   }
 
-  /** What has to be told with the numbers that were said since this was asked last. */
+  /** Takes what has to be sent with the numbers given out since the last call. */
   take(): ReadsMessage {
     const told = { fresh: this.#fresh, facts: this.#newFacts, sets: Uint32Array.from(this.#newSets) };
     this.#newFacts = [];
@@ -63,17 +63,18 @@ export class SentReads {
 /** Sets by number, as the answers of one worker name them. */
 export type NumberedReads = readonly ReadSet[];
 
-/** The main thread's side: one for each worker, begun anew whenever that is told to forget. */
+/** The main thread's side: one for each worker, replaced when the worker is told to forget its numbers. */
 export class ReceivedReads {
   #facts: Fact[] = [];
   #sets: ReadSet[] = [];
 
   /**
-   * Takes over what an answer tells; returns the sets that it names. Throws TypeError for numbers that were never told.
+   * Takes over what an answer sends; returns all sets by number. Throws TypeError for the number of a fact that was
+   * never sent. /
    */
   receive({ fresh, facts, sets }: ReadsMessage): NumberedReads {
     if (fresh) {
-      // Those who were given the others go on with them.
+      // Earlier callers keep the arrays that they were given.
       this.#facts = [];
       this.#sets = [];
     }
@@ -88,7 +89,7 @@ export class ReceivedReads {
 
   #factOf(number: number): Fact {
     const fact = this.#facts[number];
-    if (fact === undefined) throw new TypeError('a worker names a fact that it has not told');
+    if (fact === undefined) throw new TypeError('a worker names a fact that it has not sent');
     return fact;
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What was read for the units of all views, and by that which units a change touches. What a unit reads is known when
- * it is generated: of jobs that are under way, the changes since they were taken are remembered, and held against what
- * they have read when they are done.
+ * What was read for each unit of each view, and from that which units a change touches. What a unit reads is known once
+ * it is generated. So changes that arrive while a job runs are kept, and compared with what the job has read when it is
+ * done. /
  */
 import {
   ALL_UNITS,
@@ -20,7 +20,7 @@ import { ChangeLog, type LoggedChange } from './change-log.ts';
 import { ReadIndex } from './read-index.ts';
 import { NO_READS, type NumberedReads } from './read-numbers.ts';
 
-/** What is known of a view here. */
+/** What this module needs of a view. */
 interface Viewed {
   readonly view: View;
 }
@@ -34,7 +34,7 @@ export interface JobReads {
   readonly reads: NumberedReads;
 }
 
-/** Units that a change has touched while they were made. */
+/** Units that were touched by a change while they were being generated. */
 export interface LateUnits extends Pick<LoggedChange, 'eventTime' | 'reasons'> {
   readonly units: UnitSelection;
 }
@@ -45,35 +45,35 @@ export function namesUnknownReads({ units, failures, lists }: JobAnswer, reads: 
   return numbers.some((number) => number !== NO_READS && reads[number] === undefined);
 }
 
-/** A part of a view's reads: a unit, or the list of a type's units. */
+/** The key of a part in the read index: a unit, or the list of a type's units. */
 const partOf = (type: GeneratedType, unit?: Unit): string => (unit === undefined ? type : `${type}/${unit}`);
 
 export class ViewReads<V extends Viewed> {
   readonly #index = new ReadIndex<V>();
   readonly #log = new ChangeLog<V>();
 
-  /** Facts that were read for some view. */
+  /** Number of facts that some view read. */
   get facts(): number {
     return this.#index.size;
   }
 
-  /** A job of the view is asked for while the engine stands at this version. */
+  /** A job of the view is submitted while the engine is at this version. */
   begin(view: V, version: number): void {
     this.#log.begin(view, version);
   }
 
-  /** The job has ended, whatever came of it. */
+  /** The job has ended, successfully or not. */
   end(view: V): void {
     this.#log.end(view);
   }
 
-  /** Notes what the units of a job have read; returns those that changes after its snapshot have touched. */
+  /** Records what the units of a job read; returns the units that were touched by changes after the job's snapshot. */
   commit(view: V, { version, answer, reads }: JobReads): readonly LateUnits[] {
     const made: Partial<Record<GeneratedType, { list: TypeReads['list']; units: Map<Unit, readonly string[]> }>> = {};
     const note = (type: GeneratedType, number: number | undefined, unit?: Unit): void => {
       if (number === undefined) return;
       const set = number === NO_READS ? undefined : reads[number];
-      if (number !== NO_READS && set === undefined) throw new TypeError('an answer names reads that were not told');
+      if (number !== NO_READS && set === undefined) throw new TypeError('an answer names reads that were not sent');
       this.#index.set(view, partOf(type, unit), set);
       const ofType = made[type] ?? { list: undefined, units: new Map() };
       made[type] = ofType;
@@ -91,7 +91,7 @@ export class ViewReads<V extends Viewed> {
     });
   }
 
-  /** Forgets the units of a type that are not among these any more. */
+  /** Removes the units of a type that are not among these. */
   #dropOthers(view: V, type: GeneratedType, units: ReadonlyMap<Unit, unknown> | undefined): void {
     const prefix = partOf(type, '');
     const gone = [...this.#index.partsOf(view).keys()].filter(
@@ -105,14 +105,14 @@ export class ViewReads<V extends Viewed> {
     this.#index.drop(view);
   }
 
-  /** The units that a change touches. Costs what it finds. */
+  /** The units that a change touches. The cost follows the size of the result. */
   touchedBy(change: LoggedChange, all: Iterable<V>): ReadonlyMap<V, UnitSelection> {
     this.#log.add(change);
     if (change.changed.everything) return new Map([...all].map((view) => [view, ALL_UNITS]));
     return this.readersOf(change.changed);
   }
 
-  /** The units that have read one of these facts. */
+  /** The units that read one of these facts. */
   readersOf({ meshWide, scopes }: ChangedFacts): ReadonlyMap<V, UnitSelection> {
     const touched = new Map<V, TouchedUnits>();
     for (const [name, members] of meshWide) this.#mark(touched, name, () => ({ members }));
@@ -126,7 +126,7 @@ export class ViewReads<V extends Viewed> {
     return selections;
   }
 
-  /** @param membersFor what changed of the fact for a view; undefined: nothing */
+  /** @param membersFor what changed of the fact for a view; undefined: nothing did */
   #mark(
     touched: Map<V, TouchedUnits>,
     name: string,
@@ -145,7 +145,7 @@ export class ViewReads<V extends Viewed> {
     }
   }
 
-  /** Views that have clusters of some of these services, with the host names. */
+  /** Views with clusters of these services, and the names of the hosts concerned. */
   withClustersOf(services: Iterable<ServiceKey>): ReadonlyMap<V, readonly string[]> {
     const found = new Map<V, string[]>();
     for (const host of new Set(Array.from(services, hostOfServiceKey))) {
@@ -160,7 +160,7 @@ export class ViewReads<V extends Viewed> {
     return found;
   }
 
-  /** What was read for a unit of a view. */
+  /** The facts that were read for a unit of a view. */
   readsOf(view: V, type: GeneratedType, unit: Unit): readonly string[] {
     return this.#index.partsOf(view).get(partOf(type, unit))?.facts ?? [];
   }

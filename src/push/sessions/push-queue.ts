@@ -1,23 +1,23 @@
 /**
  * The push queue: at most one merged pending push per session, first come first served, and at most `throttle` pushes
- * under way (CTL_PUSH_THROTTLE). A push is under way until its bytes have drained to the socket, so that the sum of
- * what waits in buffers is bounded by the throttle and not by the number of proxies.
+ * in flight (CTL_PUSH_THROTTLE). A push is in flight until its bytes have drained to the socket, so that buffered bytes
+ * are bounded by the throttle and not by the number of proxies.
  *
- * A session that is being pushed and gets new work goes back to the end of the queue when its push ends: no session can
- * keep others waiting. A push that ends at once, as those of a few bytes do, makes no promise: a changed endpoint is a
- * thousand of them.
+ * A session that gets new work during its push goes to the end of the queue when the push ends, so no session delays
+ * others. A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of
+ * them. /
  */
 import type { XdsType } from '../../generate/types.ts';
 import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
 
-/** What the queue tells the world; all times monotonic milliseconds. */
+/** What the queue reports; times in milliseconds. */
 export interface QueueObserver {
   /** A session left the queue after waiting this long. */
   waited(milliseconds: number): void;
 }
 
 interface Merged {
-  /** Sets are whose pushes they came with, and never changed: a change for a thousand sessions has one. */
+  /** Never modified: a change for a thousand sessions shares one set. */
   types: ReadonlySet<XdsType>;
   version: number;
   eventTime: number;
@@ -37,7 +37,7 @@ export class PushQueue<S extends object> {
   /** Insertion order of a Map is the order of the queue. */
   readonly #waiting = new Map<S, Merged>();
   readonly #underWay = new Set<S>();
-  /** Work that came for a session while it was being pushed. */
+  /** Work that arrived for a session during its push. */
   readonly #later = new Map<S, Merged>();
 
   constructor(options: PushQueueOptions<S>) {
@@ -53,8 +53,8 @@ export class PushQueue<S extends object> {
   }
 
   /**
-   * Adds work for a session, merged with what it already waits for: the union of types, the newest version, the oldest
-   * event.
+   * Adds work for a session, merged with its pending push: the union of types, the newest version, the earliest event
+   * time. /
    */
   enqueue(session: S, pending: PendingPush): void {
     const busy = this.#underWay.has(session);
@@ -83,7 +83,7 @@ export class PushQueue<S extends object> {
     this.#fill();
   }
 
-  /** Forgets a closed session for good: what it waits for, and its slot, whether or not its push ever ends. */
+  /** Removes a closed session: its pending push, and its slot, even when its push never ends. */
   remove(session: S): void {
     this.#waiting.delete(session);
     this.#later.delete(session);
@@ -115,7 +115,7 @@ export class PushQueue<S extends object> {
     outcome.then(done, done);
   }
 
-  /** A push must not fail; should one do so all the same, its slot is given back. */
+  /** Pushes must not throw; if one does, its slot is freed. */
   #outcome(session: S, pending: PendingPush): PushOutcome | Promise<PushOutcome> {
     try {
       return this.#options.push(session, pending);
@@ -124,7 +124,7 @@ export class PushQueue<S extends object> {
     }
   }
 
-  /** The session's push has ended: what came for it meanwhile waits like the rest. */
+  /** The session's push has ended: work that arrived during it joins the queue. */
   #free(session: S): void {
     if (!this.#underWay.delete(session)) return;
     const later = this.#later.get(session);

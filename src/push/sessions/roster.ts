@@ -1,11 +1,11 @@
-/** All sessions, and what was read to find their views: which of them may have others after a change. */
+/** All sessions, and which facts were read to determine their views: a change of those may move them. */
 import type { Facts } from '../../generate/index.ts';
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
 import { changedProxyFacts, isReadPerReplica, type LabelledWorkload, workloadText } from '../proxies/index.ts';
 import { ReadIndex, ReadSet } from '../reads/index.ts';
 import type { Session } from './session.ts';
 
-/** Something that many sessions have alike, for as long as one has it. */
+/** A value that sessions share, kept while one of them uses it. */
 interface Shared<T> {
   readonly value: T;
   readonly users: Set<Session>;
@@ -14,7 +14,7 @@ interface Shared<T> {
 export class Roster {
   readonly #all = new Set<Session>();
   readonly #index = new ReadIndex<Session>();
-  /** By the facts as text: as many as there are workloads, however many replicas. */
+  /** By the facts as text: as many entries as workloads, however many replicas these have. */
   readonly #sets = new Map<string, Shared<ReadSet>>();
   readonly #setOf = new Map<Session, string>();
   readonly #workloads = new Map<string, Shared<LabelledWorkload>>();
@@ -36,7 +36,7 @@ export class Roster {
     this.#setOf.delete(session);
   }
 
-  /** What was read to find the views of a session. */
+  /** Records what was read to determine the views of a session. */
   note(session: Session, facts: Facts): void {
     if (!this.#all.has(session)) return;
     const common = facts.filter((name) => !isReadPerReplica(name));
@@ -49,7 +49,7 @@ export class Roster {
     this.#index.set(session, 'own', new ReadSet(facts.filter(isReadPerReplica)));
   }
 
-  /** Sessions whose views may be others than before. */
+  /** Sessions whose views may have changed. */
   displacedBy(previous: Snapshot, next: Snapshot, changes: ChangeSet): Iterable<Session> {
     const changed = changedProxyFacts(previous, next, changes, () =>
       this.#workloads.entries().map(([text, { value }]) => [text, value] as const),

@@ -1,19 +1,19 @@
 /**
- * What sessions are told, and when: pushes of what changed in their parts on their way to the queue, held back where
- * another part of the same proxy is about to change, and told with a move to other views.
+ * Decides which pushes sessions get, and when. A push is postponed while another part of the same proxy is being
+ * generated, and merged with a move to other views. /
  */
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
 import { changedTypes, mergedPush, type PostponedPush, type Session, type SessionView } from './session.ts';
 
 export interface SessionPushesOptions {
-  /** Pushes that are under way at a time. */
+  /** Pushes that may be in flight at a time. */
   readonly throttle: number;
   /** Monotonic milliseconds. */
   readonly now: () => number;
-  /** Of the current snapshot. */
+  /** Version of the current snapshot. */
   readonly version: () => number;
-  /** Told how long a push has waited for its turn. */
+  /** Called with how long a push waited for its turn. */
   readonly waited: (milliseconds: number) => void;
 }
 
@@ -39,22 +39,22 @@ export class SessionPushes {
     this.#queue.enqueue(session, this.#pending(asked));
   }
 
-  /** Queues a change that is in the session's parts. */
+  /** Queues a push of a change that the session's parts include. */
   pushChange(session: Session, change: PostponedPush): void {
     const pending = this.#pending(change);
     session.changed(pending);
     this.#queue.enqueue(session, pending);
   }
 
-  /** Queues what was held back for a session. */
+  /** Queues the session's postponed push. */
   pushPostponed(session: Session): void {
     const held = session.takePostponed();
     if (held !== undefined) this.pushChange(session, held);
   }
 
   /**
-   * Moves the session to its wanted views if they are built. It is pushed what differs there, what changed in its
-   * present views just now, and what was held back for these.
+   * Moves the session to its next views if these are built. The push covers what differs there, `change` of the current
+   * views, and the postponed push. True when it moved. /
    */
   move(session: Session, change: PostponedPush): boolean {
     if (!session.isMoving) return false;
@@ -66,12 +66,11 @@ export class SessionPushes {
   }
 
   /**
-   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated the push is
-   * held back for that part's commit, once, and for a move as often as it takes: a change that concerns two parts is
-   * one push.
+   * Queues a push of what a view's commit changed. While another part of the same proxy is being generated, the push is
+   * postponed until that part's commit: once, or during a move until the move. So a change of two parts is one push. /
    */
   commit(session: Session, committed: SessionView, change: PostponedPush): void {
-    // A part that it is about to have: told of when it has it.
+    // A view that it moves to: pushed with the move.
     if (session.partOf(committed) === undefined) return;
     const held = session.takePostponed();
     const merged = mergedPush(change, held);
@@ -85,7 +84,7 @@ export class SessionPushes {
     this.#queue.remove(session);
   }
 
-  /** Queues a push; one of nothing only where what was acknowledged before may now be all that there is. */
+  /** Queues a push; an empty one only where the session may have acknowledged everything already. */
   #pushOrSettle(session: Session, change: PostponedPush): void {
     if (change.types.size > 0) this.pushChange(session, change);
     else if (session.mayBeSynced) this.#queue.enqueue(session, this.#pending(change));

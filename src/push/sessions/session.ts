@@ -1,5 +1,5 @@
 /**
- * One proxy's session: which views it has, which it is about to have, and how long its last change has been on the way.
+ * One proxy's session: the views that it has, those that it moves to, and the changes on their way to the proxy.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -8,39 +8,37 @@ import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../.
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 
-/** The engine's side, as far as a session needs it. */
+/** What a session needs of the engine. */
 export interface SessionHost {
-  /** The version that views with nothing left to do stand at. */
+  /** Version of the snapshot, which views without dirty units are at. */
   readonly version: number;
   request(session: Session, types: Iterable<XdsType>): void;
-  /** Has generated what the session has come to ask for. */
+  /** Generates the types that the session has started to ask for. */
   need(session: Session): void;
   converged(milliseconds: number): void;
-  /** A change of the mesh is on its way to a proxy; called in pairs with {@link pushEnded}. */
+  /** A change of the mesh is on its way to a proxy; each call is followed by one of {@link pushEnded}. */
   pushBegan(): void;
-  /**
-   * It was acknowledged after so many ms; undefined: it turned out that the proxy needs nothing of it, or it has gone.
-   */
+  /** The change was acknowledged after this many ms; undefined: the proxy needs nothing of it, or is gone. / */
   pushEnded(session: Session, milliseconds: number | undefined): void;
-  /** What a session had last looked up: those of the same views ask one after the other. */
+  /** The content that a session built last, for the next session with the same views. */
   shared: SharedContent;
-  /** The session is to have a view, or does not have it any more. */
+  /** The session has a view, or moves to it. */
   enter(view: PlacedSessionView, session: Session): void;
   leave(view: PlacedSessionView, session: Session): void;
   closed(session: Session): void;
   now(): number;
 }
 
-/** Parts, and what the views have that they are made of. */
+/** Parts, and the bundles of the views that they were built from. */
 interface SharedContent {
   readonly bundles: readonly Bundles[];
   readonly content: Parts;
 }
 
-/** A push that waits for another part of the same proxy; its version is the one it is sent at. */
+/** A push that waits for another part of the same proxy; it gets its version when it is sent. */
 export type PostponedPush = Omit<PendingPush, 'version'>;
 
-/** A push and what was held back for it, as one. */
+/** A push merged with an earlier one that was postponed. */
 export function mergedPush(push: PostponedPush, held: PostponedPush | undefined): PostponedPush {
   if (held === undefined) return push;
   return {
@@ -50,7 +48,7 @@ export function mergedPush(push: PostponedPush, held: PostponedPush | undefined)
   };
 }
 
-/** Types of which these parts differ in some resource. */
+/** Types for which these parts have different resources. */
 export function changedTypes(before: Parts, now: Parts): ReadonlySet<XdsType> {
   return new Set(XDS_TYPES.filter((type) => differs(before[type], now[type])));
 }
@@ -65,14 +63,14 @@ function differs(before: readonly Bundle[], now: readonly Bundle[]): boolean {
 
 export type SessionView = ViewState<Session>;
 
-/** A view as those have it who are in one placement. */
+/** A view in one placement. */
 export type PlacedSessionView = PlacedView<Session, SessionView>;
 
 const NO_PARTS: Parts = byXdsType(() => []);
 
 export const NOTHING_SHARED: SharedContent = { bundles: [], content: NO_PARTS };
 
-/** Somebody waits until these types are generated. */
+/** A stream that waits until these types are generated. */
 interface Need {
   readonly types: ReadonlySet<GeneratedType>;
   readonly promise: Promise<void>;
@@ -80,17 +78,17 @@ interface Need {
   readonly reject: (error: unknown) => void;
 }
 
-/** Changes on their way to the proxy, as one: the oldest event, the newest version. */
+/** Changes on their way to the proxy, merged: the earliest event time, the newest version. */
 export interface Converging {
   readonly eventTime: number;
   readonly version: number;
-  /** Something was sent since; what then turns out to need nothing more still has to be acknowledged. */
+  /** A response was sent: convergence now waits for its acknowledgement, even when a later push sends nothing. */
   sent: boolean;
-  /** The host was told that a change is on its way. */
+  /** The host was notified by {@link SessionHost.pushBegan}. */
   readonly reported: boolean;
 }
 
-/** Whose session it is. */
+/** What identifies a session. */
 export type SessionIdentity = Pick<Session, 'node' | 'caller' | 'connectionId' | 'sink'>;
 
 export class Session implements ProxySession {
@@ -100,30 +98,30 @@ export class Session implements ProxySession {
   readonly sink: PushSink;
   readonly ready: Promise<void>;
   readonly #host: SessionHost;
-  /** What has to be generated for the types that the proxy asks for. */
+  /** The types that have to be generated for what the proxy asks for. */
   readonly #types: Set<GeneratedType>;
-  /** Who waits for more of it. */
+  /** Streams that wait for more types. */
   #needs: readonly Need[] = [];
   #views: readonly PlacedSessionView[] = [];
-  /** Views wanted instead of the current ones, once all of them are built. */
+  /** Views that replace the current ones once all of them are built. */
   #next: readonly PlacedSessionView[] | undefined;
-  /** Snapshot version by which it came to want them. */
+  /** Snapshot version that the move began with. */
   #wantedVersion = 0;
   /**
-   * Its secrets while it is to leave the views that it has. Others may keep those, and get new secrets by them; this
-   * proxy may be leaving because it has lost the right to them.
+   * The secrets that it had when its move began. The views that it leaves may get new secrets, and it may be leaving
+   * them because it has lost the right to those. /
    */
   #lastSecrets: readonly Bundle[] | undefined;
-  /** What {@link content} said last. */
+  /** The last result of {@link content}. */
   #content: Parts = NO_PARTS;
-  /** What its views had then; empty when it has to be looked at anew. */
+  /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
   #converging: Converging | undefined;
   #postponed: PostponedPush | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
 
-  /** @param types that the proxy asks for to begin with */
+  /** @param types those that the proxy asks for at first */
   constructor({ node, caller, connectionId, sink }: SessionIdentity, types: readonly XdsType[], host: SessionHost) {
     this.node = node;
     this.caller = caller;
@@ -135,26 +133,26 @@ export class Session implements ProxySession {
       this.#resolveReady = resolve;
       this.#rejectReady = reject;
     });
-    // A stream may have closed before anyone waits.
+    // Without a listener, a rejection would end the process.
     this.ready.catch(() => {});
   }
 
-  /** True when the view is a part of what the proxy has now. */
+  /** True when the proxy has the view now. */
   has(view: PlacedSessionView): boolean {
     return this.#views.includes(view);
   }
 
-  /** What the proxy has now of a view; undefined when it has nothing of it. */
+  /** The placement in which the proxy has a view now; undefined when it does not have the view. */
   partOf(view: SessionView): PlacedSessionView | undefined {
     return this.#views.find((each) => each.view === view);
   }
 
-  /** True when the proxy is to have the view from here on; false for one that it is leaving. */
+  /** True when the proxy keeps the view or moves to it; false for one that it is leaving. */
   wants(view: PlacedSessionView): boolean {
     return (this.#next ?? this.#views).includes(view);
   }
 
-  /** True while it waits for the views that it is to have. */
+  /** True while it waits for the views that it moves to. */
   get isMoving(): boolean {
     return this.#next !== undefined;
   }
@@ -185,16 +183,16 @@ export class Session implements ProxySession {
   }
 
   /**
-   * True for a view, or another placement of one that it has, that stands before the change by which the proxy moves
-   * there: others there have that already, but to this proxy it would be neither what it had nor what it is to have.
-   * One that cannot be generated at present is taken as it is, and so is any by a proxy that has nothing yet.
+   * True for a view, or a new placement of a current view, that does not include the change that makes the proxy move
+   * there: moving now would show it a state that it should never have. A view that cannot be generated at present is
+   * accepted as it is, and a proxy without configuration accepts any. /
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;
     return (placed.isDirty || placed.inFlight) && placed.committedVersion < this.#wantedVersion;
   }
 
-  /** What the proxy asks for and waits for cannot be had. */
+  /** What the proxy waits for cannot be generated. */
   fail(error: unknown): void {
     this.#rejectReady(error);
     for (const { reject } of this.#needs) reject(error);
@@ -205,14 +203,14 @@ export class Session implements ProxySession {
     return this.#types;
   }
 
-  /** The views that it has, and those that it is to have. */
+  /** The views that it has, and those that it moves to. */
   get allViews(): readonly PlacedSessionView[] {
     return [...this.#views, ...(this.#next ?? [])];
   }
 
   need(type: XdsType): Promise<void> | undefined {
     const generated = GENERATED_FOR[type];
-    // Nearly all requests: of types that the proxy has asked for before.
+    // The common case: the proxy asked for the type before.
     if (this.#needs.length === 0 && generated.every((one) => this.#types.has(one))) return undefined;
     const types = new Set(generated);
     const pending = this.#needs.find((need) => types.isSubsetOf(need.types));
@@ -221,7 +219,7 @@ export class Session implements ProxySession {
     for (const one of types) this.#types.add(one);
     if (this.#serves(types)) return undefined;
     const { promise, resolve, reject } = Promise.withResolvers<void>();
-    // A stream may have closed before anyone waits.
+    // Without a listener, a rejection would end the process.
     promise.catch(() => {});
     this.#needs = [...this.#needs, { types, promise, resolve, reject }];
     this.#host.need(this);
@@ -233,7 +231,7 @@ export class Session implements ProxySession {
     return this.#next === undefined && this.#views.every((view) => view.serves(types));
   }
 
-  /** Something was generated for one of its views: lets go on who waited for it. */
+  /** Something was generated for one of its views: resolves the needs that are met by now. */
   resolveNeeds(): void {
     if (this.#needs.length === 0) return;
     for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
@@ -249,7 +247,7 @@ export class Session implements ProxySession {
     return this.#content;
   }
 
-  /** True when these are what its views have. */
+  /** True when these are the current bundles of its views. */
   #areBundles(seen: readonly Bundles[]): boolean {
     const views = this.#views;
     if (seen.length !== views.length) return false;
@@ -280,7 +278,7 @@ export class Session implements ProxySession {
     return version;
   }
 
-  /** The same for parts of which nothing is left as it was because it could not be generated. */
+  /** The version up to which the parts are complete: without units that could not be generated. */
   wholeVersion(): number {
     let version = this.version();
     for (const view of this.#views) if (!view.whole) version = Math.min(version, view.wholeVersion);
@@ -291,7 +289,7 @@ export class Session implements ProxySession {
     this.#host.request(this, types);
   }
 
-  /** The changes that are on their way to the proxy; another object after each {@link changed}. */
+  /** The changes on their way to the proxy; a new object after each {@link changed}. */
   get converging(): Converging | undefined {
     return this.#converging;
   }
@@ -299,7 +297,7 @@ export class Session implements ProxySession {
   /** A change is on its way to the proxy. */
   changed({ eventTime, version, reasons }: Pick<PendingPush, 'eventTime' | 'version' | 'reasons'>): void {
     const known = this.#converging;
-    // That a proxy has come is no change of the mesh.
+    // A new proxy is no change of the mesh.
     const reported = known?.reported === true || [...reasons].some((reason) => reason !== 'proxy');
     if (reported && known?.reported !== true) this.#host.pushBegan();
     this.#converging =
@@ -313,7 +311,7 @@ export class Session implements ProxySession {
           };
   }
 
-  /** The changes that were on their way are not any more; see {@link SessionHost.pushEnded}. */
+  /** Nothing is on its way any more; see {@link SessionHost.pushEnded}. */
   #endConverging(milliseconds: number | undefined): void {
     if (this.#converging?.reported === true) this.#host.pushEnded(this, milliseconds);
     this.#converging = undefined;
@@ -325,12 +323,12 @@ export class Session implements ProxySession {
     return this.#views.every((view) => !view.isDirty && !view.inFlight);
   }
 
-  /** True when all that is on the way is in the parts, so that the stream may be through with it without knowing. */
+  /** True when the parts include everything that is on its way, so that the stream may have sent it all already. */
   get mayBeSynced(): boolean {
     return this.#converging !== undefined && this.version() >= this.#converging.version;
   }
 
-  /** What came of a push; `known`: what was on the way when it began. */
+  /** A push has ended; `known`: the changes on their way when it began. */
   pushed(outcome: PushOutcome, known: Converging | undefined): void {
     if (outcome === 'sent') {
       if (this.#converging !== undefined) this.#converging.sent = true;
@@ -345,12 +343,12 @@ export class Session implements ProxySession {
     this.#host.converged(milliseconds);
   }
 
-  /** A push found nothing to send: the changes known when it began concern nothing that the proxy asks for. */
+  /** A push found nothing to send: the proxy needs nothing of the changes known when it began. */
   #endUnlessSent(known: Converging | undefined): void {
     if (known !== undefined && known === this.#converging && !known.sent) this.#endConverging(undefined);
   }
 
-  /** True while a part other than `committed` is being generated, of those that it has and those that it is to have. */
+  /** True while another view than `committed` is being generated, of those that it has and those that it moves to. */
   awaitsAnother(committed: SessionView): boolean {
     return this.allViews.some(({ view }) => view !== committed && view.inFlight);
   }
@@ -375,7 +373,7 @@ export class Session implements ProxySession {
     this.#postponed = undefined;
     this.#endConverging(undefined);
     this.#leave(views);
-    // Whoever waits for the first configuration has to learn that it will not come.
+    // Streams that wait for the first configuration have to end.
     this.fail(new CtlError('unavailable', 'the session is closed'));
     this.#host.closed(this);
   }
@@ -385,7 +383,7 @@ export class Session implements ProxySession {
   }
 }
 
-/** Parts of a type: those of `before` where they are still the same. */
+/** Parts of a type: the same array as before while the bundles are the same. */
 function partsOf(type: XdsType, seen: readonly Bundles[], before: Parts): readonly Bundle[] {
   const known = before[type];
   let same = known.length === seen.length;

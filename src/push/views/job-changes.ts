@@ -1,8 +1,8 @@
 /**
- * What a job's answer changes in a view: units replaced, resources set and removed. Worked out before anything is
- * touched, so that an answer that cannot be taken over leaves the view as it was. What was generated apart is made to
- * fit here: no listener is taken whose routes are missing (an Envoy would wait for them), no route goes that a listener
- * still asks for, and virtual hosts come and go with their route configuration.
+ * What a job's answer changes in a view: units replaced, resources set and removed. Computed before anything is
+ * changed, so that a bad answer leaves the view as it was. Units that were generated independently are made consistent
+ * here: a listener is withheld while its routes are missing (an Envoy would wait for them), a route that a listener
+ * still refers to stays, and virtual hosts are added and removed with their route configuration. /
  */
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/types.ts';
 import type { Interner } from '../bundles/index.ts';
@@ -10,7 +10,7 @@ import type { GeneratedJob } from '../jobs/index.ts';
 import type { UnitAnswer } from '../protocol.ts';
 import type { EncodedResource } from '../types.ts';
 
-/** The units of a view as they are. */
+/** The units of a view. */
 export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly EncodedResource[]>>>;
 
 export interface UnitFailure {
@@ -19,21 +19,21 @@ export interface UnitFailure {
   readonly message: string;
 }
 
-/** Units replaced; undefined: gone. */
+/** New resources by unit; undefined: the unit is gone. */
 export type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
 
 export interface JobChanges {
-  /** Units replaced; undefined: gone. */
+  /** By type. */
   readonly units: Record<GeneratedType, Edits>;
-  /** Clusters replaced that depend on the placement, for each of the job's placements. */
+  /** Edits of clusters that depend on the placement, for each of the job's placements. */
   readonly placed: readonly Edits[];
-  /** Failures of the answer, and listeners that are held back. Their units stay as they are. */
+  /** Failures of the answer, and withheld listeners. Their units stay as they are. */
   readonly failures: readonly UnitFailure[];
-  /** Listener units among the failures that wait for routes. */
+  /** The withheld listener units. */
   readonly withheld: ReadonlySet<Unit>;
 }
 
-/** @param placed clusters that depend on the placement, as they are in each of the job's placements */
+/** @param placed the current clusters that depend on the placement, for each of the job's placements */
 export function jobChanges(
   job: GeneratedJob,
   current: Units,
@@ -56,7 +56,8 @@ export function jobChanges(
 }
 
 /**
- * Resources set and (undefined) removed by replacing units. Removals first: a name may move from one unit to another.
+ * The resources that replacing units sets and (undefined) removes. Removals first: a name may move from one unit to
+ * another. /
  */
 export function resourceChanges(
   current: ReadonlyMap<Unit, readonly EncodedResource[]>,
@@ -89,7 +90,7 @@ function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner:
   return found;
 }
 
-/** What becomes of units that depend on the placement; of those that do not any more nothing is left in any. */
+/** Edits of clusters that depend on the placement; units that no longer do are removed from every placement. */
 function placedEdits(
   job: GeneratedJob,
   current: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
@@ -108,7 +109,7 @@ function placedEdits(
   return found;
 }
 
-/** Units of which a complete answer says that they are gone, unless it tells them after all. */
+/** Removes the units that a complete answer does not have; units that it does have are set later. */
 function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMap<Unit, unknown>): Edits {
   const found: Edits = new Map();
   if (!answer.complete.includes(type)) return found;
@@ -117,7 +118,7 @@ function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMa
   return found;
 }
 
-/** The resources that an answer tells or names; undefined: the unit is gone. */
+/** The resources of a unit that an answer sends or names by number; undefined: the unit is gone. */
 function resourcesOf(
   { bytes, recalled, receivedUnits }: GeneratedJob,
   { type, number, resources, base }: UnitAnswer,
@@ -133,23 +134,23 @@ function resourcesOf(
   return made.length === 0 ? undefined : made;
 }
 
-/** How a unit was made of the one before, which is not held by it: these two need not be compared. */
+/** How a unit was derived from the one before, so that the two need not be compared. */
 interface Patch {
   readonly from: WeakRef<readonly EncodedResource[]>;
   readonly step: Step;
 }
 
-/** A unit, which says how it was made where that is known. */
+/** A unit, with how it was derived where that is known. */
 type PatchedUnit = readonly EncodedResource[] & { readonly patch?: Patch };
 
 function patchOf(unit: PatchedUnit): Patch | undefined {
   return unit.patch;
 }
 
-/** Resources by name; undefined: gone. */
+/** Resources by name; undefined: removed. */
 type Step = ReadonlyMap<string, EncodedResource | undefined>;
 
-/** The unit with these in place of those of their names, and without those that are gone. */
+/** The unit with these resources set, and without those that are gone. */
 function patched(
   from: readonly EncodedResource[] | undefined,
   news: readonly EncodedResource[],
@@ -166,13 +167,13 @@ interface ConsistentEdits {
   readonly lds: Edits;
   readonly rds: Edits;
   readonly vhds: Edits;
-  /** Listeners that wait for routes, and why. */
+  /** Listeners whose routes are missing, with the reason. */
   readonly withheld: Map<Unit, string>;
-  /** Route configurations that wait for their virtual hosts. */
+  /** Route configurations whose virtual hosts are missing. */
   readonly hostless: readonly Unit[];
 }
 
-/** Listeners, routes and virtual hosts that fit each other. */
+/** The edits of listeners, routes and virtual hosts, without those that would leave references to what is missing. */
 function consistentEdits(job: GeneratedJob, current: Units, interner: Interner): ConsistentEdits {
   const lds = edits(job, 'lds', current, interner);
   const rds = edits(job, 'rds', current, interner);
@@ -196,14 +197,14 @@ function consistentEdits(job: GeneratedJob, current: Units, interner: Interner):
   return { lds, rds, vhds, withheld, hostless };
 }
 
-/** Route units whose virtual hosts an Envoy would wait for. */
+/** Route units that refer to virtual hosts that do not exist: an Envoy would wait for them. */
 function withoutVirtualHosts(rds: Edits, vhds: Edits, current: Units): Unit[] {
   const exists = (unit: Unit): boolean => (vhds.has(unit) ? vhds.get(unit) !== undefined : current.vhds.has(unit));
   const missing = [...rds].filter(([, resources]) => resources?.some(({ refs }) => !refs.every(exists)));
   return missing.map(([unit]) => unit);
 }
 
-/** Route units that would go although a listener that stays asks for them: they go when it does. */
+/** Keeps route units that a remaining listener refers to; they are removed together with the listener. */
 function keepReferencedRoutes(lds: Edits, rds: Edits, current: Units): void {
   const going = [...rds].filter(([unit, resources]) => resources === undefined && current.rds.has(unit));
   if (going.length === 0) return;
@@ -216,7 +217,7 @@ function keepReferencedRoutes(lds: Edits, rds: Edits, current: Units): void {
   }
 }
 
-/** The units with edits applied, in place. */
+/** Applies edits to the units, in place. */
 export function applyUnits(
   units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>,
   changes: JobChanges['units'],

@@ -1,19 +1,19 @@
 /**
- * A view as proxies of one placement have it: with clusters and endpoints of their own where these depend on it, and
- * with the view's own bundles otherwise. Nothing here decides when something is generated: that is the view's business.
+ * A view in one placement: with clusters and endpoints of its own where these depend on the placement, and with the
+ * view's common bundles otherwise. When something is generated is decided by the view. /
  */
 import type { GeneratedType, Placement, Unit, XdsType } from '../../generate/types.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 
-/** What a view knows of those who have it. */
+/** What a view reads of its sessions. */
 export interface Member {
-  /** Whose proxy it is. */
+  /** The caller that the proxy belongs to. */
   readonly caller: string;
 }
 
 export type Bundles = Readonly<Record<XdsType, Bundle>>;
 
-/** What placements answer of the view that they are of. */
+/** What placements report of their view. */
 interface OwnerView {
   readonly isDirty: boolean;
   readonly inFlight: boolean;
@@ -26,18 +26,18 @@ interface OwnerView {
 export class PlacedView<S extends Member, V extends OwnerView> {
   readonly view: V;
   readonly placement: Placement;
-  /** Names the placement. */
+  /** Key of the placement. */
   readonly key: string;
   readonly sessions = new Set<S>();
-  /** Whose they are, and how many of each. */
+  /** Number of sessions by caller. */
   readonly #callers = new Map<string, number>();
-  /** Units of clusters that depend on the placement. */
+  /** Clusters that depend on the placement. */
   readonly clusters = new Map<Unit, readonly EncodedResource[]>();
-  /** Whether its clusters and endpoints are there; from then on they follow the view's. */
+  /** True once it has its clusters and endpoints; from then on every commit of the view updates them. */
   initialized = false;
   /**
-   * What there is now; another object whenever a bundle is another. The view's own where nothing of it depends on the
-   * placement.
+   * The current bundles; a new object whenever one of them is replaced. They are the view's common ones where nothing
+   * depends on the placement. /
    */
   bundles: Bundles;
 
@@ -48,17 +48,17 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     this.bundles = bundles;
   }
 
-  /** Whose the sessions are. */
+  /** The callers of the sessions. */
   callers(): Iterable<string> {
     return this.#callers.keys();
   }
 
-  /** True when some session of this caller is here. */
+  /** True when some session is of this caller. */
   hasCaller(caller: string): boolean {
     return this.#callers.has(caller);
   }
 
-  /** False when the session was in already. */
+  /** False when the session was here already. */
   enter(session: S): boolean {
     if (this.sessions.has(session)) return false;
     this.sessions.add(session);
@@ -66,7 +66,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     return true;
   }
 
-  /** False when the session was not in. */
+  /** False when the session was not here. */
   leave(session: S): boolean {
     if (!this.sessions.delete(session)) return false;
     const left = (this.#callers.get(session.caller) ?? 0) - 1;
@@ -95,7 +95,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     return this.view.wholeVersion;
   }
 
-  /** Whether what there is of these types may be served to new sessions. */
+  /** Whether the bundles of these types may be served to new sessions. */
   serves(types: ReadonlySet<GeneratedType>): boolean {
     return this.view.serves(types) && (this.initialized || !types.has('cds'));
   }

@@ -1,7 +1,7 @@
 /**
- * The bundles of a view: those that all its proxies have, and in each placement those of clusters and endpoints. Where
- * nothing depends on the placement, all placements have the same bundles, and so one difference and one encoded body;
- * else a placement's own bundles share what they can with the common ones.
+ * The bundles of a view: common ones, and in each placement those of clusters and endpoints. Where nothing depends on
+ * the placement, all placements have the common bundles, and so share one difference and one encoded body. Otherwise a
+ * placement's bundles share memory with the common ones. /
  */
 import { byXdsType, XDS } from '../../core/xds-types.ts';
 import {
@@ -34,49 +34,49 @@ import {
   endpointUnits,
 } from './view-endpoints.ts';
 
-/** Where encoded resources come from. */
+/** Makes encoded resources and bundles. */
 export interface Encoders {
   readonly interner: Interner;
   readonly endpoints: EndpointEncoder;
   readonly templates: BundleTemplates;
 }
 
-/** What a placement has of its own. */
+/** A placement, as far as bundles are concerned. */
 export interface PlacedBundles {
   readonly placement: Placement;
-  /** Names the placement. */
+  /** Key of the placement. */
   readonly key: string;
-  /** Units of clusters that depend on the placement. */
+  /** Clusters that depend on the placement. */
   readonly clusters: Map<Unit, readonly EncodedResource[]>;
   initialized: boolean;
   bundles: Bundles;
 }
 
-/** Types whose bundle is another one than before, by placement. */
+/** Types whose bundle was replaced, by placement. */
 export type ChangedTypes<P extends PlacedBundles> = ReadonlyMap<P, ReadonlySet<XdsType>>;
 
-/** What a job makes of a view. */
+/** The result of a job for a view. */
 export interface Commit<P extends PlacedBundles> {
-  /** As they were. */
+  /** Before the job. */
   readonly units: Units;
   readonly edits: Record<GeneratedType, Edits>;
   /** All placements of the view. */
   readonly placements: Iterable<P>;
-  /** Those that the job is about, each with what becomes of its own clusters. */
+  /** The placements of the job, with the edits of their own clusters. */
   readonly placed: ReadonlyMap<P, Edits>;
-  /** Whether all clusters of the view are there after it. */
+  /** Whether all clusters of the view exist after the job. */
   readonly complete: boolean;
 }
 
-/** What bundles are made with. */
+/** What bundles are built with. */
 export interface BuildContext {
   readonly snapshot: Snapshot;
   readonly encoders: Encoders;
-  /** Takes what could not be made. */
+  /** Collects what could not be built. */
   readonly failures: BuildFailure[];
 }
 
-/** Bundles that are to take the place of others: nothing is changed before `apply`. */
+/** New bundles; nothing changes before `apply`. */
 interface Next<P extends PlacedBundles> {
   readonly changed: ChangedTypes<P>;
   apply(): void;
@@ -86,7 +86,7 @@ type Changes = ReadonlyMap<string, EncodedResource | undefined>;
 
 type Clusters = ReadonlyMap<Unit, readonly EncodedResource[]>;
 
-/** What depends on the placement. */
+/** The bundles that may depend on the placement. */
 type PlacementBundles = Pick<Bundles, 'cds' | 'eds'>;
 
 const NO_CHANGES: Changes = new Map();
@@ -95,7 +95,7 @@ const NO_UNITS: UnitContents = new Map();
 export class ViewBundles<P extends PlacedBundles> {
   readonly #key: string;
   readonly #view: View;
-  /** What does not depend on the placement. Another object whenever one of them is another. */
+  /** The common bundles; a new object whenever one of them is replaced. */
   #common: Bundles;
 
   constructor(key: string, view: View) {
@@ -104,18 +104,18 @@ export class ViewBundles<P extends PlacedBundles> {
     this.#common = byXdsType((type) => emptyBundle(type, key));
   }
 
-  /** What a placement has before it is given its clusters and endpoints. */
+  /** The bundles of a placement before it gets its clusters and endpoints. */
   get initial(): Bundles {
     return { ...this.#common, cds: emptyBundle('cds', this.#key), eds: emptyBundle('eds', this.#key) };
   }
 
-  /** What a job's results make of the bundles. */
+  /** The bundles after a job. */
   next(commit: Commit<P>, context: BuildContext): Next<P> {
     const { templates } = context.encoders;
     const { edits } = commit;
     const before = this.#common;
     const bundles = { ...before };
-    // Secrets are not initialized with those of another view: there is nothing to gain.
+    // No template for secrets: views have few in common.
     for (const type of GENERATED_TYPES)
       bundles[type] =
         isUntouched(before[type]) && !XDS[type].confidential
@@ -131,8 +131,8 @@ export class ViewBundles<P extends PlacedBundles> {
   }
 
   /**
-   * What becomes of what placements have of their own; takes the common endpoints into `bundles`. Endpoints are looked
-   * at also where the cluster's bytes are as before: a subset's labels stand in the endpoints alone.
+   * The next bundles of initialized placements; puts the common endpoints into `bundles`. Endpoints are encoded also
+   * where the cluster's bytes are unchanged: the labels of a subset are in the endpoints only. /
    */
   #ownAfter(
     { units, edits, placed }: Commit<P>,
@@ -155,7 +155,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return new Map(own);
   }
 
-  /** What placements begin with; takes the common endpoints into `bundles` where there were none. */
+  /** The first bundles of placements; puts the common endpoints into `bundles` where there were none. */
   #ownAtFirst(
     { units, edits, placed }: Commit<P>,
     uninitialized: readonly P[],
@@ -163,19 +163,19 @@ export class ViewBundles<P extends PlacedBundles> {
     context: BuildContext,
   ): Map<P, PlacementBundles> {
     if (uninitialized.length === 0) return new Map();
-    // Mostly all is new.
+    // Mostly the view is new, and so is every unit.
     const clusters = units.cds.size === 0 ? edits.cds : edited(units.cds, edits.cds);
     const own = uninitialized.map((each) => edited(each.clusters, placed.get(each) ?? new Map()));
     return this.#first(uninitialized, clusters, own, bundles, context);
   }
 
-  /** Gives a placement what it begins with, where no cluster depends on that. */
+  /** Gives a placement its first bundles where no cluster depends on the placement. */
   begin(placed: P, clusters: Clusters, context: BuildContext): void {
     const own = this.#first([placed], clusters, [new Map()], { ...this.#common }, context);
     this.#replacing(this.#common, own, [placed]).apply();
   }
 
-  /** Encodes the endpoints of these clusters again. Returns the placements in which some are others than before. */
+  /** Encodes the endpoints of these clusters again. Returns the placements whose endpoints changed. */
   update(clusterNames: readonly string[], placements: Iterable<P>, context: BuildContext): readonly P[] {
     const before = this.#common;
     const initialized = [...placements].filter((each) => each.initialized);
@@ -191,9 +191,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return [...changed.keys()];
   }
 
-  /**
-   * Replaces the common bundles, and what placements have of their own; what those have that are not in `own` stays.
-   */
+  /** Replaces the common bundles, and those of the placements in `own`; other placements keep their own. / */
   #replacing(bundles: Bundles, own: ReadonlyMap<P, PlacementBundles>, placements: Iterable<P>): Next<P> {
     const before = this.#common;
     const common = XDS_TYPES.every((type) => bundles[type] === before[type]) ? before : bundles;
@@ -215,7 +213,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return { changed, apply };
   }
 
-  /** What placements begin with, each with its own clusters beside the common ones. */
+  /** The first bundles of placements: the common clusters and their own. */
   #first(
     placed: readonly P[],
     clusters: UnitContents,
@@ -259,7 +257,7 @@ export class ViewBundles<P extends PlacedBundles> {
       : endpointChanges(clusterNames, clusters, endpointContext);
   }
 
-  /** Undefined for a part that asks for no endpoints. */
+  /** Undefined for a part without endpoints. */
   #endpointContext(placed: readonly P[], { snapshot, encoders, failures }: BuildContext): EndpointContext | undefined {
     const view = this.#view;
     if (view.part === 'inbound') return undefined;
@@ -269,8 +267,8 @@ export class ViewBundles<P extends PlacedBundles> {
 }
 
 /**
- * What follows a placement's bundle: the common one where nothing in it depends on the placement. One that has become
- * equal to that is kept until something changes, so that no proxy is given another bundle for nothing.
+ * The successor of a placement's bundle: the common one where nothing in it depends on the placement. A bundle that has
+ * become equal to the common one is kept until something changes, because a new bundle costs every proxy a look. /
  */
 function following(
   bundle: Bundle,
@@ -280,11 +278,11 @@ function following(
 ): Bundle {
   if (bundle === before && own.size === 0) return common;
   const next = nextBundle(bundle, together(changes, own));
-  // It has all of the common ones: with as many, it has no others.
+  // It contains all common resources; with the same size it has no others.
   return next !== bundle && next.size === common.size ? common : next;
 }
 
-/** Where one side says that a name is gone it may have moved to the other. */
+/** Merges two sets of changes: a name that one removes may have moved to the other. */
 function together(changes: Changes, own: Changes): Changes {
   const all = new Map(changes);
   for (const [name, resource] of own) if (resource !== undefined || !all.has(name)) all.set(name, resource);

@@ -1,6 +1,6 @@
 /**
- * The endpoint resources of a view's clusters: one for all placements where their endpoints are the same from
- * everywhere, else one for each. Endpoints are encoded here, on the main thread, whenever they change.
+ * The endpoint resources of a view's clusters: one for all placements where these see the same endpoints, otherwise one
+ * for each. Endpoints are encoded on the main thread whenever they change. /
  */
 import { messageOf } from '../../core/errors.ts';
 import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../../generate/index.ts';
@@ -9,21 +9,21 @@ import type { Snapshot } from '../../model/types.ts';
 import type { EndpointEncoder, UnitContents } from '../bundles/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 
-/** Something that could not be made; one line. */
+/** What could not be built; one line. */
 export interface BuildFailure {
   readonly type: XdsType;
   readonly message: string;
 }
 
-/** What endpoint resources are made of and for. */
+/** What endpoint resources are built from, and for whom. */
 export interface EndpointContext {
   readonly view: ClientView;
-  /** The view's. */
+  /** Key of the view, for messages. */
   readonly key: string;
   readonly placements: readonly Placement[];
   readonly snapshot: Snapshot;
   readonly encoder: EndpointEncoder;
-  /** Takes what could not be made. */
+  /** Collects what could not be built. */
   readonly failures: BuildFailure[];
 }
 
@@ -31,22 +31,22 @@ type Resources = Map<string, EncodedResource | undefined>;
 
 /** Resources set and (undefined) removed. */
 export interface EndpointChanges {
-  /** In all placements, but for those that are set in `placed`. */
+  /** For all placements; entries of `placed` take precedence. */
   readonly common: Resources;
-  /** For each placement. */
+  /** For each placement, what differs from `common`. */
   readonly placed: readonly Resources[];
 }
 
-/** Resources by the unit of their clusters. What is in `placed` counts there in place of what is in `common`. */
+/** Resources by the unit of their clusters; for a placement, entries of `placed` take precedence. */
 export interface EndpointUnits {
   readonly common: UnitContents;
   readonly placed: readonly UnitContents[];
 }
 
 /**
- * Endpoint resources for clusters of these names: encoded where the cluster asks for them, gone where it does not any
- * more.
- * @param clusters those that are the same in all placements: others carry their endpoints
+ * Endpoint resources for clusters of these names: encoded where the cluster is an EDS cluster, removed where it no
+ * longer is.
+ * @param clusters the common ones; those that depend on the placement carry their endpoints themselves /
  */
 export function endpointChanges(
   clusterNames: Iterable<string>,
@@ -65,7 +65,7 @@ export function endpointChanges(
     }
     try {
       const input = inputs.at(NOWHERE, clusterName);
-      // A service that has gone since: its cluster goes with a job that is under way, until then the endpoints stay.
+      // The service is gone: a running job removes the cluster, and until then the endpoints stay.
       if (input === undefined) continue;
       const { name } = input;
       if (!input.placed) {
@@ -84,7 +84,7 @@ export function endpointChanges(
   return { common, placed };
 }
 
-/** The same for all clusters of these units: for units that other views have, those that these have. */
+/** The same for all clusters of these units; views with equal units share the results. */
 export function endpointUnits(units: UnitContents, clusters: Bundle, context: EndpointContext): EndpointUnits {
   const { view, placements, snapshot, encoder } = context;
   const common = new Map<Unit, readonly EncodedResource[]>();
@@ -128,24 +128,24 @@ type Inputs = ReadonlyMap<string, EdsInput>;
 
 const NO_INPUTS: Inputs = new Map();
 
-/** Inputs of a host's clusters, '' for no host; undefined when they cannot be had for all at once. */
+/** Inputs of a host's clusters, '' for no host; undefined when one of them fails. */
 function inputsOf(host: string, { snapshot, view }: EndpointContext): Inputs | undefined {
   if (host === '') return NO_INPUTS;
   try {
     return endpointsOfHost(snapshot, view, NOWHERE, host);
   } catch {
-    // Which of them fails is found out one by one.
+    // The caller finds out which of them fails.
     return undefined;
   }
 }
 
-/** All clusters of a host depend on the placement, or none does. */
+/** True when the clusters of a host depend on the placement: all of them do, or none. */
 function isPlaced(inputs: Inputs): boolean {
   for (const { placed } of inputs.values()) return placed;
   return false;
 }
 
-/** Inputs of the clusters of one host after the other. */
+/** Endpoint inputs by cluster; keeps those of one host at a time. */
 class HostInputs {
   readonly #context: EndpointContext;
   readonly #known = new Map<Placement, Inputs>();
@@ -155,10 +155,10 @@ class HostInputs {
     this.#context = context;
   }
 
-  /** Throws what making them throws. */
+  /** Throws what building the inputs throws. */
   at(placement: Placement, clusterName: string): EdsInput | undefined {
     const { snapshot, view } = this.#context;
-    // The clusters of a host come one after the other.
+    // Clusters of one host are asked for in sequence.
     const host = hostOfCluster(clusterName);
     if (host !== this.#host) this.#known.clear();
     this.#host = host;

@@ -1,8 +1,8 @@
 /**
- * One live view: its units, the bundles made of them, and what still has to be generated. Bundles of all types are
- * replaced together, so that a stream never sees listeners of one snapshot beside clusters of another. Its proxies may
- * be in several placements: what depends on that is made for each of them, in the same jobs and with the same commits
- * as the rest.
+ * The state of one live view: its units, the bundles built from them, and what still has to be generated. Bundles of
+ * all types are replaced together, so that a stream never sees listeners of one snapshot beside clusters of another.
+ * Proxies of a view may be in several placements: what depends on the placement is generated for each of them, in the
+ * same jobs and committed with the rest. /
  */
 import {
   GENERATED_TYPES,
@@ -25,35 +25,35 @@ import type { BuildFailure } from './view-endpoints.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
 
-/** Work that a view still has to do: which units, since when, and why. */
+/** What a view still has to generate: which units, for events since when, and why. */
 interface Dirty {
   readonly units: DirtyUnits;
   eventTime: number;
   readonly reasons: Set<PushReason>;
 }
 
-/** All that is to be made for a job: where the view's proxies are when it is taken. */
+/** What a running job was taken with. */
 interface Taken<S extends Member> {
   readonly dirty: Dirty | undefined;
   readonly placed: readonly Placed<S>[];
 }
 
 export interface CommitResult<S extends Member> {
-  /** Types whose bundle is another one than before, by placement. */
+  /** Types whose bundle was replaced, by placement. */
   readonly changed: ChangedTypes<Placed<S>>;
   readonly eventTime: number;
   readonly reasons: ReadonlySet<PushReason>;
-  /** What keeps its last good version. */
+  /** Units that could not be generated, and keep their last good version. */
   readonly failures: readonly BuildFailure[];
 }
 
 export interface EndpointsResult<S extends Member> {
-  /** Placements in which the bytes of some differ. */
+  /** Placements with changed endpoints. */
   readonly changed: readonly Placed<S>[];
   readonly failures: readonly BuildFailure[];
 }
 
-/** What placements lend each other. */
+/** What `lendClusters` reads of placements. */
 type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
 
 /** The view in one of its placements. */
@@ -62,32 +62,32 @@ type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
 export class ViewState<S extends Member> {
   readonly key: string;
   readonly view: View;
-  /** Where its proxies are, or have been lately. */
+  /** The placements of its proxies, including recent ones. */
   readonly #placed = new Map<string, Placed<S>>();
   readonly #sessions = new Set<S>();
-  /** True once the first generation is committed, and as long as what there is may be served to new sessions. */
+  /** True from the first commit on, for as long as the bundles may be served to new sessions. */
   built = false;
   inFlight = false;
-  /** True from a job that failed to the next that is committed. */
+  /** True after a failed job, until the next commit. */
   lastJobFailed = false;
   /**
-   * Snapshot version of the last commit. While nothing is dirty or in flight the view stands at the engine's version.
+   * Snapshot version of the last commit. While nothing is dirty or in flight, the view is at the engine's version. / /
    */
   committedVersion = 0;
-  /** Snapshot version of the last commit after which every unit was as that snapshot has it. */
+  /** Snapshot version of the last commit without failing units. */
   wholeVersion = 0;
   /** Units `type/unit` that could not be generated: their last good version stays. */
   readonly #failing = new Set<string>();
-  /** Types that somebody has asked for since the view is there: no others are generated. */
+  /** Types that some proxy has asked for: no others are generated. */
   readonly #requested = new Set<GeneratedType>();
   /** Types that were generated. */
   readonly #generated = new Set<GeneratedType>();
   #dirty: Dirty | undefined;
   #taken: Taken<S> | undefined;
-  /** Listeners that wait for routes that could not be generated. */
+  /** Listeners withheld because their routes could not be generated. */
   #withheld: ReadonlySet<Unit> = new Set();
   readonly #units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
-  /** Units of clusters that depend on the placement. */
+  /** Units whose clusters depend on the placement. */
   readonly #placedUnits = new Set<Unit>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
   readonly #bundles: ViewBundles<Placed<S>>;
@@ -99,17 +99,17 @@ export class ViewState<S extends Member> {
     this.#bundles = new ViewBundles(key, view);
   }
 
-  /** Sessions whose configuration has this part, or is about to. */
+  /** Sessions that have this view, or are moving to it. */
   get sessions(): ReadonlySet<S> {
     return this.#sessions;
   }
 
-  /** Whose these sessions are. */
+  /** The callers of these sessions. */
   callers(): Iterable<string> {
     return new Set([...this.#placed.values()].flatMap((placed) => [...placed.callers()]));
   }
 
-  /** The view as proxies of a placement have it, made when it is new. */
+  /** The view in a placement, which is created when it is new. */
   ensurePlacement(placement: Placement): Placed<S> {
     const key = placementKey(placement);
     let placed = this.#placed.get(key);
@@ -120,28 +120,31 @@ export class ViewState<S extends Member> {
     return placed;
   }
 
-  /** The same; undefined where it has none. */
+  /** The view in a placement, if it has that. */
   findPlacement(placement: Placement): Placed<S> | undefined {
     return this.#placed.get(placementKey(placement));
   }
 
-  /** In all its placements. */
+  /** The view in each of its placements. */
   placements(): Iterable<Placed<S>> {
     return this.#placed.values();
   }
 
-  /** Forgets a placement in which nobody is any more. False when the view has none left. */
+  /** Removes an empty placement. False when the view has none left. */
   removePlacement({ key }: Placed<S>): boolean {
     this.#placed.delete(key);
     return this.#placed.size > 0;
   }
 
-  /** Does nothing for one that is in already. */
+  /** Adds a session to a placement; does nothing when it is there already. */
   enter(placed: Placed<S>, session: S): void {
     if (placed.enter(session)) this.#sessions.add(session);
   }
 
-  /** False when the session was not in. A session that moves is in two placements at a time. */
+  /**
+   * Removes a session from a placement; false when it was not there. A session that moves is in two placements for a
+   * time.
+   */
   leave(placed: Placed<S>, session: S): boolean {
     if (!placed.leave(session)) return false;
     for (const { sessions } of this.#placed.values()) if (sessions.has(session)) return true;
@@ -149,7 +152,7 @@ export class ViewState<S extends Member> {
     return true;
   }
 
-  /** True when no unit is left as it was because it could not be generated. */
+  /** True when no unit failed to be generated. */
   get whole(): boolean {
     return this.#failing.size === 0;
   }
@@ -158,7 +161,7 @@ export class ViewState<S extends Member> {
     return this.#dirty !== undefined;
   }
 
-  /** Types of which something is still to be generated. */
+  /** Types with dirty units. */
   dirtyTypes(): readonly GeneratedType[] {
     return [...(this.#dirty?.units.keys() ?? [])];
   }
@@ -167,7 +170,7 @@ export class ViewState<S extends Member> {
     return [...this.#findings.values()].flat();
   }
 
-  /** The unit that a resource is of, in some placement. */
+  /** The unit that has a resource of this name, in any placement. */
   unitOf(type: GeneratedType, name: string): Unit | undefined {
     const placed = type === 'cds' ? Array.from(this.#placed.values(), ({ clusters }) => clusters) : [];
     for (const units of [this.#units[type], ...placed])
@@ -175,7 +178,7 @@ export class ViewState<S extends Member> {
     return undefined;
   }
 
-  /** Somebody asks for these types: what of them was never generated has to be. */
+  /** A proxy asks for these types: those that nobody asked for before become dirty. */
   request(types: Iterable<GeneratedType>, eventTime: number, reasons: Iterable<PushReason>): void {
     for (const type of types) {
       if (this.#requested.has(type)) continue;
@@ -184,15 +187,15 @@ export class ViewState<S extends Member> {
     }
   }
 
-  /** Whether what there is of these types may be served to new sessions. */
+  /** Whether the bundles of these types may be served to new sessions. */
   serves(types: ReadonlySet<GeneratedType>): boolean {
     return types.size === 0 || (this.built && types.isSubsetOf(this.#generated));
   }
 
   /**
-   * Has a placement given its clusters and endpoints: at once where no cluster depends on it, else by the next job.
-   * Returns what could not be made. While a job is under way it waits for its end, so that each job knows of all
-   * placements that have anything.
+   * Gives a new placement its clusters and endpoints: at once where no cluster depends on the placement, otherwise with
+   * the next job. Returns what could not be built. While a job runs this waits for its commit, because a job covers
+   * exactly the placements that existed when it was taken. /
    */
   beginPlacement(
     placed: Placed<S>,
@@ -211,7 +214,7 @@ export class ViewState<S extends Member> {
     return failures;
   }
 
-  /** Units to be generated again, as far as somebody asks for their types. */
+  /** Marks units to be generated again; types that nobody asks for are skipped. */
   markDirty(selection: UnitSelection, eventTime: number, reasons: Iterable<PushReason>): void {
     if (!GENERATED_TYPES.some((type) => selection[type] !== undefined && this.#requested.has(type))) return;
     this.#dirty ??= { units: new Map(), eventTime, reasons: new Set() };
@@ -221,18 +224,18 @@ export class ViewState<S extends Member> {
       const units = selection[type];
       if (units !== undefined && this.#requested.has(type)) add(this.#dirty.units, type, units);
     }
-    // Listeners that waited for routes are tried again with them.
+    // Withheld listeners are tried again with their routes.
     if (selection.rds !== undefined && this.#withheld.size > 0) add(this.#dirty.units, 'lds', this.#withheld);
   }
 
-  /** A job is asked for: from here on the view is in flight, until {@link commit} or {@link abandon}. */
+  /** A job is submitted: the view is in flight until {@link commit}, {@link postpone} or {@link abandon}. */
   begin(): void {
     this.inFlight = true;
   }
 
   /**
-   * The job, when its turn has come: all that is dirty by then, so that what is generated from a snapshot is never less
-   * than what that snapshot changed. Asked again (a worker crashed) it has what became dirty since, too.
+   * Takes the job when its turn has come, with everything that is dirty by then: a job generates at least what its
+   * snapshot changed. When it is taken again (a worker crashed), it includes what became dirty in the meantime. /
    */
   takeJob(): GenerateJob {
     this.#returnJob();
@@ -241,7 +244,7 @@ export class ViewState<S extends Member> {
     this.#taken = { dirty, placed };
     this.#dirty = undefined;
     const selection: DirtyUnits = new Map(dirty?.units);
-    // Who has come since the last job has none of these.
+    // New placements have none of these yet.
     if (this.#placedUnits.size > 0 && placed.some(({ initialized }) => !initialized) && this.#requested.has('cds'))
       add(selection, 'cds', this.#placedUnits);
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
@@ -255,7 +258,7 @@ export class ViewState<S extends Member> {
     if (dirty !== undefined) this.markDirty(Object.fromEntries(dirty.units), dirty.eventTime, dirty.reasons);
   }
 
-  /** A job that could not be done: the view keeps what it has, and its units are still to be made. */
+  /** The job failed: the view keeps its bundles, and the job's units are dirty again. */
   abandon(): void {
     this.postpone();
     this.lastJobFailed = true;
@@ -263,7 +266,8 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * A job whose snapshot did not have the view: what it was to make is still to be made, when somebody wants the view.
+   * The job generated nothing, because its snapshot did not have the view's scope or nobody needs it: its units are
+   * dirty again. /
    */
   postpone(): void {
     this.inFlight = false;
@@ -271,8 +275,7 @@ export class ViewState<S extends Member> {
   }
 
   /**
-   * Takes a job's results over: units, bundles, and the endpoints that its clusters ask for. Throws before anything is
-   * changed.
+   * Takes over a job's results: units, bundles, and the endpoints of its clusters. Throws before anything is changed.
    */
   commit(job: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
     const { dirty, placed = [] } = this.#taken ?? {};
@@ -304,13 +307,13 @@ export class ViewState<S extends Member> {
     this.committedVersion = job.version;
     this.#taken = undefined;
     const { eventTime = 0, reasons = new Set<PushReason>() } = dirty ?? {};
-    // Who came while the job was under way.
+    // Placements that were added while the job ran.
     for (const each of this.#placed.values())
       lines.push(...this.beginPlacement(each, snapshot, encoders, eventTime, reasons));
     return { changed, failures: lines, eventTime, reasons };
   }
 
-  /** Encodes the endpoints of a host's clusters again. */
+  /** Encodes the endpoints of these hosts' clusters again. */
   updateEndpoints(hostnames: Iterable<string>, snapshot: Snapshot, encoders: Encoders): EndpointsResult<S> {
     const clusters: string[] = [];
     for (const hostname of hostnames) {
@@ -321,7 +324,7 @@ export class ViewState<S extends Member> {
     return { changed, failures };
   }
 
-  /** Which clusters depend on the placement, as far as the job has made them. */
+  /** Updates which clusters depend on the placement, for the units of the job. */
   #updatePlacedUnits({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
     if (answer.complete.includes('cds')) {
       const failed = new Set(failures.flatMap(({ type, unit }) => (type === 'cds' ? [unit] : [])));
@@ -348,7 +351,9 @@ export class ViewState<S extends Member> {
     this.#withheld = new Set([...still, ...withheld]);
   }
 
-  /** Findings of what was generated anew; those of a unit whose last good version stays stay with it. */
+  /**
+   * Replaces the findings of the units that were generated; a unit that keeps its last good version keeps its findings.
+   */
   #updateFindings({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
     const failed = new Set(failures.map(({ type, unit }) => `${type}/${unit}`));
     for (const key of [...this.#findings.keys()]) {
