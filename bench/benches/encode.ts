@@ -134,7 +134,7 @@ function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly st
 
 export const encode: Bench = {
   name: 'encode',
-  about: 'protobufjs against the writer in use, per resource type, for one outbound view',
+  about: 'protobufjs compared with the writer in use, per resource type, for one outbound view',
   async run({ options, progress }) {
     const { services, endpoints, namespaces, rounds } = options;
     progress(`encoding ${services} services`);

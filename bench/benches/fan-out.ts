@@ -92,7 +92,7 @@ function speed(bytes: number, milliseconds: number): string {
 
 export const fanOut: Bench = {
   name: 'fan-out',
-  about: 'a route configuration to all proxies, against raw TCP',
+  about: 'a route configuration to all proxies, compared with raw TCP',
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
       const { rounds } = context.options;

@@ -143,7 +143,7 @@ async function restart({ snapshot }: Model): Promise<Restart> {
 
 export const model: Bench = {
   name: 'model',
-  about: 'the model alone: an endpoint of 10,000, a route among 10,000, 20,000 pods, a worker that starts anew',
+  about: 'the model alone: an endpoint of 10,000, a route among 10,000, 20,000 pods, a worker that restarts',
   async run({ options, progress }) {
     const { rounds } = options;
     const row = (what: string, { first, median: middle }: Times): Cells => [what, first, middle];
@@ -163,9 +163,7 @@ export const model: Bench = {
     const loaded = modelOf(resources);
     const restarts: Restart[] = [];
     for (let round = 0; round <= rounds; round++) restarts.push(await restart(loaded));
-    rows.push(
-      row(`worker started anew, ${pods} pods: CPU of the main thread`, times(restarts.map(({ main }) => main))),
-    );
+    rows.push(row(`worker restarted, ${pods} pods: CPU of the main thread`, times(restarts.map(({ main }) => main))));
     rows.push(row('… until its replica is ready, wall time', times(restarts.map(({ ready }) => ready))));
     const columns = ['what', 'first ms', 'median ms'];
     return { rows: [], tables: [{ title: 'The model, without the server around it', columns, rows }] };

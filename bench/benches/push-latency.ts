@@ -13,7 +13,7 @@ const STAGES = ['snapshot', 'views', 'generate', 'intern', 'write'] as const;
 
 export const pushLatency: Bench = {
   name: 'push-latency',
-  about: 'the stages of a push, as ctl_stage_seconds tells them',
+  about: 'the stages of a push, from ctl_stage_seconds',
   run: (context) =>
     withMesh(context, {}, async (mesh) => {
       const { rounds: count, policy } = context.options;

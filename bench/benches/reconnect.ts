@@ -110,7 +110,7 @@ function returnRow(context: BenchContext, what: string, mesh: Mesh, series: Seri
 
 export const reconnect: Bench = {
   name: 'reconnect',
-  about: 'all proxies drop and come back at once; the same after a restart of ctl-discovery',
+  about: 'all proxies reconnect at once; the same after a restart of ctl-discovery',
   run: (context) =>
     withMesh(context, {}, async (mesh, owner) => {
       const { rounds } = context.options;

@@ -39,7 +39,7 @@ async function scopeRows(context: BenchContext, services: number, sidecars: numb
 
 export const scope: Bench = {
   name: 'scope',
-  about: 'Sidecars of 50 hosts: one is changed, with as many services as asked for and ten times as many',
+  about: 'Sidecars of 50 hosts: one is changed, with the given number of services and with ten times as many',
   async run(context): Promise<Outcome> {
     const { services } = context.options;
     const sidecars = Math.max(2, Math.round(services * SIDECARS_FACTOR));

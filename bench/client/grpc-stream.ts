@@ -156,13 +156,13 @@ export class GrpcStream {
   #flush(): void {
     this.#socket.cork();
     for (let next = this.#waiting[0]; next !== undefined; next = this.#waiting[0]) {
-      const room = Math.min(this.#streamWindow, this.#connectionWindow, MAX_FRAME_BYTES);
-      if (room <= 0) break;
+      const window = Math.min(this.#streamWindow, this.#connectionWindow, MAX_FRAME_BYTES);
+      if (window <= 0) break;
       const run: Buffer[] = [];
       let length = 0;
       // One frame takes several small chunks.
-      for (; next !== undefined && length < room; next = this.#waiting[0]) {
-        const part = next.subarray(0, room - length);
+      for (; next !== undefined && length < window; next = this.#waiting[0]) {
+        const part = next.subarray(0, window - length);
         run.push(part);
         length += part.length;
         if (part.length === next.length) this.#waiting.shift();

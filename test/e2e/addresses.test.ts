@@ -28,7 +28,7 @@ async function curl(from: Namespace, ...args: readonly string[]): Promise<{ stat
   return { status: Number(out.slice(at + 1)), body: out.slice(0, at) };
 }
 
-describe('a control plane with the addresses of its defaults', { skip }, () => {
+describe('a control plane with default addresses', { skip }, () => {
   let [control, outside]: Namespace[] = [];
   let [folder, issuer] = ['', ''];
 

@@ -112,7 +112,7 @@ function answered(path: string, status: number): Promise<void> {
   );
 }
 
-describe('what is denied is denied at every moment', () => {
+describe('a denied request is denied at every moment', () => {
   test('while other policies are added, changed and removed', async () => {
     const { config } = shared.get();
     await answered('/admin', 403);

@@ -26,7 +26,7 @@ import {
 
 before(startTenants);
 
-describe('whoever is not the gateway gets nothing', () => {
+describe('callers other than the gateway get nothing', () => {
   const OWN = make('a.example');
   const SECRETS = ['a-cert', 'a-cert-cacert'];
   const FORMS = SECRETS.flatMap((name) =>

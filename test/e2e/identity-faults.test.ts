@@ -62,7 +62,7 @@ const pair = (...workloads: readonly Workload[]) =>
     { name: 'grpc', port: 81, targetPort: 8081 },
   ]);
 
-describe('a workload whose token does not hold', { skip }, () => {
+describe('a workload with an invalid token', { skip }, () => {
   const ROWS: readonly (readonly [string, string, TokenOptions, RegExp])[] = [
     ['late', 'has expired', { expired: true }, /no new certificate: the token in \S+ has expired at/],
     ['astray', 'is for another audience', { audience: 'elsewhere' }, /no new certificate: .*for another audience/],

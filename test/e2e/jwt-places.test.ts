@@ -26,7 +26,7 @@ import { eventuallyAll } from './support/traffic.ts';
 
 const { world, rules, check } = jwtSuite();
 
-describe('where tokens are', () => {
+describe('token locations', () => {
   test('by default in the Authorization header and the parameter access_token', async () => {
     await world().config.apply('tokens', ...authentication(rules().two));
     const token = await world().two.token({ iss: TWO });

@@ -91,7 +91,7 @@ async function everyKind(): Promise<Row[]> {
   return [noToken('200'), ...tokens.map(([what, expected, token]) => row(what, expected, bearer(token)))];
 }
 
-describe('what becomes of requests', () => {
+describe('outcomes of requests', () => {
   test('without policies tokens are ignored', async () => {
     await check('no policy', [noToken('200'), row('malformed', '200', bearer('token'))]);
   });

@@ -271,7 +271,7 @@ async function rulesHold(): Promise<void> {
   }
 }
 
-describe('paths and hosts that do not look like what they are', () => {
+describe('disguised paths and hosts', () => {
   for (const option of OPTIONS) {
     test(`${option.normalization}: no form reaches what ${option.covers} applications would serve`, async () => {
       await inForce(option);

@@ -72,7 +72,7 @@ test('each kind of match routes its requests elsewhere, and no others', async ()
       miss: { path: '/r/42x' },
     },
     {
-      what: 'path without regard to case',
+      what: 'path, ignoring case',
       match: { uri: { exact: '/Case' }, ignoreUriCase: true },
       hit: { path: '/cASE' },
       miss: { path: '/cases' },
@@ -84,13 +84,13 @@ test('each kind of match routes its requests elsewhere, and no others', async ()
       miss: { headers: { 'x-v': '22' } },
     },
     {
-      what: 'header that is there',
+      what: 'present header',
       match: { headers: { 'x-any': {} } },
       hit: { headers: { 'x-any': 'whatever' } },
       miss: {},
     },
     {
-      what: 'header that is not there',
+      what: 'missing header',
       match: { uri: { prefix: '/w' }, withoutHeaders: { 'x-not': {} } },
       hit: { path: '/w' },
       miss: { path: '/w', headers: { 'x-not': '1' } },

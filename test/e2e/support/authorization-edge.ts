@@ -67,7 +67,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'a policy of a gateway is for all services behind it, and for no other gateway',
+    what: 'a policy of a gateway applies to all services behind it, and to no other gateway',
     policies: [policy('admin', deny(operation({ paths: ['/admin*'] })))],
     calls: [
       [{ ...A, path: '/admin' }, '403'],
@@ -78,7 +78,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'a policy of the namespace is for both gateways; one of the services’ namespace for none',
+    what: 'a policy of the namespace applies to both gateways, one of the services’ namespace to none',
     policies: [
       policy('edge', deny(operation({ methods: ['DELETE'] })), 'edge'),
       policy('services', deny({}), 'default'),
@@ -100,7 +100,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'hosts that may be had by anybody, and one by people only',
+    what: 'public hosts, and one that requires a token',
     policies: [
       policy(
         'hosts',
@@ -152,7 +152,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'identities that plain text does not have',
+    what: 'plain text has no identity',
     policies: [policy('identity', deny(source({ notPrincipals: ['*'] })))],
     calls: [
       [A, '403'],
@@ -171,7 +171,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'bytes: addresses; what is of HTTP never lets in',
+    what: 'TCP: addresses count; conditions about HTTP never allow',
     policies: [
       policy(
         'bytes',
@@ -189,7 +189,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'bytes: a DENY about HTTP is for the port',
+    what: 'TCP: a DENY about HTTP applies to the whole port',
     policies: [policy('bytes', deny(operation({ paths: ['/admin'], ports: [String(BYTES)] })))],
     calls: [
       [bytes, 'closed'],
@@ -208,7 +208,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'HTTPS: the same rules hold, and server names',
+    what: 'HTTPS: the same rules, and server names',
     policies: [
       policy(
         'https',
@@ -232,7 +232,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'addresses of clients, whatever they say of themselves',
+    what: 'addresses of clients, whatever their headers claim',
     policies: [policy('addresses', deny(source({ notRemoteIpBlocks: ['127.0.0.2', '10.1.0.0/16'] })))],
     calls: [
       [{ ...A, from: '127.0.0.2' }, 'a'],

@@ -80,7 +80,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'DENY with an empty rule: nothing is let through',
+    what: 'DENY with an empty rule: everything is denied',
     policies: [policy('nothing', deny([{}]), 'foo', 'bank')],
     expected: [
       ...to(['bank.foo'], 'denied', { from: 'sidecar web.foo' }),
@@ -116,7 +116,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'ALLOW of mesh, namespace and workload add up',
+    what: 'ALLOW policies of mesh, namespace and workload are combined',
     policies: [
       policy('mesh', allow(path('/mesh')), ROOT),
       policy('namespace', allow(path('/namespace')), 'foo'),
@@ -132,7 +132,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'DENY of mesh, namespace and workload add up, over any ALLOW',
+    what: 'DENY policies of mesh, namespace and workload are combined and override ALLOW',
     policies: [
       policy('mesh', deny(path('/mesh')), ROOT),
       policy('namespace', deny(path('/namespace')), 'foo'),
@@ -161,7 +161,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'as other meshes name it: v1 and v1beta1 of the other group',
+    what: 'API versions v1 and v1beta1 of the istio.io group',
     policies: [
       { ...policy('v1', deny(path('/v1')), 'foo', 'shop'), apiVersion: 'security.istio.io/v1' },
       { ...policy('v1beta1', deny(path('/v1beta1')), 'istio-system', 'shop'), apiVersion: 'security.istio.io/v1beta1' },

@@ -78,7 +78,7 @@ export const TCP_CASES: readonly TcpCase[] = [
     expected: closed(...EVERYBODY),
   },
   {
-    what: 'ALLOW people: never',
+    what: 'ALLOW end users: never',
     action: 'ALLOW',
     rules: [source({ requestPrincipals: ['*'] }), source({ notRequestPrincipals: ['*'] })],
     expected: closed(...EVERYBODY),
@@ -102,7 +102,7 @@ export const TCP_CASES: readonly TcpCase[] = [
     expected: [...closed('sidecar web.foo', WEB), ...allowed('plain', 'sidecar foo.bar')],
   },
   {
-    what: 'DENY whoever has no identity',
+    what: 'DENY callers without an identity',
     action: 'DENY',
     rules: [source({ notPrincipals: ['*'] })],
     expected: [...closed('plain'), ...allowed('sidecar web.foo')],
