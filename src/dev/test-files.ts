@@ -1,4 +1,4 @@
-/** Runs test files with node's test runner, each in a process of its own, and prints what a reader needs. */
+/** Runs test files with the test runner of Node.js, each in its own process, and prints failures. */
 import { relative } from 'node:path';
 import { run } from 'node:test';
 import { inspect } from 'node:util';
@@ -19,16 +19,16 @@ export interface TestRun {
   readonly concurrency: number;
   /** Limit for each test, in milliseconds. */
   readonly timeoutMs: number;
-  /** Ends the run: test processes are told to stop, and what has not run counts as failed. */
+  /** Ends the run: test processes are stopped, and unfinished tests count as failed. */
   readonly signal: AbortSignal;
-  /** Prints passed tests too. */
+  /** Also prints passed tests. */
   readonly verbose: boolean;
 }
 
-/** What a file may print before the oldest part is dropped: shown only when the file fails. */
+/** The largest output of a file that is kept, in characters. It is printed when the file fails. */
 const OUTPUT_LIMIT = 64 * 1024;
 
-/** The error of a test, without the runner's wrapping. */
+/** The error of a test, without the wrapper of the test runner. */
 function errorText(error: unknown): string {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
   return inspect(cause, { depth: 6, maxStringLength: 20_000 }).replaceAll('\n', '\n    ');
@@ -55,20 +55,20 @@ export async function runTests(options: TestRun): Promise<Outcome> {
     print(`  ok  ${where(file)}: ${name} (${note})`);
   });
   events.on('test:fail', ({ name, file, details }) => {
-    // A file that fails as a whole has its path for a name.
+    // The name of a failure of a whole file is its path.
     const failure = name === file ? where(file) : `${where(file)}: ${name}`;
     failures.push(failure);
     if (file !== undefined) failed.add(file);
     print(`  FAIL ${failure}\n    ${errorText(details.error)}`);
   });
   events.on('test:summary', ({ counts, file }) => {
-    // One summary for each file and one for all of them; only the latter has no file.
+    // There is one summary for each file, and one without a file for all of them.
     if (file !== undefined) return;
     outcome.passed = counts.passed;
     outcome.failed = counts.tests - counts.passed - counts.skipped - counts.todo;
     outcome.skipped = counts.skipped + counts.todo;
   });
-  // The runner starts with the first read.
+  // The test runner starts with the first read.
   for await (const _event of events);
   for (const [file, output] of outputs) if (failed.has(file)) print(`  --- output of ${where(file)}\n${output}`);
   return { ...outcome, failures };

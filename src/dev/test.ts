@@ -4,7 +4,7 @@
  *
  *   npm test                      everything
  *   npm test -- unit golden       only these stages
- *   npm test -- e2e restart       of the end-to-end tests, the files whose path holds `restart`
+ *   npm test -- e2e restart       end-to-end tests whose path contains `restart`
  *
  * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types
  * count as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
@@ -18,7 +18,7 @@ import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
 import { runTestsInOwnNetwork } from './test-network.ts';
 
-/** Ctrl-C and SIGTERM end the running stage in order, so that no Envoy and no namespace stays behind. */
+/** Ctrl-C and SIGTERM stop the current stage in order, so that it removes its processes and namespaces. */
 const interrupted = new AbortController();
 for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
 
@@ -30,7 +30,7 @@ interface Stage {
   run(filter: readonly string[]): Promise<Outcome>;
 }
 
-/** A stage that is one program: it passes when the program exits with 0. */
+/** A stage that runs one program. It passes when the exit code is 0. */
 function programStage(name: string, program: string, ...args: readonly string[]): Stage {
   return {
     name,
@@ -49,9 +49,9 @@ interface TestStageOptions {
   readonly patterns: readonly string[];
   /** How many files run at once. */
   readonly concurrency: number;
-  /** A test that takes longer than this hangs. */
+  /** The limit for a test file. */
   readonly timeoutMs: number;
-  /** Prints every test, not only failed ones: for slow stages, where silence looks like a hang. */
+  /** Prints every test, not only failures: for slow stages. */
   readonly verbose: boolean;
   /** Runs before the first test; what it throws fails the stage. */
   readonly prepare?: () => Promise<void>;
@@ -132,13 +132,13 @@ const STAGES: readonly Stage[] = [
   }),
 ];
 
-/** Stage names choose stages; every other word narrows the chosen stages to files whose path holds it. */
+/** Names of stages choose stages. Every other word selects files whose path contains it. */
 function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filter: readonly string[] } {
   const names = new Set(STAGES.map((stage) => stage.name));
   const wanted = new Set(args.filter((word) => names.has(word)));
   const filter = args.filter((word) => !names.has(word));
   if (wanted.size > 0) return { stages: STAGES.filter((stage) => wanted.has(stage.name)), filter };
-  // Words alone mean test files: checking the whole repository is not what was asked for.
+  // Words without a stage select test files only.
   const withFiles = filter.length === 0 ? STAGES : STAGES.filter(({ name }) => name !== 'lint' && name !== 'types');
   return { stages: withFiles, filter };
 }
@@ -148,7 +148,7 @@ function describe(outcome: Outcome): string {
   return `${outcome.passed} passed, ${outcome.failed} failed${skipped}`;
 }
 
-/** A stage whose preparation fails has failed; the others run. */
+/** Runs a stage. A failed preparation fails the stage, and the other stages run. */
 async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcome> {
   try {
     return await stage.run(filter);

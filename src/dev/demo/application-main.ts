@@ -1,5 +1,5 @@
 /**
- * An application in a process of its own, for a network namespace: `node application-main.ts NAME PORT [URL-IT-CALLS]`.
+ * An application as a process in a network namespace: `node application-main.ts NAME PORT [URL-IT-CALLS]`.
  */
 import { createServer } from 'node:http';
 import { application } from './applications.ts';

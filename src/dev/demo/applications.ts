@@ -1,29 +1,29 @@
 /**
- * The applications behind the demo's proxies: they say who answered, and misbehave where a route is there to cope with
- * it.
+ * The applications behind the proxies of the demo. They answer with their name, and some paths are slow or fail so that
+ * routes can handle it.
  */
 import { createServer, type RequestListener } from 'node:http';
 import type { Socket } from 'node:net';
 import type { Owner } from '../../../test/harness/index.ts';
 import type { Place } from './ports.ts';
 
-/** What an application answers about the request that reached it. */
+/** The answer of an application, with parts of the request. */
 export interface ApplicationReply {
   readonly app: string;
   readonly path: string;
   readonly host: string;
   /** Header `x-called-by`, which a sample route sets. */
   readonly calledBy?: string;
-  /** Header of that name: who called, when it was over mutual TLS. */
+  /** The header of this name: the caller, over mutual TLS. */
   readonly 'x-forwarded-client-cert'?: string;
-  /** What the application answered that this one called for it, or why there is no answer. */
+  /** The answer of the application that this one called, or the reason why there is none. */
   readonly called?: ApplicationReply | string;
 }
 
-/** Longer than any route of the samples waits, milliseconds. */
+/** Longer than the timeout of every route of the samples, milliseconds. */
 const SLOW_MS = 2000;
 
-/** Longer than an answer of another application takes, milliseconds. */
+/** Longer than another application needs for an answer, milliseconds. */
 const CALL_TIMEOUT_MS = 2000;
 
 async function answerOf(url: string): Promise<ApplicationReply | string> {
@@ -36,8 +36,8 @@ async function answerOf(url: string): Promise<ApplicationReply | string> {
 }
 
 /**
- * `/slow` takes its time and `/flaky` fails every other time; everything else is answered at once, or as soon as the
- * one that it `calls` (a URL) has answered.
+ * `/slow` is slow and `/flaky` fails every second time. Any other path is answered at once, or after the answer of the
+ * URL that the application `calls`.
  */
 export function application(app: string, calls?: string): RequestListener {
   let flaky = 0;
@@ -63,12 +63,12 @@ export function application(app: string, calls?: string): RequestListener {
   };
 }
 
-/** Starts an application in this process; it ends with its owner. */
+/** Starts an application in this process. Its owner ends it. */
 export function startApplication(owner: Owner, name: string, place: Place): Promise<void> {
   return listen(owner, place, application(name));
 }
 
-/** An HTTP server in this process; it ends with its owner. */
+/** An HTTP server in this process. Its owner ends it. */
 export async function listen(owner: Owner, place: Place, listener: RequestListener): Promise<void> {
   const server = createServer(listener);
   const open = new Set<Socket>();

@@ -1,4 +1,4 @@
-/** What the demo proves: each check is one line for the user, and fails with what was seen instead. */
+/** The checks of the demo. Each is one line for the user and fails with the observed result. */
 import { join } from 'node:path';
 import { eventually, type Namespace, type Response, request } from '../../../test/harness/index.ts';
 import type { ApplicationReply } from './applications.ts';
@@ -11,15 +11,15 @@ import { readState } from './state.ts';
 import { countOf } from './traffic.ts';
 
 export interface Check {
-  /** What is proved, as a sentence. */
+  /** The checked behaviour, as a sentence. */
   readonly name: string;
   /**
-   * Gives a detail worth showing, or throws; throws {@link Skip} when the machine does not allow what is to be shown.
+   * Resolves with a detail to show, or rejects; with {@link Skip} when the machine does not support the check.
    */
   readonly run: (mesh: DemoMesh) => Promise<string>;
 }
 
-/** Why a check says nothing here. */
+/** Why a check is skipped. */
 export class Skip extends Error {}
 
 const redirectedCheck =
@@ -29,12 +29,12 @@ const redirectedCheck =
     return run(redirection);
   };
 
-/** Requests for the weights: at 400, a share of 20 % strays by 10 points once in millions of runs. */
+/** Number of requests for weights: with 400, a share of 20 % deviates by 10 points once in millions of runs. */
 const SAMPLE_SIZE = 400;
 const SHARE_OF_V2 = { from: 0.1, to: 0.3 };
-/** This many equal answers in a row are no coincidence of weights. */
+/** So many equal answers in a row are not a coincidence. */
 const IN_A_ROW = 20;
-/** How long an edit may take on a machine that is busy otherwise, milliseconds. */
+/** The limit for the effect of an edit, milliseconds: enough for a busy machine. */
 const EDIT_TIMEOUT_MS = 15_000;
 
 interface Call {
@@ -65,14 +65,14 @@ function expectReply(actual: ApplicationReply, expected: Partial<ApplicationRepl
     .join(', ');
 }
 
-/** Everybody who answers /hello at the gateway, over many requests. */
+/** The applications that answer /hello at the gateway, over many requests. */
 async function answers(mesh: DemoMesh, count: number): Promise<string[]> {
   const names: string[] = [];
   for (let i = 0; i < count; i++) names.push((await reply(mesh.places.gateway, { path: '/hello' })).app);
   return names;
 }
 
-/** The first answer of this application among requests that go by weight. */
+/** The first answer of this application among weighted requests. */
 async function replyOf(mesh: DemoMesh, app: string): Promise<ApplicationReply> {
   for (let i = 0; i < SAMPLE_SIZE; i++) {
     const answer = await reply(mesh.places.gateway, { path: '/hello' });
@@ -81,7 +81,7 @@ async function replyOf(mesh: DemoMesh, app: string): Promise<ApplicationReply> {
   throw new Error(`${app} answers none of ${SAMPLE_SIZE} requests`);
 }
 
-/** What the application saw must name exactly these two, as server and as client. */
+/** The identities that the application sees must be exactly these, of server and client. */
 function expectIdentities(answer: ApplicationReply, server: string, client: string): string {
   const seen = answer['x-forwarded-client-cert'] ?? 'no certificate';
   const expected = /^By=([^;]+);Hash=[0-9a-f]{64};Subject="";URI=([^;,]+)$/.exec(seen);
@@ -115,7 +115,7 @@ async function callIn(netns: Namespace, url: string): Promise<ApplicationReply> 
   return JSON.parse(text) as ApplicationReply;
 }
 
-/** Who has no proxy calls a redirected workload: the connection must be cut, for which curl's exit code is 56. */
+/** A client without a proxy calls a redirected workload: the connection must be closed (curl: exit code 56). */
 async function plainIntoNamespaceIsRefused({ outside, stock }: Redirection): Promise<void> {
   await eventually(async () => {
     const code = await callIn(outside, `http://${stock.netns.address}:8080/`).then(
@@ -211,7 +211,7 @@ async function problems(mesh: DemoMesh, expected: RegExp | undefined): Promise<v
 const PRIVATE: Call = { path: '/private/items' };
 const V2_BY_HEADER: Call = { path: '/hello', headers: { 'x-version': 'v2' } };
 
-/** In this order: edits come last, each undoing the one before or standing beside it. */
+/** In this order: edits come last, and each reverts the one before or is independent of it. */
 export const CHECKS: readonly Check[] = [
   { name: 'every proxy has what it should have, and has acknowledged it', run: allInSync },
   { name: 'the gateway spreads requests by weight', run: weighted },
@@ -239,7 +239,7 @@ export const CHECKS: readonly Check[] = [
   },
   {
     name: 'a path for end users is closed to those without a token',
-    // The keys of the issuer come in the background.
+    // The keys of the issuer are fetched in the background.
     run: ({ places }) => eventually(() => statusAt(places.gateway, PRIVATE, 403)),
   },
   {

@@ -1,6 +1,6 @@
 /**
- * An issuer of tokens for end users (samples/demo/end-users.yaml): a key that is made for one run, its public half
- * where the sample's `jwksUri` points to, and tokens signed by the real `ctl-jwt`.
+ * An issuer of tokens for end users (samples/demo/end-users.yaml): a key for one run, its public half at the `jwksUri`
+ * of the sample, and tokens signed by `ctl-jwt`.
  */
 import { execFile } from 'node:child_process';
 import { generateKeyPairSync } from 'node:crypto';
@@ -12,13 +12,13 @@ import { listen } from './applications.ts';
 import type { Place } from './ports.ts';
 
 const CTL_JWT = join(import.meta.dirname, '../../ctl-jwt.ts');
-/** As the sample names it. */
+/** The issuer in the sample. */
 const ISSUER = 'demo';
-/** Nobody runs the demo longer. */
+/** Longer than a run of the demo. */
 const USER_TTL_SECONDS = 86_400;
 
 export interface EndUsers {
-  /** A file with the header line of a good token, for `curl -H @file`. */
+  /** A file with the header line of a valid token, for `curl -H @file`. */
   readonly headerFile: string;
   /** A token of this issuer, by default the sample's. */
   token(issuer?: string): Promise<string>;

@@ -6,8 +6,8 @@
  *                   ├─▶ hello-v2 (has no sidecar)
  *                   └─▶ shop's sidecar ─▶ shop ─▶ shop's sidecar ─▶ hello, clock
  *
- * Where it may, redirection.ts adds two workloads in network namespaces. Agents get certificates from ctl-discovery for
- * tokens of a local issuer: between two Envoys everything is mutual TLS.
+ * With root, redirection.ts adds two workloads in network namespaces. Agents get certificates from ctl-discovery with
+ * tokens of a local issuer, so traffic between two Envoys is mutual TLS.
  */
 import {
   type Agent,
@@ -27,7 +27,7 @@ import { type Redirection, redirectionUnavailable, startRedirection } from './re
 
 /** An agent of the demo with its Envoy. */
 export interface DemoProxy {
-  /** `<pod>.<namespace>`, as the debug interface names it. */
+  /** `<pod>.<namespace>`, the name in the debug interface. */
   readonly workload: string;
   readonly agent: Agent;
 }
@@ -39,25 +39,25 @@ export interface DemoMesh {
   readonly proxies: readonly DemoProxy[];
   /** The workloads in network namespaces, or why there are none. */
   readonly redirection: Redirection | string;
-  /** Who comes to the gateway from outside. */
+  /** The end users at the gateway. */
   readonly endUsers: EndUsers;
-  /** Rejects with one line as soon as a process of the mesh has ended by itself; never resolves. */
+  /** Rejects with one line when a process of the mesh ends unexpectedly. Never resolves. */
   readonly broken: Promise<never>;
 }
 
 export interface MeshOptions {
   readonly places: Places;
   readonly configDir: string;
-  /** Starting stops soon after this is aborted, with an error. */
+  /** Aborts the start. */
   readonly signal: AbortSignal;
-  /** Told what is done next. */
+  /** Called with the next step. */
   readonly progress: (line: string) => void;
 }
 
-/** How long the parts of the mesh may take to become ready on a machine that is busy otherwise, milliseconds. */
+/** The limit for a part of the mesh to become ready, milliseconds: enough for a busy machine. */
 const START_TIMEOUT_MS = 60_000;
 
-/** Nobody who ends the demo waits for connections to drain. */
+/** The demo does not wait for connections to drain. */
 const DRAIN_ENV = { TERMINATION_DRAIN_DURATION_SECONDS: '0' };
 
 /** The proxies on loopback, where nothing redirects traffic to them. */
@@ -70,7 +70,7 @@ function proxiesOf(places: Places) {
       address: '127.0.0.1',
       labels: { app: 'gateway' },
       ports: agentPortsOf(places, 'gateway'),
-      // State of the World here, Delta, which is the default, for the sidecars: both can be seen side by side.
+      // State of the World here and Delta, the default, for the sidecars, to show both.
       env: { MESH_DELTA_XDS: 'false' },
     },
     {
@@ -104,7 +104,7 @@ function agentPortsOf(places: Places, proxy: 'gateway' | 'hello' | 'shop') {
 }
 
 /**
- * Starts everything and waits until each Envoy has its configuration. What was started ends with its owner, also on
+ * Starts everything and waits until each Envoy has its configuration. The owner ends what was started, also after a
  * failure.
  */
 export async function startMesh(owner: Owner, options: MeshOptions): Promise<DemoMesh> {
@@ -132,12 +132,12 @@ export async function startMesh(owner: Owner, options: MeshOptions): Promise<Dem
   const proxies = await startProxies(owner, options, identity);
   const redirection = await startRedirectionIfPossible(owner, options, identity);
   const all = [...proxies, ...(typeof redirection === 'string' ? [] : [redirection.orders, redirection.stock])];
-  // Hooks run one after the other, the last one first: here all agents end at the same time.
+  // Hooks run one after the other, so one hook ends all agents at the same time.
   owner.after(async () => void (await Promise.all(all.map(({ agent }) => agent.stop()))));
   const ends = [discoveryEnd, ...all.map(agentEnd), ...helpersEnd(redirection)];
   await Promise.all(all.map(({ workload, agent }) => ready(`${workload} is ready`, ends, signal, readyAt(agent))));
   const broken = Promise.race(ends).then((error) => Promise.reject(error));
-  // When the mesh is stopped on purpose, nobody may be listening any more.
+  // After an intended stop there may be no handler.
   broken.catch(() => {});
   return { places, configDir, discovery, proxies: all, redirection, endUsers, broken };
 }
@@ -175,7 +175,7 @@ async function startRedirectionIfPossible(
     return reason;
   }
   progress('starting two workloads in network namespaces');
-  // Services of the samples have one port, which shop's Sidecar binds as well.
+  // Services of the samples have one port, which the Sidecar of shop also binds.
   const ports = { securePort: places.secure.port, servicePort: places.shopOutbound.port };
   return await startRedirection(owner, { identity, ...ports, env: DRAIN_ENV, signal });
 }
@@ -204,14 +204,14 @@ function discoveryPorts({ grpc, secure, http, monitoring, introspection }: Place
   };
 }
 
-/** One line saying how a process ended; if by itself, with the last thing it said. */
+/** One line about the end of a process, with its last line of output. */
 function ended(name: string, { code, signal }: Exit, output: string): Error {
   if (signal !== null) return new Error(`${name} ended with signal ${signal}`);
   const last = output.trim().split('\n').at(-1) ?? '';
   return new Error(`${name} ended with exit code ${code}${last === '' ? '' : `: ${last}`}`);
 }
 
-/** Asks until it answers; gives up as soon as a process has ended or the start is aborted. */
+/** Repeats a request until it succeeds. Rejects when a process has ended or the start is aborted. */
 async function ready(
   what: string,
   ends: readonly Promise<Error>[],

@@ -1,7 +1,6 @@
 /**
- * The part of the demo that needs root: two workloads in network namespaces, `orders` and `stock`, plain applications
- * that know nothing of the mesh. `ctl-agent mesh-iptables` redirects what they send and receive to the Envoy of an
- * agent beside them.
+ * The part of the demo that needs root: two plain applications, `orders` and `stock`, in network namespaces.
+ * `ctl-agent mesh-iptables` redirects their traffic to the Envoy of an agent in the same namespace.
  *
  *   orders.demo ─ application ⇄ Envoy ─┐
  *   stock.demo ── application ⇄ Envoy ─┼─ bridge ─ control: relay ─▶ ctl-discovery on the host's loopback
@@ -27,12 +26,12 @@ import {
 import type { DemoIdentity } from './identity.ts';
 import { createRelay } from './relay.ts';
 
-/** The user of agents and Envoys: what it sends is not redirected. */
+/** The user of agents and Envoys, whose traffic is not redirected. */
 const PROXY_UID = 1337;
 const CONTROL_PORT = 15_012;
 const AGENT_SOURCE = join(import.meta.dirname, '../../ctl-agent.ts');
 
-/** Names inside the namespaces, as a DNS server would know them: address of the service in samples/demo/orders.yaml. */
+/** Names in /etc/hosts of the namespaces, with the addresses of the services in samples/demo/orders.yaml. */
 const HOSTS = Object.entries({ orders: '10.97.0.1', stock: '10.97.0.2' }).map(
   ([name, address]) => `${address} ${name} ${name}.demo ${name}.demo.svc.cluster.local\n`,
 );
@@ -47,15 +46,15 @@ export interface RedirectedWorkload {
 export interface Redirection {
   readonly orders: RedirectedWorkload;
   readonly stock: RedirectedWorkload;
-  /** Where applications in the namespaces reach the services, by names that they would have of a DNS server. */
+  /** URLs of the services inside the namespaces. */
   readonly urls: { readonly orders: string; readonly stock: string };
-  /** A place in the same network without proxy. */
+  /** A namespace in the same network without a proxy. */
   readonly outside: Namespace;
-  /** What runs beside the agents. */
+  /** The processes beside the agents. */
   readonly helpers: readonly Child[];
 }
 
-/** Why there can be no redirection here, in a few words, or undefined when there can. */
+/** Why redirection is not possible here; undefined when it is. */
 export async function redirectionUnavailable(): Promise<string | undefined> {
   const reason = await netnsUnavailable();
   if (reason !== undefined) return reason;
@@ -74,28 +73,28 @@ export async function redirectionUnavailable(): Promise<string | undefined> {
 }
 
 /**
- * Files of namespaces that exist: a process that exits without running its owners' hooks removes them on its way out.
+ * Files of existing namespaces. A process that exits without running its hooks removes them at exit.
  */
 const hostFolders = new Set<string>();
 process.once('exit', () => {
   for (const folder of hostFolders) rmSync(folder, { recursive: true, force: true });
 });
 
-/** What `ip netns exec` shows as /etc/hosts inside. */
+/** The /etc/hosts of a namespace under `ip netns exec`. */
 async function nameServices(owner: Owner, netns: Namespace): Promise<void> {
   const folder = `/etc/netns/${netns.name}`;
   hostFolders.add(folder);
   owner.after(async () => {
     await rm(folder, { recursive: true, force: true });
     hostFolders.delete(folder);
-    // Whose it is cannot be known; empty, it means nothing to anybody.
+    // Its owner is unknown; an empty file has no effect.
     await rmdir('/etc/netns').catch(() => {});
   });
   await mkdir(folder, { recursive: true });
   await writeFile(join(folder, 'hosts'), `127.0.0.1 localhost\n${HOSTS.join('')}`);
 }
 
-/** Leads port 15012 of a namespace to a loopback port of the host. */
+/** Forwards port 15012 of a namespace to a loopback port of the host. */
 async function openRelay(owner: Owner, netns: Namespace, port: number): Promise<Child> {
   const path = join(await tempDir(owner), 'relay');
   const outer = createRelay({ host: '127.0.0.1', port });
@@ -114,7 +113,7 @@ async function openRelay(owner: Owner, netns: Namespace, port: number): Promise<
 
 export interface RedirectionOptions {
   readonly identity: DemoIdentity;
-  /** Secured port of ctl-discovery on the host's loopback. */
+  /** The secured port of ctl-discovery on the loopback address of the host. */
   readonly securePort: number;
   /** Port of the services. */
   readonly servicePort: number;
@@ -123,13 +122,14 @@ export interface RedirectionOptions {
 }
 
 /**
- * Starts network, applications and agents, without waiting for these. Everything ends with its owner, also on failure.
+ * Starts network, applications and agents, without waiting for the agents. The owner ends everything, also after a
+ * failure.
  */
 export async function startRedirection(owner: Owner, options: RedirectionOptions): Promise<Redirection> {
   const { signal, servicePort } = options;
   const urls = { orders: `http://orders.demo:${servicePort}/`, stock: `http://stock.demo:${servicePort}/` };
   const network = await createNetwork(owner);
-  // In this order the namespaces have the addresses that samples/demo/orders.yaml names.
+  // This order gives the namespaces the addresses in samples/demo/orders.yaml.
   const outside = await network.addNamespace('outside');
   const orders = await network.addNamespace('orders');
   const stock = await network.addNamespace('stock');

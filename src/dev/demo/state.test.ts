@@ -14,7 +14,7 @@ for (const { name, line, sync } of SYNC_ROWS) {
   test(`a proxy is ${sync}: ${name}`, () => assert.equal(syncOf({ proxy: 'a.demo', ...line }).sync, sync));
 }
 
-test("a rejection comes with Envoy's words", () => {
+test("a rejection has Envoy's message", () => {
   const line = { proxy: 'a.demo', listener_state: 'REJECTED', listener_rejected: { message: 'no such filter' } };
   assert.deepEqual(syncOf(line), { sync: 'rejected', rejection: 'no such filter' });
 });
@@ -29,7 +29,7 @@ test('resources are counted by type', () => {
   assert.deepEqual(heldOf({ configs }), { clusters: 2, listeners: 1, routes: 0, endpoints: 3 });
 });
 
-test('convergence is summed over labels, buckets are left out', () => {
+test('convergence is summed over labels, without buckets', () => {
   const metrics = [
     '# TYPE ctl_proxy_convergence_time histogram',
     'ctl_proxy_convergence_time_bucket{le="0.1"} 7',
@@ -42,14 +42,14 @@ test('convergence is summed over labels, buckets are left out', () => {
   assert.deepEqual(convergenceOf(metrics), { count: 3, sum: 0.75 });
 });
 
-test('a push is what the counters gained since the last look', () => {
+test('a push is the increase of the counters since the last reading', () => {
   const at = new Date(0);
   assert.equal(pushBetween({ count: 3, sum: 1 }, { count: 3, sum: 1 }, at), undefined);
   assert.deepEqual(pushBetween({ count: 3, sum: 1 }, { count: 5, sum: 2 }, at), { at, proxies: 2, seconds: 0.5 });
   assert.deepEqual(pushBetween(undefined, { count: 2, sum: 1 }, at), { at, proxies: 2, seconds: 0.5 });
 });
 
-test('a problem is one line with what is known of its place', () => {
+test('a problem is one line with its location', () => {
   const message = 'expected a whole number';
   const origin = { source: 'directory', file: 'a.yaml', line: 7 };
   assert.equal(

@@ -1,6 +1,5 @@
 /**
- * What the demo shows of the mesh, read from ctl-discovery's debug interface and metrics: nothing here is known
- * otherwise.
+ * The state of the mesh that the demo shows, read from the debug interface and metrics of ctl-discovery.
  */
 import { relative, resolve } from 'node:path';
 import type { Discovery } from '../../../test/harness/index.ts';
@@ -18,13 +17,13 @@ export interface ProxyState {
   /** `sotw` or `delta`; undefined while it is not connected. */
   readonly protocol: string | undefined;
   readonly sync: 'synced' | 'waiting' | 'rejected' | 'not connected';
-  /** Envoy's words, when it rejected something. */
+  /** Envoy's message for a rejection. */
   readonly rejection?: string;
   readonly held?: Held;
 }
 
 /**
- * Convergence as counted since ctl-discovery started: proxies brought up to date, and their times in seconds, added up.
+ * Convergence since the start of ctl-discovery: the number of updated proxies and the sum of their times, seconds.
  */
 export interface Convergence {
   readonly count: number;
@@ -62,7 +61,7 @@ interface ConfigDump {
 
 const TYPES = ['cluster', 'listener', 'route', 'endpoint'] as const;
 
-/** What a proxy has acknowledged, from its line of `/debug/syncz`. */
+/** The sync state of a proxy, from its entry in `/debug/syncz`. */
 export function syncOf(line: SyncLine): Pick<ProxyState, 'sync' | 'rejection'> {
   for (const type of TYPES) {
     const rejected = line[`${type}_rejected`] as { readonly message?: string } | undefined;
@@ -86,7 +85,7 @@ export function heldOf({ configs }: ConfigDump): Held {
 
 const lengthOf = (value: unknown): number => (Array.isArray(value) ? value.length : 0);
 
-/** Sum and count of `ctl_proxy_convergence_time` in the text form of the metrics, over all its labels. */
+/** Sum and count of `ctl_proxy_convergence_time` in Prometheus text, over all labels. */
 export function convergenceOf(metrics: string): Convergence {
   const total = (suffix: string) =>
     metrics
@@ -97,8 +96,8 @@ export function convergenceOf(metrics: string): Convergence {
 }
 
 /**
- * `file:line: field: what was expected`, as far as known; without a file, the resource's key stands in its place. Files
- * are named as seen from `folder`.
+ * `file:line: field: message`, as far as known. Without a file it has the key of the resource. Files are relative to
+ * `folder`.
  */
 export function problemLine({ origin, key, field, message }: Problem, folder: string): string {
   const { file, line } = origin;
@@ -113,7 +112,7 @@ async function page<T>(discovery: Discovery, path: string): Promise<T> {
   return answer.json() as T;
 }
 
-/** Whose state to read. */
+/** Where to read the state. */
 export interface Subject {
   readonly discovery: Discovery;
   readonly configDir: string;
@@ -130,14 +129,14 @@ export async function readState({ discovery, configDir, proxies }: Subject): Pro
     discovery.metrics(),
   ]);
   const expected = proxies.map(({ workload }) => workload);
-  // A proxy that somebody else has started is shown as well.
+  // Other proxies are shown as well.
   const others = lines.map(({ proxy }) => proxy).filter((workload) => !expected.includes(workload));
   const states = [...expected, ...new Set(others)].map(async (workload): Promise<ProxyState> => {
     const line = lines.find(({ proxy }) => proxy === workload);
     const protocol = clients.find(({ proxy }) => proxy.split('~')[2] === workload)?.protocol;
     if (line === undefined || protocol === undefined) return { workload, protocol: undefined, sync: 'not connected' };
     const answer = await discovery.http(`/debug/config_dump?proxyID=${workload}`);
-    // It may have left since it was listed.
+    // It may have disconnected since it was listed.
     const held = answer.status === 200 ? { held: heldOf(answer.json() as ConfigDump) } : {};
     return { workload, protocol, ...syncOf(line), ...held };
   });
@@ -148,7 +147,7 @@ export async function readState({ discovery, configDir, proxies }: Subject): Pro
   };
 }
 
-/** What is shown while ctl-discovery does not answer: nothing is known of the proxies. */
+/** The state while ctl-discovery does not answer. */
 export function unknownState({ proxies }: Subject, convergence: Convergence, error: unknown): MeshState {
   const why = error instanceof Error ? error.message : String(error);
   return {

@@ -6,15 +6,15 @@ import { request } from '../../../test/harness/index.ts';
 import type { ApplicationReply } from './applications.ts';
 import type { Place } from './ports.ts';
 
-/** Between two requests, milliseconds. */
+/** Interval between two requests, milliseconds. */
 const INTERVAL_MS = 25;
-/** Requests looked back on: about three seconds' worth steadies the shares, and an edit still shows at once. */
+/** Number of last requests for the shares: about three seconds, so that shares are stable and an edit shows at once. */
 const WINDOW = 100;
 
 /** Outcome (`hello-v1`, `status 503`, …) → how many of the last requests had it. */
 export type AddressLimits = ReadonlyMap<string, number>;
 
-/** Name of who answered, or what else happened. */
+/** The name of the application that answered, or another outcome. */
 async function outcome(gateway: Place): Promise<string> {
   try {
     const answer = await request({ address: gateway.address, port: gateway.port, path: '/hello', timeoutMs: 2000 });
@@ -26,7 +26,7 @@ async function outcome(gateway: Place): Promise<string> {
 
 export interface Traffic {
   shares(): AddressLimits;
-  /** Settles when the last request has. */
+  /** Settles after the last request. */
   stop(): Promise<void>;
 }
 
@@ -50,7 +50,7 @@ export function startTraffic(gateway: Place): Traffic {
   };
 }
 
-/** How often each word occurs, the words in order. */
+/** The count of each word, in the order of words. */
 export function countOf(words: readonly string[]): AddressLimits {
   const counts = new Map<string, number>();
   for (const word of [...words].sort()) counts.set(word, (counts.get(word) ?? 0) + 1);

@@ -16,7 +16,7 @@ function state(parts: Partial<MeshState> = {}): MeshState {
   return { proxies: [GATEWAY, GONE], convergence: { count: 0, sum: 0 }, problems: [], ...parts };
 }
 
-test('proxies stand in a table, a dash for what is not known', () => {
+test('proxies are in a table, with a dash for an unknown value', () => {
   assert.deepEqual(viewLines({ state: state() }, plain), [
     'PROXY         PROTOCOL  STATE          CLUSTERS  LISTENERS  ROUTES  ENDPOINTS',
     'gateway.demo  SotW      synced               12          1       1          4',
@@ -27,7 +27,7 @@ test('proxies stand in a table, a dash for what is not known', () => {
   ]);
 });
 
-test('the last push says when, to how many, and how long it took', () => {
+test('the last push has its time, number of proxies and duration', () => {
   const at = new Date(2024, 0, 2, 3, 4, 5);
   const line = (proxies: number) =>
     viewLines({ state: state(), lastPush: { at, proxies, seconds: 0.1234 } }, plain).find((text) =>
@@ -37,7 +37,7 @@ test('the last push says when, to how many, and how long it took', () => {
   assert.match(line(1) ?? '', /1 proxy in/);
 });
 
-test('traffic is shown in shares of the requests looked at', () => {
+test('traffic is shown in shares of the last requests', () => {
   const shares = new Map([
     ['hello-v1', 75],
     ['status 503', 25],
@@ -47,7 +47,7 @@ test('traffic is shown in shares of the requests looked at', () => {
   assert.ok(viewLines({ state: state(), traffic: new Map() }, plain).includes('traffic   none yet'));
 });
 
-test('problems and rejections take one line each, however many they had', () => {
+test('problems and rejections have one line each', () => {
   const rejected: ProxyState = { ...GATEWAY, sync: 'rejected', rejection: 'bad\n  listener' };
   const lines = viewLines({ state: state({ proxies: [rejected], problems: ['a.yaml:3: one\ntwo', 'b'] }) }, plain);
   assert.deepEqual(lines.slice(3), [
@@ -58,7 +58,7 @@ test('problems and rejections take one line each, however many they had', () => 
   ]);
 });
 
-test('colours change nothing but colours', () => {
+test('colours do not change the text', () => {
   const view = { state: state({ problems: ['x'] }), traffic: new Map([['a', 1]]) };
   const painted = viewLines(view, coloured);
   assert.ok(painted.some((line) => line.includes('\x1b[')));
@@ -67,7 +67,7 @@ test('colours change nothing but colours', () => {
   assert.deepEqual(bare, viewLines(view, plain));
 });
 
-test('hints name where things listen', () => {
+test('hints name addresses', () => {
   const hints = { places: placesOf(SAMPLE_BASE), folder: 'samples/demo', user: '/tmp/user' };
   const lines = hintLines(
     { ...hints, redirected: { netns: 'meshd-1-orders', url: 'http://stock.demo:18082/' } },
@@ -89,18 +89,18 @@ test('the whole view fits into 24 rows, the cursor in the last one', () => {
   assert.ok(view.length + 1 + hints.length < 24, `${view.length} and ${hints.length}`);
 });
 
-test('only lines that were not there before are printed again', () => {
+test('only new lines are printed', () => {
   assert.deepEqual(changedLines([], ['a', '', 'b']), ['a', 'b']);
   assert.deepEqual(changedLines(['a', 'b'], ['a', 'c', '']), ['c']);
 });
 
-test('a redraw goes up over what was drawn, clears it, and keeps to the size of the terminal', () => {
+test('a redraw replaces the previous lines and fits the terminal', () => {
   const size = { columns: 5, rows: 3 };
   assert.equal(redraw(0, ['one', 'longer'], size), '\r\x1b[Jone\nlonge\n');
   assert.equal(redraw(2, ['1', '2', '3'], size), '\x1b[2A\r\x1b[J1\n2\n');
 });
 
-test('a cut line loses text, never the end of a colour', () => {
+test('a cut line keeps the end of its colours', () => {
   assert.equal(cutLine('\x1b[31mabcdef\x1b[39m', 3), '\x1b[31mabc\x1b[39m');
   assert.equal(cutLine('abc', 3), 'abc');
 });

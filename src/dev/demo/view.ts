@@ -1,21 +1,21 @@
-/** The live view as lines of text: pure, so that what a user sees is tested without a mesh or a terminal. */
+/** The live view as lines of text. Pure functions, so that tests need no mesh and no terminal. */
 import { styleText } from 'node:util';
 import type { Places } from './ports.ts';
 import type { MeshState, ProxyState } from './state.ts';
 import type { AddressLimits } from './traffic.ts';
 
-/** The last time that proxies were brought up to date. */
+/** The last push. */
 export interface LastPush {
   readonly at: Date;
   readonly proxies: number;
-  /** From the noticed change to the acknowledgement, on average over these proxies. */
+  /** From the change to the acknowledgement, average of these proxies. */
   readonly seconds: number;
 }
 
 export interface View {
   readonly state: MeshState;
   readonly lastPush?: LastPush;
-  /** Left out where lines are printed on change: it always changes. */
+  /** Absent when lines are printed on change, because it always changes. */
   readonly traffic?: AddressLimits;
 }
 
@@ -25,11 +25,11 @@ const PROTOCOLS: Readonly<Record<string, string>> = { sotw: 'SotW', delta: 'Delt
 
 const STATE_STYLES = { synced: 'green', waiting: 'yellow', rejected: 'red', 'not connected': 'red' } as const;
 
-/** Colours text where the terminal has colours. */
+/** Colours text. */
 export type Paint = (style: 'green' | 'yellow' | 'red' | 'bold' | 'dim', text: string) => string;
 
 export const plain: Paint = (_style, text) => text;
-/** The caller decides whether colours are wanted; nothing is looked up here. */
+/** The caller decides whether to use colours. */
 export const coloured: Paint = (style, text) => styleText(style, text, { validateStream: false });
 
 function cells({ workload, protocol, sync, held }: ProxyState): string[] {
@@ -38,7 +38,7 @@ function cells({ workload, protocol, sync, held }: ProxyState): string[] {
   return [workload, shown, sync, ...counts.map((count) => (count === undefined ? '-' : String(count)))];
 }
 
-/** Names, then numbers set flush right. */
+/** Names and right-aligned numbers. */
 function tableLines(proxies: readonly ProxyState[], paint: Paint): string[] {
   const rows = proxies.map(cells);
   const widths = COLUMNS.map((title, i) => Math.max(title.length, ...rows.map((row) => row[i]?.length ?? 0)));
@@ -69,7 +69,7 @@ function trafficText(shares: AddressLimits): string {
   return `${parts.join('   ')}   (the last ${total} requests for /hello)`;
 }
 
-/** What changes while the demo runs. */
+/** The changing part of the view. */
 export function viewLines({ state, lastPush, traffic }: View, paint: Paint): string[] {
   const label = (name: string) => paint('bold', name.padEnd(10));
   const lines = [...tableLines(state.proxies, paint), ''];
@@ -86,10 +86,10 @@ export function viewLines({ state, lastPush, traffic }: View, paint: Paint): str
 
 const oneLine = (text: string): string => text.replace(/\s+/g, ' ').trim();
 
-/** What the hints name. */
+/** The values in the hints. */
 export interface Hints {
   readonly places: Places;
-  /** The configuration directory as the user would name it. */
+  /** The configuration directory, relative to the working directory. */
   readonly folder: string;
   /** The file with an end user's header. */
   readonly user: string;
@@ -98,8 +98,7 @@ export interface Hints {
 }
 
 /**
- * What to try: it stands still. A few things of each sort: with the table above they have to fit into a terminal of 24
- * rows.
+ * Things to try: the fixed part of the view. With the table above it must fit into a terminal of 24 rows.
  */
 export function hintLines({ places, folder, redirected, user }: Hints, paint: Paint): string[] {
   const { gateway, helloSidecar, shopOutbound, http, monitoring } = places;
@@ -127,13 +126,13 @@ export function hintLines({ places, folder, redirected, user }: Hints, paint: Pa
   );
 }
 
-/** Lines of `next` that were not in `previous`: what is worth printing where nothing can be redrawn. */
+/** Lines of `next` that are not in `previous`, for output that cannot be redrawn. */
 export function changedLines(previous: readonly string[], next: readonly string[]): string[] {
   const known = new Set(previous);
   return next.filter((line) => line !== '' && !known.has(line));
 }
 
-/** The sequence that replaces the `drawn` lines above the cursor by others, cut to the terminal's size. */
+/** The sequence that replaces the `drawn` lines above the cursor, cut to the size of the terminal. */
 export function redraw(drawn: number, lines: readonly string[], size: { columns: number; rows: number }): string {
   const up = drawn === 0 ? '' : `\x1b[${drawn}A`;
   const shown = lines.slice(0, Math.max(1, size.rows - 1)).map((line) => cutLine(line, size.columns));
@@ -143,7 +142,7 @@ export function redraw(drawn: number, lines: readonly string[], size: { columns:
 // biome-ignore lint/suspicious/noControlCharactersInRegex: colours are control characters
 const COLOUR = /\x1b\[\d+m/y;
 
-/** Cuts a line after `columns` visible characters; colour sequences take no room and stay, so that each is ended. */
+/** Cuts a line after `columns` visible characters. Colour sequences have no width and are kept. */
 export function cutLine(line: string, columns: number): string {
   let cut = '';
   let visible = 0;

@@ -1,10 +1,10 @@
 /**
  * Writes the TypeScript declarations of the generated message module.
  *
- * protobufjs silently drops a key that it does not know, so a mistyped field name would be a field that Envoy never
- * sees. Each message therefore has an `Input` interface that lists exactly its fields: an object literal with any
- * other key does not compile. Decoded messages have a type of their own, in which fields that are always there
- * (scalars, lists, maps) are not optional. Enums are constant objects, and their type is the union of their numbers.
+ * protobufjs silently drops unknown keys, so Envoy would never get a field with a mistyped name. So each message has an
+ * `Input` interface with exactly its fields: an object literal with another key does not compile. Decoded messages have
+ * their own type, in which scalars, lists and maps are not optional. An enum is a constant object, and its type the
+ * union of its numbers.
  */
 import protobuf from 'protobufjs';
 

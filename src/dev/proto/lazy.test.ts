@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { lazyModule } from './lazy.ts';
 
-/** As the generator writes it: a package with a message that refers to another, in which there is an enum. */
+/** Generated code: a package with a message that refers to another, which has an enum. */
 const GENERATED = `export const mesh = $root.mesh = (() => {
 
     const mesh = {};
@@ -59,7 +59,7 @@ function load(made: (what: string) => string): Loaded {
 }
 
 describe('generated code', () => {
-  it('runs where it is used first, once, and not before', () => {
+  it('runs once, at the first use', () => {
     const order: string[] = [];
     const { mesh } = load((what) => {
       order.push(what);
@@ -75,7 +75,7 @@ describe('generated code', () => {
     assert.ok(mesh.One.decode() instanceof (mesh.Two as unknown as new () => object));
   });
 
-  it('is refused when it is not written as expected', () => {
+  it('is refused in another form', () => {
     assert.throws(() => lazyModule('export const mesh = {};'), /not written as expected/);
     assert.throws(() => lazyModule(GENERATED.replaceAll('    })();', '      })();')), /not written as expected/);
   });

@@ -1,28 +1,28 @@
 /**
- * Makes the generated module cheap to load: a message's or enum's code runs when it is first asked for. Of the hundreds
- * that are compiled a thread needs a few dozen, and each of its threads loads the module; without this the loading
- * makes thousands of functions and prototypes that are never used.
+ * Makes the generated module cheap to load: the code of a message or enum runs at its first use. Every thread loads the
+ * module with hundreds of messages and needs a few dozen. Otherwise loading would create thousands of unused functions.
  *
- * Code of one message refers to others by their path from the root, several properties deep. Such a path is walked
- * once.
+ * The code of a message refers to others by their path from the root, which has several properties. Such a path is
+ * resolved once.
  */
 
 /**
- * A message or an enum as the generator writes it; packages are written the same way, but begin with an empty object.
+ * A message or an enum as the generator writes it. Packages have the same form, but begin with an empty object.
  */
 const DEFINITION = /^( +)(\w+)\.(\w+) = \(function\(\) \{$/;
 const REFERENCE = /\$root((?:\.\w+)+)\.(encode|decode)\(/g;
 const CREATION = /new \$root((?:\.\w+)+)\(/g;
 
-/** Defines a property that makes its value when it is first read. Code of the generated module. */
+/** Defines a property that computes its value at the first read. Part of the generated module. */
 const HELPER = `
 function $lazy(owner, name, make) {
-    const define = (property) => Object.defineProperty(owner, name, { configurable: true, enumerable: true, ...property });
+    const shared = { configurable: true, enumerable: true };
+    const define = (property) => Object.defineProperty(owner, name, { ...shared, ...property });
     define({ get: () => { const value = make(); define({ value, writable: true }); return value; } });
 }
 `;
 
-/** @throws when the text is not as the generator writes it */
+/** @throws when the text does not have the form of the generator */
 export function lazyModule(text: string): string {
   const paths = new Map<string, string>();
   const short = (path: string): string => {
@@ -56,7 +56,7 @@ function lazyDefinitions(lines: readonly string[]): string[] {
     open.pop();
     return `${last}});`;
   });
-  if (lazy === 0 || open.length > 0) throw new Error('the generated module is not written as expected');
+  if (lazy === 0 || open.length > 0) throw new Error('the generated module does not have the expected form');
   return rewritten;
 }
 

@@ -1,9 +1,9 @@
 /**
- * Loads the .proto files that are compiled and prunes them to what is reachable from the root messages.
+ * Loads the .proto files and prunes them to the types that are reachable from the root messages.
  *
- * The Envoy API ships as some 600 files; a module of all of them would be loaded by every worker. Pruning keeps the
- * messages and enums that a root message can hold, drops options and comments, and writes every type name in full,
- * so that the pruned tree means the same wherever it is read again.
+ * The Envoy API has some 600 files, and every worker would load a module of all of them. Pruning keeps the messages and
+ * enums that a root message can contain, drops options and comments, and writes type names in full, so that they are
+ * unambiguous in the pruned tree.
  */
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,8 +21,8 @@ function includeFolders(repository: string): readonly string[] {
 }
 
 /**
- * Parses the files and all that they import, and adds the fields. Fields get protobufjs' camel-case names and keep
- * their proto name. Throws where a field to add is there already: the package is newer than the table says.
+ * Parses the files and their imports, and adds the fields. Fields get protobufjs' camel-case names and keep their proto
+ * name. Throws when a field to add exists: then the package is newer than the table.
  */
 export function loadTree(
   repository: string,
@@ -41,7 +41,7 @@ export function loadTree(
     const group = parent.oneofs[oneof];
     if (group === undefined) throw new Error(`${message} has no oneof ${oneof}`);
     const camelCase = protobuf.util.camelCase(name);
-    // As parsed fields have it; the declarations of protobufjs leave it out.
+    // Parsed fields have it, but the declarations of protobufjs do not.
     const json: protobuf.IField & { readonly protoName: string } = { id: number, type: `.${type}`, protoName: name };
     const field = protobuf.Field.fromJSON(camelCase, json);
     parent.add(field);
@@ -50,7 +50,7 @@ export function loadTree(
   return root;
 }
 
-/** The messages and enums that the named messages can hold, themselves included. Throws on an unknown name. */
+/** The messages and enums that the named messages can contain, with themselves. Throws for an unknown name. */
 export function reachableTypes(root: protobuf.Root, names: readonly string[]): Set<protobuf.Type | protobuf.Enum> {
   const found = new Set<protobuf.Type | protobuf.Enum>();
   const waiting: protobuf.Type[] = names.map((name) => root.lookupType(name));
@@ -71,7 +71,7 @@ interface PrunedNode {
   self?: protobuf.Type | protobuf.Enum;
 }
 
-/** protobufjs' own copy of `google.protobuf.Any` keeps its proto name; ours is camel case like every other field. */
+/** In protobufjs' own `google.protobuf.Any` fields have proto names; here they are camel case like all others. */
 function fieldName(field: protobuf.Field): string {
   return protobuf.util.camelCase(field.name);
 }
@@ -81,14 +81,14 @@ function fieldDescriptor(field: protobuf.Field): Record<string, unknown> {
   delete descriptor.options;
   delete descriptor.comment;
   if (fieldName(field) !== field.name) descriptor.protoName = field.name;
-  // Written in full: a name relative to its old scope could mean another type in the pruned tree.
+  // In full, because a relative name could mean another type in the pruned tree.
   if (field.resolvedType !== null) descriptor.type = field.resolvedType.fullName;
   const options: Record<string, unknown> = {};
   for (const name of ['proto3_optional', 'packed', 'deprecated']) {
     const value = field.options?.[name];
     if (value !== undefined) options[name] = value;
   }
-  // What Envoy's own config dump leaves out, and ours too.
+  // Options of fields that Envoy's config dump redacts, and ours as well.
   if (field.options?.['(udpa.annotations.sensitive)'] === true) options.sensitive = true;
   return Object.keys(options).length === 0 ? descriptor : { ...descriptor, options };
 }
