@@ -18,8 +18,10 @@ export interface DiscoveryPorts {
 }
 
 export interface DiscoveryOptions {
-  /** Left out: the flags say what is read. */
+  /** Left out: the configuration comes from the API server of `kubeconfig`. */
   readonly configDir?: string;
+  /** Path of a file. */
+  readonly kubeconfig?: string;
   /** Variables, merged over a SELF_SIGNED_CA_DIR and a CTL_STATE_DIR in a folder of the owner. */
   readonly env?: Readonly<Record<string, string>>;
   /** Appended to the harness' own flags, so that they take precedence: `['--log_output_level', 'ads:debug']`. */
@@ -72,13 +74,14 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
   const ports = options.ports ?? (await discoveryPorts());
   const flags = [
     options.configDir === undefined ? [] : ['--configDir', options.configDir],
+    options.kubeconfig === undefined ? [] : ['--kubeconfig', options.kubeconfig],
     ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ['--introspect_port', String(ports.introspection)],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure ?? 0}`],
   ].flat();
-  const caDir = await caDirOf(owner, options.configDir ?? '');
+  const caDir = await caDirOf(owner, options.configDir ?? options.kubeconfig ?? '');
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,

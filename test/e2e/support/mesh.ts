@@ -1,6 +1,6 @@
 /**
- * A mesh for tests on its own loopback addresses: a configuration directory, the real `ctl-discovery`, and real Envoys
- * without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
+ * A mesh for tests on its own addresses: a configuration directory or API server, the real `ctl-discovery`, and real
+ * Envoys without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
 import {
   claimNumber,
@@ -13,6 +13,7 @@ import {
   startEnvoy,
   tempDir,
 } from '../../harness/index.ts';
+import { startClusterSource } from './cluster-config.ts';
 import { type ConfigDir, configDir, type Document, NAMESPACE, resource } from './config.ts';
 
 export type Mode = 'sotw' | 'delta';
@@ -53,18 +54,34 @@ export interface TestMesh {
 }
 
 /**
+ * Whether the configuration of meshes is in a Kubernetes API server instead of a directory. Set by the files of
+ * `test/kubernetes/e2e`.
+ */
+const inCluster = (): boolean => process.env.MESH_TEST_SOURCE === 'kubernetes';
+
+/**
  * 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: loopback addresses that nothing else uses.
  */
 const NETWORKS = { from: 64 * 256, end: 192 * 256 };
-let network: number | undefined;
+/**
+ * Of 10.244.0.0/16, which is local where tests of API servers run: they refuse endpoints with loopback addresses. Those
+ * below are for tests that write addresses themselves.
+ */
+const CLUSTER_NETWORKS = { from: 16, end: 256 };
+let prefix: string | undefined;
+
+function claimPrefix(): string {
+  if (inCluster()) return `10.244.${claimNumber('pods', CLUSTER_NETWORKS.from, CLUSTER_NETWORKS.end)}`;
+  const network = claimNumber('network', NETWORKS.from, NETWORKS.end);
+  return `127.${network >> 8}.${network & 255}`;
+}
 
 /**
- * The loopback network of this process, which no other test process of the machine uses at the same time: tests of
- * different files, and of copies of the suite, may then listen on the same ports.
+ * The network of this process, which no other test process of the machine uses at the same time: tests of different
+ * files, and of copies of the suite, may then listen on the same ports.
  */
-function loopbackNetwork(): (last: number) => string {
-  network ??= claimNumber('network', NETWORKS.from, NETWORKS.end);
-  const prefix = `127.${network >> 8}.${network & 255}`;
+function ownNetwork(): (last: number) => string {
+  prefix ??= claimPrefix();
   return (last) => `${prefix}.${last}`;
 }
 
@@ -72,16 +89,28 @@ let meshes = 0;
 /** Number of addresses of one mesh of a process; tests count from 1. */
 const ADDRESSES_PER_MESH = 50;
 
-export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'ports'> {
+export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'kubeconfig' | 'ports'> {
   /** File name without ending → documents, written before ctl-discovery starts. */
   readonly files?: Readonly<Record<string, readonly Document[]>>;
 }
 
 /** A mesh with addresses that are known before it starts, so that its configuration can name them. */
 export function planMesh(): (last: number) => string {
-  const address = loopbackNetwork();
+  const address = ownNetwork();
   const first = (meshes++ % 5) * ADDRESSES_PER_MESH;
   return (last) => address(first + last);
+}
+
+/** Where the configuration of a mesh is, and how ctl-discovery is told. */
+async function startSource(
+  owner: Owner,
+): Promise<Pick<DiscoveryOptions, 'configDir' | 'kubeconfig'> & { readonly config: ConfigDir }> {
+  if (inCluster()) {
+    const { config, kubeconfig } = await startClusterSource(owner);
+    return { config, kubeconfig };
+  }
+  const config = configDir(await tempDir(owner));
+  return { config, configDir: config.path };
 }
 
 export async function startMesh(
@@ -90,15 +119,15 @@ export async function startMesh(
   options: MeshOptions,
 ): Promise<TestMesh> {
   const { files = {}, ...rest } = options;
-  const config = configDir(await tempDir(owner));
+  const { config, ...source } = await startSource(owner);
   for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
-  let discovery = await startDiscovery(owner, { ...rest, configDir: config.path });
+  let discovery = await startDiscovery(owner, { ...rest, ...source });
   return {
     config,
     address,
     discovery: () => discovery,
     async restart() {
-      discovery = await startDiscovery(owner, { ...rest, configDir: config.path, ports: discovery.ports });
+      discovery = await startDiscovery(owner, { ...rest, ...source, ports: discovery.ports });
       return discovery;
     },
     startProxy: (proxy) => startProxy(owner, discovery.ports.grpc, proxy),

@@ -200,7 +200,7 @@ function apiServerFlags(folder: string, etcdPort: number, port: number): string[
     'service-account-signing-key-file': file('token.key'),
     'service-account-key-file': file('token.pub'),
     'api-audiences': AUDIENCES.join(','),
-    'service-cluster-ip-range': '10.96.0.0/16',
+    'service-cluster-ip-range': '10.64.0.0/10',
   }).map(flag);
 }
 
