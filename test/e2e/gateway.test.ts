@@ -177,11 +177,13 @@ test('a server can restrict the namespaces of its virtual services', async () =>
     );
   const answers = async (proxy: MeshProxy) =>
     Promise.all(names.map(async (name) => (await call(at(proxy, `${name}.example`))).by ?? 'nobody'));
+  await config.apply('routes', ...routes('default', 'a'));
+  await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['a', 'a', 'nobody', 'a']));
+  // The routes of several virtual services for one host are concatenated, the oldest first, then by namespace.
+  await config.apply('routes', ...routes('default', 'a'), ...routes('other', 'b'));
+  await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['a', 'a', 'b', 'a']));
   await config.apply('routes', ...routes('other', 'b'));
   await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['nobody', 'nobody', 'b', 'b']));
-  // The routes of several virtual services for one host are concatenated; `default` is first.
-  await config.apply('routes', ...routes('other', 'b'), ...routes('default', 'a'));
-  await eventually(async (proxy) => assert.deepEqual(await answers(proxy), ['a', 'a', 'b', 'a']));
 });
 
 test('of servers with different protocols on one port the first stays, and the other is reported', async () => {
