@@ -76,7 +76,10 @@ describe('generated code', () => {
   });
 
   it('is refused in another form', () => {
-    assert.throws(() => lazyModule('export const mesh = {};'), /not written as expected/);
-    assert.throws(() => lazyModule(GENERATED.replaceAll('    })();', '      })();')), /not written as expected/);
+    assert.throws(() => lazyModule('export const mesh = {};'), /does not have the expected form/);
+    assert.throws(
+      () => lazyModule(GENERATED.replaceAll('    })();', '      })();')),
+      /does not have the expected form/,
+    );
   });
 });
