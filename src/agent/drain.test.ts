@@ -5,7 +5,7 @@ import { type DrainDeps, drainAndEnd } from './drain.ts';
 
 setLevel('default', 'none');
 
-/** A world whose time only passes when a test lets it, and an Envoy that ends by the signals that `obeys` names. */
+/** A fake clock, and an Envoy that ends on the signals in `obeys`. */
 function world(obeys: readonly string[]) {
   const events: string[] = [];
   const ended = Promise.withResolvers<void>();
@@ -27,7 +27,7 @@ function world(obeys: readonly string[]) {
       }),
     log: getScope('default'),
   };
-  /** Lets the time pass that is being waited for, which must be `ms`. */
+  /** Lets the awaited time pass, which must be `ms`. */
   const pass = async (ms: number): Promise<void> => {
     await new Promise(setImmediate);
     const timer = timers.at(-1);
@@ -38,7 +38,7 @@ function world(obeys: readonly string[]) {
   return { deps, events, ended, forced, pass };
 }
 
-test('discourages callers, closes listeners at half of its time, then asks Envoy to end', async () => {
+test('discourages callers, closes listeners after half of the time, then sends SIGTERM', async () => {
   const { deps, events, pass } = world(['SIGTERM']);
   const done = drainAndEnd(5000, deps);
   assert.deepEqual(events, ['discouraged']);
@@ -49,7 +49,7 @@ test('discourages callers, closes listeners at half of its time, then asks Envoy
   assert.deepEqual(events, ['discouraged', 'listeners closed', 'SIGTERM']);
 });
 
-test('an Envoy that does not end when asked is killed', async () => {
+test('an Envoy that does not end on SIGTERM is killed', async () => {
   const { deps, events, pass } = world(['SIGKILL']);
   const done = drainAndEnd(5000, deps);
   await pass(2500);
@@ -59,14 +59,14 @@ test('an Envoy that does not end when asked is killed', async () => {
   assert.deepEqual(events, ['discouraged', 'listeners closed', 'SIGTERM', 'SIGKILL']);
 });
 
-test('ends as soon as Envoy has, and signals nobody', async () => {
+test('ends as soon as Envoy has ended, without a signal', async () => {
   const { deps, events, ended } = world([]);
   ended.resolve();
   await drainAndEnd(3_600_000, deps);
   assert.deepEqual(events, ['discouraged']);
 });
 
-test('a second signal ends it at once, whatever it waits for', async () => {
+test('a second signal ends it at once in any phase', async () => {
   for (const halves of [0, 1]) {
     const { deps, events, forced, pass } = world(['SIGKILL']);
     const done = drainAndEnd(7_200_000, deps);
@@ -77,13 +77,13 @@ test('a second signal ends it at once, whatever it waits for', async () => {
   }
 });
 
-test('without a time to drain Envoy is asked to end at once', async () => {
+test('without a drain time Envoy gets SIGTERM at once', async () => {
   const { deps, events } = world(['SIGTERM']);
   await drainAndEnd(0, deps);
   assert.deepEqual(events, ['SIGTERM']);
 });
 
-test('an Envoy that cannot be told anything changes nothing of the deadline', async () => {
+test('an Envoy that does not answer does not change the deadline', async () => {
   for (const step of [() => new Promise<void>(() => undefined), () => Promise.reject(new Error('refused'))]) {
     const { deps, events, pass } = world(['SIGTERM']);
     const done = drainAndEnd(1000, { ...deps, discourage: step, closeListeners: step });

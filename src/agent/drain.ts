@@ -1,23 +1,26 @@
 /**
- * The agent's end (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or
- * SIGINT → Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second signal
- * comes. There is one deadline, and nothing that is waited for can outlast it.
+ * Ends the agent (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or SIGINT
+ * → Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second signal arrives.
+ * There is one deadline, and no step can exceed it.
  *
  *   0               half of the time                 all of it
  *   ├── discourage ──┼── no new connections ─────────┤ SIGTERM, SIGKILL
  *
- * In the first half Envoy still accepts connections, so that callers that have not learned yet that the endpoint goes
- * away are served, and every answer tells its connection to end (`connection: close`, GOAWAY). Then the listeners are
- * closed: a caller that comes all the same is refused before it has sent anything, which every client may retry
- * elsewhere, and what is under way has the second half to complete. Listeners that stayed open to the end would lose
- * the requests that arrived last.
+ * In the first half Envoy still accepts connections, to serve callers that have not learned yet that the endpoint is
+ * removed, and every response tells its connection to end (`connection: close`, GOAWAY). Then the listeners are closed:
+ * a new connection is refused before it has sent anything, so that every client may retry elsewhere, and requests in
+ * progress have the second half to complete. Listeners that stayed open to the end would lose the requests that arrived
+ * last.
  */
 import type { Logger } from '../logging/index.ts';
 
 export interface DrainDeps {
-  /** Tells Envoy to discourage its callers. May fail or hang; it is not waited for. */
+  /** Tells Envoy to discourage its callers. May fail or hang; the agent does not wait for it. */
   readonly discourage: (signal: AbortSignal) => Promise<void>;
-  /** Tells Envoy to close its listeners; connections that there are go on. May fail or hang; it is not waited for. */
+  /**
+   * Tells Envoy to close its listeners; existing connections continue. May fail or hang; the agent does not wait for
+   * it.
+   */
   readonly closeListeners: (signal: AbortSignal) => Promise<void>;
   /** Settles when no Envoy runs any more. */
   readonly envoyEnded: Promise<unknown>;
@@ -29,7 +32,9 @@ export interface DrainDeps {
   readonly log: Logger;
 }
 
-/** After the drain time Envoy is asked to end, which writes what it has buffered; it is killed when it takes longer. */
+/**
+ * After the drain time Envoy gets SIGTERM, on which it writes its buffers; it is killed when it takes longer than this.
+ */
 const FLUSH_MS = 500;
 
 /** Runs the transition; resolves when Envoy has ended. */
@@ -40,7 +45,7 @@ export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<
   const forced = deps.forced.then(() => 'forced' as const);
   const tell = (what: string, step: DrainDeps['discourage']): void => {
     step(over.signal).catch((error: unknown) => {
-      if (!over.signal.aborted) deps.log.warn(`Envoy could not be told to ${what}`, { reason: String(error) });
+      if (!over.signal.aborted) deps.log.warn(`Envoy did not accept the request to ${what}`, { reason: String(error) });
     });
   };
   const stages: readonly (() => Promise<'time'>)[] = [

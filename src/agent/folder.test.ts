@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { makeFolder } from './folder.ts';
 
-test('folders are made with those above them, and are there already the second time', async (t) => {
+test('folders are created with their parents, and may exist already', async (t) => {
   const root = await mkdtemp(join(tmpdir(), 'folder-'));
   t.after(() => rm(root, { recursive: true }));
   const deep = join(root, 'a/b/c');
@@ -18,6 +18,6 @@ test('folders are made with those above them, and are there already the second t
   await assert.rejects(makeFolder(join(root, 'file/below')), { code: 'ENOTDIR' });
 });
 
-test('where none can be made, that is said at once', { skip: process.platform !== 'linux' }, async () => {
+test('a folder that cannot be created is an error at once', { skip: process.platform !== 'linux' }, async () => {
   await assert.rejects(makeFolder('/proc/nosuch/folder'), { code: 'ENOENT' });
 });

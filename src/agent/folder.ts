@@ -1,11 +1,12 @@
-/** Folders that the agent makes for its files. */
+/** Creates folders for the agent's files. */
 import { mkdir, stat } from 'node:fs/promises';
 import { dirname } from 'node:path';
 
 /**
- * Makes a folder and those above it that are missing. Node's own recursive way never comes back where the system says
- * ENOENT for a folder whose parent exists, as /proc does. `mode` is for the folders that are made. Rejects with the
- * system's error.
+ * Creates a folder and its missing parents. Node's own recursive way never returns where the system answers ENOENT for
+ * a folder whose parent exists, as /proc does. Rejects with the system's error.
+ *
+ * @param mode of the folders that are created
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   try {
@@ -21,7 +22,10 @@ export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   }
 }
 
-/** Another one may have made it; some file systems say something else than EEXIST for what is there. */
+/**
+ * Ignores the error if the folder exists: another process may have created it, and some file systems do not answer
+ * EEXIST.
+ */
 function unlessFolder(path: string): (error: unknown) => Promise<void> {
   return async (error) => {
     const found = await stat(path).catch(() => undefined);

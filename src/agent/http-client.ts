@@ -1,6 +1,6 @@
 /**
- * Requests of the agent to Envoy's admin interface and to the application. Each has a connection of its own that ends
- * with it: connections kept for probes are how agents leak them.
+ * HTTP requests to Envoy's admin interface and to the application. Each uses a new connection and closes it: pooled
+ * connections of probes are how agents leak them.
  */
 import type { IncomingMessage, OutgoingHttpHeaders, RequestOptions } from 'node:http';
 import { CtlError } from '../core/errors.ts';
@@ -11,18 +11,18 @@ export interface CallOptions {
   readonly path: string;
   readonly method?: string;
   readonly headers?: OutgoingHttpHeaders;
-  /** HTTPS without looking at the certificate, as the orchestrator's own probes do. */
+  /** HTTPS without verifying the certificate, as the orchestrator's own probes do. */
   readonly tls?: boolean;
-  /** For the whole exchange, body included. */
+  /** Limit for the whole exchange, body included. */
   readonly timeoutMs: number;
-  /** Ends the call early. */
+  /** Aborts the call. */
   readonly signal?: AbortSignal;
 }
 
-/** Resolves with the response, whose body is not read yet. Rejects with an `Error` of one line. */
+/** Resolves with the response, whose body is not read yet. Rejects with an error of one line. */
 export async function call(options: CallOptions): Promise<IncomingMessage> {
   const { host = '127.0.0.1', port, path, method = 'GET', headers, timeoutMs, signal } = options;
-  // Asked for when needed: Envoy starts sooner without an HTTP client.
+  // Loaded when needed: without an HTTP client Envoy starts sooner.
   const { request } = process.getBuiltinModule(options.tls === true ? 'node:https' : 'node:http');
   const timeout = AbortSignal.timeout(timeoutMs);
   const requestOptions: RequestOptions & { rejectUnauthorized?: boolean } = {
@@ -32,7 +32,7 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
     method,
     agent: false,
     signal: signal === undefined ? timeout : AbortSignal.any([timeout, signal]),
-    // Spread as a whole: `undefined` is no value for these.
+    // Spread, because `undefined` is not allowed for these.
     ...(headers === undefined ? {} : { headers }),
     ...(options.tls === true ? { rejectUnauthorized: false } : {}),
   };
@@ -47,7 +47,7 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
   });
 }
 
-/** The answer's status and text, of which no more than `maxBytes` is taken; the connection is gone afterwards. */
+/** Status and text of the response, at most `maxBytes` of it; the connection is closed afterwards. */
 export async function callText(
   options: CallOptions,
   maxBytes: number,
@@ -64,7 +64,7 @@ export async function callText(
   return { status: response.statusCode ?? 0, text: Buffer.concat(chunks).toString('utf8').slice(0, maxBytes) };
 }
 
-/** The answer's status alone; its body is thrown away unread. */
+/** The status of the response; its body is discarded. */
 export async function callStatus(options: CallOptions): Promise<number> {
   const response = await call(options);
   response.destroy();

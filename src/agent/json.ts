@@ -1,7 +1,7 @@
-/** Plain JSON data, told apart. */
+/** Types of parsed JSON data. */
 import type { JsonObject } from '../protobuf/index.ts';
 
-/** True for an object that is no list and not null. Data that was parsed holds nothing but JSON. */
+/** True for an object, but not for an array or null. */
 export function isObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

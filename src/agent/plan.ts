@@ -1,7 +1,4 @@
-/**
- * Everything that is decided before Envoy starts: settings, proxy configuration and the machine, brought together and
- * checked.
- */
+/** Combines and checks settings, proxy configuration and the machine's properties before Envoy starts. */
 import { isIP } from 'node:net';
 import { join } from 'node:path';
 import { buildInfo } from '../core/build-info.ts';
@@ -19,39 +16,39 @@ import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { isObject } from './json.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
-import { type Place, placeOf, thisMachine } from './settings/place.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
+import { thisMachine, type WorkloadAddress, workloadAddress } from './settings/workload-address.ts';
 import type { ProxyRole } from './types.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;
-  readonly place: Place;
-  /** Folder of what the agent writes for Envoy. */
+  readonly workload: WorkloadAddress;
+  /** Folder of the files that the agent writes for Envoy. */
   readonly configFolder: string;
-  /** Undefined when there is nobody to get certificates from: a control plane in plain text gives none. */
+  /** Undefined without certificates: a control plane in plain text issues none. */
   readonly identity: IdentityPlan | undefined;
-  /** Where xDS comes from. */
+  /** The address of the xDS server. */
   readonly controlPlane: ControlPlane;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
-  /** Environment variables for Envoy, under the agent's own. */
+  /** Additional environment variables for Envoy; the agent's own have precedence. */
   readonly envoyEnv: Readonly<Record<string, string>>;
   readonly adminPort: number;
   readonly ports: { readonly readiness: number; readonly status: number };
   readonly terminationDrainMs: number;
   readonly probes: AppProbes;
   readonly app: AppMetrics | undefined;
-  /** What of the configuration is not acted on, a line each. */
+  /** Parts of the configuration without effect, one line each. */
   readonly warnings: readonly string[];
-  /** Names of the listeners that the proxy cannot do without: those that connections are redirected to. */
+  /** Names of required listeners: those for redirected connections. */
   readonly neededListeners: readonly string[];
-  /** What those listeners need of the machine, in words for the log; '' for nothing in particular. */
+  /** What those listeners need of the machine, for the log; '' for nothing in particular. */
   readonly listenerRequirement: string;
-  /** Where the application is probed and scraped: redirection leaves loopback alone. */
+  /** The address at which the application is probed and scraped: loopback is not redirected. */
   readonly appHost: string;
 }
 
-/** What the workload's certificates need to be had and served. */
+/** Settings for fetching and serving the workload's certificates. */
 export interface IdentityPlan {
   readonly identity: Identity;
   /** Whether --trust-domain, TRUST_DOMAIN or the mesh configuration names the trust domain. */
@@ -73,7 +70,7 @@ const DEFAULTS = {
   serviceAccount: 'default',
 } as const;
 
-/** Throws a CtlError of one line for whatever cannot be read or used. */
+/** Throws a CtlError of one line for anything that is unreadable or invalid. */
 export async function planAgent(
   role: ProxyRole,
   settings: AgentSettings,
@@ -81,7 +78,7 @@ export async function planAgent(
   labelFile: string,
 ): Promise<AgentPlan> {
   const { proxyConfig, trustDomain, warnings } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
-  const place = placeOf(settings, thisMachine());
+  const workload = workloadAddress(settings, thisMachine());
   const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
   const ports = {
     admin: proxyConfig.proxyAdminPort ?? DEFAULTS.adminPort,
@@ -91,7 +88,7 @@ export async function planAgent(
   };
   checkPorts(ports);
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
-  const ipv6 = isIP(place.ip) === 6;
+  const ipv6 = isIP(workload.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
   const { upstream, caServer } = controlPlaneAddresses(settings, proxyConfig);
   const identity: IdentityPlan | undefined =
@@ -99,7 +96,7 @@ export async function planAgent(
       ? {
           identity: {
             trustDomain: settings.trustDomain || trustDomain || DEFAULTS.trustDomain,
-            namespace: place.namespace,
+            namespace: workload.namespace,
             serviceAccount: settings.serviceAccount || DEFAULTS.serviceAccount,
           },
           trustDomainSet: (settings.trustDomain || trustDomain || '') !== '',
@@ -111,7 +108,7 @@ export async function planAgent(
     throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
   const input: BootstrapInput = {
     node: nodeOf({
-      ...place,
+      ...workload,
       role,
       cluster:
         settings.serviceCluster === 'mesh-proxy'
@@ -127,7 +124,7 @@ export async function planAgent(
     }),
     adminPort: ports.admin,
     prometheusPort: ports.prometheus,
-    ipv6: place.addresses.some((address) => isIP(address) === 6),
+    ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
     sdsPath: identity?.sdsPath,
     delta: settings.deltaXds,
@@ -139,7 +136,7 @@ export async function planAgent(
   };
   return {
     role,
-    place,
+    workload,
     configFolder,
     identity,
     controlPlane: upstream,
@@ -162,13 +159,13 @@ export async function planAgent(
     warnings,
     neededListeners:
       role === 'router' || interceptionMode === 'NONE' ? [] : [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER],
-    // ip(7): IP_TRANSPARENT.
+    // IP_TRANSPARENT requires it, see ip(7).
     listenerRequirement:
       interceptionMode === 'TPROXY' ? 'interceptionMode TPROXY needs the capability NET_ADMIN for agent and Envoy' : '',
   };
 }
 
-/** Where xDS and where the certificate authority are: each may be told apart from the discovery address. */
+/** The addresses of xDS and of the certificate authority: both may differ from the discovery address. */
 function controlPlaneAddresses(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
@@ -187,12 +184,12 @@ function controlPlaneAddresses(
       settings.xdsUpstream === ''
         ? discovery
         : at(settings.xdsUpstream, 'XDS_UPSTREAM', proxyConfig.controlPlaneAuthPolicy),
-    // An authority of its own has its own policy: the port says whether it is plain text.
+    // A separate authority has its own policy: the port decides whether it is plain text.
     caServer: settings.caAddress === '' ? discovery : at(settings.caAddress, 'CA_ADDR', undefined),
   };
 }
 
-/** The built-in bootstrap or the template's, with the override merged into it. */
+/** The built-in bootstrap or that of the template, with the override merged into it. */
 async function wholeBootstrap(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
@@ -218,7 +215,7 @@ function checkPorts(ports: Readonly<Record<string, number>>): void {
     if (port === 0) continue;
     if (port > 65_535) throw new CtlError('invalid_argument', `the ${use} port ${port} is more than 65535`);
     const other = users.get(port);
-    // The status port answers everything that the readiness port does.
+    // The status port also serves everything of the readiness port.
     if (other !== undefined && `${other} ${use}` !== 'status readiness')
       throw new CtlError('invalid_argument', `the ${other} port and the ${use} port are both ${port}`);
     users.set(port, use);

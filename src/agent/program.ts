@@ -1,6 +1,6 @@
 /**
- * ctl-agent proxy, put together: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it;
- * drained and ended by a signal. Envoy is started before anything that it does not need is loaded.
+ * The command `ctl-agent proxy`: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it;
+ * drained and ended by a signal. Envoy is started before anything is loaded that it does not need.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -20,25 +20,25 @@ import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
-import { thisMachine } from './settings/place.ts';
 import { watchAddresses } from './settings/watch-addresses.ts';
+import { thisMachine } from './settings/workload-address.ts';
 import type { AgentIdentity, ProxyRole } from './types.ts';
 
 /** Labels of the pod, written by the orchestrator's downward API. */
 const LABEL_FILE = './etc/mesh/pod/labels';
-/** An admin interface that takes longer is no healthy one; probers wait a second by default. */
+/** A slower admin interface counts as unhealthy; probers wait a second by default. */
 const ADMIN_TIMEOUT_MS = 800;
-/** Draining a listener waits for Envoy's main thread, which may be busy with a large configuration. */
+/** Requests to drain wait for Envoy's main thread, which may be busy with a large configuration. */
 const DRAIN_CALL_TIMEOUT_MS = 5_000;
 const MAX_ADMIN_ANSWER = 64 * 1024;
 
 const now = (): number => performance.now();
 
 const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
-  // Woken early is not failed.
+  // An aborted sleep is not a failure.
   delay(ms, undefined, { signal }).catch(() => undefined);
 
-/** Runs the agent until a signal or Envoy's end; gives the exit code. Rejects with a CtlError of one line. */
+/** Runs the agent until a signal or Envoy's end. Returns the exit code. Rejects with a CtlError of one line. */
 export async function runAgent(role: ProxyRole, settings: AgentSettings, env: Environment): Promise<number> {
   const labelFile = await readFile(LABEL_FILE, 'utf8').catch(() => '');
   const plan = await planAgent(role, settings, env, labelFile);
@@ -71,7 +71,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   }
 }
 
-/** The workload's certificates, got and served from here on; undefined for a plan without. */
+/** Starts fetching and serving the workload's certificates; undefined for a plan without. */
 async function startIdentity({ identity }: AgentPlan, settings: AgentSettings): Promise<AgentIdentity | undefined> {
   if (identity === undefined) return undefined;
   const { startAgentIdentity } = await import('./identity/index.ts');
@@ -96,8 +96,8 @@ async function serveUntilEnd(
       controlPlane: `${host}:${port}`,
     };
     void watchReadiness({ ...look, now, sleep, log: getScope('default') }, looking.signal);
-    if (plan.place.followsMachine) {
-      const { addresses: reported } = plan.place;
+    if (plan.workload.followsMachine) {
+      const { addresses: reported } = plan.workload;
       const current = () => thisMachine().addresses;
       void watchAddresses({ reported, current, sleep, log: getScope('default') }, looking.signal);
     }
@@ -106,7 +106,7 @@ async function serveUntilEnd(
       readiness.draining();
       looking.abort();
       supervisor.retire();
-      // An Envoy that was never ready has no callers to wait for.
+      // An Envoy that was never ready has no connections to drain.
       const drains = !first.now && (await readiness.hasServed());
       await drain(plan, supervisor, end, drains ? plan.terminationDrainMs : 0);
       return 0;
@@ -145,19 +145,19 @@ function supervise(
       readiness.restarted();
       const sinceStartMs = run === 1 ? Math.round(performance.now()) : undefined;
       const pid = supervisor.pid();
-      log.info('Envoy is started', { run, pid, sinceStartMs });
+      log.info('Envoy has started', { run, pid, sinceStartMs });
       if (pid !== undefined) noteEnvoy(plan.configFolder, pid);
     },
   });
-  // Looked at where the agent waits for it; until then it is no unhandled fault.
+  // Awaited later; until then a rejection must not count as unhandled.
   supervisor.ended.catch(() => undefined);
-  // However the agent's process ends, short of being killed: an Envoy without an agent would serve on, and keep its
+  // However the agent's process ends, unless it is killed: an Envoy without an agent would continue to run and keep its
   // ports.
   process.once('exit', () => supervisor.signal('SIGKILL'));
   return supervisor;
 }
 
-/** Loads and starts what is served over HTTP; gives how to stop it. */
+/** Loads and starts the HTTP servers. Returns the function that stops them. */
 async function startServers(
   plan: AgentPlan,
   readiness: Readiness,
@@ -188,11 +188,11 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, forMs:
     const { status, text } = await callText(options, MAX_ADMIN_ANSWER);
     if (status !== 200) throw new CtlError('unavailable', `${path} answered ${status}: ${text.trim()}`);
   };
-  // What the application still sends while it ends goes through the outbound listeners.
+  // Requests that the application still sends while it ends use the outbound listeners.
   const inboundOnly = plan.role === 'sidecar';
   return drainAndEnd(forMs, {
     discourage: async (signal) => {
-      // Health checks fail first, so that callers look elsewhere; then listeners tell those that are here.
+      // First health checks fail, so that callers choose other endpoints; then listeners tell the connected ones.
       await post('/healthcheck/fail', signal);
       await post(`/drain_listeners?graceful${inboundOnly ? '&inboundonly' : ''}`, signal);
     },
@@ -225,9 +225,9 @@ function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number
   return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
 }
 
-/** Requests to end, from wherever they come. */
+/** Requests to end, from signals and `/quitquitquit`. */
 interface EndRequests {
-  /** Settles at the first one; `now`: it asks not to drain. */
+  /** Settles at the first one; `now`: without draining. */
   readonly requested: Promise<{ readonly kind: 'requested'; readonly now: boolean }>;
   /** Settles at the second one. */
   readonly forced: Promise<void>;

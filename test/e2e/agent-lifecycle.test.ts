@@ -138,7 +138,7 @@ test('an agent ends the Envoy that a killed agent of its folder left, but not th
   };
   const next = await agent(t, 'three', same);
   assert.equal(await killed.envoyPid(), undefined);
-  assert.match(next.output(), new RegExp(`an Envoy whose agent was killed is ended\\tpid=${left}\\b`));
+  assert.match(next.output(), new RegExp(`terminating the Envoy of an agent that was killed\\tpid=${left}\\b`));
   // The ports are in use, so it ends. It must not end the Envoy of the other agent.
   const beside = await agent(t, 'three', { ...same, waitReady: false });
   assert.equal((await beside.exited).code, 1);

@@ -127,7 +127,7 @@ async function killEnvoy(agent: Agent): Promise<void> {
 }
 
 function lastEnvoyPid(output: string): number | undefined {
-  const pid = [...output.matchAll(/Envoy is started\t.*?\bpid=(\d+)/g)].at(-1)?.[1];
+  const pid = [...output.matchAll(/Envoy has started\t.*?\bpid=(\d+)/g)].at(-1)?.[1];
   return pid === undefined ? undefined : Number(pid);
 }
 

@@ -1,5 +1,5 @@
 /**
- * Golden files of the bootstrap (UPDATE_GOLDEN=1 writes them); `test/e2e/agent-lifecycle.test.ts` has Envoy validate
+ * Golden files of the bootstrap (UPDATE_GOLDEN=1 writes them). In `test/e2e/agent-lifecycle.test.ts` Envoy validates
  * them.
  */
 import assert from 'node:assert/strict';
@@ -32,7 +32,7 @@ const CASES: Readonly<Record<string, JsonObject>> = {
 };
 
 for (const [name, made] of Object.entries(CASES)) {
-  test(`${name} is as written down`, () => {
+  test(`${name} is as in its golden file`, () => {
     const file = join(import.meta.dirname, 'golden', `${name}.json`);
     const text = `${JSON.stringify(made, null, 2)}\n`;
     if (process.env.UPDATE_GOLDEN === '1') writeFileSync(file, text);
@@ -41,7 +41,7 @@ for (const [name, made] of Object.entries(CASES)) {
 }
 
 describe('merging an override', () => {
-  test('objects are merged, lists joined, the rest replaced', () => {
+  test('objects are merged, lists are appended, other values are replaced', () => {
     const base = { a: { b: 1, list: [1] }, keep: true, text: 'x' };
     assert.deepEqual(mergeBootstrap(base, { a: { c: 2, list: [2] }, text: 'y', added: [1], none: null }), {
       a: { b: 1, c: 2, list: [1, 2] },
@@ -57,7 +57,7 @@ describe('filling a template', () => {
   const named = (name: string): string => `$\{${name}}`;
   const fill = (template: unknown) => fillTemplate(template, bootstrapInput(), 'T');
 
-  test('a name alone gives the value in its shape, inside a text its text', () => {
+  test('a name alone becomes the value with its type, a name in a text becomes text', () => {
     assert.deepEqual(
       fill({ port: named('admin_port'), list: [{ at: `${named('discovery_host')}:${named('discovery_port')}/` }] }),
       {
@@ -67,7 +67,7 @@ describe('filling a template', () => {
     );
   });
 
-  test('the parts of the built-in bootstrap together are the built-in bootstrap', () => {
+  test('a template of all parts of the built-in bootstrap gives the built-in bootstrap', () => {
     const { node, admin, stats_config, static_resources } = fill({
       node: named('node'),
       admin: named('admin'),
@@ -82,7 +82,7 @@ describe('filling a template', () => {
     assert.deepEqual((static_resources as JsonObject).clusters, (whole.static_resources as JsonObject).clusters);
   });
 
-  test('an unknown name and a template that is none are refused with the file', () => {
+  test('an unknown name and an invalid template are refused with the file', () => {
     assert.throws(() => fill({ a: named('nosuch') }), {
       location: { file: 'T' },
       message: /unknown name \$\{nosuch\}/,
@@ -90,7 +90,7 @@ describe('filling a template', () => {
     assert.throws(() => fill([]), { location: { file: 'T' } });
   });
 
-  test('a value is data: what looks like a name in it stays', () => {
+  test('a value is data: text that looks like a name in it is kept', () => {
     const node = nodeOf(nodeInput({ env: { MESH_META_X: named('admin_port') } }));
     const filled = fillTemplate({ m: named('metadata') }, bootstrapInput({ node }), 'T');
     assert.equal((filled.m as JsonObject).X, named('admin_port'));

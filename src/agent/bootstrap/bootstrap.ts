@@ -1,7 +1,7 @@
 /**
- * The start configuration of Envoy, written as plain data: the compiled protobuf messages would cost more memory than
- * the rest of the agent. That Envoy knows every field is held by a test that has the golden file validated by the real
- * one. Fields: https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
+ * The bootstrap configuration of Envoy, built as plain data: the compiled protobuf messages would need more memory than
+ * the rest of the agent. A test has the real Envoy validate the golden file, so that it knows every field. Fields:
+ * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/bootstrap/v3/bootstrap.proto
  */
 import { isIP } from 'node:net';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
@@ -17,34 +17,37 @@ const PROMETHEUS_CLUSTER = 'prometheus_stats';
 const CERTIFICATE_SECRET = 'default';
 const ROOTS_SECRET = 'ROOTCA';
 
-/** A frozen control plane is noticed within a minute (HTTP/2 PING), and Envoy connects anew. */
+/** With it Envoy notices a frozen control plane within a minute (HTTP/2 PING), and reconnects. */
 const KEEPALIVE_INTERVAL = '30s';
 const KEEPALIVE_TIMEOUT = '10s';
-/** Between attempts to reach the control plane, with jitter by Envoy: soon at first, but never a storm. */
+/**
+ * Delays between attempts to reach the control plane, with jitter by Envoy: short at first, then longer, so that
+ * proxies do not reconnect all at once.
+ */
 const RECONNECT_BASE = '0.5s';
 const RECONNECT_MAX = '5s';
 /**
- * A stream that is opened anew after this time gets a connection of its own, and so shows the certificate of that time;
- * streams that are open stay. Without it a long-lived connection would go on with a certificate that has ended.
+ * A stream that is opened after this time gets a new connection, with the certificate of that time; open streams stay.
+ * Without it a long-lived connection would continue to use an expired certificate.
  */
 const CONNECTION_AGE = '600s';
-/** Envoy's own limit for regular expressions refuses what people write. */
+/** Envoy's default limit for regular expressions refuses ones that users write. */
 const REGEX_PROGRAM_SIZE = 32_768;
 
 export interface BootstrapInput {
   /** `envoy.config.core.v3.Node`. */
   readonly node: JsonObject;
   readonly adminPort: number;
-  /** 0 has no listener of Envoy's metrics. */
+  /** The port of Envoy's own metrics; 0 for no listener. */
   readonly prometheusPort: number;
-  /** Whether one of the workload's own addresses is IPv6: where IPv6 is switched off, Envoy cannot listen on `::`. */
+  /** Whether the workload has an IPv6 address: without IPv6, Envoy cannot listen on `::`. */
   readonly ipv6: boolean;
   readonly controlPlane: ControlPlane;
   /** Unix domain socket of the agent's secrets; undefined without certificates. */
   readonly sdsPath: string | undefined;
-  /** False asks for the State of the World. */
+  /** False for the State of the World protocol. */
   readonly delta: boolean;
-  /** Milliseconds; 0 waits for the first configuration without end. */
+  /** Milliseconds; 0 waits for the first configuration without limit. */
   readonly initialFetchTimeoutMs: number;
   /** Empty: none. */
   readonly outlierLogPath: string;
@@ -84,13 +87,13 @@ function layeredRuntime(): JsonObject {
         name: 'static',
         static_layer: { 're2.max_program_size.error_level': REGEX_PROGRAM_SIZE },
       },
-      // Last, so that what an operator sets by the admin interface counts.
+      // Last, so that values set through the admin interface have precedence.
       { name: 'admin', admin_layer: {} },
     ],
   };
 }
 
-/** Envoy warns of a limit that is missing; how many connections a workload takes is not the sidecar's to say. */
+/** Envoy warns when this limit is missing; the sidecar does not limit a workload's connections. */
 function overloadManager(): JsonObject {
   const type =
     'type.googleapis.com/envoy.extensions.resource_monitors.downstream_connections.v3.DownstreamConnectionsConfig';
@@ -173,7 +176,7 @@ function controlPlaneTls({ serverName }: ControlPlane): JsonObject {
   };
 }
 
-/** Envoy waits for the secret: without it there is no control plane to be had. */
+/** Envoy waits for the secret: without it the control plane cannot be reached. */
 function secret(name: string): JsonObject {
   return {
     name,
@@ -200,7 +203,7 @@ function sdsCluster(path: string): JsonObject {
   };
 }
 
-/** Envoy's metrics for whoever does not want them merged; the admin interface itself stays on loopback. */
+/** A listener for Envoy's metrics alone, without merging; the admin interface itself stays on loopback. */
 function prometheusListener(port: number, ipv6: boolean): JsonObject {
   const path = '/stats/prometheus';
   const route = { match: { path }, route: { cluster: PROMETHEUS_CLUSTER } };
@@ -242,7 +245,7 @@ function endpoint(where: JsonObject): JsonObject {
   return { endpoint: { address: where } };
 }
 
-/** `both`: an IPv6 wildcard that takes IPv4 as well. */
+/** @param both for an IPv6 wildcard that accepts IPv4 as well */
 function address(host: string, port: number, both = false): JsonObject {
   return { socket_address: { address: host, port_value: port, ...(both ? { ipv4_compat: true } : {}) } };
 }

@@ -1,7 +1,7 @@
 /**
- * MESH_BOOTSTRAP_OVERRIDE: a piece of bootstrap merged into the whole one as Envoy itself merges (protobuf's MergeFrom,
- * which `--config-yaml` uses): objects are merged key by key, lists are joined, anything else is replaced. So a file
- * can add a static cluster or a stats sink without repeating what is there.
+ * MESH_BOOTSTRAP_OVERRIDE: a partial bootstrap that is merged into the whole one as Envoy itself merges (protobuf's
+ * MergeFrom, which `--config-yaml` uses): objects are merged key by key, lists are appended, other values are replaced.
+ * So a file can add a static cluster or a stats sink without repeating the rest.
  */
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';

@@ -8,7 +8,7 @@ import { nodeInput } from './testing.ts';
 const asRead = (changes: Parameters<typeof nodeInput>[0] = {}) =>
   parseNode(Buffer.from(fromProtoJson('envoy.config.core.v3.Node', nodeOf(nodeInput(changes)))));
 
-test('the control plane reads out of the node what went into it', () => {
+test('the control plane reads the values that the node was made from', () => {
   const { addresses, labels, locality, ...rest } = asRead();
   assert.deepEqual(addresses, ['10.0.0.1', 'fd00::1']);
   assert.equal(labels.app, 'web');
@@ -36,7 +36,7 @@ test('the control plane reads out of the node what went into it', () => {
   );
 });
 
-test('the environment adds to the metadata, texts and JSON', () => {
+test('the environment adds strings and JSON values to the metadata', () => {
   const env = {
     MESH_META_NETWORK: 'n1',
     MESH_META_EMPTY: '',
@@ -61,13 +61,13 @@ test('the environment adds to the metadata, texts and JSON', () => {
   assert.deepEqual(node.locality, { region: 'x', zone: 'y' });
 });
 
-test('a gateway intercepts nothing; a proxy without certificates does not claim any', () => {
+test('a gateway has no interception mode, and a proxy without certificates does not announce any', () => {
   const { type, sds } = asRead({ role: 'router', sds: false });
   assert.deepEqual([type, sds], ['router', false]);
   assert.ok(!('INTERCEPTION_MODE' in (nodeOf(nodeInput({ role: 'router' })).metadata as object)));
 });
 
-test('metadata that is no JSON is refused by the name of its variable', () => {
+test('metadata that is not JSON is refused with the name of its variable', () => {
   assert.throws(() => nodeOf(nodeInput({ env: { MESH_METAJSON_X: '{' } })), /MESH_METAJSON_X: not JSON/);
   assert.throws(
     () => nodeOf(nodeInput({ env: { MESH_METAJSON_LABELS: '{"a":1}' } })),
@@ -75,6 +75,6 @@ test('metadata that is no JSON is refused by the name of its variable', () => {
   );
 });
 
-test('label files: quoted values, odd lines passed over', () => {
+test('label files have quoted values, and malformed lines are ignored', () => {
   assert.deepEqual(parseLabelFile('a="1"\nb.c/d="x \\"y\\"=z"\n\nbroken\nc=1\n'), { a: '1', 'b.c/d': 'x "y"=z' });
 });

@@ -1,9 +1,9 @@
 /**
- * The node of a proxy: who it says it is to the control plane. The keys of the metadata are those that
- * `src/xds/request/node.ts` reads, those that the field's debug tools show, and whatever the environment adds:
+ * The node of a proxy, by which it identifies itself to the control plane. The metadata has the keys that
+ * `src/xds/request/node.ts` reads, those that Istio's debug tools show, and those that the environment adds:
  *
  * - `MESH_META_<KEY>=<text>` is the metadata key `<KEY>`;
- * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any shape; LABELS are put over those of the label file.
+ * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any type; LABELS override those of the label file.
  */
 import { CtlError } from '../../core/errors.ts';
 import { SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
@@ -25,18 +25,18 @@ export interface NodeInput {
   readonly clusterId: string;
   readonly interceptionMode: string;
   readonly version: string;
-  /** Whether its Envoy can ask the agent for certificates. */
+  /** Whether its Envoy can fetch certificates from the agent. */
   readonly sds: boolean;
-  /** Text of the label file of the orchestrator; empty without one. */
+  /** Content of the orchestrator's label file; empty without one. */
   readonly labelFile: string;
-  /** The environment, whose MESH_META variables are read. */
+  /** The environment; its MESH_META variables are read. */
   readonly env: Readonly<Record<string, string | undefined>>;
 }
 
 const META = 'MESH_META_';
 const META_JSON = 'MESH_METAJSON_';
 
-/** `envoy.config.core.v3.Node`, JSON form. Throws a CtlError naming a variable that cannot be read. */
+/** `envoy.config.core.v3.Node`, JSON form. Throws a CtlError that names an invalid variable. */
 export function nodeOf(input: NodeInput): JsonObject {
   const { role, ip, id, domain, cluster } = input;
   const metadata = metadataOf(input);
@@ -90,8 +90,8 @@ function labelsOf(name: string, data: JsonValue): JsonObject {
 }
 
 /**
- * Reads the label file of the orchestrator's downward API: `key="value"` a line, the value quoted as in Go.
- * A line of another form is passed over.
+ * Reads the label file of the orchestrator's downward API: lines of `key="value"`, the value quoted as in Go. Other
+ * lines are ignored.
  */
 export function parseLabelFile(text: string): Record<string, string> {
   const labels: [string, string][] = [];
@@ -101,14 +101,15 @@ export function parseLabelFile(text: string): Record<string, string> {
     try {
       labels.push([key, String(JSON.parse(quoted))]);
     } catch {
-      // An escape that JSON does not have: no label value may hold what needs one.
+      // An escape that JSON does not have; label values do not need one.
     }
   }
   return Object.fromEntries(labels);
 }
 
 /**
- * From the label `mesh-locality` (or its twin `istio-locality`): `region.zone.subzone`, as a label can hold no slash.
+ * The locality of the label `mesh-locality` (or its twin `istio-locality`): `region.zone.subzone`, because a label
+ * cannot contain a slash.
  */
 function localityOf(metadata: JsonObject): JsonObject | undefined {
   const labels = isObject(metadata.LABELS) ? metadata.LABELS : {};

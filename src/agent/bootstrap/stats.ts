@@ -1,19 +1,16 @@
 /**
- * Envoy's statistics: what is kept of them, and the tags that are taken out of their names. A sidecar of a mesh with a
- * thousand services has a hundred thousand of them, so what nobody reads is not kept: the same choice that the field's
- * agents make.
+ * Configures Envoy's statistics: which are kept, and which tags are extracted from their names. A sidecar in a mesh
+ * with a thousand services has a hundred thousand of them, so only those that are used are kept: the same selection as
+ * Istio's agents.
  */
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 
-/** What readiness asks, and what a control plane connection in trouble shows. */
+/** Statistics for readiness, and for problems of the connection to the control plane. */
 const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_plane.', 'cluster.xds-grpc.'];
-/** What the traffic of the workload itself shows, by mesh and by gateway. */
+/** Statistics of the workload's own traffic, for meshes and gateways. */
 const USEFUL = ['sds', 'wasm', 'reporter=', 'component.', 'tcp_proxy.', 'http.inbound_', 'runtime.'];
 
-/**
- * Names of the label rules that the generated names need: cluster names hold dots, which Envoy's own rules take for an
- * end.
- */
+/** Tag extraction rules for the generated names: cluster names contain dots, at which Envoy's own rules would stop. */
 const TAGS: readonly (readonly [string, string])[] = [
   [
     'cluster_name',
@@ -26,9 +23,9 @@ const TAGS: readonly (readonly [string, string])[] = [
 ];
 
 export interface StatsInput {
-  /** Keeps only what the agent itself needs. */
+  /** Keeps only the statistics that the agent itself needs. */
   readonly minimalStats: boolean;
-  /** Further tags that the metrics of the mesh filters carry in their names. */
+  /** More tags in the names of metrics of the mesh filters. */
   readonly extraStatTags: readonly string[];
 }
 
@@ -49,7 +46,7 @@ function statsTags(extra: readonly string[]): JsonValue[] {
   return [...rules, ...more];
 }
 
-/** A sink for `host:port`, which must be an IP address: Envoy looks up no name here. */
+/** A sink for `host:port`, which must be an IP address: Envoy does not resolve a name here. */
 export function statsdSink(hostPort: string): JsonObject {
   const at = hostPort.lastIndexOf(':');
   const address = hostPort.slice(0, at).replace(/^\[|\]$/g, '');

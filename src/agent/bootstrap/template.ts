@@ -1,14 +1,13 @@
 /**
- * `--templateFile`: a bootstrap of one's own, JSON or YAML, into which the agent puts what only it knows. A text that
- * is exactly `${name}` becomes the value, whatever its shape; inside a longer text it becomes the value's text. The
- * names:
+ * `--templateFile`: a user's bootstrap, JSON or YAML, with placeholders for values of the agent. A text that is exactly
+ * `${name}` becomes the value with its type; in a longer text it becomes the value's text. The names:
  *
- *   node, node_id, node_cluster, metadata, locality          who the proxy is
+ *   node, node_id, node_cluster, metadata, locality          identity of the proxy
  *   admin, dynamic_resources, layered_runtime, stats_config  whole parts of the built-in bootstrap
  *   xds_cluster, sds_cluster                                 its static clusters
  *   admin_port, prometheus_port, discovery_host, discovery_port, sds_path
  *
- * Values are put into parsed data, never into the text of the file, so that none of them can change its structure.
+ * Values are inserted into parsed data, never into the text of the file, so that none of them can change its structure.
  */
 import { CtlError } from '../../core/errors.ts';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
@@ -16,7 +15,7 @@ import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
 import { type BootstrapInput, bootstrap, XDS_CLUSTER } from './bootstrap.ts';
 
-/** Fills a template in. Throws a CtlError for a name that it does not know, and for a template that is no object. */
+/** Fills in a template. Throws a CtlError for an unknown name, and for a template that is not an object. */
 export function fillTemplate(template: unknown, input: BootstrapInput, file: string): JsonObject {
   if (!isObject(template)) throw new CtlError('invalid_argument', 'expected a bootstrap', { file });
   const values = templateValues(input);

@@ -1,4 +1,4 @@
-/** The bootstrap as a file: written aside and renamed, so that Envoy never reads half of it. */
+/** Writes the bootstrap file: a temporary file is renamed, so that Envoy never reads half of it. */
 import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError, messageOf } from '../../core/errors.ts';
@@ -6,14 +6,13 @@ import type { JsonObject } from '../../protobuf/index.ts';
 import { makeFolder } from '../folder.ts';
 
 /**
- * Writes it into the folder, which is made if need be; gives the file's path. Throws a CtlError when that cannot be
- * done.
+ * Writes it into the folder, which is created if needed. Returns the file's path. Throws a CtlError when that fails.
  */
 export async function writeBootstrap(folder: string, content: JsonObject): Promise<string> {
   const path = join(folder, 'envoy-rev0.json');
   try {
     await makeFolder(folder);
-    // Templates and overrides may hold credentials.
+    // Templates and overrides may contain credentials.
     await writeFile(`${path}.${process.pid}`, JSON.stringify(content, null, 2), { mode: 0o600 });
     await rename(`${path}.${process.pid}`, path);
   } catch (error) {

@@ -8,18 +8,18 @@ export interface EnvoyOptions {
   readonly logLevel: string;
   /** `component:level`, comma-separated; empty: none. */
   readonly componentLogLevel: string;
-  /** How long listeners that go away keep their connections. */
+  /** How long removed listeners keep their connections. */
   readonly drainMs: number;
   readonly ipv6: boolean;
 }
 
-/** Level, component and text, each without what the agent's own log says anyhow; `log-line.ts` reads it. */
+/** Level, component and text, without what the agent's own log adds; `log-line.ts` parses it. */
 const LOG_FORMAT = '[%l][%n] %v';
 
 /**
  * Arguments for Envoy. There is no hot restart: an agent has one Envoy at a time, and the shared memory that hot
- * restart needs would let two agents of one host disturb each other. Draining says `Connection: close` and GOAWAY on
- * every response from the first one on (`immediate`), because the agent's patience is a few seconds.
+ * restart needs would let two agents of one host disturb each other. While draining, every response has `Connection:
+ * close` or GOAWAY from the first one on (`immediate`), because the agent drains for a few seconds only.
  */
 export function envoyArguments(options: EnvoyOptions): string[] {
   const { configPath, concurrency, logLevel, componentLogLevel, drainMs, ipv6 } = options;

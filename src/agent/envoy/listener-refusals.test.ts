@@ -6,7 +6,7 @@ const refusal = (protocol: string, ...lines: readonly string[]) => ({
   text: `${protocol} config for type.googleapis.com/envoy.config.listener.v3.Listener rejected: Error adding/updating listener(s) ${lines.map((line) => `${line}\n`).join('')}`,
 });
 
-test('the listeners of a refused update are known by name, with the latest reason', () => {
+test('the listeners of a refused update are recorded by name with the latest reason', () => {
   const refusals = createListenerRefusals([]);
   refusals.see(refusal('delta', 'virtualInbound: ListenSocket: Setting socket options failed', '[::]_80: first'));
   refusals.see(refusal('gRPC', '[::]_80: cannot bind'));
@@ -23,7 +23,7 @@ test('the listeners of a refused update are known by name, with the latest reaso
   assert.equal(refusals.current().size, 0);
 });
 
-test('thousands of refusals cost little, and the listeners that matter are among those that are kept', () => {
+test('the number of recorded refusals is limited, and needed listeners are always recorded', () => {
   const refusals = createListenerRefusals(['virtualInbound']);
   const lines = Array.from({ length: 1000 }, (_, index) => `${index}: ${'x'.repeat(10_000)}`);
   refusals.see(refusal('delta', ...lines, 'virtualInbound: why'));

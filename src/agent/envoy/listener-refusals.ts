@@ -1,19 +1,19 @@
 /**
- * Which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon as the
- * control plane sends the rest without the refused ones.
+ * Records which listeners this Envoy has refused, and why, from its log: its admin interface forgets a refusal as soon
+ * as the control plane sends the rest without the refused ones.
  */
 import type { EnvoyLogLine } from './log-line.ts';
 
 export interface ListenerRefusals {
   /** Takes a line of Envoy's log. */
   see(line: Pick<EnvoyLogLine, 'text'>): void;
-  /** Envoy's words by the listener's name; the latest ones for each. */
+  /** Envoy's latest message by listener name. */
   current(): ReadonlyMap<string, string>;
-  /** A new Envoy begins. */
+  /** Resets the record, for a new Envoy. */
   clear(): void;
 }
 
-/** A control plane may send thousands of listeners, all of them bad; the first ones tell what is wrong. */
+/** A control plane may send thousands of invalid listeners; the first ones tell what is wrong. */
 const MAX_LISTENERS = 32;
 const MAX_REASON_LENGTH = 300;
 
@@ -23,7 +23,7 @@ const MAX_REASON_LENGTH = 300;
  */
 const REFUSED = /\.Listener rejected: Error adding\/updating listener\(s\) (.*)$/s;
 
-/** `first`: the names that are kept even when there are too many. */
+/** @param first names that are recorded even when there are too many */
 export function createListenerRefusals(first: readonly string[]): ListenerRefusals {
   const refused = new Map<string, string>();
   return {

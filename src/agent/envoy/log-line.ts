@@ -1,4 +1,4 @@
-/** Envoy's log lines (its stderr), read and passed on with their level. */
+/** Parses Envoy's log lines (its stderr), and logs them with their level. */
 import type { Readable } from 'node:stream';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
 import type { Logger } from '../../logging/index.ts';
@@ -20,7 +20,7 @@ const LEVELS: Readonly<Record<string, EnvoyLogLine['level']>> = {
   critical: 'error',
 };
 
-/** A line in the format that `command.ts` asks for; undefined for anything else, such as access logs to stderr. */
+/** A line in the format of `command.ts`; undefined for anything else, such as access logs to stderr. */
 export function parseLogLine(line: string): EnvoyLogLine | undefined {
   const [, level = '', component = '', text = ''] = /^\[(\w+)\]\[(\w+)\] (.*)$/.exec(line) ?? [];
   const known = LEVELS[level];
@@ -29,8 +29,8 @@ export function parseLogLine(line: string): EnvoyLogLine | undefined {
 }
 
 /**
- * Undoes Envoy's C-style escaping, which keeps a message of several lines on one; the agent's log escapes in its own
- * way.
+ * Undoes Envoy's C-style escaping, by which a message of several lines is one line; the agent's log has its own
+ * escaping.
  */
 function plainText(text: string): string {
   const named: Readonly<Record<string, string>> = { n: '\n', r: '\r', t: '\t' };
@@ -38,15 +38,15 @@ function plainText(text: string): string {
 }
 
 /**
- * Writes a line of Envoy's to the log. Envoy warns of a stream that ended with its credential when nothing was sent
- * since the last such end, as it is with a proxy that is up to date; to an operator it is nothing.
+ * Logs a line of Envoy. When a stream ended with its credential and nothing was sent on it since the last time, which
+ * is normal for an idle proxy, Envoy warns; that is logged at debug level.
  */
 export function logEnvoyLine(log: Pick<Logger, EnvoyLogLine['level']>, { level, component, text }: EnvoyLogLine): void {
   const shown = text.includes(CREDENTIAL_ENDED) ? 'debug' : level;
   log[shown](`envoy: ${text}`, { component });
 }
 
-/** Longer lines are cut in pieces: a dumped configuration must not become the agent's memory. */
+/** Longer lines are split: a dumped configuration must not fill the agent's memory. */
 const MAX_LINE = 16 * 1024;
 
 /** Calls `take` with each line of a stream, without its end. */

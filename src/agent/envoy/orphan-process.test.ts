@@ -11,7 +11,7 @@ setLevel('default', 'none');
 const log = getScope('default');
 const CONFIG = '/run/envoy-rev0.json';
 
-/** A process that has the configuration's path among its arguments, noted in a folder of its own. */
+/** A process with the configuration's path among its arguments, and a note in its own folder. */
 async function noted(t: TestContext, config = CONFIG) {
   const folder = await mkdtemp(join(tmpdir(), 'leftover-'));
   const child = spawn('sh', ['-c', 'sleep 60', 'envoy', config], { stdio: 'ignore' });
@@ -22,7 +22,7 @@ async function noted(t: TestContext, config = CONFIG) {
   await new Promise((resolve) => child.once('spawn', resolve));
   noteEnvoy(folder, child.pid ?? 0);
   const note = join(folder, 'envoy.pid');
-  /** The note as it would be of an Envoy whose agent was another process. */
+  /** Changes the note as if another process were the agent. */
   const orphaned = async () => writeFile(note, (await readFile(note, 'utf8')).replace(/ \d+\n$/, ' 1\n'));
   return { folder, child, note, orphaned };
 }
@@ -33,7 +33,7 @@ function runs({ exitCode, signalCode }: ChildProcess): boolean {
 
 const options = { skip: process.platform !== 'linux' };
 
-test('an Envoy whose agent is gone is ended, and has ended then', options, async (t) => {
+test('an Envoy whose agent has died is terminated', options, async (t) => {
   const { folder, child, orphaned } = await noted(t);
   await orphaned();
   const ended = new Promise((resolve) => child.once('exit', (_, signal) => resolve(signal)));
@@ -42,7 +42,7 @@ test('an Envoy whose agent is gone is ended, and has ended then', options, async
   await endOrphanProcess(folder, CONFIG, log);
 });
 
-test('one that has its agent, another process, and another folder’s Envoy are left alone', options, async (t) => {
+test('an Envoy with its agent, another process, and another folder’s Envoy are not terminated', options, async (t) => {
   const owned = await noted(t);
   await endOrphanProcess(owned.folder, CONFIG, log);
   const other = await noted(t, '/elsewhere/envoy-rev0.json');

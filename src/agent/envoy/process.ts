@@ -10,7 +10,7 @@ export interface EnvoyExit {
 
 export interface EnvoyProcess {
   readonly pid: number;
-  /** Settles when it has ended and its log is read. */
+  /** Settles when it has ended and all of its log was read. */
   readonly exited: Promise<EnvoyExit>;
   kill(signal: 'SIGTERM' | 'SIGKILL'): void;
 }
@@ -23,20 +23,20 @@ interface StartOptions {
   readonly onLine: (line: string) => void;
 }
 
-/** System errors in plain words. */
+/** Descriptions of system errors. */
 const REASONS: Readonly<Record<string, string>> = {
   ENOENT: 'there is no such file',
   EACCES: 'it may not be run',
   ENOEXEC: 'it is no program of this machine',
 };
 
-/** Starts Envoy. Rejects with a CtlError of one line when the program cannot be started at all. */
+/** Starts Envoy. Rejects with a CtlError of one line when the program cannot be started. */
 export async function startEnvoyProcess({ binary, args, env, onLine }: StartOptions): Promise<EnvoyProcess> {
   const options: SpawnOptions = {
     env,
-    // Access logs go from Envoy to the agent's stdout without passing through the agent.
+    // Envoy writes access logs directly to the agent's stdout.
     stdio: ['ignore', 'inherit', 'pipe'],
-    // A process group of its own: Ctrl-C in a terminal is the agent's to handle, or nothing would be drained.
+    // In a separate process group: Ctrl-C in a terminal must reach only the agent, which drains Envoy.
     detached: true,
   };
   const child = spawn(binary, [...args], options);

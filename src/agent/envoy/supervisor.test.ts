@@ -9,7 +9,7 @@ import { type SupervisorDeps, superviseEnvoy } from './supervisor.ts';
 
 setLevel('default', 'none');
 
-/** Envoys that end as told, one after the other, each after so much time; the last one runs until it is signalled. */
+/** A sequence of Envoys that end as configured, each after a time; the last one runs until it is signaled. */
 function envoys(...ends: readonly { readonly afterMs: number; readonly exit: EnvoyExit; readonly lines?: string[] }[]) {
   let clock = 0;
   const started: number[] = [];
@@ -27,7 +27,7 @@ function envoys(...ends: readonly { readonly afterMs: number; readonly exit: Env
       };
       if (end === undefined) return { pid: started.length, exited: last.promise, kill };
       end.lines?.forEach(onLine);
-      // The time passes while whoever waits for the end waits.
+      // The time passes while the test waits for the end.
       const exited = Promise.resolve().then(() => {
         clock += end.afterMs;
         return end.exit;
@@ -51,14 +51,14 @@ const CRASH = { code: null, signal: 'SIGSEGV' } as const;
 const FAILED = { code: 1, signal: null } as const;
 
 describe('superviseEnvoy', () => {
-  test('waits longer with each failure in a row, and gives up after ten', async () => {
+  test('waits longer after each failure in a row, and gives up after ten', async () => {
     const { deps, waits, started } = envoys(...Array.from({ length: 20 }, () => ({ afterMs: 5, exit: CRASH })));
     assert.deepEqual(await superviseEnvoy(deps).ended, { kind: 'failed', failures: 11, reason: 'signal SIGSEGV' });
     assert.deepEqual(waits, [200, 400, 800, 1600, 3200, 6400, 10000, 10000, 10000, 10000]);
     assert.equal(started.length, 11);
   });
 
-  test('an Envoy that has run for a minute begins a new count', async () => {
+  test('the count of failures restarts after an Envoy has run for a minute', async () => {
     const long = { afterMs: 60_000, exit: CRASH };
     const { deps, waits } = envoys({ afterMs: 5, exit: CRASH }, { afterMs: 5, exit: CRASH }, long, long, {
       afterMs: 5,
@@ -68,7 +68,7 @@ describe('superviseEnvoy', () => {
     assert.deepEqual(waits, [200, 400, 200, 200]);
   });
 
-  test('a bootstrap that is refused is not tried again; a port that is taken is', async () => {
+  test('a refused bootstrap is not tried again, a port that is in use is', async () => {
     const line =
       "[critical][main] error `Protobuf message (no such\\n  field) has unknown fields` initializing config \\'x.json\\'";
     const refused = envoys({ afterMs: 5, exit: FAILED, lines: [line] });
@@ -89,7 +89,7 @@ describe('superviseEnvoy', () => {
     assert.deepEqual(await superviseEnvoy(deps).ended, { kind: 'failed', failures: 11, reason });
   });
 
-  test('lines that are no log go on as they are, except the bare words of a refusal that was logged', async () => {
+  test('lines that are not of the log are passed on, except the repetition of a logged refusal', async () => {
     const refusal = "[critical][main] error `no such\\n  field` initializing config 'x.json'";
     const lines = ['{"status":200}', refusal, 'no such', '  field', 'GET / 200'];
     const { deps, passedOn } = envoys({ afterMs: 5, exit: FAILED, lines });

@@ -1,26 +1,25 @@
 /**
- * Keeps one Envoy running: when it dies it is started again after a growing wait, and given up after too many failures
- * in a row. An Envoy that ends with code 0 was told to quit (by its admin interface), and that is the agent's end as
- * well.
+ * Keeps one Envoy running: when it dies it is restarted after a growing delay, until there are too many failures in a
+ * row. An Envoy that exits with code 0 was told to quit (by its admin interface), and then the agent ends as well.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Logger } from '../../logging/index.ts';
 import { type EnvoyLogLine, logEnvoyLine, parseLogLine } from './log-line.ts';
 import type { EnvoyExit, EnvoyProcess } from './process.ts';
 
-/** First wait before a new start, doubled with each failure in a row up to the longest. */
-const FIRST_WAIT_MS = 200;
-const LONGEST_WAIT_MS = 10_000;
-/** With the waits above, an Envoy that cannot run is given up after three quarters of a minute. */
+/** The delay before the first restart, doubled with each failure in a row up to the maximum. */
+const FIRST_DELAY_MS = 200;
+const MAX_DELAY_MS = 10_000;
+/** With the delays above, the agent gives up after three quarters of a minute. */
 const MAX_FAILURES = 10;
-/** An Envoy that has run this long did start: its death begins a new count. */
+/** An Envoy that has run this long counts as started: the count of failures restarts. */
 const STABLE_MS = 60_000;
 
-/** Why Envoy is not run any more. */
+/** Why Envoy is no longer restarted. */
 export type EnvoyEnd =
   | { readonly kind: 'quit' }
   | { readonly kind: 'stopped' }
-  /** It refuses its bootstrap; trying again would not help. */
+  /** It refuses its bootstrap; a restart would not help. */
   | { readonly kind: 'rejected'; readonly reason: string }
   | { readonly kind: 'failed'; readonly failures: number; readonly reason: string };
 
@@ -29,9 +28,9 @@ export interface Supervisor {
    * Settles when no Envoy runs and none will be started. Rejects with a CtlError when the program cannot be started.
    */
   readonly ended: Promise<EnvoyEnd>;
-  /** Process id of the Envoy that runs now. */
+  /** Process id of the running Envoy. */
   pid(): number | undefined;
-  /** From now on no Envoy is started; the running one goes on. `ended` settles when there is none. */
+  /** Stops restarts; the running Envoy continues. `ended` settles when there is none. */
   retire(): void;
   /** Sends a signal to the running Envoy, if there is one. */
   signal(signal: 'SIGTERM' | 'SIGKILL'): void;
@@ -47,9 +46,9 @@ export interface SupervisorDeps {
   /** 0 to 1. */
   readonly random: () => number;
   readonly log: Logger;
-  /** Takes a line of Envoy's stderr that is none of its log: what an access log to stderr wrote, goes on as it is. */
+  /** Receives lines of Envoy's stderr that are not of its log, such as access logs. */
   readonly passOn: (line: string) => void;
-  /** Takes what Envoy logs, besides the log. */
+  /** Receives the lines of Envoy's log as well. */
   readonly onLog?: (line: EnvoyLogLine) => void;
   /** Called when an Envoy runs: 1 for the first one. */
   readonly onStart: (run: number) => void;
@@ -73,7 +72,7 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
         deps.onLog?.(parsed);
         logEnvoyLine(deps.log, parsed);
       });
-      // Retired while it was being started: it was never told to drain, and has no work yet.
+      // Retired during the start: this Envoy has no work yet, so it need not drain.
       if (retired.signal.aborted) current.kill('SIGKILL');
       else deps.onStart(count);
       const exit = await current.exited;
@@ -84,9 +83,9 @@ export function superviseEnvoy(deps: SupervisorDeps): Supervisor {
       if (refusal.reason !== undefined) return { kind: 'rejected', reason: refusal.reason };
       failures = deps.now() - startedAt >= STABLE_MS ? 1 : failures + 1;
       if (failures > MAX_FAILURES) return { kind: 'failed', failures, reason };
-      // With jitter: the Envoys of a host that died at one moment are not started at one moment.
-      const wait = backoff(failures, FIRST_WAIT_MS, LONGEST_WAIT_MS, deps.random);
-      deps.log.warn('Envoy has ended, it is started again', { reason, failures, inMs: Math.round(wait) });
+      // With jitter: the Envoys of a host that died at one moment are not restarted at one moment.
+      const wait = backoff(failures, FIRST_DELAY_MS, MAX_DELAY_MS, deps.random);
+      deps.log.warn('Envoy has died, restarting it', { reason, failures, inMs: Math.round(wait) });
       await deps.sleep(wait, retired.signal);
       if (retired.signal.aborted) return { kind: 'stopped' };
     }
@@ -106,15 +105,15 @@ function exitText({ code, signal }: EnvoyExit): string {
 interface RejectionWatch {
   /** Takes the text of a log line. */
   see(text: string): void;
-  /** Whether a line only says once more what was seen: Envoy ends with the bare words of its refusal. */
+  /** Whether a line only repeats the refusal: Envoy also prints the plain text of it when it ends. */
   repeats(line: string): boolean;
   /** Why Envoy refuses its bootstrap. */
   readonly reason: string | undefined;
-  /** An address that is in use is no refusal: the one who has it may go away. */
+  /** The message about an address in use, which is no refusal: the address may become free. */
   readonly busy: string | undefined;
 }
 
-/** Finds the line by which Envoy refuses its bootstrap. */
+/** Finds the log line with which Envoy refuses its bootstrap. */
 function rejectionWatch(): RejectionWatch {
   let words: string | undefined;
   const busy = () => words !== undefined && /cannot bind|Address already in use/i.test(words);

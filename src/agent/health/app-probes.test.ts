@@ -9,7 +9,7 @@ const READY = '/app-health/web/readyz';
 const parse = (spec: unknown) => parseAppProbes(JSON.stringify({ [READY]: spec }), '127.0.0.1').get(READY);
 
 describe('reading the probes', () => {
-  test('an HTTP probe with everything, and one with nothing but its port', () => {
+  test('an HTTP probe with all fields, and one with only its port', () => {
     const httpHeaders = [
       { name: 'X-A', value: '1' },
       { name: 'Host', value: 'own' },
@@ -50,7 +50,7 @@ describe('reading the probes', () => {
     assert.equal(parseAppProbes('', '127.0.0.1').size, 0);
   });
 
-  test('what is no probe is refused with its path', () => {
+  test('an invalid probe is refused with its path', () => {
     const wrong: readonly unknown[] = [
       {},
       { exec: {} },
@@ -89,18 +89,18 @@ describe('probing', () => {
     return probe(parsed, headers);
   };
 
-  test('gives the status that the application gave', async () => {
+  test('returns the status of the application', async () => {
     assert.equal(await get('/ok'), 204);
     assert.equal(await get('/other'), 503);
   });
 
-  test('follows redirects within the application only, and not for ever', async () => {
+  test('follows a limited number of redirects within the application only', async () => {
     assert.equal(await get('/there'), 204);
     assert.equal(await get('/away'), 302);
     assert.equal(await get('/round'), 302);
   });
 
-  test("sends the probe's headers, and of the prober's only what says nothing of who it is", async () => {
+  test("sends the probe's headers, and none of the prober's that could identify a user", async () => {
     const foreign = {
       authorization: 'Bearer stolen',
       cookie: 'session=1',
@@ -127,7 +127,7 @@ describe('probing', () => {
     assert.equal(seen.at(-1)?.headers.host, 'own.example');
   });
 
-  test('no answer, no connection and no time are 500, and leave no connection', async () => {
+  test('no response, no connection and a timeout are status 500, and leave no connection open', async () => {
     assert.equal(await get('/slow'), 500);
     const tcp = createTcpServer().listen(0, '127.0.0.1');
     await once(tcp, 'listening');

@@ -1,7 +1,6 @@
 /**
- * The application's own probes, made by the agent for the orchestrator, whose requests would be refused as plain text
- * by a proxy that demands mutual TLS. MESH_ORCH_APP_PROBERS holds the probes of the pod by path, as injection writes
- * them:
+ * Probes the application for the orchestrator, whose plain text requests a proxy that requires mutual TLS would refuse.
+ * MESH_ORCH_APP_PROBERS has the probes of the pod by path, as injection writes them:
  *
  *   {"/app-health/web/readyz": {"httpGet": {"path": "/ready", "port": 8080}, "timeoutSeconds": 2},
  *    "/app-health/db/livez": {"tcpSocket": {"port": 5432}}}
@@ -19,7 +18,7 @@ export interface HttpProbe {
   readonly port: number;
   readonly path: string;
   readonly tls: boolean;
-  /** In place of the headers of the same name that the prober sent. */
+  /** Override headers of the same name from the prober. */
   readonly headers: readonly (readonly [name: string, value: string])[];
   readonly timeoutMs: number;
 }
@@ -38,13 +37,14 @@ export type AppProbes = ReadonlyMap<string, AppProbe>;
 
 /** The orchestrator's default. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
-/** As many redirects as the orchestrator's own prober follows. */
+/** The same limit of redirects as the orchestrator's own prober. */
 const MAX_REDIRECTS = 10;
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 
 /**
- * Reads the variable; empty has no probes. `host` is where the application is probed unless a probe says otherwise.
- * Throws a CtlError.
+ * Reads the variable; empty for no probes. Throws a CtlError.
+ *
+ * @param host the application's address, unless a probe names another one
  */
 export function parseAppProbes(text: string, host: string): AppProbes {
   if (text === '') return new Map();
@@ -81,7 +81,7 @@ function parseProbe(path: string, spec: JsonValue, host: string): AppProbe {
 
 function target(path: string, spec: JsonObject, host: string): { host: string; port: number } {
   const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
-  // Names of ports are the orchestrator's to look up; injection has done so.
+  // The orchestrator resolves names of ports; injection has done that.
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
     throw refused(`${path}: port must be a number from 1 to 65535`);
   const own = typeof spec.host === 'string' && spec.host !== '' ? spec.host : host;
@@ -103,7 +103,7 @@ function httpTarget(path: string, spec: JsonObject, host: string): Omit<HttpProb
   return { ...target(path, spec, host), path: encodeURI(decodeQuietly(rooted)), tls: scheme === 'HTTPS', headers };
 }
 
-/** So that a path that is already encoded is not encoded twice. */
+/** Decodes a path if possible, so that an encoded one is not encoded twice. */
 function decodeQuietly(path: string): string {
   try {
     return decodeURI(path);
@@ -113,14 +113,16 @@ function decodeQuietly(path: string): string {
 }
 
 /**
- * What a prober may say to the application. The agent's ports answer anyone, and what the agent sends reaches the
- * application from loopback, past the policies of its proxy: credentials, and what proxies vouch for (`authorization`,
- * `cookie`, `x-forwarded-client-cert`, headers of the application's own), must not come in this way. Headers that a
- * probe needs stand in the probe.
+ * Headers of a prober that are passed on to the application. The agent's ports answer anyone, and requests of the agent
+ * reach the application from loopback, past the policies of its proxy. So credentials, and headers that proxies vouch
+ * for (`authorization`, `cookie`, `x-forwarded-client-cert`, headers of the application), must not be passed on. A
+ * probe lists the headers that it needs.
  */
 const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encoding', 'accept-language'];
 
-/** Makes a probe; gives the status to answer with. Never rejects: what cannot be reached is status 500. */
+/**
+ * Runs a probe. Gives the status to answer with; never rejects: an application that cannot be reached is status 500.
+ */
 export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
   try {
     return probed.kind === 'tcp' ? await connects(probed) : await answers(probed, incoming);
@@ -159,15 +161,15 @@ async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promis
     response.destroy();
     const status = response.statusCode ?? 500;
     const next = status >= 300 && status < 400 ? redirectTarget(options, response.headers.location) : undefined;
-    // Elsewhere is not the application's health; to have been sent there is an answer.
+    // The health of another host is not the application's; the redirect itself is a response.
     if (next === undefined || redirects >= MAX_REDIRECTS) return status;
     options = next;
   }
 }
 
 /**
- * The probe's headers, over those that the prober may send; the application's host is its own address unless the probe
- * says otherwise.
+ * The probe's headers, with precedence over those of the prober that are passed on. `Host` is the application's address
+ * unless the probe sets it.
  */
 function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
   const outgoing: OutgoingHttpHeaders = {

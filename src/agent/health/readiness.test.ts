@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ACKNOWLEDGED_STATS, createReadiness } from './readiness.ts';
 
-/** An admin interface that a test changes; time passes by itself, so that nothing is answered from memory. */
+/** An admin interface that a test controls; time passes between calls, so that nothing is answered from the cache. */
 function envoy(needed: readonly string[] = []) {
   const asked: string[] = [];
   const state = { ready: 200, text: 'LIVE\n', stats: '', dump: '{}', asked, time: 0, step: 1000 };
@@ -26,7 +26,7 @@ function envoy(needed: readonly string[] = []) {
 
 const BOTH = 'cluster_manager.cds.update_success: 1\nlistener_manager.lds.update_success: 1\n';
 
-test('ready needs LIVE, clusters and listeners; then only LIVE is asked', async () => {
+test('readiness requires LIVE, clusters and listeners, and from then on only LIVE', async () => {
   const { state, readiness } = envoy();
   Object.assign(state, { ready: 503, text: 'PRE_INITIALIZING\n' });
   assert.equal(await readiness.check(), 'Envoy is PRE_INITIALIZING');
@@ -43,7 +43,7 @@ test('ready needs LIVE, clusters and listeners; then only LIVE is asked', async 
   assert.match((await readiness.check()) ?? '', /^Envoy is/);
 });
 
-test('what an Envoy has acknowledged does not count for the next one', async () => {
+test('acknowledgements of an Envoy do not count for the next one', async () => {
   const { state, readiness } = envoy();
   state.stats = BOTH;
   assert.equal(await readiness.check(), undefined);
@@ -53,7 +53,7 @@ test('what an Envoy has acknowledged does not count for the next one', async () 
   assert.equal(state.asked.at(-1), ACKNOWLEDGED_STATS);
 });
 
-test('probes that come together are one question', async () => {
+test('concurrent probes cause one request', async () => {
   const { state, readiness } = envoy();
   Object.assign(state, { stats: BOTH, step: 1 });
   assert.deepEqual(await Promise.all([readiness.check(), readiness.check(), readiness.check()]), [
@@ -82,7 +82,7 @@ test('an Envoy that does not answer and an agent that drains are not ready', asy
   assert.equal(await readiness.check(), 'draining');
 });
 
-/** A dump as `/config_dump` gives it with the mask that readiness asks for. */
+/** A dump as of `/config_dump` with the mask of readiness. */
 function dump(states: Readonly<Record<string, 'active' | 'warming'>>): string {
   const version = { version_info: '1' };
   return JSON.stringify({
@@ -90,7 +90,7 @@ function dump(states: Readonly<Record<string, 'active' | 'warming'>>): string {
   });
 }
 
-test('listeners that take redirected connections must be there and warm; Envoy says why they are not', async () => {
+test('listeners of redirected connections must exist and be warm, and the reason names what Envoy refused', async () => {
   const { state, readiness, refused } = envoy(['virtualInbound', 'virtualOutbound']);
   state.stats = BOTH;
   const absent = 'the listener virtualInbound, which takes redirected connections, is not there';
@@ -110,7 +110,7 @@ test('listeners that take redirected connections must be there and warm; Envoy s
   assert.equal(await readiness.hasServed(), true);
 });
 
-test('without redirection a refused listener is the matter of its own callers, unless none is left', async () => {
+test('without redirection refused listeners do not affect readiness, unless none is left', async () => {
   const { state, readiness, refused } = envoy();
   const words = 'cannot bind [::1]:443: Permission denied';
   refused.set('[::1]_443', words);

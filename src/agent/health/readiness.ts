@@ -1,39 +1,38 @@
 /**
- * Ready is a proxy whose Envoy is LIVE, has acknowledged its first clusters and its first listeners, and has the
- * listeners without which it serves nobody: those that take redirected connections, where there is redirection, and
- * elsewhere any one of those that it was sent. A single listener that Envoy refuses (a port of a Gateway that is in
- * use) does not make a proxy unready: the others serve, and one bad resource must not keep all replicas out of service.
- * Envoy's log says which it was.
+ * Readiness of the proxy. It is ready when Envoy is LIVE, has acknowledged its first clusters and listeners, and has
+ * the required listeners: those for redirected connections if there is redirection, else any one of those that it was
+ * sent. A single refused listener (a port of a Gateway that is in use) does not make a proxy unready: the others serve,
+ * and one bad resource must not keep all replicas out of service. Envoy's log names it.
  *
- * All this is looked for in Envoy's admin interface until it is there; from then on Envoy's own `/ready` is asked,
- * which costs nothing.
+ * The conditions are read from Envoy's admin interface until they hold; from then on only Envoy's own `/ready` is
+ * requested, which is cheap.
  */
 import { messageOf } from '../../core/errors.ts';
 import { isObject } from '../json.ts';
 
-/** The names of the counters stand in Envoy's documentation, "Cluster manager" and "Listener manager" statistics. */
+/** Names of counters: Envoy's documentation, "Cluster manager" and "Listener manager" statistics. */
 const CLUSTERS = 'cluster_manager.cds.update_success';
 const LISTENERS = 'listener_manager.lds.update_success';
 const REJECTED = 'listener_manager.lds.update_rejected';
 export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(`^(${CLUSTERS}|${LISTENERS}|${REJECTED})$`)}`;
 
 /**
- * Without the listeners themselves, which may be megabytes. Envoy's documentation, "Administration interface",
- * `/config_dump`.
+ * The mask leaves out the listeners themselves, which may be megabytes. Envoy's documentation, "Administration
+ * interface", `/config_dump`.
  */
 const DUMP = '/config_dump?resource=dynamic_listeners&mask=name,active_state.version_info,warming_state.version_info';
 
-/** Several probers, or an eager one, shall not each cost Envoy a request. */
+/** Several probers, or a frequent one, do not cause a request to Envoy each. */
 const CACHE_MS = 250;
 
 export interface ReadinessDeps {
-  /** GET at Envoy's admin interface, bounded in time. */
+  /** GET to Envoy's admin interface, with a time limit. */
   readonly admin: (path: string) => Promise<{ readonly status: number; readonly text: string }>;
-  /** Names of the listeners that the proxy cannot do without; none of them without redirection. */
+  /** Names of required listeners; none without redirection. */
   readonly needed: readonly string[];
-  /** What the machine must allow for the needed listeners, said beside a refusal; '' for nothing in particular. */
+  /** What the required listeners need of the machine, to explain a refusal; '' for nothing in particular. */
   readonly requirement: string;
-  /** Envoy's words, by the names of the listeners that it has refused. */
+  /** Envoy's messages by the names of the listeners that it has refused. */
   readonly refused: () => ReadonlyMap<string, string>;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
@@ -42,11 +41,11 @@ export interface ReadinessDeps {
 export interface Readiness {
   /** Undefined when ready, otherwise why not. */
   check(): Promise<string | undefined>;
-  /** Whether this Envoy is or was ready, and so may have work. Never rejects. */
+  /** Whether this Envoy is or was ready, and so may have connections. Never rejects. */
   hasServed(): Promise<boolean>;
-  /** A new Envoy begins: what the one before had acknowledged does not count. */
+  /** Resets the state for a new Envoy. */
   restarted(): void;
-  /** Never ready again. */
+  /** From now on the proxy is not ready. */
   draining(): void;
 }
 
@@ -106,7 +105,7 @@ async function whatIsMissing({ admin, needed, requirement, refused }: ReadinessD
     const why = missingListener(needed, states, refused());
     return why?.refused === true && requirement !== '' ? `${why.text} (${requirement})` : why?.text;
   }
-  // Of many listeners the answer may be cut; whether one is there shows all the same.
+  // With many listeners the response may be cut; it still shows whether there is one.
   return !rejected || (await admin(DUMP)).text.includes('"active_state"') ? undefined : refusal(refused());
 }
 
@@ -124,14 +123,14 @@ function missingListener(
   return { text: `Envoy has refused ${what}: ${words}`, refused: true };
 }
 
-/** For an Envoy that has refused all that it was sent. */
+/** The reason for an Envoy that has refused all listeners. */
 function refusal(refused: ReadonlyMap<string, string>): string {
   const [first] = refused;
   if (first === undefined) return 'Envoy has refused its listeners; its log, from --proxyLogLevel warning on, says why';
   return `Envoy has refused its listeners: ${first[0]}: ${first[1]}`;
 }
 
-/** The state of each listener that a dump has a good version of. */
+/** The state of each listener of which the dump has an accepted version. */
 function statesOf(text: string): ReadonlyMap<string, 'active' | 'warming'> {
   const dump: unknown = JSON.parse(text);
   const configs = isObject(dump) && Array.isArray(dump.configs) ? dump.configs : [];

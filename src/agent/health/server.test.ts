@@ -13,7 +13,7 @@ const deps = {
   quit: () => undefined,
 };
 
-test('a port that is taken is said in one line, and the other port is let go', async () => {
+test('a port that is in use is an error of one line, and the other port is released', async () => {
   const taken = await freePort();
   const other = createServer().listen(taken);
   await once(other, 'listening');
@@ -34,7 +34,7 @@ test('a port that is taken is said in one line, and the other port is let go', a
   await assert.rejects(answer(status, '/healthz/ready'));
 });
 
-test('/quitquitquit is taken from programs of this machine only, and not from web pages', async () => {
+test('/quitquitquit is accepted from programs of this machine only, and not from web pages', async () => {
   const quits: boolean[] = [];
   const port = await freePort();
   const servers = await startStatusServers(
@@ -67,7 +67,7 @@ test('/quitquitquit is taken from programs of this machine only, and not from we
   await servers.close();
 });
 
-test('readiness is answered while silent connections hold its port', async (t) => {
+test('readiness is answered while silent connections occupy its port', async (t) => {
   const port = await freePort();
   const servers = await startStatusServers({ status: port, readiness: port }, deps);
   t.after(() => servers.close());

@@ -1,8 +1,8 @@
 /**
- * What the agent serves beside Envoy. On the readiness port: `/healthz/ready` and the application's probes. On the
- * status port the same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now`
- * without draining. It is taken from programs of this machine only: not from other machines, and not from web pages
- * that a browser here shows.
+ * The agent's HTTP servers. The readiness port serves `/healthz/ready` and the application's probes. The status port
+ * serves the same, the merged metrics, and `/quitquitquit`, which ends the agent as SIGTERM does, or with `?now`
+ * without draining. That is accepted from programs of this machine only: not from other machines, and not from web
+ * pages in a browser here.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
@@ -26,7 +26,7 @@ export interface StatusServers {
 
 type Handler = (request: IncomingMessage, response: ServerResponse, path: string) => Promise<void>;
 
-/** Listens on both ports. Rejects with the system's error when a port cannot be had; nothing listens then. */
+/** Listens on both ports. Rejects with a CtlError when one port is unavailable; then neither listens. */
 export async function startStatusServers(
   ports: { readonly readiness: number; readonly status: number },
   deps: StatusDeps,
@@ -95,9 +95,7 @@ function statusHandler(deps: StatusDeps): Handler {
   };
 }
 
-/**
- * Why a request is not to be obeyed; undefined when it is. A browser sends `Origin` with every POST that a page makes.
- */
+/** Why a request to quit is refused; undefined when it is not. A browser sends `Origin` with every POST of a page. */
 function refusalOf(request: IncomingMessage): string | undefined {
   const foreign = notLocal(request);
   if (foreign !== undefined) return `from this machine only: ${foreign}`;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import type { Logger } from '../../logging/index.ts';
 import { watchReadiness } from './watch.ts';
 
-/** Watches with an answer of `check` for each second, and gives what was logged with its time, in seconds. */
+/** Watches with one result of `check` for each second. Gives the log lines with their time, in seconds. */
 async function watched(reasons: readonly (string | undefined)[], connected = '1', ends = new AbortController()) {
   const lines: string[] = [];
   let seconds = 0;
@@ -24,11 +24,11 @@ async function watched(reasons: readonly (string | undefined)[], connected = '1'
   return lines;
 }
 
-test('a proxy that becomes ready soon says only that', async () => {
+test('a proxy that becomes ready soon logs only that', async () => {
   assert.deepEqual(await watched(['Envoy is PRE_INITIALIZING', undefined]), ['1: the proxy is ready']);
 });
 
-test('one that does not says why, each reason once', async () => {
+test('a proxy that does not become ready logs each reason once', async () => {
   const waiting = Array.from({ length: 15 }, () => 'no clusters');
   assert.deepEqual(await watched([...waiting, 'no listeners', 'no listeners', undefined]), [
     '10: the proxy is not ready yet: no clusters',
@@ -37,7 +37,7 @@ test('one that does not says why, each reason once', async () => {
   ]);
 });
 
-test('a control plane that is not there is named; an agent that ends says nothing more', async () => {
+test('an unreachable control plane is named, and an agent that ends logs nothing more', async () => {
   const words = 'the proxy is not ready yet: Envoy waits, it has no connection to the control plane at meshd:15012';
   assert.deepEqual(await watched(['Envoy waits'], '0'), [`10: ${words}`]);
   const ended = new AbortController();

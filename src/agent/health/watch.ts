@@ -1,20 +1,20 @@
 /**
- * Says in the log when a proxy has become ready and, while it does not, why not. Whoever looks at an agent that waits
- * (no control plane, no certificate) would otherwise see nothing but silence.
+ * Logs when a proxy has become ready and, while it has not, why not: the log of an agent that waits (for a control
+ * plane or a certificate) would otherwise be silent.
  */
 import type { Logger } from '../../logging/index.ts';
 
-/** How often is looked. */
+/** The interval of checks. */
 const PERIOD_MS = 1_000;
-/** A control plane and its authority have answered by then, if they are there. */
+/** After this time a missing control plane or authority is reported. */
 const PATIENCE_MS = 10_000;
-/** Envoy's own word for "I have a stream to the control plane": documentation, "xDS" statistics. */
+/** Envoy's statistic of a stream to the control plane: documentation, "xDS" statistics. */
 export const CONNECTED_STATS = `/stats?filter=${encodeURIComponent('^control_plane.connected_state$')}`;
 
 interface WatchDeps {
   /** Undefined when ready, otherwise why not. */
   readonly check: () => Promise<string | undefined>;
-  /** GET at Envoy's admin interface, bounded in time. */
+  /** GET to Envoy's admin interface, with a time limit. */
   readonly admin: (path: string) => Promise<{ readonly text: string }>;
   /** `host:port`, for the message. */
   readonly controlPlane: string;
@@ -25,7 +25,7 @@ interface WatchDeps {
   readonly log: Logger;
 }
 
-/** Looks until the proxy is ready or the signal aborts; never rejects. Each reason is said once. */
+/** Checks until the proxy is ready or the signal aborts; never rejects. Each reason is logged once. */
 export async function watchReadiness(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const start = deps.now();
   let said: string | undefined;

@@ -1,8 +1,8 @@
-/** MESH_METRICS_ANNOTATIONS: where the application's own metrics are, as its pod's annotations say. */
+/** MESH_METRICS_ANNOTATIONS: the address of the application's own metrics, from its pod's annotations. */
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../json.ts';
 
-/** Where an application's metrics are. */
+/** Port and path of an application's metrics. */
 export interface AppMetrics {
   readonly port: number;
   readonly path: string;
@@ -11,7 +11,7 @@ export interface AppMetrics {
 const VARIABLE = 'MESH_METRICS_ANNOTATIONS';
 
 /**
- * Reads the annotations as injection hands them on: `{"scrape": "true", "port": "8080", "path": "/metrics"}`. Undefined
+ * Reads the annotations as injection passes them: `{"scrape": "true", "port": "8080", "path": "/metrics"}`. Undefined
  * when nothing is to be scraped. Throws a CtlError.
  */
 export function parseAppMetrics(text: string, ownPort: number): AppMetrics | undefined {

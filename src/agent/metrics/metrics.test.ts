@@ -21,7 +21,7 @@ describe("the agent's metrics", () => {
     assert.match(text, /^# TYPE mesh_build gauge\nmesh_build\{component="x",version="y"\} 1$/m);
   });
 
-  test('names that only the other program moves are there, each once, at 0 and of their types', () => {
+  test('metrics that only the other program changes are exported once, at 0, with their types', () => {
     const text = createAgentMetrics().text();
     assert.match(text, /^# TYPE ctl_xds gauge\nctl_xds 0$/m);
     assert.match(text, /^# TYPE cfg_validation_config_updates counter\ncfg_validation_config_updates 0$/m);
@@ -34,7 +34,7 @@ describe("the agent's metrics", () => {
     assert.ok(names.length >= 57);
   });
 
-  test('numbers counted elsewhere are asked for each time', () => {
+  test('numbers of other sources are read for each text', () => {
     const metrics = createAgentMetrics();
     let pushes = 1;
     metrics.include(() => [
@@ -49,7 +49,7 @@ describe("the agent's metrics", () => {
     assert.doesNotMatch(metrics.text(), /constructor/);
   });
 
-  test('what was not counted yet is 0; with labels there is nothing to show', () => {
+  test('a metric without labels starts at 0, one with labels is not shown before it is counted', () => {
     const text = createAgentMetrics().text();
     assert.match(text, /^envoy_starts_total 0$/m);
     assert.doesNotMatch(text, /^scrape_failures_total/m);
@@ -64,7 +64,7 @@ describe('MESH_METRICS_ANNOTATIONS', () => {
     assert.equal(parseAppMetrics('', 1), undefined);
   });
 
-  test('anything else is refused, and so is scraping oneself', () => {
+  test('invalid values are refused, and so is the agent’s own port', () => {
     for (const text of [
       '{',
       '[]',
@@ -98,7 +98,7 @@ describe('a scrape', () => {
     return (await fetch(`http://127.0.0.1:${port}/`)).text();
   }
 
-  test('has whole lines of everybody, whatever pieces they come in', async (t) => {
+  test('has complete lines of all parts, for any chunks', async (t) => {
     const text = await scraped(
       t,
       (_, response) => {
@@ -115,7 +115,7 @@ describe('a scrape', () => {
     assert.ok(text.startsWith('envoy_a 1\nenvoy_b{x="é"} 2\napp_a 3\n# HELP mesh_build'));
   });
 
-  test('leaves out who answers badly or breaks off, and counts it', async (t) => {
+  test('leaves out and counts parts that fail or break off', async (t) => {
     const text = await scraped(
       t,
       (_, response) => {
@@ -129,7 +129,7 @@ describe('a scrape', () => {
     assert.doesNotMatch(text, /trouble/);
   });
 
-  test('a large body comes through whole', async (t) => {
+  test('a large body is complete', async (t) => {
     const line = `app_metric{label="${'x'.repeat(90)}"} 1\n`;
     const text = await scraped(
       t,

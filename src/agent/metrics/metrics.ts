@@ -1,7 +1,7 @@
 /**
- * The agent's counters and gauges and their text for Prometheus. A client library would cost a fifth of the memory that
- * the agent may have, for a dozen numbers. Format: https://prometheus.io/docs/instrumenting/exposition_formats/
- * (text-based, 0.0.4).
+ * The agent's counters and gauges, and their text for Prometheus. A client library would need a fifth of the agent's
+ * memory, for a dozen numbers. Format: https://prometheus.io/docs/instrumenting/exposition_formats/ (text-based,
+ * 0.0.4).
  */
 import type { IdentityMetric } from '../types.ts';
 import { AGENT_METRICS, type AgentMetricName, isAgentMetric } from './table.ts';
@@ -12,12 +12,9 @@ type Labels = Readonly<Record<string, string>>;
 export interface AgentMetrics {
   add(name: AgentMetricName, by?: number, labels?: Labels): void;
   set(name: AgentMetricName, value: number, labels?: Labels): void;
-  /**
-   * Numbers that are counted elsewhere and asked for when the text is made; those that the table does not have are left
-   * out.
-   */
+  /** Adds a source of numbers, which is read for each text; numbers without a row in the table are left out. */
   include(source: () => readonly IdentityMetric[]): void;
-  /** All of them, and those that the agent never moves; what was never counted and has no labels shows as 0. */
+  /** All metrics, with those that the agent never changes; a metric without labels that was never counted is 0. */
   text(): string;
 }
 

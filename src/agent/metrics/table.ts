@@ -1,11 +1,10 @@
 /**
- * The metrics of ctl-agent: name, type, meaning and labels of each (specification: ctl-agent "Metrics exported by the
- * agent"). A metric enters the table when what it measures exists; the names that the agent never moves stand in
- * `unmoved.ts`.
+ * The metrics of ctl-agent: name, type, meaning and labels (specification: ctl-agent "Metrics exported by the agent").
+ * The table has only metrics that the agent changes; the others are in `unmoved.ts`.
  */
 
 interface AgentMetricSpec {
-  /** Sum only grows, LastValue is what it is now. */
+  /** Sum only grows, LastValue is a current value. */
   readonly type: 'Sum' | 'LastValue';
   readonly meaning: string;
   readonly labels?: readonly string[];
@@ -15,7 +14,7 @@ export const AGENT_METRICS = {
   mesh_build: { type: 'LastValue', meaning: 'Component build info.', labels: ['component', 'version', 'revision'] },
   scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
   scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.', labels: ['type'] },
-  // Of certificates, the SDS server and calls to the authority: counted by `identity/`.
+  // Of certificates, the SDS server and calls to the authority; counted in `identity/`.
   num_outgoing_requests: {
     type: 'Sum',
     meaning: 'Total outgoing requests.',
@@ -26,8 +25,8 @@ export const AGENT_METRICS = {
   },
   num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
   outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
-  // A Sum in the specification, and so in what is scraped, although it also goes down: its value is the connections of
-  // now.
+  // A Sum in the specification, and so in the text, although it also falls: its value is the number of current
+  // connections.
   total_active_connections: { type: 'Sum', meaning: 'Active SDS connections.' },
   total_pushes: { type: 'Sum', meaning: 'SDS pushes.' },
   total_push_errors: { type: 'Sum', meaning: 'Failed SDS pushes.' },

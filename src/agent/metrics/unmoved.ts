@@ -1,12 +1,11 @@
 /**
- * What the specification lists for both programs and only the discovery program does: pushes, the service registry,
- * webhooks. The agent exports these names, too, and they stay at 0 (specification: ctl-agent "Metrics exported by the
- * agent").
+ * Metrics that the specification lists for both programs, but that only the discovery program changes: pushes, the
+ * service registry, webhooks. The agent exports them with the value 0 (specification: ctl-agent "Metrics exported by
+ * the agent").
  */
-
 import { METRICS, type MetricSpec } from '../../observe/index.ts';
 
-/** Of the table of ctl-discovery. */
+/** Rows of the table of ctl-discovery. */
 const OF_DISCOVERY = [
   'endpoint_no_pod',
   'ctl_conflict_inbound_listener',
@@ -46,7 +45,7 @@ const OF_DISCOVERY = [
   'ctl_xds_write_timeout',
 ] as const satisfies readonly (keyof typeof METRICS)[];
 
-/** Of webhooks, which that table does not have yet. */
+/** Metrics of webhooks, which that table does not have yet. */
 const OF_WEBHOOKS: Readonly<Record<string, MetricSpec>> = {
   cfg_validation_config_delete_error: { type: 'Count', meaning: 'Webhook configuration delete errors.' },
   cfg_validation_config_load: { type: 'Count', meaning: 'Webhook configuration (re)loads.' },
@@ -66,7 +65,7 @@ const UNMOVED_METRICS: Readonly<Record<string, MetricSpec>> = {
 
 const TYPES = { Count: 'counter', Sum: 'counter', LastValue: 'gauge', Distribution: 'histogram' } as const;
 
-/** All of them at 0, in Prometheus' text format: the same each time. */
+/** All of them with the value 0, in Prometheus' text format. */
 export const UNMOVED_TEXT = Object.entries(UNMOVED_METRICS)
   .map(([name, { type, meaning }]) => {
     const samples =

@@ -1,4 +1,4 @@
-/** Where the control plane is, and by what name its certificate is known. */
+/** The address of the control plane, and the name in its certificate. */
 import { isIP } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
 
@@ -6,7 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 export interface ControlPlane {
   readonly host: string;
   readonly port: number;
-  /** False speaks plain text. */
+  /** False for plain text. */
   readonly tls: boolean;
   /** DNS name that its certificate must have. */
   readonly serverName: string;
@@ -15,25 +15,25 @@ export interface ControlPlane {
 interface ControlPlaneOptions {
   /** `host:port` or `[v6]:port`. */
   readonly address: string;
-  /** NONE is plain text, MUTUAL_TLS is TLS; otherwise the port says: 15010 is plain text. */
+  /** NONE is plain text, MUTUAL_TLS is TLS; otherwise the port decides: 15010 is plain text. */
   readonly authPolicy: 'NONE' | 'MUTUAL_TLS' | 'INHERIT' | undefined;
   /** The name in the certificate (MESHD_CUSTOM_HOST); empty: the host, or for an IP address the default name. */
   readonly customHost: string;
   /** Namespace of the control plane. */
   readonly namespace: string;
-  /** For messages: where the address was given. */
+  /** The setting with the address, for messages. */
   readonly source: string;
 }
 
-/** The port of ctl-discovery that is plain text. */
+/** The plain text port of ctl-discovery. */
 const PLAIN_PORT = 15_010;
 
-/** The name under which the control plane is found when nothing else is said. */
+/** The default name of the control plane. */
 export function defaultControlPlaneHost(namespace: string): string {
   return `meshd.${namespace}.svc`;
 }
 
-/** Throws a CtlError when the address is none. */
+/** Throws a CtlError for an invalid address. */
 export function controlPlane(options: ControlPlaneOptions): ControlPlane {
   const { address, authPolicy, customHost, namespace, source } = options;
   const match = /^(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):(\d{1,5})$/.exec(address);

@@ -25,13 +25,13 @@ const ALL = {
 } as const;
 
 describe('readProxyConfig', () => {
-  test('reads every field as the control plane does', () => {
+  test('reads every field like the control plane', () => {
     const whole = parseProxyConfig(ALL);
     assert.ok('value' in whole && whole.warning === undefined);
     assert.deepEqual(readProxyConfig(ALL, 'x'), whole.value);
   });
 
-  test('refuses what the control plane refuses, naming the field', () => {
+  test('refuses what the control plane refuses, with the name of the field', () => {
     const wrong: Readonly<Record<string, unknown>> = {
       configPath: 1,
       drainDuration: 'soon',
@@ -48,7 +48,7 @@ describe('readProxyConfig', () => {
     }
   });
 
-  test('passes over what it does not use, and takes empty for absent', () => {
+  test('ignores fields that it does not use, and treats empty ones as absent', () => {
     assert.deepEqual(readProxyConfig({ tracing: {}, configPath: '', statusPort: null, more: 1 }, 'x'), {});
     assert.deepEqual(readProxyConfig(undefined, 'x'), {});
   });
@@ -61,7 +61,7 @@ describe('loadMeshConfig', () => {
   });
   after(() => rm(folder, { recursive: true }));
 
-  test('PROXY_CONFIG is put over the mesh configuration, field by field', async () => {
+  test('PROXY_CONFIG overrides the mesh configuration field by field', async () => {
     const mesh = join(folder, 'mesh');
     await writeFile(
       mesh,
@@ -74,7 +74,7 @@ describe('loadMeshConfig', () => {
     });
   });
 
-  test('fields that are not known or have no effect are reported', async () => {
+  test('fields that are unknown or without effect are reported', async () => {
     for (const field of UNUSED_FIELDS) {
       const read = parseProxyConfig({ [field]: {} });
       assert.ok('problem' in read || read.warning === undefined, field);
@@ -89,7 +89,7 @@ describe('loadMeshConfig', () => {
     ]);
   });
 
-  test('no mesh configuration is the default mesh; one that cannot be read is named', async () => {
+  test('a missing mesh configuration is the default mesh, and an unreadable one is named in the error', async () => {
     assert.deepEqual(await loadMeshConfig(join(folder, 'none'), ''), {
       proxyConfig: {},
       trustDomain: undefined,

@@ -1,7 +1,7 @@
 /**
- * How the proxy is run: `defaultConfig` of the mesh configuration file with PROXY_CONFIG over it. The schemas that
- * ctl-discovery reads these with need more memory than the whole agent may have, so that the few fields the agent uses
- * are read by a table of their own; its test holds that both read the same.
+ * Reads the proxy configuration: `defaultConfig` of the mesh configuration file, overridden by PROXY_CONFIG. The
+ * schemas of ctl-discovery for these need more memory than the whole agent may have, so the few fields that the agent
+ * uses are read by a table here; a test checks that both read the same.
  */
 import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
@@ -10,7 +10,7 @@ import type { JsonValue } from '../../protobuf/index.ts';
 import { parseDuration } from '../../settings/index.ts';
 import { isObject } from '../json.ts';
 
-/** What the agent uses of a proxy's configuration. Durations are milliseconds. */
+/** The fields of a proxy configuration that the agent uses. Durations are milliseconds. */
 export interface AgentProxyConfig {
   readonly configPath?: string;
   readonly binaryPath?: string;
@@ -29,7 +29,7 @@ export interface AgentProxyConfig {
   readonly extraStatTags?: readonly string[];
 }
 
-/** The value of a field; throws an `Error` that says what was expected. */
+/** Reads the value of a field; throws a CtlError whose message tells what was expected. */
 type Reader<V> = (value: JsonValue) => V;
 
 const text: Reader<string> = (value) => {
@@ -90,7 +90,7 @@ const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<Ag
   extraStatTags: texts,
 };
 
-/** Fields of a proxy configuration that the agent does not act on; the test holds that the control plane knows them. */
+/** Fields of a proxy configuration without effect on the agent; a test checks that the control plane knows them. */
 export const UNUSED_FIELDS: readonly string[] = [
   'parentShutdownDuration',
   'customConfigFile',
@@ -99,11 +99,11 @@ export const UNUSED_FIELDS: readonly string[] = [
   'envoyAccessLogService',
   'envoyMetricsService',
   'holdApplicationUntilProxyStarts',
-  // Of the mesh configuration alone, by the control plane.
+  // Only in the mesh configuration, for the control plane.
   'gatewayTopology',
 ];
 
-/** Lines about fields that are not known or, in PROXY_CONFIG, which is for the agent alone, without effect. */
+/** Warnings about unknown fields and, in PROXY_CONFIG, which is for the agent only, about fields without effect. */
 function withoutEffect(data: unknown, source: string): string[] {
   const fields = isObject(data) ? Object.keys(data).filter((field) => !Object.hasOwn(READERS, field)) : [];
   const list = (names: readonly string[]): string =>
@@ -120,8 +120,8 @@ function withoutEffect(data: unknown, source: string): string[] {
 }
 
 /**
- * Reads the fields that the agent uses from the plain data of a proxy configuration; the rest is passed over, empty
- * values count as absent. Throws a CtlError naming the field; `source` says where the data comes from.
+ * Reads the fields that the agent uses from the parsed data of a proxy configuration. Other fields are ignored, empty
+ * values count as absent. Throws a CtlError that names the field; `source` is where the data comes from.
  */
 export function readProxyConfig(data: unknown, source: string): AgentProxyConfig {
   if (data === undefined || data === null) return {};
@@ -139,16 +139,16 @@ export function readProxyConfig(data: unknown, source: string): AgentProxyConfig
       });
     }
   }
-  // Each reader gives the type of its field; collecting entries loses that.
+  // Each reader returns the type of its field; collecting entries loses it.
   return Object.fromEntries(entries) as AgentProxyConfig;
 }
 
-/** Plain data of a text in JSON or YAML. The YAML reader is loaded only for what is no JSON. */
+/** Parses JSON or YAML. The YAML parser is loaded only for text that is not JSON. */
 export async function parseData(source: string, content: string): Promise<unknown> {
   try {
     return JSON.parse(content);
   } catch {
-    // Not JSON; YAML is a superset of it, so that a broken JSON text is reported by the YAML reader.
+    // Not JSON. YAML is a superset of it, so the YAML parser reports what is wrong with a broken JSON text.
   }
   const { parse } = await import('../../core/yaml.ts');
   try {
@@ -159,10 +159,7 @@ export async function parseData(source: string, content: string): Promise<unknow
   }
 }
 
-/**
- * Reads a file of JSON or YAML; undefined when it does not exist. A link that leads nowhere is a file that cannot be
- * read.
- */
+/** Reads a file of JSON or YAML; undefined when it does not exist. A dangling link counts as an unreadable file. */
 export async function readDataFile(path: string): Promise<unknown> {
   const bytes = await readFile(path).catch(async (error: NodeJS.ErrnoException) => {
     const { code = error.message } = error;
@@ -182,16 +179,16 @@ async function isThere(path: string): Promise<boolean> {
   );
 }
 
-/** What the agent reads of the mesh: how its proxy is run, and the trust domain. */
+/** The agent's part of the mesh configuration: proxy configuration and trust domain. */
 export interface AgentMeshConfig {
   readonly proxyConfig: AgentProxyConfig;
   /** Undefined: the default one. */
   readonly trustDomain: string | undefined;
-  /** What is not acted on, a line each. */
+  /** Fields without effect, one line each. */
   readonly warnings: readonly string[];
 }
 
-/** The mesh configuration at `path`, whose `defaultConfig` has PROXY_CONFIG (YAML or JSON) put over it. */
+/** Reads the mesh configuration at `path`; PROXY_CONFIG (YAML or JSON) overrides its `defaultConfig`. */
 export async function loadMeshConfig(path: string, proxyConfig: string): Promise<AgentMeshConfig> {
   const data = await readDataFile(path);
   const mesh = data ?? {};

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { watchAddresses } from './watch-addresses.ts';
 
-/** Watches a machine whose addresses are these, period by period; gives the warnings and how often it looked. */
+/** Watches a machine with these addresses in successive periods. Gives the warnings and the number of checks. */
 async function watched(reported: readonly string[], machine: readonly (readonly string[])[]) {
   const warnings: string[] = [];
   const ending = new AbortController();
@@ -19,7 +19,7 @@ async function watched(reported: readonly string[], machine: readonly (readonly 
   return { warnings, looks };
 }
 
-test('the first address of a family that comes later is a warning, said once', async () => {
+test('the first address of a family that appears later causes one warning', async () => {
   const { warnings } = await watched(
     ['10.0.0.1'],
     [['10.0.0.1'], ['10.0.0.1', '10.0.0.2'], ['10.0.0.1', 'fd00::1'], []],
@@ -28,7 +28,7 @@ test('the first address of a family that comes later is a warning, said once', a
   assert.match(warnings[0] ?? '', /an IPv6 address now \(fd00::1\).*does not listen on IPv6 until/);
 });
 
-test('addresses of a family that is served, and those that go, are none', async () => {
+test('further addresses of a served family, and removed ones, cause none', async () => {
   assert.deepEqual((await watched(['10.0.0.1'], [['10.0.0.1'], ['10.0.0.9'], []])).warnings, []);
   assert.deepEqual(await watched(['10.0.0.1', 'fd00::1'], [['10.0.0.1', 'fd00::1', 'fd00::2']]), {
     warnings: [],

@@ -1,25 +1,25 @@
 /**
- * Warns when the machine gets its first address of an address family after the proxy was started, as by router
- * advertisement or DHCP at boot: listeners follow the addresses that the node reported, so that this family's
- * redirected connections are refused until the agent is started again.
+ * Warns when the machine gets its first address of an address family after the proxy was started, for example by router
+ * advertisement or DHCP at boot. Envoy listens in the families of the addresses that the node reported, so redirected
+ * connections of the new family are refused until the agent is restarted.
  */
 import { isIP } from 'node:net';
 import type { Logger } from '../../logging/index.ts';
 
-/** How often is looked. */
+/** The interval of checks. */
 const PERIOD_MS = 5_000;
 
 interface WatchAddressesDeps {
-  /** What the node reported. */
+  /** The addresses that the node reported. */
   readonly reported: readonly string[];
-  /** The machine's addresses now, without loopback and link-local ones. */
+  /** The machine's current addresses, without loopback and link-local ones. */
   readonly current: () => readonly string[];
   /** Resolves after the time or, early, when the signal aborts. */
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
   readonly log: Pick<Logger, 'warn'>;
 }
 
-/** Looks until a family has come up or the signal aborts; never rejects. */
+/** Checks until a family has appeared or the signal aborts; never rejects. */
 export async function watchAddresses(deps: WatchAddressesDeps, signal: AbortSignal): Promise<void> {
   const served = new Set(deps.reported.map(isIP));
   while (!signal.aborted && served.size < 2) {

@@ -1,14 +1,14 @@
-/** Who and where the proxy is: flags and variables, with what the machine says where they are silent. */
+/** Determines names and addresses of the proxy's workload: from flags and variables, else from the machine. */
 import { isIP } from 'node:net';
 import { hostname, networkInterfaces } from 'node:os';
 import { CtlError } from '../../core/errors.ts';
 import type { AgentSettings } from '../../settings/index.ts';
 
-export interface Place {
+export interface WorkloadAddress {
   readonly ip: string;
   /** `ip` first. */
   readonly addresses: readonly string[];
-  /** Whether these are all that the machine has; false for one of several proxies on a loopback network. */
+  /** Whether these are all addresses of the machine; false for one of several proxies on a loopback network. */
   readonly followsMachine: boolean;
   readonly workload: string;
   readonly namespace: string;
@@ -16,7 +16,7 @@ export interface Place {
   readonly domain: string;
 }
 
-/** What the machine says. */
+/** The machine's name and addresses. */
 export interface Machine {
   readonly hostName: string;
   /** Its addresses, without loopback and link-local ones. */
@@ -31,8 +31,8 @@ export function thisMachine(): Machine {
   return { hostName: hostname(), addresses };
 }
 
-/** Throws a CtlError when there is no address, or a name that cannot stand in a node id. */
-export function placeOf(settings: AgentSettings, machine: Machine): Place {
+/** Throws a CtlError when there is no address, or a name is not valid in a node id. */
+export function workloadAddress(settings: AgentSettings, machine: Machine): WorkloadAddress {
   const ip = settings.ip === '' ? machine.addresses[0] : settings.ip;
   if (ip === undefined)
     throw new CtlError('invalid_argument', 'this machine has no address besides loopback: give --ip or INSTANCE_IP');
@@ -42,7 +42,7 @@ export function placeOf(settings: AgentSettings, machine: Machine): Place {
       `invalid value ${JSON.stringify(ip)} of variable INSTANCE_IP: not an IP address`,
     );
   const namespace = settings.podNamespace === '' ? 'default' : settings.podNamespace;
-  // Only the first label: the namespace follows after a dot.
+  // Only the first label: in the node id the namespace follows after a dot.
   const workload = settings.podName === '' ? (machine.hostName.split('.')[0] ?? '') : settings.podName;
   for (const [name, value] of [
     ['POD_NAMESPACE', namespace],
@@ -53,7 +53,7 @@ export function placeOf(settings: AgentSettings, machine: Machine): Place {
   const id = settings.id === '' ? `${workload}.${namespace}` : settings.id;
   return {
     ip,
-    // A loopback address is one of several proxies on a machine, each with an address of its own.
+    // A loopback address belongs to one of several proxies on a machine, each with its own address.
     followsMachine: !isLoopback(ip),
     addresses: isLoopback(ip) ? [ip] : [...new Set([ip, ...machine.addresses])],
     workload: settings.id === '' ? workload : (id.split('.')[0] ?? id),

@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultAgentSettings } from '../../settings/index.ts';
-import { placeOf } from './place.ts';
+import { workloadAddress } from './workload-address.ts';
 
 const MACHINE = { hostName: 'vm-1.example.com', addresses: ['10.0.0.1', 'fd00::1'] };
 
-test('what is said counts, and is put together as the specification says', () => {
+test('settings have precedence, and are combined as specified', () => {
   const settings = defaultAgentSettings({ ip: '10.9.9.9', podName: 'web-0', podNamespace: 'shop' });
-  assert.deepEqual(placeOf(settings, MACHINE), {
+  assert.deepEqual(workloadAddress(settings, MACHINE), {
     ip: '10.9.9.9',
     addresses: ['10.9.9.9', '10.0.0.1', 'fd00::1'],
     followsMachine: true,
@@ -18,8 +18,8 @@ test('what is said counts, and is put together as the specification says', () =>
   });
 });
 
-test('what is not said is asked of the machine', () => {
-  const { ip, id, domain, addresses } = placeOf(defaultAgentSettings(), MACHINE);
+test('the machine supplies what is not set', () => {
+  const { ip, id, domain, addresses } = workloadAddress(defaultAgentSettings(), MACHINE);
   assert.deepEqual(
     { ip, id, domain, addresses },
     {
@@ -31,18 +31,24 @@ test('what is not said is asked of the machine', () => {
   );
 });
 
-test('the id and the domain can be given whole; a proxy on loopback has only that address', () => {
-  const place = placeOf(defaultAgentSettings({ id: 'a.b', domain: 'x.org', ip: '127.0.0.5' }), MACHINE);
-  assert.deepEqual([place.id, place.workload, place.domain, place.addresses], ['a.b', 'a', 'x.org', ['127.0.0.5']]);
+test('id and domain can be set as a whole, and a proxy on loopback has only that address', () => {
+  const address = workloadAddress(defaultAgentSettings({ id: 'a.b', domain: 'x.org', ip: '127.0.0.5' }), MACHINE);
+  assert.deepEqual(
+    [address.id, address.workload, address.domain, address.addresses],
+    ['a.b', 'a', 'x.org', ['127.0.0.5']],
+  );
 });
 
-test('what cannot stand in a node id is refused', () => {
+test('names that are not valid in a node id are refused', () => {
   const refused: readonly (readonly [Parameters<typeof defaultAgentSettings>[0], RegExp])[] = [
     [{ ip: 'here' }, /"here" of variable INSTANCE_IP/],
     [{ podName: 'a~b' }, /"a~b" of variable POD_NAME/],
     [{ podNamespace: 'a b' }, /"a b" of variable POD_NAMESPACE/],
   ];
   for (const [settings, message] of refused)
-    assert.throws(() => placeOf(defaultAgentSettings(settings), MACHINE), message);
-  assert.throws(() => placeOf(defaultAgentSettings(), { ...MACHINE, addresses: [] }), /give --ip or INSTANCE_IP/);
+    assert.throws(() => workloadAddress(defaultAgentSettings(settings), MACHINE), message);
+  assert.throws(
+    () => workloadAddress(defaultAgentSettings(), { ...MACHINE, addresses: [] }),
+    /give --ip or INSTANCE_IP/,
+  );
 });
