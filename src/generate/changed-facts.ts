@@ -1,5 +1,5 @@
 /**
- * Which facts a change of the mesh changes: the counterpart of what a reader notes (`reads/`). Units that have read a
+ * Which facts a change of the mesh changes: the counterpart of what a reader records (`reads/`). Units that have read a
  * changed fact are generated again, and no others; a property test compares that with generating everything.
  */
 import { gatewayName, hostMatches, isWildcardHost } from '../model/index.ts';
@@ -22,8 +22,8 @@ import { changedCredentials, namingSecrets } from './secrets/index.ts';
 import type { Unit } from './types.ts';
 
 /**
- * Changed facts. A fact that is a list has members: names of units that may be new. Undefined for a fact that is none:
- * where a list of units was made of it, all of them may be others.
+ * Changed facts. For a fact that is a list: names of units that may be new. Undefined for other facts: where the list
+ * of units depends on one, any unit may have changed.
  */
 export type FactChanges = ReadonlyMap<Fact, ReadonlySet<Unit> | undefined>;
 
@@ -31,13 +31,13 @@ export interface ChangedFacts {
   /** Mesh configuration or networks changed: every fact may have. */
   readonly everything: boolean;
   readonly meshWide: FactChanges;
-  /** By scope. A scope itself that is another, or has come or gone, is the fact `scope`. */
+  /** By scope. A scope that was replaced, added or removed is the fact `scope`. */
   readonly scopes: ReadonlyMap<string, FactChanges>;
 }
 
 type Collected = Map<Fact, Set<Unit> | undefined>;
 
-/** `previous` and `next` are the snapshots that the change lies between. */
+/** @param previous the snapshot before the change @param next the snapshot after it */
 export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   if (change.everything) return { everything: true, meshWide: new Map(), scopes };
@@ -48,8 +48,8 @@ export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change:
 }
 
 /**
- * The facts that a document is part of, as the mesh and these scopes have it: a unit that has read one of them has read
- * the document.
+ * The facts that a document is part of in this mesh and these scopes: a unit that has read one of them has read the
+ * document.
  */
 export function factsAbout(mesh: MeshSnapshot, key: ResourceKey, scopeIds: Iterable<string>): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
@@ -97,7 +97,7 @@ function scopeFacts(before: Scope | undefined, after: Scope | undefined, change:
   return facts;
 }
 
-/** A service came, went or was redefined. */
+/** A service was added, removed or redefined. */
 function hostFacts(facts: Collected, scopes: readonly Scope[], host: string): void {
   facts.set(fact.host(host), undefined);
   list(facts, fact.HOSTS, host);
@@ -128,7 +128,7 @@ function ruleFacts(facts: Collected, scopes: readonly Scope[], host: string): vo
   }
 }
 
-/** A virtual service as it was or is. */
+/** Called with a virtual service as it was before the change and as it is after it. */
 function routeFacts(
   facts: Collected,
   scopes: readonly Scope[],
@@ -150,12 +150,11 @@ function routeFacts(
   }
 }
 
-/** How an egress listener's `bind` says that it is a unix domain socket. */
+/** Prefix of an egress listener's `bind` for a unix domain socket. */
 const SOCKET = 'unix://';
 
 /**
- * The ports at which a scope has listeners for a service: its own, and those of egress listeners that take whatever its
- * ports are.
+ * The ports at which a scope has listeners for a service: its own, and those of egress listeners for any service port.
  */
 function portsOf(scope: Scope, host: string): { readonly number: number; readonly http: boolean }[] {
   const own = scope.services.get(host)?.ports.filter(isStream) ?? [];
@@ -222,7 +221,7 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
   return facts;
 }
 
-/** A virtual service as it was or is, for the gateways that it is bound to. */
+/** A virtual service before or after the change, for the gateways that it is bound to. */
 function boundFacts(
   facts: Collected,
   previous: MeshSnapshot,

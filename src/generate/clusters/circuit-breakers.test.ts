@@ -4,7 +4,7 @@ import { circuitBreakers } from './circuit-breakers.ts';
 
 const UNLIMITED = 0xffffffff;
 
-test('limits that are not said, zero or less are none', () => {
+test('absent, zero and negative limits mean no limit', () => {
   const limits = (maxConnections: number | undefined) =>
     circuitBreakers({ tcp: { maxConnections } }).circuitBreakers?.thresholds?.map((each) => each.maxConnections);
   assert.deepEqual(limits(7), [{ value: 7 }]);

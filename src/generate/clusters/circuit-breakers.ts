@@ -6,10 +6,10 @@ import { durationOf } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
-/** Nothing is limited unless someone says so: Envoy's own default of 1,024 surprises people under load. */
+/** Unlimited by default: Envoy's own default of 1,024 surprises people under load. */
 const UNLIMITED = 0xffffffff;
 
-/** Limits as written; zero and less mean "not said". */
+/** Limits as written; zero and less mean "no limit". */
 function limit(value: number | undefined): { value: number } {
   return { value: value !== undefined && value > 0 ? value : UNLIMITED };
 }
@@ -29,7 +29,7 @@ export function circuitBreakers(pool: ConnectionPool | undefined): Pick<Cluster,
   };
 }
 
-/** Connect timeout (milliseconds when the pool says none) and TCP keepalive (the mesh's when the pool says none). */
+/** Connect timeout (milliseconds, for pools without one) and TCP keepalive (the mesh's, for pools without one). */
 export function connectionSettings(
   pool: ConnectionPool | undefined,
   meshConnectTimeoutMs: number,

@@ -1,4 +1,4 @@
-/** Client certificates of gateways that stand in Secrets. */
+/** Client certificates of gateways from Secrets. */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
@@ -77,7 +77,7 @@ function output(tls: object, secrets: readonly AnyResource[], view: View = GATEW
   };
 }
 
-test('MUTUAL shows the key pair and verifies by the authorities of the Secret', () => {
+test('MUTUAL presents the key pair and verifies with the authorities of the Secret', () => {
   const { eds, context, secrets, findings } = output({ mode: 'MUTUAL', subjectAltNames: ['x'] }, [secret('c', ALL)]);
   assert.equal(eds, true);
   assert.deepEqual(
@@ -95,7 +95,7 @@ test('MUTUAL shows the key pair and verifies by the authorities of the Secret', 
   assert.deepEqual(findings, []);
 });
 
-test('SIMPLE shows nothing and verifies by the authorities', () => {
+test('SIMPLE presents nothing and verifies with the authorities', () => {
   const { context, secrets } = output({ mode: 'SIMPLE' }, [
     secret('c', PAIR),
     secret('c-cacert', { cacert: CERTIFICATE }),
@@ -107,13 +107,13 @@ test('SIMPLE shows nothing and verifies by the authorities', () => {
   );
 });
 
-test('a list of revoked certificates in a file counts beside the authorities of the Secret', () => {
+test('a revocation list in a file applies together with the authorities of the Secret', () => {
   const { context } = output({ mode: 'SIMPLE', caCrl: '/revoked.pem' }, [secret('c', ALL)]);
   const { defaultValidationContext } = context?.combinedValidationContext ?? {};
   assert.equal(defaultValidationContext?.crl?.filename, '/revoked.pem');
 });
 
-test('insecureSkipVerify verifies nothing, and asks for no authorities', () => {
+test('insecureSkipVerify verifies nothing and requests no authorities', () => {
   const { context, secrets } = output({ mode: 'MUTUAL', insecureSkipVerify: true }, [secret('c', PAIR)]);
   assert.equal(context?.combinedValidationContext, null);
   assert.deepEqual(
@@ -122,7 +122,7 @@ test('insecureSkipVerify verifies nothing, and asks for no authorities', () => {
   );
 });
 
-describe('what cannot be had: a cluster without endpoints, in no weaker way', () => {
+describe('an unavailable credential gives a cluster without endpoints, never weaker TLS', () => {
   const rows: readonly (readonly [
     behaviour: string,
     tls: object,

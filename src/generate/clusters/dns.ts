@@ -10,22 +10,22 @@ const { DnsCluster } = envoy.extensions.clusters.dns.v3;
 const { V4_ONLY, V6_ONLY, V4_PREFERRED } = DnsCluster.DnsLookupFamily;
 
 /**
- * What is asked for, by what the machine has. With both families IPv4 comes first: of machines with an IPv6 address
- * many have no way to the rest of the world by it.
+ * DNS lookups by the families of the machine. With both families IPv4 comes first: many machines with an IPv6 address
+ * cannot reach the rest of the world by it.
  */
 const LOOKUP_FAMILY = { ipv4: V4_ONLY, ipv6: V6_ONLY, dual: V4_PREFERRED } as const satisfies Record<
   NodeFamilies,
   number
 >;
 
-/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names for other numbers. */
+/** `envoy.config.cluster.v3.Cluster.DnsLookupFamily` has the same names with other numbers. */
 const OLD_LOOKUP_FAMILY = { ipv4: 1, ipv6: 2, dual: 3 } as const satisfies Record<NodeFamilies, number>;
 
-/** Where names become endpoints, all of their addresses, and how often they are asked for. */
+/** Resolves names to endpoints (all of their addresses) at this rate. */
 export interface DnsSettings {
   readonly families: NodeFamilies;
   readonly refreshRateMs: number;
-  /** Whether Envoy has the extension that takes the place of the cluster's own fields. */
+  /** Whether Envoy has the extension that replaces the cluster's own fields. */
   readonly typed: boolean;
 }
 

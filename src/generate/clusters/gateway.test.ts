@@ -47,7 +47,7 @@ const MESH: readonly AnyResource[] = [
   }),
 ];
 
-/** Services that the gateway has clusters of. */
+/** Services for which the gateway has clusters. */
 function clustered(filterGatewayClusters: boolean): string[] {
   const empty = createModel({ ...DEFAULT_SETTINGS, filterGatewayClusters }, defaultMeshConfig(), defaultMeshNetworks());
   const { units, failures } = generate(replay(empty, MESH), viewOf(), { cds: 'all' });

@@ -1,7 +1,7 @@
 /**
- * Clusters of a gateway: of every service exported to its namespace. Which of them its virtual services use changes
- * more often than the services do, and a cluster that is there already makes a new route work at once. Where there are
- * too many services for that, CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
+ * Clusters of a gateway: for every service exported to its namespace. Virtual services change more often than services
+ * do, and with the cluster already present a new route works at once. Where there are too many services for that,
+ * CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
 import type { Service } from '../../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
@@ -19,7 +19,7 @@ export function gatewayClusterUnits(snapshot: MeshReader, view: GatewayView): re
   const used = askedHosts(snapshot, view).union(targetsOf(snapshot, view));
   const isWanted = (host: string): boolean => {
     if (used.has(host)) return true;
-    // Whose they are is noted with the hosts.
+    // Reading the hosts has recorded which service each is.
     const service = unrecorded(() => services.get(host));
     return service !== undefined && isPassedOn(snapshot, view, service);
   };
@@ -47,7 +47,7 @@ export function gatewayClusters(
   return clustersOfHost(snapshot, view, scope, unit, placements);
 }
 
-/** Whether the gateway is to have the service's clusters. */
+/** Whether the gateway needs the service's clusters. */
 function isUsed(snapshot: MeshReader, view: GatewayView, service: Service | undefined): boolean {
   if (service === undefined) return false;
   if (!snapshot.settings.filterGatewayClusters) return true;

@@ -14,7 +14,7 @@ function clustersOf(ports: readonly InboundPort[]) {
   return new Map(resources.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
 }
 
-test('a port that several services share is one application: it speaks what the first of them says', () => {
+test('a port that several services share is one application with the protocol of the first service', () => {
   const port = (hostname: string, protocol: InboundPort['protocol']): InboundPort => {
     return { targetPort: 8080, servicePort: 80, portName: 'x', protocol, hostname, namespace: 'default' };
   };

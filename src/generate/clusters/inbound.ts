@@ -1,4 +1,4 @@
-/** Clusters of a sidecar's inbound part: the application's own ports, and whatever port a connection came for. */
+/** Clusters of a sidecar's inbound part: the application's own ports, and the original port of other connections. */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Protocol } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
@@ -28,7 +28,7 @@ import { protocolOptions, upstreamHttp } from './upstream-protocol.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** The inbound part is as small as the workload's list of ports: one unit. */
+/** The inbound part is small, as is the workload's list of ports: one unit. */
 export function inboundClusterUnits(snapshot: MeshReader, view: InboundView): readonly Unit[] {
   return scopeOfView(snapshot, view) === undefined ? [] : [INBOUND_CLUSTERS_UNIT];
 }
@@ -37,7 +37,7 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined || unit !== INBOUND_CLUSTERS_UNIT) return NOTHING;
   const clusters = new Map<string, NamedCluster>();
-  // One cluster a port: what several services share is one application.
+  // One cluster per port: a port that several services share is one application.
   const add = (cluster: NamedCluster | undefined) => {
     if (cluster !== undefined && !clusters.has(cluster.name)) clusters.set(cluster.name, cluster);
   };
@@ -57,9 +57,7 @@ export function inboundClusters(snapshot: MeshReader, view: InboundView, unit: U
 
 type ApplicationEndpoint = envoy.config.endpoint.v3.Endpoint.Input;
 
-/**
- * On a machine of both families, an application that does not answer at the first address is looked for at the other.
- */
+/** On a machine of both families, an application that does not answer at the first address is tried at the other. */
 function endpointAt({ bind, extraBind }: Binds, port: number): ApplicationEndpoint {
   const address = addressOf(bind, port);
   return extraBind === undefined
@@ -88,7 +86,7 @@ function commonOf(
   pool: ConnectionPool | undefined,
 ): NamedCluster {
   const { mesh, settings } = snapshot;
-  // The application speaks what its port says: the mesh's wish to upgrade is for hops between proxies.
+  // The application speaks the protocol of its port: the mesh's upgrade policy is for hops between proxies.
   const speaks = upstreamHttp(protocol, pool?.http, settings.sniffInbound, false);
   return {
     name,
@@ -117,7 +115,7 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
   const port = colon < 0 ? number : Number(endpoint.slice(colon + 1));
   const host = colon < 0 ? '' : endpoint.slice(0, colon).replace(/^\[|\]$/g, '');
   const own = host === '0.0.0.0' || host === '::';
-  // Without redirection there is no original destination; such views know the workload's addresses.
+  // Without redirection there is no original destination; such views have the workload's addresses.
   if (own && view.interception !== 'NONE') {
     return {
       ...commonOf(snapshot, name, protocol, ingress.connectionPool),

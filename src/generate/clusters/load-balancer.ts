@@ -16,12 +16,12 @@ const RING_HASH = 2;
 const RANDOM = 3;
 const MAGLEV = 5;
 
-/** Big enough for an even spread over the endpoints of most services. */
+/** Large enough for an even distribution over the endpoints of most services. */
 const DEFAULT_RING_SIZE = 1024;
 /** Envoy's limit of `minimum_ring_size`. */
 const MAX_RING_SIZE = 8_388_608;
 
-/** Round robin unless the settings say otherwise. Not for clusters of original destinations: they have no choice. */
+/** Round robin unless the settings differ. Not for clusters of original destinations, which have no choice. */
 export function loadBalancing(settings: LoadBalancerSettings | undefined): Balancing {
   if (settings?.consistentHash !== undefined) return consistentHashing(settings.consistentHash);
   const warmup = settings?.warmup?.duration ?? settings?.warmupDurationSecs;
@@ -58,7 +58,7 @@ function consistentHashing({ maglev, ringHash, minimumRingSize }: ConsistentHash
       ...(tableSize !== undefined && tableSize > 0 && { maglevLbConfig: { tableSize: { value: tableSize } } }),
     };
   }
-  // The older field stands beside the newer one; 0 is "not said" in both.
+  // The older field exists beside the newer one; 0 means absent in both.
   const size = ringHash?.minimumRingSize || minimumRingSize || DEFAULT_RING_SIZE;
   return { lbPolicy: RING_HASH, ringHashLbConfig: { minimumRingSize: { value: Math.min(size, MAX_RING_SIZE) } } };
 }

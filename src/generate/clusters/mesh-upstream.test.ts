@@ -21,7 +21,7 @@ const VIEW: OutboundView = {
   capabilities: { extensions: undefined, sds: true },
 };
 
-/** The clusters of a service entry, by name; whatever stands in it, each can be read by Envoy's own rules. */
+/** The clusters of a service entry, by name; Envoy's own rules accept each of them. */
 function clustersOf(spec: object, rule?: object) {
   const resources = [
     ['ServiceEntry', spec] as const,
@@ -56,14 +56,14 @@ const ENTRY = {
 };
 const labels = { 'security.mesh.io/tlsMode': 'mesh' };
 
-test('a host too long for a server name is called without one, for Envoy would refuse the cluster', () => {
+test('a host too long for a server name is called without one, because Envoy would refuse the cluster', () => {
   const host = `${Array.from({ length: 25 }, () => 'a'.repeat(9)).join('.')}.io`;
   assert.equal(host.length, 252);
   assert.equal(tlsOf(clustersOf({ ...ENTRY, hosts: [host] }).get(`outbound|80||${host}`)).sni, '');
   assert.equal(tlsOf(clustersOf({ ...ENTRY, hosts: ['b.io'] }).get('outbound|80||b.io')).sni, 'outbound_.80_._.b.io');
 });
 
-test('whom to expect: known accounts, any of a namespace where one is not known, the names of the service', () => {
+test('expected peers: known accounts, any of a namespace with an unknown one, the names of the service', () => {
   const endpoints = [
     { address: '10.0.0.1', labels, serviceAccount: 'vm' },
     { address: '10.0.0.2', labels },
@@ -83,7 +83,7 @@ test('whom to expect: known accounts, any of a namespace where one is not known,
   );
 });
 
-test('hosts outside the mesh are called in plain text unless an endpoint says that it takes mutual TLS', () => {
+test('hosts outside the mesh are called in plain text unless an endpoint announces mutual TLS', () => {
   const outside = { ...ENTRY, hosts: ['api.io'], location: 'MESH_EXTERNAL' };
   const matches = (spec: object) =>
     clustersOf(spec)
@@ -95,7 +95,7 @@ test('hosts outside the mesh are called in plain text unless an endpoint says th
   assert.deepEqual(matches({ ...ENTRY, hosts: ['api.io'] }), byEndpoint);
 });
 
-test('where a connection was going it is called by mutual TLS only if all who are there take it', () => {
+test('an original destination is called by mutual TLS only if all endpoints accept it', () => {
   const original = { host: 'raw.io', trafficPolicy: { loadBalancer: { simple: 'PASSTHROUGH' } } };
   const called = (endpoints: readonly object[]) =>
     clustersOf({ ...ENTRY, hosts: ['raw.io'], endpoints }, original).get('outbound|80||raw.io');

@@ -1,4 +1,4 @@
-/** How a cluster speaks to workloads of the mesh: mutual TLS where they take it, found out endpoint by endpoint. */
+/** The transport to workloads of the mesh: mutual TLS to endpoints that accept it, decided endpoint by endpoint. */
 import type { ModelSettings, Service, ServicePeers } from '../../model/types.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
@@ -23,19 +23,19 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 type Transport = Pick<Cluster, 'transportSocket' | 'transportSocketMatches'>;
 
-/** What decides how a service is spoken to within the mesh. */
+/** Inputs of the transport to a service within the mesh. */
 export interface MeshPeering {
   readonly service: Service;
   readonly mesh: MeshConfig;
   readonly settings: ModelSettings;
-  /** Whether the view's proxies have certificates of the mesh; and if so, whom they meet behind the service. */
+  /** Whether the view's proxies have mesh certificates; and if so, which peers the service has. */
   readonly sds: boolean;
   readonly peers: ServicePeers | undefined;
 }
 
 const PLAIN: Transport = {};
 
-/** The transport of a cluster whose settings say mesh mutual TLS, or nothing at all. */
+/** The transport of a cluster whose settings ask for mesh mutual TLS, or for nothing at all. */
 export function meshTransport(
   inputs: MeshPeering,
   target: ClusterTarget,
@@ -49,14 +49,14 @@ export function meshTransport(
   if (!inputs.mesh.enableAutoMtls) return PLAIN;
   const ready = inputs.peers?.ready[port.name];
   if (discovery === 'original') {
-    // Where a connection was going is no endpoint that could say what it takes: all that it may lead to must.
+    // An original destination has no endpoint metadata: mutual TLS requires that all possible destinations accept it.
     return ready === 'all' ? { transportSocket: mutualTls(inputs, target, undefined, speaks) } : PLAIN;
   }
-  // Inside the mesh the cluster stays the same while proxies come and go; one that resolves names carries its endpoints
-  // anyway.
+  // Inside the mesh the cluster stays the same while proxies are added and removed; one that resolves names contains
+  // its endpoints anyway.
   if ((service.meshExternal || discovery === 'dns') && ready === undefined) return PLAIN;
-  // What no match is for gets the cluster's own transport, which is plain text unless it says something else: a second
-  // match that said so would be a quarter of the message.
+  // Endpoints without a match get the cluster's own transport, which is plain text by default: a second match for them
+  // would be a quarter of the message.
   return {
     transportSocketMatches: [
       {
@@ -78,7 +78,7 @@ function mutualTls(
   const context = {
     commonTlsContext: {
       ...meshTlsContext(peersOf(inputs, tls), alpnOf(speaks)),
-      // As a client Envoy would stop at 1.2 by itself.
+      // As a client Envoy would stop at 1.2 by default.
       tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     },
     sni: tls?.sni || serverName(port.port, subset, service.hostname),
@@ -86,7 +86,7 @@ function mutualTls(
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
-/** Envoy refuses longer ones. Servers of the mesh do not choose by name, so that none is as good. */
+/** Envoy refuses longer ones. Servers of the mesh do not choose by name, so that no name works as well. */
 const MAX_SERVER_NAME = 255;
 
 function serverName(port: number, subset: string, host: string): string {
@@ -94,7 +94,7 @@ function serverName(port: number, subset: string, host: string): string {
   return name.length > MAX_SERVER_NAME ? '' : name;
 }
 
-/** Whom to expect: as the rule says, else the accounts of the service's workloads, else any workload of the mesh. */
+/** Expected peers: from the rule, else the accounts of the service's workloads, else any workload of the mesh. */
 function peersOf({ service, peers, settings, mesh }: MeshPeering, tls: ClientTlsSettings | undefined): SanMatcher[] {
   if (tls?.subjectAltNames !== undefined && tls.subjectAltNames.length > 0) return tls.subjectAltNames.map(exactName);
   const trustDomains = trustDomainsOf(settings, mesh);

@@ -1,4 +1,4 @@
-/** Clusters of a sidecar's outbound part: a unit per host, and one of the clusters that belong to no service. */
+/** Clusters of a sidecar's outbound part: a unit per host, and one for the clusters that belong to no service. */
 
 import { STATIC_CLUSTERS_UNIT, scopeOfView } from '../common/index.ts';
 import type { MeshReader } from '../reads/index.ts';

@@ -5,7 +5,7 @@ import { outlierDetection } from './outlier-detection.ts';
 const enforced = { value: 100 };
 const off = { value: 0 };
 
-test('what Envoy does by itself is not said, all else is', () => {
+test("Envoy's defaults are left out, all other values are written", () => {
   const usual = { consecutiveGatewayErrors: 5, consecutive5xxErrors: 5, interval: 10_000, baseEjectionTime: 30_000 };
   assert.deepEqual(outlierDetection(usual), {
     enforcingSuccessRate: off,
@@ -26,7 +26,7 @@ test('what Envoy does by itself is not said, all else is', () => {
   });
 });
 
-test('counts of 0 switch ejection off, and the older count stands for gateway errors alone', () => {
+test('counts of 0 switch ejection off, and the deprecated count is for gateway errors only', () => {
   assert.deepEqual(outlierDetection({ consecutiveGatewayErrors: 0, consecutive5xxErrors: 0 }), {
     enforcingSuccessRate: off,
     alwaysEjectOneHost: { value: true },

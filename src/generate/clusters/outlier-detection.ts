@@ -1,4 +1,4 @@
-/** Which failures take an endpoint out of load balancing, and for how long. */
+/** Which failures eject an endpoint from load balancing, and for how long. */
 import type { envoy } from '../../protobuf/index.ts';
 import type { OutlierDetection } from '../../resources/schemas.ts';
 import { durationOf } from '../common/index.ts';
@@ -6,7 +6,7 @@ import { durationOf } from '../common/index.ts';
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;
 
 /**
- * What Envoy does by itself, in all its versions:
+ * Envoy's defaults, equal in all its versions:
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/cluster/v3/outlier_detection.proto
  */
 const DEFAULT_INTERVAL_MS = 10_000;
@@ -21,10 +21,10 @@ function enforce(count: number): { value: number } {
 export function outlierDetection(settings: OutlierDetection): Message {
   const { interval, baseEjectionTime, maxEjectionPercent } = settings;
   return {
-    // Statistical ejection is not what the counts of a destination rule ask for.
+    // Destination rules have no statistical ejection.
     enforcingSuccessRate: { value: 0 },
-    // As every Envoy did before it had this field: else nothing of fewer than ten endpoints is ever ejected, by the
-    // default of 10 %.
+    // As every Envoy did before it had this field: otherwise nothing in a service of fewer than ten endpoints is ever
+    // ejected, because of the default of 10 %.
     alwaysEjectOneHost: { value: true },
     ...countedErrors(settings),
     ...(isOwn(interval, DEFAULT_INTERVAL_MS) && { interval: durationOf(interval) }),
@@ -56,7 +56,7 @@ function countedErrors(settings: OutlierDetection): Message {
   };
 }
 
-/** Whether a value is one at all (0 is not), and another than Envoy's own. */
+/** Whether a value is set (0 is not) and differs from Envoy's default. */
 function isOwn(value: number | undefined, byItself: number): value is number {
   return value !== undefined && value > 0 && value !== byItself;
 }

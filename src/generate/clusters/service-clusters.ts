@@ -55,22 +55,22 @@ type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 const NO_LABELS: Readonly<Record<string, string>> = {};
 
-/** All that the clusters of a service are made of. */
+/** The inputs of a service's clusters. */
 interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly memos: Memos;
   readonly rule: MergedDestinationRule | undefined;
   readonly part: ClientView['part'];
-  /** Whether the view also passes the mutual TLS of others on to the service. */
+  /** Whether the view also passes through other proxies' mutual TLS to the service. */
   readonly passedOn: boolean;
-  /** How the clusters name the endpoints that they ask for. */
+  /** How the clusters name the endpoints that they request. */
   readonly endpointNames: EndpointNames;
-  /** Who reads the files that the rule's TLS names. */
+  /** Who reads the files in the rule's TLS settings. */
   readonly files: FileReader;
-  /** What the rule's TLS asks of Secrets, for gateways. */
+  /** Secrets for the rule's TLS settings, at gateways. */
   readonly credentials: string | undefined;
 }
 
-/** For clusters that resolve names, and so carry their endpoints: where those come from. */
+/** Endpoints for clusters that resolve names, which contain them. */
 interface CarriedEndpoints {
   readonly families: NodeFamilies;
   readonly typedDns: boolean;
@@ -92,8 +92,8 @@ const NOTHING_CARRIED: CarriedEndpoints = {
 const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services', serviceClusters);
 
 /**
- * All clusters of a host in a scope, for each of the placements where they depend on it; none when the scope does not
- * have it.
+ * All clusters of a host in a scope, for each of the placements where they depend on it; none when the host is not in
+ * the scope.
  */
 export function clustersOfHost(
   snapshot: MeshReader,
@@ -132,7 +132,7 @@ export function clustersOfHost(
   const nowhere = carriedEndpoints(snapshot, view, NOWHERE, service, rule);
   if (!readsPlacement(memos, snapshot, nowhere.endpoints, rule)) return made(nowhere);
   const outputs = placements.map((placement) => made(carriedEndpoints(snapshot, view, placement, service, rule)));
-  // What is found wrong is found everywhere.
+  // Findings are the same in every placement.
   const { findings } = outputs[0] ?? made(nowhere);
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
@@ -223,13 +223,13 @@ function serviceCluster(
   return resourceOf(cluster, name, discovery);
 }
 
-/** What comes to a cluster: TCP proxies lead to it too where first bytes tell. */
+/** Traffic of a cluster: TCP proxies lead to it too where the protocol is detected. */
 function trafficOf(protocol: Protocol, speaks: UpstreamHttp): Traffic {
   if (speaks === 'none') return 'bytes';
   return isHttp(protocol) ? 'requests' : 'both';
 }
 
-/** A cluster of connections that somebody else has begun with mutual TLS: what stands in them is passed on as it is. */
+/** A cluster for mutual TLS connections of other proxies, which are passed through unchanged. */
 function passingCluster(inputs: ClusterInputs, name: string, target: ClusterTarget): GeneratedResource {
   const { service, policy } = target;
   const { mesh, settings } = inputs;
@@ -273,7 +273,7 @@ function discovered(
 ): Cluster {
   const { mesh, settings, networks, endpoints, network, locality } = inputs;
   if (discovery === 'eds' || networks === undefined || endpoints === undefined) {
-    // Envoy asks for the cluster's name when `service_name` says nothing else.
+    // Envoy uses the cluster's name when `service_name` is absent.
     const asked = endpointName(inputs.endpointNames, name);
     const edsConfig = adsConfigSource(settings.initialFetchTimeoutMs);
     return { type: EDS, edsClusterConfig: asked === name ? { edsConfig } : { edsConfig, serviceName: asked } };
@@ -285,7 +285,7 @@ function discovered(
   };
 }
 
-/** A cluster that asks for nothing more. */
+/** A cluster that refers to no other resource. */
 export function closedCluster(cluster: NamedCluster): GeneratedResource {
   return { name: cluster.name, bytes: encode(envoy.config.cluster.v3.Cluster, cluster), refs: [] };
 }

@@ -12,7 +12,7 @@ import type { IpFamily, NodeFamilies } from '../types.ts';
 import { circuitBreakers } from './circuit-breakers.ts';
 import { protocolOptions } from './upstream-protocol.ts';
 
-/** Every cluster has a name, whatever the message type says. */
+/** Every cluster has a name, although the message type makes it optional. */
 export type NamedCluster = envoy.config.cluster.v3.Cluster.Input & { readonly name: string };
 
 /** `envoy.config.cluster.v3.Cluster.DiscoveryType` */
@@ -24,12 +24,12 @@ export const ORIGINAL_DST = 4;
 export const CLUSTER_PROVIDED = 6;
 
 /**
- * Source addresses of connections to the application itself. The redirection rules know them, and leave such
- * connections alone instead of sending them into the proxy once more.
+ * Source addresses of connections to the application itself. The redirection rules exempt such connections, which would
+ * otherwise reach the proxy again.
  */
 const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', ipv6: '::6' };
 
-/** Sends each connection to where it was going. */
+/** Sends each connection to its original destination. */
 export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
   return {
     name: PASSTHROUGH_CLUSTER,
@@ -37,7 +37,7 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
     lbPolicy: CLUSTER_PROVIDED,
     connectTimeout: durationOf(connectTimeoutMs),
     ...circuitBreakers(undefined),
-    // Requests are passed on in the protocol in which they came: gRPC without TLS (h2c) must stay HTTP/2.
+    // Requests keep their protocol: gRPC without TLS (h2c) must stay HTTP/2.
     ...protocolOptions('client', undefined),
   };
 }
@@ -46,18 +46,18 @@ export function blackHoleCluster(connectTimeoutMs: number): NamedCluster {
   return emptyCluster(BLACKHOLE_CLUSTER, connectTimeoutMs);
 }
 
-/** Has no endpoints: what is sent there is refused. */
+/** Has no endpoints: traffic to it is refused. */
 export function emptyCluster(name: string, connectTimeoutMs: number): NamedCluster {
   return { name, type: STATIC, connectTimeout: durationOf(connectTimeoutMs) };
 }
 
-/** Sends inbound connections to the port they came for, on this workload. */
+/** Sends inbound connections to their original port on this workload. */
 export function inboundPassthroughCluster(family: IpFamily, connectTimeoutMs: number): NamedCluster {
   const name = family === 'ipv6' ? INBOUND_PASSTHROUGH_CLUSTER_IPV6 : INBOUND_PASSTHROUGH_CLUSTER_IPV4;
   return { ...passthroughCluster(connectTimeoutMs), name, upstreamBindConfig: inboundSource(family) };
 }
 
-/** For a node of both families Envoy takes the source that has the destination's. */
+/** On a node of both families Envoy uses the source of the destination's family. */
 export function inboundSource(families: NodeFamilies): envoy.config.core.v3.BindConfig.Input {
   const [first = 'ipv4', second] = familiesOf({ families });
   const sourceOf = (family: IpFamily) => ({ address: INBOUND_SOURCE[family], portValue: 0 });

@@ -6,7 +6,7 @@ import { serverNames, type Traffic } from './upstream-names.ts';
 
 const HOST = 'db.example.com';
 
-/** `<server name> ⊢ <names that hold>`. */
+/** `<server name> ⊢ <accepted names>`. */
 function said(
   tls: Omit<ClientTlsSettings, 'mode'>,
   traffic: Traffic,
@@ -19,7 +19,7 @@ function said(
   return `${names.sniOfRequest ? 'request' : (names.sni ?? 'none')} ⊢ ${expected.join(' ')}`;
 }
 
-test('written names hold: those of the rule, else those of the service, else the server name', () => {
+test('written names are accepted: those of the rule, else of the service, else the server name', () => {
   for (const traffic of ['requests', 'bytes', 'both'] as const) {
     const ofService = ['service.example'];
     assert.equal(
@@ -31,7 +31,7 @@ test('written names hold: those of the rule, else those of the service, else the
   }
 });
 
-test('without them, the host of each request, and for bytes the host of the service', () => {
+test('without them, the host of each request, and for TCP the host of the service', () => {
   assert.equal(said({}, 'requests'), 'request ⊢ request');
   assert.equal(said({ sni: '' }, 'requests'), 'request ⊢ request');
   assert.equal(said({ subjectAltNames: ['a'] }, 'requests'), 'request ⊢ a');
@@ -48,7 +48,7 @@ test('behind a wildcard host, only names that it covers', () => {
   assert.equal(said({ sni: 'a.example.com' }, 'bytes', { host }), 'a.example.com ⊢ a.example.com');
 });
 
-test('where nobody vouches for the server no name is compared', () => {
+test('where no authority verifies the server, no name is compared', () => {
   for (const traffic of ['requests', 'bytes', 'both'] as const) {
     assert.match(said({ subjectAltNames: ['a'] }, traffic, { verified: false }), / ⊢ $/);
   }

@@ -1,19 +1,18 @@
 /**
- * Which name a cluster that originates TLS asks for (SNI) and which names it accepts in the server's certificate. A
- * certificate that some authority vouches for proves nothing until its name is compared: with the system's authorities,
- * anybody has one.
+ * Which name a cluster that originates TLS requests (SNI) and which names it accepts in the server's certificate. A
+ * verified certificate proves nothing until its name is compared: with the system's authorities, anybody can have one.
  *
- *   names that hold: subjectAltNames of the rule, else those of the ServiceEntry, else `sni`, else the host
+ * Accepted names: subjectAltNames of the rule, else those of the ServiceEntry, else `sni`, else the host.
  */
 import type { Service } from '../../model/types.ts';
 import type { ClientTlsSettings } from '../../resources/schemas.ts';
 import { exactName, type SanMatcher } from '../common/index.ts';
 
-/** What the cluster sends to the server. */
+/** The traffic of the cluster. */
 export type Traffic =
-  /** Requests alone: each names its host. */
+  /** HTTP only: each request names its host. */
   | 'requests'
-  /** Bytes alone, or requests and bytes. */
+  /** TCP, or HTTP and TCP. */
   | 'bytes'
   | 'both';
 
@@ -28,7 +27,7 @@ export interface ServerNames {
   readonly matchers: readonly SanMatcher[];
 }
 
-/** @param verified whether authorities are asked: Envoy rejects name checks otherwise */
+/** @param verified whether the certificate is verified: Envoy rejects name checks otherwise */
 export function serverNames(
   { sni, subjectAltNames }: ClientTlsSettings,
   { hostname, subjectAltNames: serviceNames }: Pick<Service, 'hostname' | 'subjectAltNames'>,
@@ -51,11 +50,11 @@ export function serverNames(
 
 function defaultNames(sni: string | undefined, hostname: string): SanMatcher[] {
   if (sni !== undefined) return [exactName(sni)];
-  // Whatever the request says: it must be one of the names that the service stands for.
+  // Whatever the request's host is: it must be one of the service's names.
   return hostname.startsWith('*.') ? [nameBelow(hostname.slice(1))] : [];
 }
 
-/** A DNS name with this end. A certificate's own wildcard (`*.example.com`) ends so too. */
+/** A DNS name with this suffix. A certificate's own wildcard (`*.example.com`) has such a suffix too. */
 function nameBelow(suffix: string): SanMatcher {
   return { ...exactName(suffix.slice(1)), matcher: { suffix, ignoreCase: true } };
 }

@@ -1,4 +1,4 @@
-/** Which HTTP a cluster speaks to its endpoints. */
+/** The HTTP version of a cluster. */
 
 import type { Protocol } from '../../model/types.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
@@ -9,12 +9,12 @@ import type { ServerNames } from './upstream-names.ts';
 const { HttpProtocolOptions } = envoy.extensions.upstreams.http.v3;
 const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 
-/** `none`: not HTTP, or HTTP/1.1 with nothing to say about it. `client`: whatever the client spoke. */
+/** `none`: not HTTP, or HTTP/1.1 with default options. `client`: the version of the client's request. */
 export type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
 
 /**
- * @param sniffed whether ports that do not say their protocol are sniffed
- * @param meshUpgrades the mesh configuration's `h2UpgradePolicy`
+ * @param sniffed whether the protocol of ports without one is detected @param meshUpgrades the mesh configuration's
+ * `h2UpgradePolicy`
  */
 export function upstreamHttp(
   protocol: Protocol,
@@ -32,7 +32,7 @@ export function upstreamHttp(
   return meshUpgrades && !keeps ? 'http2' : 'http1';
 }
 
-/** What of a request's host TLS to the server takes over. */
+/** Which parts of TLS to the server come from the request's host. */
 export type RequestNames = Pick<ServerNames, 'sniOfRequest' | 'verifiesRequestHost'>;
 
 const NO_NAMES: RequestNames = { sniOfRequest: false, verifiesRequestHost: false };
@@ -45,7 +45,7 @@ export function protocolOptions(
 ): Pick<envoy.config.cluster.v3.Cluster.Input, 'typedExtensionProtocolOptions'> {
   if (speaks === 'none') return {};
   const common = commonOptions(pool);
-  // What Envoy does without options is HTTP/1.1.
+  // Without options Envoy uses HTTP/1.1.
   if (speaks === 'http1' && common === undefined && !names.sniOfRequest) return {};
   const options: envoy.extensions.upstreams.http.v3.HttpProtocolOptions.Input = {
     ...(common !== undefined && { commonHttpProtocolOptions: common }),

@@ -12,15 +12,14 @@ const { TlsParameters, UpstreamTlsContext } = envoy.extensions.transport_sockets
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 
 /**
- * Who reads the files that a rule names. An agent that serves them as secrets keeps a missing or changed file from
- * costing more than the connections that need it; Envoy itself rejects the whole cluster. Istio's agent knows no names
- * of revocation lists.
+ * Who reads the files in a rule. With an agent that serves them as secrets, a missing or changed file affects only the
+ * connections that need it; Envoy itself rejects the whole cluster. Istio's agent has no names for revocation lists.
  */
 export type FileReader = 'agent' | 'istio-agent' | 'envoy';
 
 /**
- * Where most distributions, and the images of Istio's proxies, keep the authorities that the machine trusts: for those
- * who cannot look for them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no
+ * Where most distributions, and the images of Istio's proxies, have the machine's trusted authorities: for proxies
+ * without an agent that finds them. Envoy has no setting for them (`system_root_certs` is not implemented, and means no
  * verification).
  */
 const SYSTEM_AUTHORITIES_FILE = '/etc/ssl/certs/ca-certificates.crt';
@@ -30,14 +29,14 @@ export function originatedTls(tls: ClientTlsSettings | undefined): ClientTlsSett
   return tls?.mode === 'SIMPLE' || tls?.mode === 'MUTUAL' ? tls : undefined;
 }
 
-/** Whether the server's certificate has to come from somebody who is trusted. Only a rule that says so does without. */
+/** Whether the server's certificate is verified. Only a rule that explicitly disables it is not. */
 export function verifiesServer({ insecureSkipVerify }: ClientTlsSettings): boolean {
   return insecureSkipVerify !== true;
 }
 
 export interface TlsSocketOptions {
   readonly tls: ClientTlsSettings;
-  /** What comes from Secrets; nothing of it is missing. */
+  /** Credentials from Secrets, complete. */
   readonly credential: ClientCredential | undefined;
   readonly names: ServerNames;
   readonly files: FileReader;
@@ -45,14 +44,14 @@ export interface TlsSocketOptions {
 }
 
 /**
- * The transport socket of a cluster. Throws CtlError `failed_precondition` when it needs a certificate and has none,
- * because falling back to plain text would be worse than no cluster.
+ * The transport socket of a cluster. Throws CtlError `failed_precondition` when a certificate is missing, because
+ * falling back to plain text would be worse than no cluster.
  */
 export function tlsSocket(options: TlsSocketOptions): envoy.config.core.v3.TransportSocket.Input {
   const { names, http2 } = options;
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const commonTlsContext: CommonTlsContext = {
-    // As a client Envoy would stop at 1.2 by itself.
+    // As a client Envoy would stop at 1.2 by default.
     tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     ...ownCertificate(options),
     ...serverChecks(options),
@@ -87,7 +86,7 @@ function serverChecks({ tls, credential, names, files }: TlsSocketOptions): Comm
     if (authorities === undefined) return {};
     return {
       combinedValidationContext: {
-        // A list of the Secret takes its place.
+        // The Secret's revocation list replaces it.
         defaultValidationContext: { ...crl, ...expected },
         validationContextSdsSecretConfig: adsSecret(authorities),
       },

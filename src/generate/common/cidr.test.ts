@@ -32,7 +32,7 @@ test('a prefix of all bits is one address, not a range', () => {
   assert.deepEqual(['10.0.0.1/32', '::1/128', '10.0.0.1', '10.0.0.0/31'].map(isRange), [false, false, false, true]);
 });
 
-test('what means the same has the same key, and stands once in a list', () => {
+test('equal ranges have the same key, and appear once in a list', () => {
   assert.equal(addressKey('10.1.0.0/8'), addressKey('10.2.0.0/8'));
   assert.equal(addressKey('10.0.0.1/32'), addressKey('10.0.0.1'));
   assert.equal(addressKey('2001:db8::1'), addressKey('2001:DB8:0::1'));
@@ -40,7 +40,7 @@ test('what means the same has the same key, and stands once in a list', () => {
   assert.equal(cidrRanges(['10.1.0.0/8', '10.2.0.0/8', 'web', '11.0.0.0/8']).length, 2);
 });
 
-test('an address written anew means the same bytes', () => {
+test('other spellings of an address mean the same bytes', () => {
   fc.assert(
     fc.property(fc.oneof(fc.ipV4(), fc.ipV6()), (address) => {
       const prefix = cidrRange(address)?.addressPrefix ?? '';

@@ -2,7 +2,7 @@
 import { addressBytes } from '../../model/networks.ts';
 import type { envoy } from '../../protobuf/index.ts';
 
-/** A range in one form: the bits behind the prefix are zero, so that equal ranges are equal. */
+/** A range in canonical form: the bits after the prefix are zero. */
 interface Range {
   readonly bytes: readonly number[];
   readonly bits: number;
@@ -28,7 +28,7 @@ export function isRange(text: string): boolean {
   return range !== undefined && range.bits < range.bytes.length * 8;
 }
 
-/** Whether a range (or single address) holds an address; false for texts that are neither. */
+/** Whether a range (or single address) contains an address; false for texts that are neither. */
 export function rangeHolds(range: string, address: string): boolean {
   const [outer, inner] = [parse(range), parse(address)];
   if (outer === undefined || inner === undefined || outer.bytes.length !== inner.bytes.length) return false;
@@ -41,20 +41,20 @@ export function rangeCovers(outer: string, inner: string): boolean {
   return wide !== undefined && narrow !== undefined && wide.bits <= narrow.bits && rangeHolds(outer, inner);
 }
 
-/** Equal for texts that mean the same address or range; other texts (socket paths) stand for themselves. */
+/** Equal for texts with the same address or range; other texts (socket paths) are their own key. */
 export function addressKey(text: string): string {
   const range = parse(text);
   return range === undefined ? text : `${range.bytes.join('.')}/${range.bits}`;
 }
 
-/** A range (or single address) for a filter chain match; undefined when it is none. */
+/** A range (or single address) for a filter chain match; undefined when the text is neither. */
 export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | undefined {
   const range = parse(text);
   if (range === undefined) return undefined;
   return { addressPrefix: addressText(range.bytes), prefixLen: { value: range.bits } };
 }
 
-/** Each range once, in the order given. */
+/** Each range once, in the given order. */
 export function cidrRanges(texts: readonly string[]): envoy.config.core.v3.CidrRange.Input[] {
   const byKey = new Map<string, envoy.config.core.v3.CidrRange.Input>();
   for (const text of texts) {

@@ -22,7 +22,7 @@ test('distinct clusters have distinct short names of 12 letters, digits, - and _
   );
 });
 
-test('a short name is the same in every release: proxies that come back are to be told nothing new', () => {
+test('a short name is the same in every release, so that proxies that reconnect need no update', () => {
   assert.equal(endpointName('short', 'outbound|80||web.default.svc.cluster.local'), '-wwOqENz98Ao');
 });
 

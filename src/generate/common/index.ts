@@ -1,7 +1,4 @@
-/**
- * What every generator uses: names of resources, address families and ranges, TLS of the mesh, and caches by input.
- * Nothing here knows of one resource type more than of another.
- */
+/** Shared by all generators: names of resources, address families and ranges, TLS of the mesh, and caches by input. */
 export { addressKey, cidrRange, cidrRanges, isRange, rangeCovers, rangeHolds } from './cidr.ts';
 export { endpointName } from './endpoint-names.ts';
 export { InputCache } from './input-cache.ts';

@@ -18,14 +18,14 @@ function counted(memos = new Memos()) {
   return { get: (inputs: Inputs) => cache.get(memos, inputs.service, inputs), made: () => made };
 }
 
-test('the same inputs: one result', () => {
+test('equal inputs give one result', () => {
   const { get, made } = counted();
   const inputs = { service: {}, rule: {}, network: '' };
   assert.equal(get(inputs), get({ ...inputs }));
   assert.equal(made(), 1);
 });
 
-test('every member counts', () => {
+test('every member of the inputs counts', () => {
   const { get, made } = counted();
   const service = {};
   const variants: Inputs[] = [
@@ -40,7 +40,7 @@ test('every member counts', () => {
   assert.equal(made(), variants.length);
 });
 
-test('a failure is not kept, and old results go when there are too many', () => {
+test('a failure is not cached, and old results are evicted when there are too many', () => {
   const memos = new Memos();
   let fails = true;
   const cache = new InputCache<{ readonly n: number }, number>('numbers', ({ n }) => {
@@ -54,7 +54,7 @@ test('a failure is not kept, and old results go when there are too many', () => 
   assert.equal(cache.get(memos, anchor, { n: 1 }), 1);
 });
 
-test('results for two hundred localities are each made once', () => {
+test('results for two hundred localities are each computed once', () => {
   const { get, made } = counted();
   const service = {};
   for (let round = 0; round < 2; round++)
@@ -62,7 +62,7 @@ test('results for two hundred localities are each made once', () => {
   assert.equal(made(), 200);
 });
 
-test('nothing is kept where memos are off', () => {
+test('nothing is cached where memos are off', () => {
   const { get, made } = counted(new Memos({ enabled: false }));
   const inputs = { service: {}, rule: {}, network: '' };
   assert.deepEqual(get(inputs), get({ ...inputs }));

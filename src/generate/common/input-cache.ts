@@ -1,7 +1,7 @@
 /**
- * Results kept for those who come with the same inputs: ten namespaces that see a service alike get one cluster, made
- * once. What makes a result is given only the input object, and every member of that object is compared before a result
- * is used again, so that nothing can be read without being part of the key.
+ * Caches results by their inputs: ten namespaces that see a service alike share one cluster, generated once. The
+ * computation receives only the input object, and every member of that object is compared before a result is used
+ * again, so that nothing can be read without being part of the key.
  */
 import type { Memos } from '../../core/memo.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
@@ -9,19 +9,19 @@ import { type Facts, noteAll, recorded } from '../reads/index.ts';
 interface Entry<Result> {
   readonly values: readonly unknown[];
   readonly result: Result;
-  /** What was read for it through the inputs. */
+  /** Facts that were read through the inputs. */
   readonly facts: Facts;
 }
 
 /**
- * Ways in which the views of a mesh see one object differently: namespaces with settings of their own, and the
- * localities that proxies are in. With fewer entries than ways, each would be made again every time. The oldest goes
- * first. /
+ * Maximum results per anchor: the ways in which the views of a mesh see one object differently, which are namespaces
+ * with settings of their own and localities of proxies. With fewer entries, each would be computed again every time.
+ * The oldest is evicted first.
  */
 const MAX_ENTRIES = 256;
 
 /**
- * Hangs results on an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared
+ * Attaches results to an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared
  * member by member with `Object.is`; they always have the same members in the same order.
  */
 export class InputCache<Inputs extends object, Result> {
@@ -34,7 +34,7 @@ export class InputCache<Inputs extends object, Result> {
     this.#make = make;
   }
 
-  /** Throws what making the result throws; then nothing is kept. */
+  /** Throws what the computation throws; then nothing is cached. */
   get(memos: Memos, anchor: object, inputs: Inputs): Result {
     const values: readonly unknown[] = Object.values(inputs);
     const entries = memos.weak<object, Entry<Result>[]>(this.#name).get(anchor, () => []);

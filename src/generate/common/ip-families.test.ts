@@ -40,7 +40,7 @@ function endpoint(address: string, workload?: string, port = 80): Endpoint {
 const reached = (endpoints: readonly Endpoint[], families: NodeFamilies) =>
   reachableEndpoints(MEMOS, endpoints, { families }).map(({ address }) => address);
 
-test('of endpoints of both families a node has those that it reaches, each workload once', () => {
+test('of endpoints of both families a node gets those that it can reach, each workload once', () => {
   const mixed = [
     endpoint('10.0.0.1', 'both'),
     endpoint('10.0.0.9'),
@@ -59,7 +59,7 @@ test('another port of the same workload is another endpoint', () => {
   assert.deepEqual(reached(ports, 'dual'), ['10.0.0.1', 'fd00::1']);
 });
 
-test('endpoints of one family are the very list for every node, also for one that lacks the family', () => {
+test('endpoints of one family are the same list for every node, also for one without the family', () => {
   for (const endpoints of [[endpoint('10.0.0.1'), endpoint('host.example')], [endpoint('fd00::1')], []]) {
     for (const families of ['ipv4', 'ipv6', 'dual'] as const)
       assert.equal(reachableEndpoints(MEMOS, endpoints, { families }), endpoints);

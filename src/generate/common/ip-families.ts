@@ -1,14 +1,13 @@
 /**
- * The address families that a proxy's machine has. They decide where its listeners are bound (Envoy rejects a listener
- * on `::` where IPv6 is switched off), which addresses of services get listeners, and by which of a workload's
- * addresses it is reached.
+ * The address families of a proxy's machine. They decide where its listeners bind (Envoy rejects a listener on `::`
+ * where IPv6 is switched off), which addresses of services get listeners, and which of a workload's addresses it uses.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint } from '../../model/types.ts';
 import type { IpFamily, NodeFamilies } from '../types.ts';
 import { isIpAddress } from './values.ts';
 
-/** What reads of a view are its families alone. */
+/** The only part of a view that is read here. */
 export interface OnFamilies {
   readonly families: NodeFamilies;
 }
@@ -22,8 +21,8 @@ const LISTS: Readonly<Record<NodeFamilies, readonly IpFamily[]>> = {
 };
 
 /**
- * The families of a node by its own addresses; `ipv4` for one that names no usable address. Link-local IPv6 addresses
- * reach nobody else.
+ * The families of a node by its own addresses; `ipv4` for one without a usable address. Link-local IPv6 addresses reach
+ * no other machine.
  */
 export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
   const found = new Set(addresses.filter((each) => isIpAddress(each) && !LINK_LOCAL.test(each)).map(familyOf));
@@ -33,7 +32,7 @@ export function familiesOfNode(addresses: readonly string[]): NodeFamilies {
 
 const LINK_LOCAL = /^fe[89ab][0-9a-f]:/i;
 
-/** Of an IP address or a range of them. */
+/** The family of an IP address or a range. */
 export function familyOf(address: string): IpFamily {
   return address.includes(':') ? 'ipv6' : 'ipv4';
 }
@@ -43,23 +42,23 @@ export function familiesOf({ families }: OnFamilies): readonly IpFamily[] {
   return LISTS[families];
 }
 
-/** Whether connections to an IP address, or to addresses of a range, can come up on the node. */
+/** Whether connections to an IP address, or to addresses of a range, can occur on the node. */
 export function hasFamilyOf({ families }: OnFamilies, address: string): boolean {
   return families === 'dual' || families === familyOf(address);
 }
 
-/** Where a listener is bound: the address that names it, and one more on a machine of both families. */
+/** Where a listener binds: the address that names it, and one more on a machine of both families. */
 export interface Binds {
   readonly bind: string;
   readonly extraBind: string | undefined;
 }
 
-/** Every address of the machine. */
+/** All addresses of the machine. */
 export function wildcardBinds(node: OnFamilies): Binds {
   return bindsOf(node, WILDCARD);
 }
 
-/** Where the clients of a proxy are served without redirection. */
+/** Where a proxy accepts its clients without redirection. */
 export function loopbackBinds(node: OnFamilies): Binds {
   return bindsOf(node, LOOPBACK);
 }
@@ -75,10 +74,10 @@ interface ByFamilies {
 }
 
 /**
- * The endpoints that a node of these families is given: the very list where all have one family, or none has an IP
- * address. Of others, those of its own family; a node of both reaches a workload that has both by IPv4 alone, so that
- * the workload counts once. Where a service has no endpoint of the node's family it is given the others: an IPv6-only
- * machine may have a translator to IPv4.
+ * The endpoints for a node of these families: the same list object where all have one family, or none has an IP
+ * address. Otherwise those of the node's family; a node of both reaches a workload that has both by IPv4 only, so that
+ * the workload counts once. Where a service has no endpoint of the node's family, the node gets the others: an
+ * IPv6-only machine may have a translator to IPv4.
  */
 export function reachableEndpoints(
   memos: Memos,
@@ -102,7 +101,7 @@ function splitByFamily(endpoints: readonly Endpoint[]): ByFamilies['lists'] {
   return { ipv4, ipv6, dual };
 }
 
-/** Names one port of one workload; workloads that nobody named are told apart by their addresses. */
+/** Identifies one port of one workload; unnamed workloads are identified by their addresses. */
 function workloadPort({ workload, address, servicePort, port }: Endpoint): string {
   const name = workload === undefined ? `\n${address}` : `${workload.namespace}/${workload.name}`;
   return `${name}\n${servicePort}\n${port}`;

@@ -1,7 +1,7 @@
-/** A resource whose message is put together from pieces that are kept from one generation to the next. */
+/** A resource whose message is joined from pieces that are reused from one generation to the next. */
 import type { GeneratedResource } from '../types.ts';
 
-/** The pieces one after the other are the message; they are joined only when somebody asks for the whole. */
+/** The message is the concatenation of the pieces; they are joined only when the whole is read. */
 export function joinedResource(
   name: string,
   pieces: readonly Uint8Array[],

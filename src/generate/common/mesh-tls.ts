@@ -1,7 +1,7 @@
 /**
- * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are known by their SPIFFE IDs,
- * and what is meant for a proxy is told by its protocol names (ALPN) and server name, which are those that the field's
- * other proxies use.
+ * Mutual TLS between proxies of the mesh: certificates come from the agent by SDS, peers are identified by their SPIFFE
+ * IDs, and traffic for a proxy is recognized by its protocol names (ALPN) and server name, which are those of Istio's
+ * proxies.
  */
 import { parseSpiffeUri } from '../../core/identity.ts';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
@@ -20,17 +20,17 @@ export type SanMatcher = envoy.extensions.transport_sockets.tls.v3.SubjectAltNam
 
 export const TLS_SOCKET = 'envoy.transport_sockets.tls';
 
-/** Names of the secrets that an agent serves: the proxy's own certificate, and the roots that it trusts. */
+/** Names of the secrets that an agent serves: the proxy's own certificate, and its trusted roots. */
 const OWN_CERTIFICATE = 'default';
 const ROOT_CERTIFICATES = 'ROOTCA';
 
 /**
- * What clients of the mesh offer: `istio` says that TLS is the proxies' and not the application's, the longer names
- * that there is HTTP inside. Servers choose none of them (the codec finds out by itself), only `h2` where it is offered
- * too.
+ * ALPN protocols that clients of the mesh offer: `istio` means that TLS is the proxies' and not the application's; the
+ * longer names mean HTTP inside. Servers choose none of them (the codec detects the protocol), only `h2` where it is
+ * offered too.
  *
- * `istio-peer-exchange` stands for bytes too, but whoever offers it promises to begin with a message about itself: it
- * is taken from others and never offered.
+ * `istio-peer-exchange` means TCP too, but a client that offers it must begin with a message about itself: it is
+ * accepted from others and never offered.
  */
 export const MESH_ALPN = {
   /** Offered for HTTP/1.1, for HTTP/2, and for whichever of them the client speaks. */
@@ -40,14 +40,16 @@ export const MESH_ALPN = {
   tcp: ['istio'],
 } as const;
 
-/** Names by which a server knows that there is HTTP inside, and those of all TLS that is the mesh's. */
+/** Names by which a server recognizes HTTP inside, and those of all TLS of the mesh. */
 export const HTTP_INSIDE = ['istio-http/1.0', 'istio-http/1.1', 'istio-h2'] as const;
 export const MESH_TLS = ['istio', 'istio-peer-exchange', ...HTTP_INSIDE] as const;
 
-/** What servers choose from for HTTP. Without a common name there is no choice, and the first bytes tell. */
+/**
+ * Protocols that servers choose from for HTTP. Without a common name there is no choice, and the protocol is detected.
+ */
 const SERVER_HTTP_ALPN = ['h2', 'http/1.1'];
 
-/** For TLS 1.2; those of 1.3 are not up for choice. Forward secrecy and authenticated encryption only. */
+/** For TLS 1.2; those of 1.3 cannot be chosen. Forward secrecy and authenticated encryption only. */
 const CIPHER_SUITES = [
   'ECDHE-ECDSA-AES256-GCM-SHA384',
   'ECDHE-RSA-AES256-GCM-SHA384',
@@ -55,7 +57,7 @@ const CIPHER_SUITES = [
   'ECDHE-RSA-AES128-GCM-SHA256',
 ];
 
-/** The trust domains whose workloads are of this mesh, its own first. */
+/** The trust domains whose workloads belong to this mesh, its own first. */
 export function trustDomainsOf(settings: ModelSettings, mesh: MeshConfig): readonly string[] {
   return [...new Set([settings.trustDomain, ...mesh.trustDomainAliases])];
 }
@@ -66,7 +68,7 @@ export function anyWorkload(trustDomains: readonly string[]): SanMatcher[] {
 }
 
 /**
- * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is not known,
+ * The workloads of `accounts` (`namespace/serviceAccount`) in any of the trust domains. Where the account is unknown,
  * any of its namespace. Names that no identity can have match nothing.
  */
 export function workloadsOf(accounts: readonly string[], trustDomains: readonly string[]): SanMatcher[] {
@@ -81,8 +83,8 @@ export function workloadsOf(accounts: readonly string[], trustDomains: readonly 
 }
 
 /**
- * Exactly this name. Envoy compares a name with alternative names of one type only: it follows from what the name looks
- * like.
+ * Exactly this name. Envoy compares a name with alternative names of one type only; the form of the name determines the
+ * type.
  */
 export function exactName(name: string): SanMatcher {
   const sanType = name.includes('://') ? SanType.URI : isIpAddress(name) ? SanType.IP_ADDRESS : SanType.DNS;
@@ -90,8 +92,8 @@ export function exactName(name: string): SanMatcher {
 }
 
 /**
- * A secret that the agent serves. Its own ones it answers from memory or is not there: nothing begins before it has
- * answered. For others it may have no answer, and the listener begins without them after `waitMs`.
+ * A secret that the agent serves. It has its own secrets in memory: nothing starts before it answers. It may have no
+ * answer for others, and the listener starts without them after `waitMs`.
  */
 function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {
@@ -109,17 +111,16 @@ function agentSecret(name: string, waitMs = 0): SecretConfig {
   };
 }
 
-/** How long what needs files waits for an agent that reads them; those that are not there, it has no answer for. */
+/** How long a listener or cluster waits for an agent that reads files; the agent has no answer for missing files. */
 const FILES_WAIT_MS = 2_000;
 
-/** A secret whose content the agent reads from files; the name is of `core/file-secrets.ts`. */
+/** A secret whose content the agent reads from files; `core/file-secrets.ts` defines the name. */
 export function agentFileSecret(name: string): SecretConfig {
   return agentSecret(name, FILES_WAIT_MS);
 }
 
 /**
- * The proxy's own certificate, and peers that the mesh's roots vouch for and whose names match one of `peers` (none:
- * any).
+ * The proxy's own certificate, and peers that the mesh's roots verify and whose names match one of `peers` (none: any).
  */
 export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly string[]): CommonTlsContext {
   return {
@@ -132,7 +133,7 @@ export function meshTlsContext(peers: readonly SanMatcher[], alpn: readonly stri
   };
 }
 
-/** TLS that ends here and takes only clients with a certificate of the mesh. */
+/** TLS termination that accepts only clients with a certificate of the mesh. */
 export function meshServerSocket(settings: ModelSettings, mesh: MeshConfig, inside: 'http' | 'tcp'): TransportSocket {
   const clients = settings.skipTrustDomainCheck ? [] : anyWorkload(trustDomainsOf(settings, mesh));
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { clusterName, hostOfCluster, listenerName, meshServerName } from './names.ts';
 
-test('a cluster name says its host again', () => {
+test('the host can be read from a cluster name', () => {
   const text = fc.stringMatching(/^[a-z0-9.*-]*$/);
   fc.assert(
     fc.property(fc.constantFrom('outbound', 'inbound'), fc.nat(65535), text, text, (direction, port, subset, host) => {
@@ -12,7 +12,7 @@ test('a cluster name says its host again', () => {
   );
 });
 
-test('so does the server name of mutual TLS, by which gateways between networks name their clusters', () => {
+test('the host can be read from the server name of mutual TLS, which names clusters of gateways between networks', () => {
   const subset = fc.stringMatching(/^[a-z0-9_-]*$/);
   const host = fc.stringMatching(/^[a-z0-9_.-]*$/);
   fc.assert(

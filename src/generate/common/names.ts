@@ -1,15 +1,15 @@
 /**
- * The names by which generated resources refer to each other and by which people and tools of the field know them. Both
- * ends of every reference take them from here, so that a listener and the routes that it asks for cannot disagree.
+ * The names by which generated resources refer to each other and by which people and tools know them. Both ends of
+ * every reference take them from here, so that a listener and the routes that it requests cannot disagree.
  */
 
 import { isSocketPath } from './values.ts';
 
 type Direction = 'outbound' | 'inbound';
 
-/** Takes every connection to wherever it was going. */
+/** Sends every connection to its original destination. */
 export const PASSTHROUGH_CLUSTER = 'PassthroughCluster';
-/** Has no endpoints: what is sent there is refused. */
+/** Has no endpoints: traffic to it is refused. */
 export const BLACKHOLE_CLUSTER = 'BlackHoleCluster';
 /** Inbound connections to ports that no service declares. */
 export const INBOUND_PASSTHROUGH_CLUSTER_IPV4 = 'InboundPassthroughClusterIpv4';
@@ -20,7 +20,7 @@ export { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../../core/
 /** The listener unit of the virtual listeners; all other listener units are ports. */
 export const VIRTUAL_LISTENER_UNIT = 'virtual';
 
-/** The cluster unit of the clusters that belong to no service; `|` cannot stand in a host name. */
+/** The cluster unit of the clusters that belong to no service; a host name cannot contain `|`. */
 export const STATIC_CLUSTERS_UNIT = '|static';
 /** The one cluster unit of the inbound part. */
 export const INBOUND_CLUSTERS_UNIT = '|inbound';
@@ -32,7 +32,7 @@ export function clusterName(direction: Direction, port: number, subset: string, 
 
 /**
  * TLS server name of mutual TLS to a cluster: `outbound_.<port>_.<subset>_.<host>`. Gateways that pass such connections
- * on (AUTO_PASSTHROUGH) name their clusters alike.
+ * through (AUTO_PASSTHROUGH) use it as cluster name.
  */
 export function meshServerName(port: number, subset: string, host: string): string {
   return `outbound_.${port}_.${subset}_.${host}`;
@@ -43,12 +43,12 @@ export function inboundClusterName(port: number): string {
   return clusterName('inbound', port, '', '');
 }
 
-/** What stands before the host in a name made by {@link meshServerName}: subsets have no dots. */
+/** The part before the host in a name of {@link meshServerName}: subsets have no dots. */
 const BEFORE_HOST = /^outbound_\.\d+_\.[^.]*_\./;
 
 /**
- * The host of a name made by {@link clusterName}, which follows the last `|` (that cannot stand in a host name), or by
- * {@link meshServerName}.
+ * The host in a name of {@link clusterName}, after the last `|` (which a host name cannot contain), or in one of {@link
+ * meshServerName}.
  */
 export function hostOfCluster(name: string): string {
   const bar = name.lastIndexOf('|');
@@ -68,10 +68,7 @@ export function serviceRouteName(host: string, port: number): string {
   return `${host}:${port}`;
 }
 
-/**
- * The host, '' for one that all services share, and the port of an outbound route configuration; port 0 for a unix
- * domain socket.
- */
+/** Host (empty for a shared one) and port of an outbound route configuration; port 0 for a unix domain socket. */
 export function placeOfRoutes(name: string): { readonly host: string; readonly port: number } {
   if (isSocketPath(name)) return { host: '', port: 0 };
   const colon = name.lastIndexOf(':');

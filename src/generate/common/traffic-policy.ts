@@ -1,19 +1,18 @@
 /**
- * Which settings of a destination rule hold for one port and subset. Clusters, hash policies of routes and TCP proxies
- * all read the same answer.
+ * Which settings of a destination rule apply to one port and subset. Clusters, hash policies of routes and TCP proxies
+ * all use this function.
  */
 import type { MergedDestinationRule } from '../../model/types.ts';
 import type { TrafficPolicy } from '../../resources/schemas.ts';
 
-/** The settings in force for one cluster: what is absent has its default. */
+/** The settings in force for one cluster: absent ones have their default. */
 export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>;
 
 const DEFAULTS: EffectivePolicy = {};
 
 /**
  * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's
- * field by field; settings for the port replace both entirely: what they leave out has its default, not the rule's
- * value.
+ * field by field; settings for the port replace both entirely: absent fields have their default, not the rule's value.
  */
 export function effectivePolicy(
   rule: MergedDestinationRule | undefined,

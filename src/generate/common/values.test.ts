@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { durationOf } from './values.ts';
 
-test('durations keep fractions of a millisecond, and none is longer than Envoy takes', () => {
+test('durations keep fractions of a millisecond, and none is longer than Envoy accepts', () => {
   assert.deepEqual(durationOf(1500), { seconds: 1, nanos: 500_000_000 });
   assert.deepEqual(durationOf(0.0015), { seconds: 0, nanos: 1500 });
   assert.deepEqual(durationOf(1999.999_999_9), { seconds: 2, nanos: 0 });

@@ -2,8 +2,8 @@
 import type { envoy, google } from '../../protobuf/index.ts';
 
 /**
- * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a message with more. Resources and the mesh
- * configuration with more are refused; a setting may say "without end" all the same.
+ * As many nanoseconds as 63 bits count, in whole hours: Envoy rejects a longer duration. Longer ones in resources and
+ * the mesh configuration are refused; a setting may still mean "without end".
  */
 const MAX_MILLIS = 2_562_047 * 3_600_000;
 
@@ -27,12 +27,12 @@ export function isSocketPath(address: string): boolean {
 
 const IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
-/** Whether Envoy takes it as an IP address where it does not resolve names. */
+/** Whether Envoy accepts it as an IP address where it does not resolve names. */
 export function isIpAddress(address: string): boolean {
   return IPV4.test(address) || (address.includes(':') && /^[0-9a-fA-F:.]+$/.test(address));
 }
 
-/** Asks for the resource over the stream that this configuration came by. */
+/** Requests the resource over the stream of this configuration. */
 export function adsConfigSource(initialFetchTimeoutMs: number): envoy.config.core.v3.ConfigSource.Input {
   return {
     ads: {},

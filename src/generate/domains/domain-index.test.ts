@@ -10,32 +10,32 @@ const MEMOS = new Memos();
 
 const viewer = viewerOf('shop.svc.cluster.local');
 const port = httpPort(80);
-/** Enough for the book to be made of the one before. Some have an address in common. */
+/** Large enough to be computed from the previous index. Some have an address in common. */
 const POOL = Array.from({ length: 120 }, (_, i) => {
   const service = serviceOf(`s${String(i).padStart(3, '0')}`, [port], { addresses: [`10.0.0.${i % 115}`] });
   return { service, port };
 });
 
-test('a large book says the same whatever book there was before it', () => {
+test('a large index has the same content whatever the previous index was', () => {
   const without = fc.uniqueArray(fc.nat(POOL.length - 1), { maxLength: 30 });
   let clashing = 0;
   fc.assert(
     fc.property(fc.array(without, { minLength: 1, maxLength: 6 }), (steps) => {
       for (const gone of steps) {
         const entries = POOL.filter((_, index) => !gone.includes(index));
-        const book = domainIndex(MEMOS, entries, 80, viewer);
-        const domains = [...book.hosts.values()].flatMap((host) => host.domains);
-        assert.deepEqual([...book.domains.keys()].sort(), [...new Set(domains)].sort());
-        assert.equal(book.disjoint, new Set(domains).size === domains.length);
+        const index = domainIndex(MEMOS, entries, 80, viewer);
+        const domains = [...index.hosts.values()].flatMap((host) => host.domains);
+        assert.deepEqual([...index.domains.keys()].sort(), [...new Set(domains)].sort());
+        assert.equal(index.disjoint, new Set(domains).size === domains.length);
         assert.deepEqual(
-          [...book.hosts.keys()],
+          [...index.hosts.keys()],
           entries.map(({ service }) => service.hostname),
         );
         assert.deepEqual(
-          book.ordered.map(({ name }) => name),
+          index.ordered.map(({ name }) => name),
           entries.map(({ service }) => `${service.hostname}:80`).sort(),
         );
-        if (!book.disjoint) clashing++;
+        if (!index.disjoint) clashing++;
       }
     }),
     { numRuns: 40 },
@@ -43,7 +43,7 @@ test('a large book says the same whatever book there was before it', () => {
   assert.ok(clashing > 5);
 });
 
-test('a service that stands has the same place in the next book', () => {
+test('an unchanged service is the same object in the next index', () => {
   const before = domainIndex(MEMOS, POOL.slice(1), 80, viewer);
   const after = domainIndex(MEMOS, POOL.slice(2), 80, viewer);
   assert.ok(after.ordered.every((host) => before.ordered.includes(host)));

@@ -1,14 +1,15 @@
 /**
- * Which domains the services of a route configuration have, kept for all namespaces that see the same services. Who
- * owns a domain matters only when two claim it; that nobody does is shown here without going through every domain of
- * every service again: seen from different namespaces, services differ only in the short names of the namespace's own.
+ * Which domains the services of a route configuration have, shared by all namespaces that see the same services. The
+ * owner of a domain matters only when there are two candidates. This index shows that there are none without examining
+ * every domain of every service again: seen from different namespaces, services differ only in the short names of the
+ * namespace's own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import { foreignViewer, isOwn, serviceDomains, type Viewer } from './service-domains.ts';
 
-/** A namespace's own services of a book. */
+/** A namespace's own services in an index. */
 interface OwnHosts {
   readonly hosts: ReadonlySet<IndexedHost>;
   /** The domains that only their own namespace knows. */
@@ -21,24 +22,24 @@ export interface DomainIndex {
   readonly hosts: ReadonlyMap<string, IndexedHost>;
   /** In the code-unit order of their names. */
   readonly ordered: readonly IndexedHost[];
-  /** Whether the services have no domain in common, as other namespaces than their own see them. */
+  /** Whether no two services have a domain in common, as other namespaces see them. */
   readonly disjoint: boolean;
   /** All those domains, with the number of services that have them. */
   readonly domains: PMap<number>;
 }
 
-/** The same object for as long as the service stands. */
+/** The same object for as long as the service is unchanged. */
 export interface IndexedHost {
   readonly entry: ServicePortEntry;
-  /** Of its virtual host: `host:port`. */
+  /** Name of its virtual host: `host:port`. */
   readonly name: string;
-  /** What clients name as the port. */
+  /** The port that clients use. */
   readonly port: number;
-  /** As those see it who have no services of their own. */
+  /** As viewers without own services see them. */
   readonly domains: readonly string[];
 }
 
-/** @param port what clients address; 0 where that is each service's own port */
+/** @param port the port that clients use; 0 where that is each service's own port */
 export function domainIndex(
   memos: Memos,
   entries: readonly ServicePortEntry[],
@@ -46,48 +47,48 @@ export function domainIndex(
   viewer: Viewer,
 ): DomainIndex {
   const known = memos
-    .weak<readonly ServicePortEntry[], Map<string, DomainIndex>>('domain books')
+    .weak<readonly ServicePortEntry[], Map<string, DomainIndex>>('domain indexes')
     .get(entries, () => new Map());
   const key = `${port}${viewer.shared}`;
-  let book = known.get(key);
-  if (book === undefined) {
-    const hosts = entries.map((entry) => bookedHost(memos, entry, port, foreignViewer(viewer)));
+  let index = known.get(key);
+  if (index === undefined) {
+    const hosts = entries.map((entry) => indexedHost(memos, entry, port, foreignViewer(viewer)));
     const before = entries.length < LARGE ? undefined : latestIndexes(memos).get(key);
-    book = makeIndex(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
-    known.set(key, book);
+    index = makeIndex(hosts, before !== undefined && isAlike(before, hosts) ? before : undefined);
+    known.set(key, index);
   }
-  if (entries.length >= LARGE) noteLatest(latestIndexes(memos), key, book);
-  return book;
+  if (entries.length >= LARGE) noteLatest(latestIndexes(memos), key, index);
+  return index;
 }
 
 /**
- * Smaller books are made anew: there are many beside each other, such as those of services that have a port for
- * themselves.
+ * Smaller indexes are computed from nothing: there are many of them, such as those of services with a port of their
+ * own.
  */
 const LARGE = 64;
 
-/** Whether most of a book may be in it again. */
+/** Whether most of an index may be reused. */
 function isAlike({ ordered }: DomainIndex, list: readonly IndexedHost[]): boolean {
   return Math.abs(ordered.length - list.length) < list.length / 4;
 }
 
-/** The last large book of each port. The next one is mostly that with a service more or less. */
+/** The last large index of each port. The next one mostly differs by one service. */
 function latestIndexes(memos: Memos): Map<string, DomainIndex> {
-  return memos.weak<Memos, Map<string, DomainIndex>>('latest domain books').get(memos, () => new Map());
+  return memos.weak<Memos, Map<string, DomainIndex>>('latest domain indexes').get(memos, () => new Map());
 }
 
-/** Ports that are remembered; the one that was asked for longest ago goes first. */
+/** Maximum remembered ports; the least recently used is evicted first. */
 const MAX_LATEST = 64;
 
-function noteLatest(latest: Map<string, DomainIndex>, key: string, book: DomainIndex): void {
+function noteLatest(latest: Map<string, DomainIndex>, key: string, index: DomainIndex): void {
   latest.delete(key);
-  latest.set(key, book);
+  latest.set(key, index);
   const [oldest] = latest.keys();
   if (oldest !== undefined && latest.size > MAX_LATEST) latest.delete(oldest);
 }
 
-function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): IndexedHost {
-  const known = memos.weak<ServicePortEntry, Map<string, IndexedHost>>('booked hosts').get(entry, () => new Map());
+function indexedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer: Viewer): IndexedHost {
+  const known = memos.weak<ServicePortEntry, Map<string, IndexedHost>>('indexed hosts').get(entry, () => new Map());
   const key = `${port}${viewer.shared}`;
   let host = known.get(key);
   if (host === undefined) {
@@ -103,12 +104,12 @@ function bookedHost(memos: Memos, entry: ServicePortEntry, port: number, viewer:
 function makeIndex(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex {
   const hosts = new Map(list.map((host) => [host.entry.service.hostname, host]));
   const domains = countedDomains(list, before);
-  let claimed = 0;
-  for (const host of list) claimed += host.domains.length;
-  return { hosts, ordered: inOrder(list), disjoint: domains.size === claimed, domains };
+  let listed = 0;
+  for (const host of list) listed += host.domains.length;
+  return { hosts, ordered: inOrder(list), disjoint: domains.size === listed, domains };
 }
 
-/** How many services have each domain: made of the counts of the book before, of which little differs. */
+/** How many services have each domain, computed from the counts of the previous index, which differs little. */
 function countedDomains(list: readonly IndexedHost[], before: DomainIndex | undefined): DomainIndex['domains'] {
   const counts = before?.domains ?? PMap.empty<number>();
   const gone = new Set(before?.ordered);
@@ -121,7 +122,7 @@ function countedDomains(list: readonly IndexedHost[], before: DomainIndex | unde
   return counts.with([...counted].map(([domain, number]) => [domain, number === 0 ? undefined : number]));
 }
 
-/** Entries stand in the order of their hosts, which is nearly that of the names. */
+/** Entries are in the order of their hosts, which is nearly that of the names. */
 function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
   const sorted = list.every(({ name }, index) => index === 0 || (list[index - 1]?.name ?? '') < name);
   return sorted ? list : list.toSorted((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
@@ -130,13 +131,14 @@ function inOrder(list: readonly IndexedHost[]): readonly IndexedHost[] {
 const NO_OWN: OwnHosts = { hosts: new Set(), domains: [] };
 
 /**
- * The viewer's own services of a book. Nothing is kept for those who have none: proxies say themselves where they are.
+ * The viewer's own services in an index. Nothing is cached for viewers without any: proxies name their namespace
+ * themselves.
  */
-export function ownHosts(memos: Memos, book: DomainIndex, viewer: Viewer): OwnHosts {
-  const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(book, () => new Map());
+export function ownHosts(memos: Memos, index: DomainIndex, viewer: Viewer): OwnHosts {
+  const known = memos.weak<DomainIndex, Map<string, OwnHosts>>('own hosts').get(index, () => new Map());
   let own = known.get(viewer.own);
   if (own === undefined) {
-    const hosts = [...book.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
+    const hosts = [...index.hosts.values()].filter(({ entry }) => isOwn(entry.service, viewer));
     if (hosts.length === 0) return NO_OWN;
     const domains = hosts.flatMap(({ entry, port, domains: ofAll }) =>
       serviceDomains(memos, entry.service, port, viewer).filter((domain) => !ofAll.includes(domain)),

@@ -1,16 +1,16 @@
 /**
- * Which domains services and hosts have, and which virtual host of a route configuration gets each: for sidecars and
- * gateways alike.
+ * Which domains services and hosts have, and which virtual host of a route configuration owns each: for sidecars and
+ * gateways.
  */
 export { type DomainIndex, domainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
 export {
-  type ClaimedDomains,
-  claimedDomains,
-  domainsOfClaim,
+  type CandidateDomains,
+  candidateDomains,
+  domainsOfCandidate,
   isDisjoint,
   type LostDomain,
-  type SidecarClaim,
-  settleClaims,
+  type SidecarCandidate,
+  settleCandidates,
   settleDomains,
   takesAll,
 } from './ownership.ts';

@@ -3,15 +3,15 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 import { settleDomains } from './ownership.ts';
 
-interface Claim {
+interface Candidate {
   readonly name: string;
   readonly domains: readonly string[];
 }
 
-const settle = (...claims: readonly Claim[]) => settleDomains(claims, ({ domains }) => domains);
+const settle = (...candidates: readonly Candidate[]) => settleDomains(candidates, ({ domains }) => domains);
 
-describe('who owns a domain', () => {
-  test('the first that claims it; what one loses is told with its owner', () => {
+describe('the owner of a domain', () => {
+  test('is the first candidate; a lost domain is reported with its owner', () => {
     const first = { name: 'first', domains: ['a', 'b'] };
     const second = { name: 'second', domains: ['c', 'b', 'a'] };
     const { owned, lost } = settle(first, second);
@@ -19,29 +19,31 @@ describe('who owns a domain', () => {
       [first, ['a', 'b']],
       [second, ['c']],
     ]);
-    assert.deepEqual(lost, [{ domain: 'b', claim: second, owner: first }]);
+    assert.deepEqual(lost, [{ domain: 'b', candidate: second, owner: first }]);
   });
 
-  test('a claim for which nothing is left is none', () => {
+  test('a candidate without remaining domains is left out', () => {
     const first = { name: 'first', domains: ['a'] };
     const { owned } = settle(first, { name: 'second', domains: ['a'] }, { name: 'third', domains: [] });
     assert.deepEqual(owned, [[first, ['a']]]);
   });
 
-  test('a claim that keeps all of its domains keeps the list', () => {
-    const claim = { name: 'x', domains: ['a', 'b'] };
-    assert.equal(settle(claim).owned[0]?.[1], claim.domains);
+  test('a candidate that keeps all of its domains keeps the list object', () => {
+    const candidate = { name: 'x', domains: ['a', 'b'] };
+    assert.equal(settle(candidate).owned[0]?.[1], candidate.domains);
   });
 
-  test('all other domains are owned when somebody owns `*`', () => {
+  test('all other domains are owned when a candidate owns `*`', () => {
     assert.equal(settle({ name: 'x', domains: ['a', '*.b'] }).takesAll, false);
     assert.equal(settle({ name: 'x', domains: ['*'] }).takesAll, true);
   });
 
-  test('every domain that is claimed has one owner', () => {
-    const claims = fc.array(fc.record({ name: fc.string(), domains: fc.uniqueArray(fc.constantFrom(...'abcdef')) }));
+  test('every domain of a candidate has one owner', () => {
+    const candidates = fc.array(
+      fc.record({ name: fc.string(), domains: fc.uniqueArray(fc.constantFrom(...'abcdef')) }),
+    );
     fc.assert(
-      fc.property(claims, (list) => {
+      fc.property(candidates, (list) => {
         const owned = settle(...list).owned.flatMap(([, domains]) => domains);
         assert.deepEqual(owned.toSorted(), [...new Set(list.flatMap(({ domains }) => domains))].sort());
       }),

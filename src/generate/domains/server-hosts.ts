@@ -1,10 +1,7 @@
-/** Which hosts of a virtual service a gateway server takes. */
+/** Which hosts of a virtual service belong to a gateway server. */
 import { canonicalHost, hostMatches } from '../../model/hosts.ts';
 
-/**
- * A server's host entry: `namespace/host`, where the namespace may be `*` (any, also when left out) or `.` (the
- * gateway's).
- */
+/** A server's host entry: `namespace/host`, where the namespace may be `*` or absent (any) or `.` (the gateway's). */
 export interface ServerHost {
   /** Undefined: virtual services of any namespace. */
   readonly namespace: string | undefined;

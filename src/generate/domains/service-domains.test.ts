@@ -25,12 +25,12 @@ describe('domains of a service', () => {
       hosts.flatMap((host) => [host, `${host}:9080`]),
     );
   });
-  test('the bare name only there', () => {
+  test('the bare name is for its own namespace only', () => {
     const domains = serviceDomains(MEMOS, serviceOf('reviews', [httpPort(80)]), 80, viewerOf(OTHER));
     assert.ok(!domains.includes('reviews'));
     assert.ok(domains.includes('reviews.default'));
   });
-  test('an external host has no short forms; address ranges are no domains', () => {
+  test('an external host has no short forms; address ranges are not domains', () => {
     const service = serviceOf('x', [httpPort(80)], { hostname: 'api.example.com', addresses: ['10.1.0.0/16'] });
     assert.deepEqual(serviceDomains(MEMOS, service, 80, viewerOf(OWN)), ['api.example.com', 'api.example.com:80']);
   });

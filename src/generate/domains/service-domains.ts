@@ -1,15 +1,15 @@
-/** Under which `Host` headers a service or host is known to clients. */
+/** The `Host` headers with which clients address a service or host. */
 import type { Memos } from '../../core/memo.ts';
 import type { Service } from '../../model/types.ts';
 import { isIpAddress } from '../common/index.ts';
 
-/** Where clients are, as far as it decides which short names lead to services. */
+/** Where clients are, as far as short names depend on it. */
 export interface Viewer {
-  /** Their namespace; undefined for one that has no services of its own here. */
+  /** Their namespace; undefined for one without own services here. */
   readonly namespace: string | undefined;
-  /** What follows the namespace in full names, such as `.svc.cluster.local`; '' when there are no short names. */
+  /** The part after the namespace in full names, such as `.svc.cluster.local`; '' when there are no short names. */
   readonly shared: string;
-  /** Ends the names of the namespace's own services. */
+  /** Suffix of the names of the namespace's own services. */
   readonly own: string;
 }
 
@@ -23,23 +23,23 @@ export function viewerOf(dnsDomain: string): Viewer {
 
 const NOWHERE: Viewer = { namespace: undefined, shared: '', own: '' };
 
-/** One who has no services of their own. */
+/** A viewer without own services. */
 export function foreignViewer({ shared }: Viewer): Viewer {
   return { namespace: undefined, shared, own: '' };
 }
 
-/** Whether a service is one of the viewer's own: they know it by its first name alone. */
+/** Whether a service is one of the viewer's own: its first label alone is a name for it there. */
 export function isOwn({ hostname }: Service, { own }: Viewer): boolean {
   return own !== '' && hostname.endsWith(own);
 }
 
-/** Domains of a service by what they are made of: whose suffix, and the port. */
+/** Caches domains of a service by the viewer's suffix and the port. */
 type KnownDomains = Map<string, Map<number, readonly string[]>>;
 
 /**
- * All domains of a service's port: the full name, the short forms that resolve where the proxy is, and its addresses,
- * each with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list for all who see
- * the same.
+ * All domains of a service's port: the full name, the short forms that resolve for the proxy, and its addresses, each
+ * with and without the port. A headless service has its pods' names (`web-0.web.…`) too. One list object for all
+ * viewers with equal domains.
  */
 export function serviceDomains(memos: Memos, service: Service, port: number, viewer: Viewer): readonly string[] {
   const { hostname } = service;
@@ -59,7 +59,7 @@ export function serviceDomains(memos: Memos, service: Service, port: number, vie
   return domains;
 }
 
-/** Domains of a host that is no service. */
+/** Domains of a host that is not a service. */
 export function hostDomains(host: string, port: number): readonly string[] {
   return host === '*' ? ['*'] : [host, `${host}:${port}`];
 }

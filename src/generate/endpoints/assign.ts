@@ -1,7 +1,7 @@
 /**
- * From a service's endpoints to the load assignment of one cluster: chosen by port and subset, other networks reached
- * by their gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS (`encode.ts`)
- * and a message for clusters that carry their endpoints themselves (`message.ts`).
+ * From a service's endpoints to the load assignment of one cluster: selected by port and subset, other networks
+ * replaced by their gateways, grouped by locality. The result is small plain data with two writers: bytes for EDS
+ * (`encode.ts`) and a message for clusters that contain their endpoints (`message.ts`).
  */
 import type { Endpoint, Health } from '../../model/types.ts';
 import { isIpAddress, isSocketPath } from '../common/index.ts';
@@ -15,7 +15,7 @@ export interface AssignedEndpoint {
   /** At least 1. */
   readonly weight: number;
   readonly health: Health;
-  /** Whether it takes mesh mutual TLS. */
+  /** Whether it accepts mesh mutual TLS. */
   readonly tlsReady: boolean;
 }
 
@@ -50,7 +50,7 @@ export function assignEndpoints(input: EndpointsInput): Assignment {
   return { clusterName: input.name, localities: withinLimits(localities) };
 }
 
-/** An endpoint on its way to its group; `network` decides whether it is reached directly. */
+/** An endpoint before grouping; `network` decides whether it is reached directly. */
 interface Candidate extends AssignedEndpoint {
   readonly network: string;
 }
@@ -60,7 +60,7 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
   for (const endpoint of input.endpoints) {
     if (!isChosen(input, endpoint)) continue;
     const { address, port, health, network, locality, tlsReady } = endpoint;
-    // 0 stands for "not said" in workload entries, and Envoy rejects it.
+    // 0 means absent in workload entries, and Envoy rejects it.
     const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, tlsReady, network };
     const members = groups.get(locality);
     if (members === undefined) groups.set(locality, [candidate]);
@@ -84,7 +84,7 @@ function isNear({ network, gateways }: EndpointsInput, other: string): boolean {
 }
 
 /**
- * Endpoints of other networks are not reachable by their own addresses: the gateways of their network stand for them,
+ * Endpoints of other networks are not reachable by their own addresses: the gateways of their network replace them,
  * with their summed weight. All weights are multiplied so that the sum divides evenly among the gateways.
  */
 function viaGateways(
@@ -102,8 +102,8 @@ function viaGateways(
       const through = candidate.network === network ? undefined : gateways.get(candidate.network);
       if (through === undefined) endpoints.push({ ...candidate, weight: candidate.weight * factor });
       else if (candidate.health === 'healthy') {
-        // A gateway passes mutual TLS on, and only to endpoints that take it. Plain text says not where it wants to go:
-        // it counts where there is nothing else.
+        // A gateway passes through mutual TLS, and only to endpoints that accept it. Plain text does not name its
+        // destination: it counts only where no endpoint accepts mutual TLS.
         const { weight, tlsReady } = remote.get(through) ?? { weight: 0, tlsReady: false };
         if (candidate.tlsReady && !tlsReady) remote.set(through, { weight: candidate.weight, tlsReady: true });
         else if (candidate.tlsReady === tlsReady) remote.set(through, { weight: weight + candidate.weight, tlsReady });
@@ -132,7 +132,7 @@ function sumOfWeights(endpoints: readonly AssignedEndpoint[]): number {
 
 /**
  * Envoy rejects an assignment whose weights sum up to more than 32 bits, within a locality or over localities: then all
- * are scaled down alike.
+ * are scaled down equally.
  */
 function withinLimits(localities: readonly AssignedLocality[]): readonly AssignedLocality[] {
   const total = localities.reduce((sum, { weight, endpoints }) => sum + Math.max(weight, sumOfWeights(endpoints)), 0);

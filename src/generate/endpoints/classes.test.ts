@@ -31,7 +31,7 @@ const SETTINGS: readonly LocalityLbSetting[] = [
   },
 ];
 
-/** All that proxies may say, more of it than endpoints have. */
+/** All localities that proxies may report, more than endpoints have. */
 const CLAIMS = ['r1', 'r2', 'r3', 'gone', 'x1', 'x2'].flatMap((region) =>
   ['', '/z1', '/z2', '/z9', '/x'].flatMap((zone) => ['', '/s1', '/s2', '/x'].map((subzone) => region + zone + subzone)),
 );
@@ -46,7 +46,7 @@ describe('classes of localities', () => {
       ...setting,
     });
 
-    it(`treat each locality as it would be treated itself: setting ${index}`, () => {
+    it(`are treated like their members: setting ${index}`, () => {
       for (const claim of CLAIMS) {
         const stands = localityClass(MEMOS, ENDPOINTS, setting, claim);
         assert.deepEqual(shareLocalities(WEIGHTS, rules(stands)), shareLocalities(WEIGHTS, rules(claim)), claim);
@@ -54,7 +54,7 @@ describe('classes of localities', () => {
       }
     });
 
-    it(`are no more than places and rules make: setting ${index}`, () => {
+    it(`are no more than endpoints' places and rules distinguish: setting ${index}`, () => {
       const made = new Set(
         Array.from({ length: 1000 }, (_, n) => localityClass(MEMOS, ENDPOINTS, setting, `r${n}/z${n}/s${n}`)),
       );
@@ -88,7 +88,7 @@ describe('localities of a mesh', () => {
     },
   });
 
-  it('count where endpoints are and what rules name, and nothing else that proxies say', () => {
+  it('count where endpoints are and what rules name, and nothing else that proxies report', () => {
     const snapshot = snapshotOf([...MESH, rule]);
     const isPlace = (place: string) => snapshot.places.has(place);
     const stands = (locality: string) => localityOfMesh(snapshot, isPlace, locality);
@@ -101,7 +101,7 @@ describe('localities of a mesh', () => {
     assert.equal(localityOfMesh(snapshotOf(MESH), isPlace, 'r1/z1/s1'), '');
   });
 
-  it('are read otherwise when endpoints come to other places, and not when they only change', () => {
+  it('change when endpoints are in other places, and not when endpoints only change', () => {
     const before = snapshotOf([...MESH, rule]);
     const after = (...resources: AnyResource[]) =>
       applyChanges(before, {

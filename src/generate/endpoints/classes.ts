@@ -1,6 +1,6 @@
 /**
- * What a proxy says of where it runs, reduced to what endpoints are told apart by: proxies that nothing tells apart are
- * to be alike, and whatever a proxy says, there are no more classes than the configuration makes.
+ * Reduces the network and locality that a proxy reports to classes: proxies that nothing distinguishes are in one
+ * class, and whatever proxies report, there are no more classes than the configuration makes.
  */
 import type { Memos } from '../../core/memo.ts';
 import { placesOfLocality } from '../../model/places.ts';
@@ -10,17 +10,17 @@ import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.t
 import { localityMatches } from './locality.ts';
 import { networkGateways } from './networks.ts';
 
-/** Stands for a region, zone or subzone that nothing speaks of. */
+/** Replaces a region, zone or subzone that no rule and no endpoint names. */
 const ELSEWHERE = '*';
 
-/** The network that a proxy is in, as far as it matters: '' for all networks that have no gateway. */
+/** The class of a proxy's network: '' for all networks without gateways. */
 export function networkClass(memos: Memos, networks: MeshNetworks, network: string): string {
   return networkGateways(memos, networks).byNetwork.has(network) ? network : '';
 }
 
 const NO_NETWORKS: ReadonlySet<string> = new Set();
 
-/** Which networks with gateways these endpoints are in. */
+/** The networks with gateways that these endpoints are in. */
 function networksOf(memos: Memos, networks: MeshNetworks, endpoints: readonly Endpoint[]): ReadonlySet<string> {
   const { byNetwork } = networkGateways(memos, networks);
   if (byNetwork.size === 0) return NO_NETWORKS;
@@ -32,7 +32,7 @@ function networksOf(memos: Memos, networks: MeshNetworks, endpoints: readonly En
   });
 }
 
-/** A network from which these endpoints are reached as from this one, the same for all networks of which that is so. */
+/** The network that represents all networks from which these endpoints are reached in the same way. */
 export function networkOfEndpoints(
   memos: Memos,
   networks: MeshNetworks,
@@ -40,11 +40,11 @@ export function networkOfEndpoints(
   network: string,
 ): string {
   const found = networksOf(memos, networks, endpoints);
-  // All of the endpoints' networks are foreign to it, and '' stands for such a network unless it is one of them.
+  // All of the endpoints' networks are foreign to it, and '' represents such a network unless it is one of them.
   return found.has(network) || found.has('') ? network : '';
 }
 
-/** Whether load assignments of these endpoints may differ from place to place. */
+/** Whether load assignments of these endpoints may differ between placements. */
 export function readsPlacement(
   memos: Memos,
   { mesh, networks }: Pick<MeshSnapshot, 'mesh' | 'networks'>,
@@ -56,11 +56,11 @@ export function readsPlacement(
 
 /** What the rules of a mesh read of localities. */
 interface LocalityReads {
-  /** Whether they read them at all: some rule distributes by them, or prefers what is near. */
+  /** Whether they read them at all: some rule distributes by them, or prefers near ones. */
   readonly any: boolean;
-  /** Regions, zones and subzones that rules speak of. */
+  /** Regions, zones and subzones that rules name. */
   readonly named: readonly [regions: ReadonlySet<string>, zones: ReadonlySet<string>, subzones: ReadonlySet<string>];
-  /** Names all of this. */
+  /** All of this as text, for comparison. */
   readonly text: string;
 }
 
@@ -83,8 +83,8 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
 const NO_PLACES: ReadonlySet<string> = new Set();
 
 /**
- * Regions, zones and subzones that come or go from one snapshot to the next, as far as rules tell proxies apart by
- * them; undefined when the rules read localities otherwise than before.
+ * Regions, zones and subzones that were added or removed between two snapshots, as far as rules distinguish proxies by
+ * them; undefined when the rules read localities differently than before.
  */
 export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
@@ -94,9 +94,9 @@ export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<s
 }
 
 /**
- * A locality that stands for this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor
- * rules have are all alike, so that there are no more classes than the mesh makes, whatever proxies say.
- * @param isPlace whether endpoints are in a region, zone or subzone
+ * The locality that represents this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor
+ * rules have are replaced, so that there are no more classes than the mesh makes, whatever proxies report. @param
+ * isPlace whether endpoints are in a region, zone or subzone
  */
 export function localityOfMesh(snapshot: MeshSnapshot, isPlace: (place: string) => boolean, locality: string): string {
   const { any, named } = localityReads(snapshot);
@@ -109,14 +109,14 @@ export function localityOfMesh(snapshot: MeshSnapshot, isPlace: (place: string) 
   return stands.join('/');
 }
 
-/** Whether the load assignments of a service may differ from locality to locality. */
+/** Whether the load assignments of a service may differ between localities. */
 export function readsLocalityOf(mesh: MeshConfig, rule: MergedDestinationRule | undefined): boolean {
   // Switched off for the mesh, no proxy has a locality: see `localityReads`.
   if (mesh.localityLbSetting.enabled === false) return false;
   return distributes(mesh.localityLbSetting) || (rule !== undefined && isLocal(rule));
 }
 
-/** What of a destination rule is looked at. */
+/** The fields of a destination rule that are read here. */
 interface Rule {
   readonly trafficPolicy?: TrafficPolicy | undefined;
   readonly subsets?: readonly { readonly trafficPolicy?: TrafficPolicy | undefined }[] | undefined;
@@ -152,9 +152,8 @@ function placesOfEndpoints(memos: Memos, endpoints: readonly Endpoint[]): Readon
 }
 
 /**
- * A locality that is treated as this one for these endpoints, the same for all that are treated alike; '' for those
- * that prefer nothing. So of any number of localities that proxies say, those count that endpoints are in or rules
- * speak of.
+ * The locality that represents all localities treated like this one for these endpoints; '' for those without any
+ * preference. Whatever localities proxies report, only those of endpoints and rules count.
  */
 export function localityClass(
   memos: Memos,

@@ -66,7 +66,7 @@ const anEndpoint = fc
   })
   .map(({ address, ...more }) => endpoint(address, more));
 
-test('the written bytes are those of the compiled messages, for any endpoints', () => {
+test('the hand-written bytes equal those of the compiled messages, for any endpoints', () => {
   const gateways = new Map<string, NetworkGateway[]>([
     ['n1', [{ address: '192.0.2.1', port: 15443 }]],
     [
@@ -97,14 +97,14 @@ test('the written bytes are those of the compiled messages, for any endpoints', 
   );
 });
 
-test('text that is not ASCII where the buffer is full', () => {
+test('text that is not ASCII fits where the buffer is full', () => {
   for (let length = 200; length < 300; length++) {
     const value = input([], { name: `${'a'.repeat(length)}ü` });
     assert.equal(ClusterLoadAssignment.decode(encodeEndpoints(value)).clusterName, value.name);
   }
 });
 
-test('Envoy would take every assignment: weights are at least 1, sum up to 32 bits, priorities are contiguous', () => {
+test('every assignment is valid for Envoy: weights from 1, sums within 32 bits, contiguous priorities', () => {
   fc.assert(
     fc.property(fc.array(anEndpoint, { maxLength: 20 }), (endpoints) => {
       const locality = { from: 'eu/a/1', distribute: undefined, failover: undefined, failoverEnabled: true };
@@ -133,13 +133,13 @@ test('endpoints are those of the port and of the subset, in the order of the ser
   assert.deepEqual(summary(input(endpoints, { labels: { version: 'v1' } })), ['0:=2[10.0.0.3@1 10.0.0.2@1]']);
 });
 
-test('a host name among addresses is left out of EDS, for it would spoil the rest, and kept where Envoy resolves names', () => {
+test('a host name among addresses is left out of EDS, where it would invalidate the rest, and kept where Envoy resolves names', () => {
   const endpoints = [endpoint('10.0.0.1'), endpoint('db.example.com')];
   assert.deepEqual(summary(input(endpoints)), ['0:=1[10.0.0.1@1]']);
   assert.deepEqual(summary(input(endpoints, { resolvesNames: true })), ['0:=2[10.0.0.1@1 db.example.com@1]']);
 });
 
-test('other networks are reached through their gateways, with the weight of what is behind them', () => {
+test('other networks are reached through their gateways, with the weight of the endpoints there', () => {
   const endpoints = [
     endpoint('10.0.0.1', { network: 'here' }),
     endpoint('10.9.0.1', { network: 'there' }),
@@ -156,7 +156,7 @@ test('other networks are reached through their gateways, with the weight of what
   ]);
 });
 
-test('a gateway of another network gets mutual TLS, with the weight of those who take it, unless nobody does', () => {
+test('a gateway of another network gets mutual TLS, with the weight of the endpoints that accept it, if there are any', () => {
   const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
   const plain = endpoint('10.9.0.1', { network: 'there' });
   const ready = endpoint('10.9.0.2', { network: 'there', tlsReady: true, weight: 2 });
@@ -169,7 +169,7 @@ test('a gateway of another network gets mutual TLS, with the weight of those who
   assert.deepEqual(through(plain, plain), [[2, false]]);
 });
 
-test('what is passed on goes to endpoints of the own network that take mutual TLS, and to no other gateway', () => {
+test('passed-through TLS goes to endpoints of the own network that accept mutual TLS, and to no other gateway', () => {
   const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
   const endpoints = [
     endpoint('10.0.0.1', { network: 'here', tlsReady: true }),
@@ -190,7 +190,7 @@ const spread = [
   endpoint('10.0.0.5', { locality: 'asia/a/1', weight: 3 }),
 ];
 
-test('with outlier detection the nearest locality comes first, and other regions after the one that is failed over to', () => {
+test('with outlier detection the nearest locality comes first, and other regions after the failover region', () => {
   const locality = {
     from: 'eu/a/1',
     distribute: undefined,
@@ -231,7 +231,7 @@ test('distribution weighs localities by percentage, the more exact pattern first
   ]);
 });
 
-test('endpoints without a locality have one all the same, for Envoy ignores the weight of a locality that is absent', () => {
+test('endpoints without a locality have an empty one, because Envoy ignores the weight of an absent locality', () => {
   const { endpoints } = ClusterLoadAssignment.decode(encodeEndpoints(input([endpoint('10.0.0.1')])));
   assert.deepEqual(
     endpoints.map(({ locality, loadBalancingWeight }) => [locality?.region, loadBalancingWeight?.value]),

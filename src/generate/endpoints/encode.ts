@@ -1,5 +1,5 @@
 /**
- * `envoy.config.endpoint.v3.ClusterLoadAssignment` written by hand: the one message that is encoded on the main thread,
+ * `envoy.config.endpoint.v3.ClusterLoadAssignment` encoded by hand: the one message that is encoded on the main thread,
  * at each change of an endpoint. Field numbers are those of endpoint.proto, endpoint_components.proto, address.proto,
  * base.proto and wrappers.proto; a test compares it with the compiled messages.
  */
@@ -9,7 +9,7 @@ import { type AssignedEndpoint, type AssignedLocality, assignEndpoints } from '.
 import { HEALTH_STATUS, TLS_MODE } from './message.ts';
 import type { EndpointsInput } from './resolve.ts';
 
-/** Bytes that an endpoint and its locality take, about: only to begin with a buffer that rarely has to grow. */
+/** Approximate bytes of an endpoint and its locality: an initial buffer size that rarely has to grow. */
 const BYTES_PER_ENDPOINT = 48;
 const BYTES_PER_ASSIGNMENT = 256;
 
@@ -35,8 +35,8 @@ function writeLocality(writer: BackwardWriter, { locality, weight, priority, end
     writeEndpoint(writer, endpoint);
     writer.message(2, mark);
   }
-  // Also where nothing is known: Envoy reads the weight of a locality only when the field is there, and one without a
-  // weight gets no requests from hashing balancers, nor beside others.
+  // Also for an unknown locality: Envoy reads the weight of a locality only when the field is present, and one without
+  // a weight gets no requests from hashing balancers, nor beside others.
   const mark = writer.mark();
   const [region = '', zone = '', subZone = ''] = locality.split('/');
   if (subZone !== '') writer.string(3, subZone);
@@ -66,8 +66,8 @@ function writeEndpoint(writer: BackwardWriter, { address, port, weight, health, 
 }
 
 /**
- * `metadata {filter_metadata {key, value {fields {key, value {string_value}}}}}` of {@link TLS_MODE}, field and all:
- * always the same.
+ * `metadata {filter_metadata {key, value {fields {key, value {string_value}}}}}` of {@link TLS_MODE}, with its field
+ * tag: always the same.
  */
 function mutualTls(): Uint8Array {
   const writer = new BackwardWriter(BYTES_PER_ENDPOINT);

@@ -1,4 +1,4 @@
-/** The endpoints of clusters: which there are for a view, with what weights and priorities, and their messages. */
+/** The endpoints of clusters: which ones a view has, their weights and priorities, and their messages. */
 export { assignEndpoints } from './assign.ts';
 export { changedPlaces, localityOfMesh, networkClass, readsPlacement } from './classes.ts';
 export { type Discovery, discoveryOf } from './discovery.ts';

@@ -1,6 +1,6 @@
 /**
- * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. What stands
- * here decides only priorities and weights; the endpoints stay what they are.
+ * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. This
+ * decides only priorities and weights; the endpoints stay the same.
  */
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
 
@@ -20,7 +20,9 @@ interface LocalityShare {
   readonly priority: number;
 }
 
-/** Gives the percentages of `distribute` two more digits to be split over localities in whole numbers. */
+/**
+ * Two more digits for the percentages of `distribute`, so that they can be divided over localities in whole numbers.
+ */
 const DISTRIBUTE_SCALE = 100;
 
 /**
@@ -34,14 +36,14 @@ export function shareLocalities(
   const plain = [...weights].map(([locality, weight]) => ({ locality, weight, priority: 0 }));
   if (rules === undefined || rules.from === '') return plain;
   const distribution = rules.distribute?.find(({ from }) => from !== undefined && localityMatches(from, rules.from));
-  // Either, not both: a rule that distributes says where everything goes.
+  // Either, not both: a rule that distributes determines all traffic.
   if (rules.distribute !== undefined && rules.distribute.length > 0) {
     return distribution?.to === undefined ? plain : distribute(plain, distribution.to);
   }
   return rules.failoverEnabled ? prioritise(plain, rules) : plain;
 }
 
-/** `region/zone/*` and `*` match whatever follows; a shorter pattern matches every locality inside it. */
+/** `region/zone/*` and `*` match any suffix; a shorter pattern matches every locality inside it. */
 export function localityMatches(pattern: string, locality: string): boolean {
   const parts = locality.split('/');
   return pattern.split('/').every((part, index) => part === '*' || part === '' || part === (parts[index] ?? ''));
@@ -50,7 +52,7 @@ export function localityMatches(pattern: string, locality: string): boolean {
 function distribute(shares: readonly LocalityShare[], to: Readonly<Record<string, number>>): LocalityShare[] {
   const result: LocalityShare[] = [];
   const taken = new Set<string>();
-  // More exact patterns first, so that `a/b/*` gets its part before `a/*` and `*` divide the rest.
+  // More exact patterns first, so that `a/b/*` gets its share before `a/*` and `*` divide the rest.
   const patterns = Object.entries(to).sort(([a], [b]) => exactness(b) - exactness(a) || (a < b ? -1 : a > b ? 1 : 0));
   for (const [pattern, percentage] of patterns) {
     const matched = shares.filter(({ locality }) => !taken.has(locality) && localityMatches(pattern, locality));
@@ -75,7 +77,7 @@ function prioritise(shares: readonly LocalityShare[], rules: LocalityRules): Loc
   return shares.map((share, index) => ({ ...share, priority: ranks.indexOf(distances[index] ?? 0) }));
 }
 
-/** 0 same subzone, 1 same zone, 2 same region, 3 the region that ours fails over to, 4 elsewhere. */
+/** 0 same subzone, 1 same zone, 2 same region, 3 the failover region of ours, 4 elsewhere. */
 function distance(rules: LocalityRules, locality: string): number {
   const [region = '', zone = '', subzone = ''] = rules.from.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = locality.split('/');

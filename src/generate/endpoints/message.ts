@@ -1,4 +1,4 @@
-/** A load assignment as a message, for clusters whose endpoints stand in the cluster itself. */
+/** A load assignment as a message, for clusters that contain their endpoints. */
 
 import type { Health } from '../../model/types.ts';
 import type { envoy } from '../../protobuf/index.ts';
@@ -8,7 +8,7 @@ import type { AssignedLocality, Assignment } from './assign.ts';
 /** `envoy.config.core.v3.HealthStatus`: UNKNOWN counts as healthy and takes no bytes. */
 export const HEALTH_STATUS = { healthy: 0, unhealthy: 2, draining: 3 } as const satisfies Record<Health, number>;
 
-/** What an endpoint's metadata says to the transport socket matches of its cluster, when it takes mesh mutual TLS. */
+/** Metadata of an endpoint that accepts mesh mutual TLS, for the transport socket matches of its cluster. */
 export const TLS_MODE = { metadata: 'envoy.transport_socket_match', key: 'tlsMode', mutual: 'mesh' } as const;
 
 const MUTUAL_TLS: envoy.config.core.v3.Metadata.Input = {

@@ -1,4 +1,4 @@
-/** Gateways by which the networks of a mesh are entered from other networks. */
+/** Gateways through which the networks of a mesh are reached from other networks. */
 import type { Memos } from '../../core/memo.ts';
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
 import { isIpAddress } from '../common/index.ts';
@@ -11,7 +11,7 @@ export interface NetworkGateway {
 interface NetworkGateways {
   /** Network → its gateways, never an empty list. Networks without a known gateway are reached directly. */
   readonly byNetwork: ReadonlyMap<string, readonly NetworkGateway[]>;
-  /** Names all of it, for keys: '' when there is none. */
+  /** All of it as text, for keys: '' when there is none. */
   readonly digest: string;
 }
 
@@ -25,7 +25,7 @@ function gatewaysOf(networks: MeshNetworks): NetworkGateways {
   for (const name of Object.keys(networks.networks).sort()) {
     const gateways: NetworkGateway[] = [];
     for (const { address, port } of networks.networks[name]?.gateways ?? []) {
-      // EDS takes no host names.
+      // EDS accepts no host names.
       if (address !== undefined && isIpAddress(address)) gateways.push({ address, port });
     }
     if (gateways.length > 0) byNetwork.set(name, gateways);

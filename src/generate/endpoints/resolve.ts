@@ -1,6 +1,6 @@
 /**
- * What the load assignment of a cluster is made from, as one value whose `key` names everything that was read: two
- * views with equal keys share one encoding.
+ * The input of a cluster's load assignment, as one value whose `key` identifies everything that was read: two views
+ * with equal keys share one encoding.
  */
 import type { Memos } from '../../core/memo.ts';
 import type {
@@ -32,20 +32,21 @@ import { discoveryOf } from './discovery.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 
-/** The views that reach services. */
+/** Views that connect to services. */
 export type ClientView = OutboundView | GatewayView;
 
 export interface EndpointsInput {
-  /** What the cluster calls its endpoints: `ClusterLoadAssignment.cluster_name`. */
+  /** The cluster's name for its endpoints: `ClusterLoadAssignment.cluster_name`. */
   readonly name: string;
   readonly service: ServiceKey;
   /**
-   * Names everything below but `endpoints`, whose identity changes when they change: (key, endpoints) → bytes is a safe
-   * cache.
+   * Identifies everything below except `endpoints`, whose identity changes when they change: (key, endpoints) → bytes
+   * is a safe cache.
    */
   readonly key: string;
   /**
-   * All endpoints of the service that the node's address families reach: one list for all nodes of the same families.
+   * All endpoints of the service that the node's address families can reach: one list object for all nodes of the same
+   * families.
    */
   readonly endpoints: readonly Endpoint[];
   readonly portName: string;
@@ -57,17 +58,17 @@ export interface EndpointsInput {
   readonly network: string;
   readonly gateways: ReadonlyMap<string, readonly NetworkGateway[]>;
   /**
-   * Whether the proxy passes mutual TLS of others on (AUTO_PASSTHROUGH): only to endpoints that take it, and not to yet
-   * another network's gateway, which might send it back.
+   * Whether the proxy passes through other proxies' mutual TLS (AUTO_PASSTHROUGH): only to endpoints that accept it,
+   * and not to another network's gateway, which might send it back.
    */
   readonly passedOn: boolean;
-  /** Undefined: localities are not told apart. */
+  /** Undefined: localities make no difference. */
   readonly locality: LocalityRules | undefined;
 }
 
-/** The same of an EDS cluster. */
+/** The same for an EDS cluster. */
 export interface EdsInput extends EndpointsInput {
-  /** Whether it may be another for another placement. */
+  /** Whether it may differ for another placement. */
   readonly placed: boolean;
 }
 
@@ -80,17 +81,18 @@ export interface ClusterTarget {
   readonly policy: EffectivePolicy;
 }
 
-/** What a load assignment is made of besides its cluster. */
+/** Inputs of a load assignment besides its cluster. */
 export interface EndpointSources {
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
   /**
-   * All endpoints of the service that the node's address families reach: one list for all nodes of the same families.
+   * All endpoints of the service that the node's address families can reach: one list object for all nodes of the same
+   * families.
    */
   readonly endpoints: readonly Endpoint[];
   /** The proxy's network; '' for all that no endpoint is in. */
   readonly network: string;
-  /** The proxy's locality; '' where it decides nothing for the service. */
+  /** The proxy's locality; '' where it makes no difference for the service. */
   readonly locality: string;
 }
 
@@ -100,12 +102,12 @@ interface ClusterInputs {
   readonly rule: MergedDestinationRule | undefined;
   readonly settings: ModelSettings;
   readonly part: ClientView['part'];
-  /** Whether the view also passes connections to the service on. */
+  /** Whether the view also passes connections through to the service. */
   readonly passedOn: boolean;
   readonly endpointNames: EndpointNames;
 }
 
-/** All that the load assignments of a service's clusters are made of. */
+/** Inputs of the load assignments of a service's clusters. */
 interface ServiceInputs extends ClusterInputs, EndpointSources {}
 
 const NO_ENDPOINTS: readonly Endpoint[] = [];
@@ -118,7 +120,7 @@ const inputsByCluster = new InputCache<ServiceInputs, ReadonlyMap<string, EdsInp
 );
 const namesByCluster = new InputCache<ClusterInputs, ReadonlyMap<string, string>>('names of endpoints', edsNames);
 
-/** Everything that goes into the load assignment of an EDS cluster; undefined when the view has no such cluster. */
+/** The input of an EDS cluster's load assignment; undefined when the view has no such cluster. */
 export function resolveEndpoints(
   snapshot: Snapshot,
   view: ClientView,
@@ -144,7 +146,7 @@ export function endpointsOfHost(
   return inputsByCluster.get(snapshot.memos, service, { ...clusters, ...sources });
 }
 
-/** What an EDS cluster of the view calls its endpoints; undefined when the view has no such cluster. */
+/** An EDS cluster's name for its endpoints; undefined when the view has no such cluster. */
 export function endpointsNameOf(snapshot: MeshReader, view: ClientView, clusterName: string): string | undefined {
   const clusters = clusterInputs(snapshot, view, hostOfCluster(clusterName));
   return clusters && namesByCluster.get(snapshot.memos, clusters.service, clusters).get(clusterName);
@@ -189,7 +191,7 @@ interface EdsCluster {
   readonly passedOn: boolean;
 }
 
-/** The EDS clusters of a service. Of ports or subsets that are said twice, the first stands. */
+/** The EDS clusters of a service. Of repeated ports or subsets the first counts. */
 function* edsClusters({ service, rule, settings, part, passedOn }: ClusterInputs): Generator<EdsCluster> {
   const found = new Set<string>();
   for (const port of service.ports) {
@@ -222,7 +224,7 @@ function edsInputs(inputs: ServiceInputs, memos: Memos): ReadonlyMap<string, Eds
   return found;
 }
 
-/** The same for a cluster that is known already; `name` as in the result. */
+/** The same for a known cluster; `name` as in the result. */
 export function endpointsInput(
   memos: Memos,
   sources: EndpointSources,

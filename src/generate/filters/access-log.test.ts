@@ -24,7 +24,7 @@ test('without a file there is no access log', () => {
   assert.deepEqual(accessLogs(meshOf({}), EVERYTHING), []);
 });
 
-test('standard streams are logged to as streams, other files as files', () => {
+test('standard streams have stream loggers, other files file loggers', () => {
   const names = ['/dev/stdout', '/dev/stderr', '/tmp/log'].map(
     (accessLogFile) => accessLogs(meshOf({ accessLogFile }), EVERYTHING)[0]?.name,
   );
@@ -45,7 +45,7 @@ test('text formats end with an end of line', () => {
   assert.match(textOf('') ?? '', /^\[%START_TIME%\] "%REQ\(:METHOD\)% .*%ROUTE_NAME%\n$/);
 });
 
-test('JSON formats are the object that is written, nested as it is', () => {
+test('JSON formats are the object that is logged, with its nesting', () => {
   const format = { accessLogEncoding: 'JSON', accessLogFormat: '{"code": "%RESPONSE_CODE%", "in": {"n": 1}}' } as const;
   const fields = fieldsOf(formatOf(format));
   assert.equal(fields.code?.stringValue, '%RESPONSE_CODE%');

@@ -1,4 +1,4 @@
-/** Access logs as the mesh configuration wants them: one file for all listeners, lines of text or of JSON. */
+/** Access logs of the mesh configuration: one file for all listeners, with lines of text or of JSON. */
 import { envoy, type google } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import {
@@ -14,8 +14,8 @@ import {
 type LogFormat = envoy.config.core.v3.SubstitutionFormatString.Input;
 
 /**
- * Default line and default JSON fields: the format that users of sidecars know and that log pipelines parse.
- * Operators: Envoy docs, "Access logging", command operators.
+ * Default line and default JSON fields: the format of Istio's sidecars, which log pipelines parse. Operators: Envoy
+ * docs, "Access logging", command operators.
  */
 const DEFAULT_FIELDS = {
   start_time: '%START_TIME%',
@@ -67,8 +67,8 @@ export function accessLogs(mesh: LogConfig, view: ProxyCapabilities): envoy.conf
 }
 
 /**
- * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as it is
- * under many process supervisors, and Envoy then refuses every listener.
+ * The standard streams have loggers of their own: opened as files, they fail where the stream is a socket, as under
+ * many process supervisors, and Envoy then refuses every listener.
  */
 function streamLog(mesh: LogConfig, view: ProxyCapabilities): TypedConfig | undefined {
   const { StdoutAccessLog, StderrAccessLog } = envoy.extensions.access_loggers.stream.v3;
@@ -88,7 +88,7 @@ function logFormat({ accessLogFormat, accessLogEncoding }: LogConfig): LogFormat
   return { textFormatSource: { inlineString: text.endsWith('\n') ? text : `${text}\n` } };
 }
 
-/** A format that is no JSON object says nothing; then the default fields are logged rather than nothing. */
+/** A format that is not a JSON object is ignored; then the default fields are logged rather than nothing. */
 function jsonObject(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);

@@ -1,6 +1,6 @@
 /**
- * Bytes sent to a port that may be HTTP. Its cluster tells the proxies of the mesh that there is HTTP inside mutual
- * TLS, for that is what it is made for; a TCP proxy that uses the cluster has to say otherwise.
+ * TCP traffic to a port that may be HTTP. The port's cluster announces HTTP inside mutual TLS, because that is its
+ * purpose; a TCP proxy that uses the cluster must override this.
  */
 
 import { envoy } from '../../protobuf/index.ts';
@@ -9,29 +9,29 @@ import type { ScopeReader } from '../reads/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
 import { protocolKind } from './protocol-kind.ts';
 
-/** Envoy's well-known key: the protocol names that connections upstream offer, whatever their cluster says. */
+/** Envoy's well-known key for the protocol names of upstream connections, which override the cluster's. */
 const UPSTREAM_ALPN = 'envoy.network.application_protocols';
 
-/** What a TCP proxy has to know about a destination besides its cluster. */
+/** What a TCP proxy needs to know about a destination besides its cluster. */
 export interface DestinationTraits {
   /** Same client address, same endpoint. */
   readonly hashSourceIp: boolean;
   /**
-   * `named`: its cluster names HTTP. `foreign`: it originates TLS that is not the mesh's, whose names are the
-   * cluster's.
+   * `named`: its cluster announces HTTP. `foreign`: it originates TLS that is not the mesh's, with the cluster's
+   * protocol names.
    */
   readonly tls: 'named' | 'unnamed' | 'foreign';
 }
 
-/** For which listener the traits of a destination are read. */
+/** The listener for which the traits of a destination are read. */
 export interface TraitsReader {
   /** Its port; undefined for one of a gateway. */
   readonly at: number | undefined;
-  /** Whether its proxies have certificates of the mesh: no others say what is inside. */
+  /** Whether its proxies have mesh certificates: only they announce what is inside. */
   readonly sds: boolean;
 }
 
-/** What the services and destination rules of a scope say of a destination. */
+/** The services and destination rules of a scope, as far as they decide the traits of a destination. */
 export function destinationTraits(
   scope: Pick<ScopeReader, 'services' | 'rules'>,
   host: string,
@@ -50,7 +50,7 @@ export function destinationTraits(
   };
 }
 
-/** The network filter that stands before a TCP proxy to such destinations; none where there is nothing to say. */
+/** The network filter before a TCP proxy to such destinations; none where nothing has to be overridden. */
 export function bytesInside(view: ProxyCapabilities, destinations: readonly DestinationTraits['tls'][]): TypedConfig[] {
   const says = destinations.includes('named') && !destinations.includes('foreign');
   if (!says || !view.capabilities.sds || !hasExtension(view, SET_FILTER_STATE)) return [];

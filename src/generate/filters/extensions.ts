@@ -1,4 +1,4 @@
-/** Names of the Envoy extensions that listeners are made of, and whether a proxy has one. */
+/** Names of the Envoy extensions in listeners, and whether a proxy has one. */
 import type { Memos } from '../../core/memo.ts';
 import type { Encodable, envoy } from '../../protobuf/index.ts';
 import { packAny } from '../../protobuf/index.ts';
@@ -24,8 +24,8 @@ export const STDOUT_ACCESS_LOG = 'envoy.access_loggers.stdout';
 export const STDERR_ACCESS_LOG = 'envoy.access_loggers.stderr';
 
 /**
- * Extensions that generation asks about. A view knows these of its proxies and no others, so that all that it reads is
- * in its key.
+ * Extensions whose presence generation checks. A view has only these of its proxies' extensions, so that everything it
+ * reads is in its key.
  */
 export const ASKED_EXTENSIONS = [
   FILE_ACCESS_LOG,
@@ -46,20 +46,20 @@ export const ASKED_EXTENSIONS = [
 ] as const;
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
 
-/** What is asked of a view about the Envoys that share it. */
+/** The part of a view that describes the Envoys that share it. */
 export type ProxyCapabilities = Pick<View, 'capabilities'>;
 
-/** Whether the view's proxies have an extension built in. A node that sent no list is taken to have them all. */
+/** Whether the view's proxies have an extension built in. A node that sent no list is assumed to have them all. */
 export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {
   return capabilities.extensions === undefined || capabilities.extensions.includes(name);
 }
 
-/** A mesh has a few versions of Envoy; proxies say what they can, though. */
+/** A mesh has a few versions of Envoy; proxies can report anything, though. */
 const MAX_CAPABILITIES = 256;
 
 /**
- * The one object for equal capabilities, for caches that compare by identity. There are few: of what is asked, some is
- * there.
+ * The one object for equal capabilities, for caches that compare by identity. There are few: subsets of the checked
+ * extensions.
  */
 export function sharedCapabilities(memos: Memos, { capabilities }: ProxyCapabilities): Capabilities {
   return memos.weak<Capabilities, Capabilities>('shared capabilities').get(capabilities, () => {
@@ -72,7 +72,7 @@ export function sharedCapabilities(memos: Memos, { capabilities }: ProxyCapabili
   });
 }
 
-/** The shape that network filters, HTTP filters, listener filters and access loggers have in common. */
+/** The common shape of network filters, HTTP filters, listener filters and access loggers. */
 export interface TypedConfig {
   readonly name: string;
   readonly typedConfig: envoy.config.listener.v3.Filter.Input['typedConfig'];

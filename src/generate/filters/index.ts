@@ -1,4 +1,4 @@
-/** The filters and access logs that listeners of every part are made of, and which of them a proxy has. */
+/** Filters and access logs of listeners, and whether a proxy has them. */
 export { accessLogs } from './access-log.ts';
 export { type DestinationTraits, destinationTraits, type TraitsReader } from './destination-traits.ts';
 export {

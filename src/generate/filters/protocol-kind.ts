@@ -2,14 +2,14 @@
 import type { ModelSettings, Protocol } from '../../model/types.ts';
 import { HTTP_INSPECTOR, hasExtension, type ProxyCapabilities, TLS_INSPECTOR } from './extensions.ts';
 
-/** `auto`: HTTP or not is found out from a connection's first bytes. */
+/** `auto`: whether it is HTTP is detected from a connection's first bytes. */
 export type ProtocolKind = 'http' | 'tcp' | 'auto';
 
 export function isHttp(protocol: Protocol): boolean {
   return protocol === 'HTTP' || protocol === 'HTTP2' || protocol === 'GRPC' || protocol === 'GRPC-Web';
 }
 
-/** Whether connections begin with TLS that the proxy does not end: they are told apart by server name. */
+/** Whether connections begin with TLS that the proxy does not terminate: the server name distinguishes them. */
 export function isTls(protocol: Protocol): boolean {
   return protocol === 'HTTPS' || protocol === 'TLS';
 }
@@ -19,7 +19,7 @@ export function protocolKind(protocol: Protocol, sniff: boolean): ProtocolKind {
   return protocol === 'Unsupported' && sniff ? 'auto' : 'tcp';
 }
 
-/** Whether the view's proxies can look at first bytes, and shall. */
+/** Whether the view's proxies can detect protocols, and shall. */
 export function sniffs(
   settings: ModelSettings,
   direction: 'sniffOutbound' | 'sniffInbound',

@@ -1,4 +1,4 @@
-/** TCP proxying: a connection's bytes go to one cluster, or to one of several by weight. */
+/** TCP proxying: a connection goes to one cluster, or to one of several by weight. */
 
 import { envoy } from '../../protobuf/index.ts';
 import { BLACKHOLE_CLUSTER, PASSTHROUGH_CLUSTER } from '../common/index.ts';
@@ -19,13 +19,13 @@ export interface WeightedTcpCluster {
 
 export interface TcpProxyOptions {
   readonly statPrefix: string;
-  /** Those of weight 0 get nothing. With one, its weight does not matter. */
+  /** Those of weight 0 get nothing. The weight of a single one does not matter. */
   readonly clusters: readonly WeightedTcpCluster[];
   /** Same client address, same endpoint: for clusters with a hashing load balancer. */
   readonly hashSourceIp?: boolean;
 }
 
-/** The network filter that passes bytes on. Without any destination connections are refused. */
+/** The network filter that forwards a connection. Without any destination connections are refused. */
 export function tcpProxy(
   { mesh }: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
@@ -44,7 +44,7 @@ export function tcpProxy(
   });
 }
 
-/** A TCP proxy, and what has to stand before it for its destinations. */
+/** A TCP proxy, and the filters before it for its destinations. */
 export function tcpFilters(
   mesh: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
@@ -58,7 +58,7 @@ export function tcpFilters(
   return [...before, tcpProxy(mesh, view, { ...options, hashSourceIp })];
 }
 
-/** A filter chain of one TCP proxy to one cluster; it counts under the cluster's name. */
+/** A filter chain of one TCP proxy to one cluster, with statistics under the cluster's name. */
 export function tcpProxyChain(
   snapshot: Pick<MeshReader, 'mesh'>,
   view: ProxyCapabilities,
@@ -69,7 +69,7 @@ export function tcpProxyChain(
   return { ...chain, filters };
 }
 
-/** Where connections go that no service is known for. */
+/** Where connections to unknown services go. */
 export function unknownTrafficCluster(policy: 'ALLOW_ANY' | 'REGISTRY_ONLY'): string {
   return policy === 'ALLOW_ANY' ? PASSTHROUGH_CLUSTER : BLACKHOLE_CLUSTER;
 }

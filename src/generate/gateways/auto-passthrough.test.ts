@@ -53,7 +53,7 @@ function names(snapshot: Snapshot): string[] {
   return chains(snapshot).flatMap(({ filterChainMatch }) => filterChainMatch?.serverNames ?? []);
 }
 
-/** Clusters by name, with their endpoints' name where they ask for any. */
+/** Clusters by name, with their endpoints' name where they request any. */
 function clusters(snapshot: Snapshot) {
   const { units, failures } = generate(snapshot, VIEW, { cds: 'all' });
   assert.deepEqual(failures, []);
@@ -61,8 +61,8 @@ function clusters(snapshot: Snapshot) {
   return new Map(found.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));
 }
 
-describe('TLS that is passed on by its server name', () => {
-  test('a chain for each port and subset of the services that the hosts cover, for mutual TLS of the mesh alone', () => {
+describe('TLS that is passed through by its server name', () => {
+  test('has a chain for each port and subset of the covered services, for mutual TLS of the mesh only', () => {
     const snapshot = mesh(
       gateway(['*.shop.svc.cluster.local']),
       service('web', 80),
@@ -77,14 +77,14 @@ describe('TLS that is passed on by its server name', () => {
     }
   });
 
-  test('hosts may name the namespace', () => {
+  test('is for hosts that may name the namespace', () => {
     const services = [service('web', 80), service('web', 80, 'other')];
     assert.deepEqual(names(mesh(gateway(['other/*.local']), ...services)), [
       'outbound_.80_._.web.other.svc.cluster.local',
     ]);
   });
 
-  test('a wildcard is no name that a connection could say', () => {
+  test('never matches a wildcard, which is not a server name', () => {
     const wildcard = resource('ServiceEntry', 'any', {
       hosts: ['*.example.com'],
       ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
@@ -98,7 +98,7 @@ describe('TLS that is passed on by its server name', () => {
     );
   });
 
-  test('clusters of the same names, which begin no TLS of their own, beside the usual ones', () => {
+  test('has clusters of the same names, without TLS of their own, beside the usual ones', () => {
     const found = clusters(mesh(gateway(['*']), service('web', 80), subsets));
     for (const subset of ['', 'v1']) {
       const passing = found.get(`outbound_.80_.${subset}_.${WEB}`);
@@ -111,7 +111,7 @@ describe('TLS that is passed on by its server name', () => {
     }
   });
 
-  test('without such a server there are no such clusters, nor endpoints', () => {
+  test('has no clusters and endpoints without such a server', () => {
     const snapshot = mesh(gateway(['*'], 'PASSTHROUGH'), service('web', 80));
     assert.deepEqual([...clusters(snapshot).keys()], [`outbound|80||${WEB}`, 'BlackHoleCluster']);
     assert.equal(resolveEndpoints(snapshot, VIEW, NOWHERE, `outbound_.80_._.${WEB}`), undefined);
@@ -125,7 +125,7 @@ describe('TLS that is passed on by its server name', () => {
     ['the mode', gateway(['*'], 'PASSTHROUGH')],
   ];
   for (const [what, after] of changes) {
-    test(`${what}: what is affected covers all that differs`, () => {
+    test(`${what}: the affected units include all that differ`, () => {
       const before = mesh(gateway(['*']), service('web', 80));
       before.gatewayScope('edge');
       const { snapshot, changes: set } = applyChanges(before, {

@@ -1,9 +1,9 @@
 /**
- * TLS that a gateway passes on without a route, as the gateways between networks do (AUTO_PASSTHROUGH): a sidecar of
- * another network names the cluster that it means by the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the
- * gateway has a cluster of that very name. Only names of services that the gateway sees and its servers' hosts cover
- * lead anywhere, and only mutual TLS of the mesh: with a name taken as it comes, whoever reaches the port could choose
- * any cluster, and get past the services' own rules with the gateway's identity (CVE-2021-31921).
+ * TLS that a gateway passes through without a route, as gateways between networks do (AUTO_PASSTHROUGH): a sidecar of
+ * another network names the cluster with the TLS server name `outbound_.<port>_.<subset>_.<host>`, and the gateway has
+ * a cluster of that name. It accepts only names of services that the gateway sees and its servers' hosts cover, and
+ * only mutual TLS of the mesh: otherwise anyone who reaches the port could choose any cluster, and bypass the services'
+ * own rules with the gateway's identity (CVE-2021-31921).
  */
 
 import { MESH_TLS, meshServerName } from '../common/index.ts';
@@ -13,17 +13,17 @@ import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 
-/** Envoy takes no longer server names of clients. */
+/** Maximum length of a client's server name in Envoy. */
 const MAX_SERVER_NAME = 255;
 
 interface PassingChain {
   readonly name: string;
-  /** Of the server that it is for. */
+  /** The server that it belongs to. */
   readonly label: string;
   readonly chain: FilterChain;
 }
 
-/** A chain for each name, so that a service that comes or goes leaves the connections to all others alone. */
+/** A chain for each name, so that a service that is added or removed does not affect the connections to others. */
 export function passingChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): readonly PassingChain[] {
   const servers = plan.servers.filter(({ kind }) => kind === 'auto-passthrough');
   if (servers.length === 0) return [];

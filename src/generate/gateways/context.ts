@@ -1,9 +1,9 @@
-/** The surroundings of a gateway's routes. */
+/** The context of a gateway's routes. */
 import type { MeshReader } from '../reads/index.ts';
 import { type RouteContext, routeFeatures, scopeLookups } from '../routes/index.ts';
 import type { GatewayView } from '../types.ts';
 
-/** `port` is the servers' port, which clients address; `gateway` is `namespace/name`. */
+/** `port` is the servers' port, which clients use; `gateway` is `namespace/name`. */
 export function gatewayContext(snapshot: MeshReader, view: GatewayView, port: number, gateway: string): RouteContext {
   const scope = snapshot.gatewayScope(view.namespace);
   return {

@@ -68,7 +68,7 @@ function output(snapshot: Snapshot, view: GatewayView = VIEW) {
 const text = (bytes: Uint8Array | null | undefined) => Buffer.from(bytes ?? []).toString();
 
 describe('a server whose certificate is a Secret', () => {
-  test('asks for it over the stream that the listener came by', () => {
+  test('requests it over the stream of the listener', () => {
     const { secrets, contexts, findings } = output(
       mesh(gateway(https('a', { credentialName: 'c' })), secret('c', PAIR)),
     );
@@ -84,7 +84,7 @@ describe('a server whose certificate is a Secret', () => {
     assert.deepEqual(findings, []);
   });
 
-  test('has the staple that the Secret has', () => {
+  test('has the OCSP staple of the Secret', () => {
     const { secrets } = output(
       mesh(gateway(https('a', { credentialName: 'c' })), secret('c', { ...PAIR, 'tls.ocsp-staple': 'x' })),
     );
@@ -141,7 +141,7 @@ describe('a server whose certificate is a Secret', () => {
     });
   }
 
-  test('asks for one of several key types', () => {
+  test('requests one of several key types', () => {
     const server = https('a', { credentialNames: ['c', 'd'] });
     const { secrets, contexts } = output(mesh(gateway(server), secret('c', PAIR), secret('d', PAIR)));
     const configs = contexts[0]?.commonTlsContext?.tlsCertificateSdsSecretConfigs ?? [];
@@ -192,7 +192,7 @@ describe('names of credentials', () => {
   }
 });
 
-describe('a certificate that cannot be had', () => {
+describe('an unavailable certificate', () => {
   const other = https('b', { serverCertificate: '/c', privateKey: '/k' });
   const rows: readonly (readonly [behaviour: string, secrets: readonly AnyResource[], tls: object, finding: RegExp])[] =
     [
@@ -219,7 +219,7 @@ describe('a certificate that cannot be had', () => {
       ],
     ];
   for (const [behaviour, secrets, tls, finding] of rows) {
-    test(`${behaviour}: connections to its names are closed, the port's other servers go on`, () => {
+    test(`${behaviour}: connections to its names are closed, the port's other servers are served`, () => {
       const server = https('a', { credentialName: 'c', ...tls }, ['a.example']);
       const made = output(mesh(gateway(server, other), ...secrets));
       const [closed, open] = made.chains;
@@ -234,7 +234,7 @@ describe('a certificate that cannot be had', () => {
     });
   }
 
-  test('a proxy that has not proved to be the gateway', () => {
+  test('is not sent to a proxy that has not proved to be the gateway', () => {
     const { secrets, chains, findings } = output(
       mesh(gateway(https('a', { credentialName: 'c' })), secret('c', PAIR)),
       viewOf(),
@@ -244,7 +244,7 @@ describe('a certificate that cannot be had', () => {
   });
 });
 
-describe('what a change of Secrets touches', () => {
+describe('the units that a change of Secrets touches', () => {
   const server = https('a', { credentialName: 'c' });
   const mutual = https('m', { mode: 'MUTUAL', credentialName: 'c' }, ['m.example']);
   function touched(before: readonly AnyResource[], after: AnyResource | string, view = VIEW) {
@@ -263,7 +263,7 @@ describe('what a change of Secrets touches', () => {
   }
   const renewed = secret('c', { ...PAIR, 'tls.crt': `${CERTIFICATE}# renewed` });
 
-  test('another certificate: the secret alone', () => {
+  test('another certificate: the secret only', () => {
     assert.deepEqual(touched([gateway(server), secret('c', PAIR)], renewed), { sds: ['kubernetes://c'] });
   });
   test('the first, and the last: its port as well', () => {
@@ -271,7 +271,7 @@ describe('what a change of Secrets touches', () => {
     const gone = resourceKey('Secret', 'edge', 'c');
     assert.deepEqual(touched([gateway(server), renewed], gone), { sds: ['kubernetes://c'], lds: ['443'] });
   });
-  test('other authorities: all that is made of them', () => {
+  test('other authorities: everything that uses them', () => {
     const before = [gateway(server, mutual), secret('c', { ...PAIR, 'ca.crt': AUTHORITIES })];
     const apart = secret('c-cacert', { cacert: `${AUTHORITIES}# apart` });
     assert.deepEqual(touched(before, apart), { sds: ['kubernetes://c-cacert'] });
@@ -281,7 +281,7 @@ describe('what a change of Secrets touches', () => {
     assert.equal(touched([gateway(server), renewed], secret('c', PAIR, 'shop')), undefined);
     assert.equal(touched([gateway(server)], renewed, viewOf()), undefined);
   });
-  test('a Gateway that names others: all of its secrets', () => {
+  test('a Gateway with other names: all of its secrets', () => {
     const changed = touched([gateway(server), renewed], gateway(server, mutual));
     assert.equal(changed?.sds, 'all');
   });

@@ -1,4 +1,4 @@
-/** Where a gateway sends connections whose bytes it does not read: TCP and TLS routes of virtual services. */
+/** Destinations of a gateway's TCP connections: TCP and TLS routes of virtual services. */
 
 import { canonicalHost } from '../../model/hosts.ts';
 import type { envoy } from '../../protobuf/index.ts';
@@ -13,13 +13,13 @@ import type { GatewayView } from '../types.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
 
-/** Server names, and where their connections go. */
+/** Server names, and the destinations of their connections. */
 export interface TlsDestination {
   readonly sniHosts: readonly string[];
   readonly filters: NetworkFilters;
 }
 
-/** The TLS routes of a server that passes TLS on: each match in the order of the virtual services. */
+/** The TLS routes of a passthrough server: each match in the order of the virtual services. */
 export function tlsDestinations(
   snapshot: MeshReader,
   view: GatewayView,

@@ -14,7 +14,7 @@ function settingsOf(gatewayTopology: object | undefined) {
   return edgeSettings(parsed.value);
 }
 
-test('nobody in front of a gateway is trusted, unless the mesh configuration says so', () => {
+test('proxies in front of a gateway are trusted only if the mesh configuration says so', () => {
   for (const topology of [undefined, {}, { forwardClientCertDetails: 'UNDEFINED' }]) {
     const { xffNumTrustedHops, forwardClientCertDetails } = settingsOf(topology);
     assert.deepEqual([xffNumTrustedHops, forwardClientCertDetails], [0, SANITIZE_SET]);
@@ -26,6 +26,6 @@ test('nobody in front of a gateway is trusted, unless the mesh configuration say
   assert.deepEqual([xffNumTrustedHops, forwardClientCertDetails], [2, FORWARD_ONLY]);
 });
 
-test('headers that never end are not waited for', () => {
+test('a request whose headers never end times out', () => {
   assert.deepEqual(settingsOf(undefined).requestHeadersTimeout, { seconds: 30, nanos: 0 });
 });

@@ -1,7 +1,7 @@
 /**
- * What a gateway does about clients that nobody knows: who they say they are counts only as far as proxies in front are
- * trusted (`gatewayTopology` of the mesh configuration), and those that never finish what they begin are not waited
- * for. Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
+ * A gateway's protection against unknown clients: what they report about themselves counts only as far as proxies in
+ * front are trusted (`gatewayTopology` of the mesh configuration), and handshakes and headers that never end time out.
+ * Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
  */
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
@@ -13,15 +13,15 @@ const { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONL
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 
 /**
- * Slow networks need seconds for headers; whoever sends them byte by byte (slowloris) holds a connection for that long,
- * and no longer.
+ * Slow networks need seconds for headers; a client that sends them byte by byte (slowloris) holds a connection for at
+ * most this long.
  */
 const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
 
-/** For TLS handshakes: without a limit a client that sends nothing holds its connection for ever. */
+/** For TLS handshakes: without a limit a client that sends nothing holds its connection forever. */
 const HANDSHAKE_TIMEOUT_MS = 15_000;
 
-/** Of each filter chain in which TLS ends. */
+/** For each filter chain that terminates TLS. */
 export const HANDSHAKE_LIMIT: Pick<envoy.config.listener.v3.FilterChain.Input, 'transportSocketConnectTimeout'> = {
   transportSocketConnectTimeout: durationOf(HANDSHAKE_TIMEOUT_MS),
 };
@@ -31,7 +31,7 @@ const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_F
 /** Fields of the connection manager. */
 export function edgeSettings({ defaultConfig }: MeshConfig): Partial<Manager> {
   const { numTrustedProxies = 0, forwardClientCertDetails = 'UNDEFINED' } = defaultConfig.gatewayTopology ?? {};
-  // What clients say of certificates is removed; what Envoy itself verified is said to the services.
+  // Clients' values are removed; services receive what Envoy itself verified.
   const details = DETAILS[forwardClientCertDetails === 'UNDEFINED' ? 'SANITIZE_SET' : forwardClientCertDetails];
   return {
     xffNumTrustedHops: numTrustedProxies,

@@ -1,4 +1,7 @@
-/** A policy on the gateway's workload governs all that is bound to it: no filter chain of any kind goes past it. */
+/**
+ * A policy on the gateway's workload applies to everything that is bound to it: no filter chain of any kind bypasses
+ * it.
+ */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -61,7 +64,7 @@ const RESOURCES = [
   }),
 ];
 
-test('the filters of policies stand first in every chain of a gateway', () => {
+test('the filters of policies come first in every chain of a gateway', () => {
   const snapshot = replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), RESOURCES);
   const policies = snapshot.policiesOf('edge', { app: 'gw' });
   const view = viewOf({ policies, capabilities: { extensions: undefined, sds: true } });

@@ -1,6 +1,6 @@
 /**
- * `httpsRedirect`: plain requests are led to HTTPS. Envoy's own way (`require_tls`) keeps the port that the client
- * named, which is the wrong one wherever that is not 80.
+ * `httpsRedirect`: plain requests are redirected to HTTPS. Envoy's own way (`require_tls`) keeps the port that the
+ * client named, which is the wrong one wherever that is not 80.
  */
 import { hostMatches } from '../../model/hosts.ts';
 import { envoy } from '../../protobuf/index.ts';
@@ -12,7 +12,7 @@ const { MOVED_PERMANENTLY } = envoy.config.route.v3.RedirectAction.RedirectRespo
 const HTTP = 80;
 const HTTPS = 443;
 
-/** The port at which a host is served over TLS: 443 if it is among them, else the lowest; undefined when it is not. */
+/** The port that serves a host over TLS: 443 if possible, else the lowest; undefined when there is none. */
 export function httpsPort(plan: GatewayPlan, host: string): number | undefined {
   const ports = [...plan.listeners]
     .filter(([, listeners]) =>
@@ -29,12 +29,12 @@ function covers({ hosts }: { readonly hosts: readonly { readonly host: string }[
 }
 
 /**
- * Routes that stand before all others of a host. A client that names the gateway's own port reaches it directly, and is
- * told the gateway's other one; one that names no port, or that of a load balancer in front, is led to HTTPS at the
- * usual place.
+ * Routes before all others of a host. A client that names the gateway's own port reaches it directly, and is redirected
+ * to the gateway's TLS port; one that names no port, or that of a load balancer in front, is redirected to the usual
+ * HTTPS port.
  *
- * What came by TLS to a trusted proxy in front says so in `x-forwarded-proto` (others' word for it is overwritten), and
- * is served.
+ * Requests that reached a trusted proxy in front by TLS have that in `x-forwarded-proto` (which is overwritten for
+ * other clients), and are served.
  */
 export function redirectRoutes(port: number, secure: number | undefined): Route[] {
   const plain = {
@@ -46,7 +46,7 @@ export function redirectRoutes(port: number, secure: number | undefined): Route[
   const redirect = { httpsRedirect: true, responseCode: MOVED_PERMANENTLY };
   const elsewhere: Route = { match: { prefix: '', headers: [plain] }, redirect };
   if (secure === undefined) return [elsewhere];
-  // Clients do not name the usual port. Envoy takes it away where they do.
+  // Clients do not name the usual port. Envoy removes it where they do.
   if (port === HTTP) {
     const usual = secure === HTTPS ? {} : { portRedirect: secure };
     return [{ match: { prefix: '', headers: [plain] }, redirect: { ...redirect, ...usual } }];

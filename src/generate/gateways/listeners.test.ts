@@ -32,7 +32,7 @@ function tcpOf(listener: Decoded | undefined, chain = 0) {
 }
 
 describe('HTTP', () => {
-  test('one listener at the port that the service maps to; clients are not believed who they are', () => {
+  test('one listener at the port that the service maps to; clients are not trusted', () => {
     const [only] = gatewayOutput({ servers: [HTTP] }, viewOf({ portMap: { 80: 8080 } })).listeners;
     assert.equal(only?.listener.name, '0.0.0.0_8080');
     assert.equal(only?.listener.address?.socketAddress?.portValue, 8080);
@@ -69,7 +69,7 @@ describe('HTTP', () => {
   });
 });
 
-describe('TLS that ends here', () => {
+describe('TLS termination', () => {
   test('a filter chain for each server, chosen by server name', () => {
     const [only] = gatewayOutput({
       servers: [https('a', ['a.example', 'shop/b.example']), https('rest', ['*'])],
@@ -114,7 +114,7 @@ describe('TLS that ends here', () => {
     assert.equal(common?.tlsParams?.tlsMaximumProtocolVersion, TlsProtocol.TLSv1_3);
     assert.deepEqual(common?.tlsParams?.cipherSuites, ['ECDHE-RSA-AES128-GCM-SHA256']);
   });
-  test('files are the agent’s to read where there is one, so that a missing one costs no listener', () => {
+  test('files are read by the agent where there is one, so that a missing file costs no listener', () => {
     const view = viewOf({ capabilities: { extensions: undefined, sds: true } });
     const mutual = { ...FILES, mode: 'MUTUAL', caCertificates: '/ca.pem', caCrl: '/crl.pem', subjectAltNames: ['x'] };
     const common = tlsOf(
@@ -128,16 +128,16 @@ describe('TLS that ends here', () => {
     const combined = common?.combinedValidationContext;
     assert.equal(combined?.validationContextSdsSecretConfig?.name, 'file-root:/ca.pem~/crl.pem');
     assert.equal(combined?.defaultValidationContext?.matchTypedSubjectAltNames.length, 1);
-    // A path that no name can hold is Envoy's to read.
+    // A path that no secret name can contain is read by Envoy.
     const odd = { ...FILES, serverCertificate: '/c~.pem' };
     const written = tlsOf(gatewayOutput({ servers: [https('a', ['*'], odd)] }, view).listeners[0]?.listener);
     assert.equal(written?.commonTlsContext?.tlsCertificates[0]?.certificateChain?.filename, '/c~.pem');
   });
-  test('a handshake that is never finished is not waited for', () => {
+  test('a handshake that is never finished times out', () => {
     const [only] = gatewayOutput({ servers: [https('a', ['*'])] }).listeners;
     assert.equal(Number(only?.listener.filterChains[0]?.transportSocketConnectTimeout?.seconds), 15);
   });
-  test('a server name leads to the first server that claims it', () => {
+  test('a server name leads to the first server that has it', () => {
     const { listeners, findings } = gatewayOutput({
       servers: [https('a', ['a.example']), https('b', ['a.example', 'b.example']), https('c', ['a.example'])],
     });
@@ -183,7 +183,7 @@ describe('TLS that ends here', () => {
   }
 });
 
-describe('bytes passed on', () => {
+describe('passthrough and TCP', () => {
   const passthrough = {
     port: { number: 443, name: 'tls', protocol: 'TLS' },
     hosts: ['*.example'],
@@ -233,7 +233,7 @@ describe('bytes passed on', () => {
   test('without a route there is no listener', () => {
     assert.deepEqual(gatewayOutput({ servers: [tcp, passthrough] }).listeners, []);
   });
-  test('TLS ended, bytes inside', () => {
+  test('TCP after TLS termination', () => {
     const server = { ...passthrough, tls: FILES };
     const [only] = gatewayOutput({
       servers: [server],

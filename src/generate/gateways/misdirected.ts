@@ -63,9 +63,9 @@ interface Owners {
 }
 
 /**
- * As the listener's filter chains have it: a name leads to the first server that claims it, and one for all names
- * claims no others. Servers that pass bytes on claim names only where they have routes; left out here, those behind
- * them count.
+ * As in the listener's filter chains: a name leads to the first server that has it; a server for all names owns no
+ * single one. Passthrough servers own names only where they have routes; they are left out here, so that the servers
+ * after them count.
  */
 function ownersOf(servers: readonly ServerPlan[]): Owners {
   const demands = new Map(servers.map((server) => [server, demandOf(server)]));

@@ -27,7 +27,7 @@ import { misdirectedHosts } from './misdirected.ts';
  * A virtual host of a route configuration: of a host that other servers serve (`content` undefined), or of one that
  * leads somewhere.
  */
-interface HostClaim {
+interface HostCandidate {
   readonly host: string;
   readonly content: GatewayHost | undefined;
 }
@@ -57,11 +57,11 @@ export function gatewayRoutes(snapshot: MeshReader, view: GatewayView, unit: Uni
   const context = gatewayContext(snapshot, view, first.port, first.gateway);
   const misdirected = misdirectedHosts(snapshot.memos, plan, first);
   const served = [...gatewayHosts(servers, snapshot, context)].sort(([a], [b]) => compareText(a, b));
-  const claims: readonly HostClaim[] = [
+  const candidates: readonly HostCandidate[] = [
     ...misdirected.hosts.map((host) => ({ host, content: undefined })),
     ...served.map(([host, content]) => ({ host, content })),
   ];
-  const { owned } = settleDomains(claims, ({ host, content }) =>
+  const { owned } = settleDomains(candidates, ({ host, content }) =>
     content !== undefined && misdirected.covers(host) ? [] : [host],
   );
   const refused: Uint8Array[] = [];

@@ -27,7 +27,7 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
     const lost = new Set<string>();
     const free = new Map<string, { ranges: string[]; names: string[] }>();
     for (const range of canonicalRanges(ranges)) {
-      const names = claimNames(range, serverNames, owner, owners, lost);
+      const names = freeNames(range, serverNames, owner, owners, lost);
       if (names.length === 0) continue;
       // Ranges that kept the same names stay together in one chain.
       const key = names.join(' ');
@@ -44,26 +44,26 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
   return { chains: merged, conflicts, takesAll: owners.has(matchKey(ANY, ANY)), matchesServerNames };
 }
 
-/** The names of `serverNames` that nobody has claimed for this range yet. */
-function claimNames(
+/** The names of `serverNames` that nobody has free for this range yet. */
+function freeNames(
   range: string,
   serverNames: readonly string[],
   owner: string,
   owners: Map<string, string>,
   lost: Set<string>,
 ): string[] {
-  const claimed: string[] = [];
+  const free: string[] = [];
   for (const name of new Set(serverNames.length === 0 ? [ANY] : serverNames)) {
     const key = matchKey(range, name);
     const other = owners.get(key);
     if (other === undefined) {
       owners.set(key, owner);
-      claimed.push(name);
+      free.push(name);
     } else if (other !== owner) {
       lost.add(other);
     }
   }
-  return claimed;
+  return free;
 }
 
 function matchKey(range: string, name: string): string {

@@ -7,8 +7,8 @@ import { envoy } from '../../protobuf/index.ts';
 import { viewerOf } from '../domains/service-domains.ts';
 import { Rules, Services, VirtualServices } from '../reads/index.ts';
 import { scopeLookups } from './context.ts';
-import { ClaimEncoder } from './domain-encodings.ts';
-import { type ClaimSources, claimSet } from './domain-owners.ts';
+import { DomainEncoder } from './domain-encodings.ts';
+import { type CandidateSources, candidateSet } from './domain-owners.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();
@@ -20,7 +20,7 @@ const services = Services.of(MEMOS, PMap.from(list.map((service) => [service.hos
 const NONE: readonly ResolvedVirtualService[] = [];
 const noRule = () => undefined;
 
-function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): ClaimSources {
+function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): CandidateSources {
   return {
     entries: list.map((service) => ({ service, port: httpPort(80) })),
     services,
@@ -29,11 +29,11 @@ function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): Cla
 }
 
 /** What a namespace gets of the same entries. */
-function encoded(from: ClaimSources, namespace: string, destinationRule: () => undefined = noRule) {
+function encoded(from: CandidateSources, namespace: string, destinationRule: () => undefined = noRule) {
   const lookups = scopeLookups({ services, rules: Rules.of(MEMOS, destinationRule) }, { namespace, labels: {} });
   const context = contextOf({ port: 80, lookups });
   const viewer = viewerOf(`${namespace}.svc.cluster.local`);
-  return new ClaimEncoder(context, viewer).encodeAll(claimSet(from, context, viewer));
+  return new DomainEncoder(context, viewer).encodeAll(candidateSet(from, context, viewer));
 }
 
 const decoded = (pieces: readonly Uint8Array[]) =>

@@ -1,17 +1,17 @@
 /**
- * Encoded claims, kept for all namespaces that ask about the same world: the same services and destination rules. What
+ * Encoded candidates, kept for all namespaces that ask about the same world: the same services and destination rules. What
  * they share is worked out once; each adds the virtual hosts that are its own, which are those of its own services,
  * whose short names it alone knows, and those that depend on who sends the requests.
  */
 
-import { domainsOfClaim, ownHosts, type Viewer } from '../domains/index.ts';
+import { domainsOfCandidate, ownHosts, type Viewer } from '../domains/index.ts';
 import { type Facts, noteAll, recorded } from '../reads/index.ts';
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
-import type { Claim, ClaimSet } from './domain-owners.ts';
+import type { Candidate, CandidateSet } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 
-/** A claim as all see it who have no services of their own; undefined where it depends on who sends the requests. */
+/** A candidate as all see it who have no services of their own; undefined where it depends on who sends the requests. */
 type SharedEncoding = Uint8Array | undefined;
 
 interface SharedPieces {
@@ -25,8 +25,8 @@ interface SharedPieces {
 
 /** What was encoded in one world. */
 interface World {
-  readonly claims: WeakMap<Claim, { readonly encoding: SharedEncoding; readonly facts: Facts }>;
-  readonly sets: WeakMap<ClaimSet, SharedPieces>;
+  readonly candidates: WeakMap<Candidate, { readonly encoding: SharedEncoding; readonly facts: Facts }>;
+  readonly sets: WeakMap<CandidateSet, SharedPieces>;
 }
 
 /** By finder of destination rules, then by context. */
@@ -36,16 +36,16 @@ type WorldsOfServices = WeakMap<object, Map<string, World>>;
 function worldOf({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
   if (sources === undefined) return undefined;
   const { services, rules } = sources;
-  const byRules = memos.weak<object, WorldsOfServices>('encoded claims').get(services, () => new WeakMap());
+  const byRules = memos.weak<object, WorldsOfServices>('encoded candidates').get(services, () => new WeakMap());
   const byKey = byRules.get(rules) ?? new Map<string, World>();
   byRules.set(rules, byKey);
-  const world = byKey.get(key) ?? { claims: new WeakMap(), sets: new WeakMap() };
+  const world = byKey.get(key) ?? { candidates: new WeakMap(), sets: new WeakMap() };
   byKey.set(key, world);
   return world;
 }
 
-/** Encodes claims of one route configuration. */
-export class ClaimEncoder {
+/** Encodes candidates of one route configuration. */
+export class DomainEncoder {
   readonly #viewer: Viewer;
   readonly #context: RouteContext;
   readonly #key: string;
@@ -58,65 +58,65 @@ export class ClaimEncoder {
     this.#world = worldOf(context, this.#key);
   }
 
-  /** One claim with the domains that are left for it. */
-  encode(claim: Claim, domains: readonly string[]): Uint8Array {
-    const shared = domains === claim.domains ? this.#shared(claim) : undefined;
-    return shared ?? this.#encode(claim, domains, this.#context.lookups);
+  /** One candidate with the domains that are left for it. */
+  encode(candidate: Candidate, domains: readonly string[]): Uint8Array {
+    const shared = domains === candidate.domains ? this.#shared(candidate) : undefined;
+    return shared ?? this.#encode(candidate, domains, this.#context.lookups);
   }
 
   /**
-   * All claims of a set that have no domain in common, in the order of their names: one list for all who have nothing
+   * All candidates of a set that have no domain in common, in the order of their names: one list for all who have nothing
    * of their own.
    */
-  encodeAll(set: ClaimSet): readonly Uint8Array[] {
-    const own = ownHosts(this.#context.memos, set.book, this.#viewer).hosts;
+  encodeAll(set: CandidateSet): readonly Uint8Array[] {
+    const own = ownHosts(this.#context.memos, set.index, this.#viewer).hosts;
     const { encoded, open } = this.#sharedPieces(set);
     if (own.size === 0 && isComplete(encoded)) return encoded;
     const pieces = encoded.slice();
     const places = open.slice();
     if (own.size > 0)
-      for (const [place, { booked }] of set.ordered.entries())
-        if (booked !== undefined && own.has(booked)) places.push(place);
+      for (const [place, { indexed }] of set.ordered.entries())
+        if (indexed !== undefined && own.has(indexed)) places.push(place);
     for (const place of places) {
-      const claim = set.ordered[place];
-      if (claim === undefined) continue;
-      pieces[place] = this.encode(claim, domainsOfClaim(this.#context.memos, claim, own, this.#viewer));
+      const candidate = set.ordered[place];
+      if (candidate === undefined) continue;
+      pieces[place] = this.encode(candidate, domainsOfCandidate(this.#context.memos, candidate, own, this.#viewer));
     }
     return pieces.filter((piece) => piece !== undefined);
   }
 
-  #sharedPieces(set: ClaimSet): SharedPieces {
+  #sharedPieces(set: CandidateSet): SharedPieces {
     const known = this.#world?.sets.get(set);
     if (known !== undefined) {
       noteAll(known.facts);
       return known;
     }
-    const { value: encoded, facts } = recorded(() => set.ordered.map((claim) => this.#shared(claim)));
+    const { value: encoded, facts } = recorded(() => set.ordered.map((candidate) => this.#shared(candidate)));
     const open = encoded.flatMap((encoding, place) => (encoding === undefined ? [place] : []));
     const pieces = { encoded, open, facts };
     this.#world?.sets.set(set, pieces);
     return pieces;
   }
 
-  #shared(claim: Claim): SharedEncoding {
-    const claims = this.#world?.claims;
-    const known = claims?.get(claim);
-    if (claims === undefined) return undefined;
+  #shared(candidate: Candidate): SharedEncoding {
+    const candidates = this.#world?.candidates;
+    const known = candidates?.get(candidate);
+    if (candidates === undefined) return undefined;
     if (known !== undefined) {
       noteAll(known.facts);
       return known.encoding;
     }
     const asked = { sender: false };
     const { value: made, facts } = recorded(() =>
-      this.#encode(claim, claim.domains, notingSender(this.#context.lookups, asked)),
+      this.#encode(candidate, candidate.domains, notingSender(this.#context.lookups, asked)),
     );
     const encoding = asked.sender ? undefined : made;
-    claims.set(claim, { encoding, facts });
+    candidates.set(candidate, { encoding, facts });
     return encoding;
   }
 
-  #encode(claim: Claim, domains: readonly string[], lookups: RouteLookups): Uint8Array {
-    const { name, made, port, routes, kept } = claim;
+  #encode(candidate: Candidate, domains: readonly string[], lookups: RouteLookups): Uint8Array {
+    const { name, made, port, routes, kept } = candidate;
     // The port stands in the name.
     const inputs = { made, name, domains, key: this.#key };
     const build = (asked: RouteLookups) =>

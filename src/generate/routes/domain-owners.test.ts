@@ -6,7 +6,7 @@ import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
 import { Services, VirtualServices } from '../reads/index.ts';
-import { type ClaimSources, claimSet } from './domain-owners.ts';
+import { type CandidateSources, candidateSet } from './domain-owners.ts';
 import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();
@@ -29,7 +29,7 @@ const virtualServices = fc.array(fc.uniqueArray(fc.oneof(aHost, fc.constant('*')
   maxLength: 3,
 });
 
-function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])[]): ClaimSources {
+function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])[]): CandidateSources {
   const sorted = list.toSorted((a, b) => (a.hostname < b.hostname ? -1 : 1));
   return {
     entries: sorted.map((service) => ({ service, port: httpPort(80) })),
@@ -46,36 +46,42 @@ test('claims that are called disjoint have no domain in common, from wherever th
   fc.assert(
     fc.property(services, virtualServices, fc.constantFrom('default', 'shop', 'other'), (list, hosts, namespace) => {
       const viewer = viewerOf(`${namespace}.svc.cluster.local`);
-      const set = claimSet(sourcesOf(list, hosts), contextOf({ port: 80 }), viewer);
+      const set = candidateSet(sourcesOf(list, hosts), contextOf({ port: 80 }), viewer);
       if (!isDisjoint(MEMOS, set, viewer)) return;
       disjoint++;
-      const domains = set.claims.flatMap(({ booked, domains: ofAll }) =>
-        booked === undefined ? ofAll : serviceDomains(MEMOS, booked.entry.service, booked.port, viewer),
+      const domains = set.candidates.flatMap(({ indexed, domains: ofAll }) =>
+        indexed === undefined ? ofAll : serviceDomains(MEMOS, indexed.entry.service, indexed.port, viewer),
       );
       assert.equal(new Set(domains).size, domains.length);
       assert.deepEqual(
         set.ordered.map(({ name }) => name),
-        set.claims.map(({ name }) => name).sort(),
+        set.candidates.map(({ name }) => name).sort(),
       );
     }),
   );
   assert.ok(disjoint > 10);
 });
 
-test('namespaces share the claims, unless these depend on who asks', () => {
+test('namespaces share the candidates, unless these depend on who asks', () => {
   const viewer = viewerOf('default.svc.cluster.local');
   const plain = sourcesOf([serviceOf('a', [httpPort(80)])], [['a.default.svc.cluster.local']]);
   const context = contextOf({ port: 80 });
-  assert.equal(claimSet(plain, context, viewer), claimSet(plain, { ...context }, viewerOf('shop.svc.cluster.local')));
-  assert.notEqual(claimSet(plain, context, viewer), claimSet(plain, { ...context, defaultTimeoutMs: 5 }, viewer));
+  assert.equal(
+    candidateSet(plain, context, viewer),
+    candidateSet(plain, { ...context }, viewerOf('shop.svc.cluster.local')),
+  );
+  assert.notEqual(
+    candidateSet(plain, context, viewer),
+    candidateSet(plain, { ...context, defaultTimeoutMs: 5 }, viewer),
+  );
 
   const match = [{ sourceNamespace: 'shop' }];
   const hosts = ['a.default.svc.cluster.local'];
   const only = virtualServiceOf({ hosts, http: [{ match, route: TO_REVIEWS }] });
   const asking = { ...plain, virtualServices: VirtualServices.of(MEMOS, [only]) };
   const isFrom = (own: string) => ({ ...context.lookups, isFrom: (namespace: string) => namespace === own });
-  const [fromShop] = claimSet(asking, { ...context, lookups: isFrom('shop') }, viewer).claims;
-  const [fromOther] = claimSet(asking, { ...context, lookups: isFrom('other') }, viewer).claims;
+  const [fromShop] = candidateSet(asking, { ...context, lookups: isFrom('shop') }, viewer).candidates;
+  const [fromOther] = candidateSet(asking, { ...context, lookups: isFrom('other') }, viewer).candidates;
   assert.equal(fromShop?.owner, only);
   assert.equal(fromOther?.owner, asking.entries[0]?.service);
 });

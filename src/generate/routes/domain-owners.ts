@@ -1,19 +1,19 @@
 /**
  * Who claims domains of a route configuration: first the virtual services in precedence order, then the services that
  * none of them took. Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the
- * same services and virtual services share the claims; only the short names of a namespace's own services are its own.
+ * same services and virtual services share the candidates; only the short names of a namespace's own services are its own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
 import {
-  type ClaimedDomains,
-  claimedDomains,
+  type CandidateDomains,
+  candidateDomains,
   type DomainIndex,
   domainIndex,
   hostDomains,
   type IndexedHost,
-  type SidecarClaim,
+  type SidecarCandidate,
   type Viewer,
 } from '../domains/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
@@ -23,8 +23,8 @@ import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
 import { type KeptVirtualHosts, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
 
-/** What the claims of one route configuration are made of. */
-export interface ClaimSources {
+/** What the candidates of one route configuration are made of. */
+export interface CandidateSources {
   /** HTTP services with the port that serves them, each host once. */
   readonly entries: readonly ServicePortEntry[];
   /** All services of the scope, on whatever port. */
@@ -33,7 +33,7 @@ export interface ClaimSources {
 }
 
 /** A virtual host before it is known which of its domains it keeps. */
-export interface Claim extends SidecarClaim {
+export interface Candidate extends SidecarCandidate {
   /** Of the virtual host: host and port. */
   readonly name: string;
   /** What clients name as the port, and where requests go that say none. */
@@ -44,18 +44,18 @@ export interface Claim extends SidecarClaim {
   readonly kept: KeptVirtualHosts;
 }
 
-export interface ClaimSet extends ClaimedDomains {
+export interface CandidateSet extends CandidateDomains {
   /** Precedence order. */
-  readonly claims: readonly Claim[];
+  readonly candidates: readonly Candidate[];
   /** In the order of their names, where they are disjoint. */
-  readonly ordered: readonly Claim[];
+  readonly ordered: readonly Candidate[];
 }
 
 interface Known {
   readonly services: Services;
   readonly virtualServices: VirtualServices;
   readonly key: string;
-  readonly set: ClaimSet;
+  readonly set: CandidateSet;
   /** What was read to find them. */
   readonly facts: Facts;
 }
@@ -63,34 +63,39 @@ interface Known {
 /** Lists of virtual services that namespaces see for the same services. The oldest goes first. */
 const MAX_SETS = 8;
 
-/** All claims. They are kept unless finding them meant asking about those who send the requests. */
-export function claimSet(sources: ClaimSources, context: RouteContext, viewer: Viewer): ClaimSet {
+/** All candidates. They are kept unless finding them meant asking about those who send the requests. */
+export function candidateSet(sources: CandidateSources, context: RouteContext, viewer: Viewer): CandidateSet {
   const { services, virtualServices } = sources;
-  const book = domainIndex(context.memos, sources.entries, context.port, viewer);
+  const index = domainIndex(context.memos, sources.entries, context.port, viewer);
   const key = contextKey(context);
-  const known = context.memos.weak<DomainIndex, Known[]>('claims of books').get(book, () => []);
+  const known = context.memos.weak<DomainIndex, Known[]>('candidates').get(index, () => []);
   for (const each of known) {
     if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
     noteAll(each.facts);
     return each.set;
   }
   const asked = { any: false };
-  const { value: claims, facts } = recorded(() => [
-    ...claimsOf(sources, book, { ...context, lookups: noting(context.lookups, asked) }),
+  const { value: candidates, facts } = recorded(() => [
+    ...candidatesOf(sources, index, { ...context, lookups: noting(context.lookups, asked) }),
   ]);
-  const set = { claims, ...claimedDomains(book, claims), ordered: inOrder(claims, book) };
+  const set = { candidates, ...candidateDomains(index, candidates), ordered: inOrder(candidates, index) };
   if (asked.any) return set;
   if (known.length >= MAX_SETS) known.shift();
   known.push({ services, virtualServices, key, set, facts });
   return set;
 }
 
-/** The claim for one service; what other hosts the virtual services speak of does not matter to it. */
-export function claimOf(sources: ClaimSources, host: string, context: RouteContext, viewer: Viewer): Claim | undefined {
-  const book = domainIndex(context.memos, sources.entries, context.port, viewer);
+/** The candidate for one service; what other hosts the virtual services speak of does not matter to it. */
+export function candidateOf(
+  sources: CandidateSources,
+  host: string,
+  context: RouteContext,
+  viewer: Viewer,
+): Candidate | undefined {
+  const index = domainIndex(context.memos, sources.entries, context.port, viewer);
   const about = sources.virtualServices.for(host);
-  for (const claim of claimsOf({ ...sources, virtualServices: about }, book, context)) {
-    if (claim.host === host) return claim;
+  for (const candidate of candidatesOf({ ...sources, virtualServices: about }, index, context)) {
+    if (candidate.host === host) return candidate;
   }
   return undefined;
 }
@@ -109,21 +114,21 @@ function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
   };
 }
 
-function* claimsOf(sources: ClaimSources, book: DomainIndex, context: RouteContext): Generator<Claim> {
+function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: RouteContext): Generator<Candidate> {
   const taken = new Set<string>();
   for (const [virtualService, found] of sources.virtualServices.at(context.port, (each) =>
-    servicesOf(each, book.hosts),
+    servicesOf(each, index.hosts),
   )) {
     const routes = (c: RouteContext) => virtualServiceRoutes(virtualService, c);
     const owner = virtualService;
-    for (const booked of found.services) {
-      const { name, port, domains, entry } = booked;
+    for (const indexed of found.services) {
+      const { name, port, domains, entry } = indexed;
       const { service } = entry;
       if (!hasRoutes(virtualService, { ...context, port })) continue;
       taken.add(service.hostname);
-      const claim = claimsOfOwner(context.memos, virtualService).get(booked);
-      if (claim !== undefined) {
-        yield claim;
+      const candidate = candidatesOfOwner(context.memos, virtualService).get(indexed);
+      if (candidate !== undefined) {
+        yield candidate;
         continue;
       }
       // What is kept hangs on the first: a virtual service for many hosts must not have to remember them all.
@@ -131,44 +136,46 @@ function* claimsOf(sources: ClaimSources, book: DomainIndex, context: RouteConte
         found.services.length === 1
           ? ([[virtualService, service], keptVirtualHosts(context.memos, virtualService)] as const)
           : ([[service, virtualService], keptVirtualHosts(context.memos, service)] as const);
-      yield keep(context.memos, { host: service.hostname, name, booked, port, domains, made, owner, routes, kept });
+      yield keep(context.memos, { host: service.hostname, name, indexed, port, domains, made, owner, routes, kept });
     }
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
       if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
       const kept = keptVirtualHosts(context.memos, virtualService);
-      const shape = { host, name: `${host}:${port}`, booked: undefined, port, domains: hostDomains(host, port) };
+      const shape = { host, name: `${host}:${port}`, indexed: undefined, port, domains: hostDomains(host, port) };
       yield { ...shape, made: [virtualService], owner, routes, kept };
     }
   }
-  for (const booked of book.hosts.values()) {
-    const { name, port, domains, entry } = booked;
+  for (const indexed of index.hosts.values()) {
+    const { name, port, domains, entry } = indexed;
     const { service } = entry;
     const host = service.hostname;
     if (taken.has(host)) continue;
-    const claim = claimsOfOwner(context.memos, service).get(booked);
-    if (claim !== undefined) {
-      yield claim;
+    const candidate = candidatesOfOwner(context.memos, service).get(indexed);
+    if (candidate !== undefined) {
+      yield candidate;
       continue;
     }
     const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
     const made = [service, entry.port] as const;
     const kept = keptVirtualHosts(context.memos, service);
-    yield keep(context.memos, { host, name, booked, port, domains, made, owner: service, routes, kept });
+    yield keep(context.memos, { host, name, indexed, port, domains, made, owner: service, routes, kept });
   }
 }
 
 /**
- * The claims of an owner for services: the same objects each time, by which it is seen that nothing of them changed.
+ * The candidates of an owner for services: the same objects each time, by which it is seen that nothing of them changed.
  */
-function claimsOfOwner(memos: Memos, owner: Claim['owner']): WeakMap<IndexedHost, Claim> {
-  return memos.weak<Claim['owner'], WeakMap<IndexedHost, Claim>>('claims of owners').get(owner, () => new WeakMap());
+function candidatesOfOwner(memos: Memos, owner: Candidate['owner']): WeakMap<IndexedHost, Candidate> {
+  return memos
+    .weak<Candidate['owner'], WeakMap<IndexedHost, Candidate>>('candidates of owners')
+    .get(owner, () => new WeakMap());
 }
 
-function keep(memos: Memos, claim: Claim & { readonly booked: IndexedHost }): Claim {
-  claimsOfOwner(memos, claim.owner).set(claim.booked, claim);
-  return claim;
+function keep(memos: Memos, candidate: Candidate & { readonly indexed: IndexedHost }): Candidate {
+  candidatesOfOwner(memos, candidate.owner).set(candidate.indexed, candidate);
+  return candidate;
 }
 
 /** The services on the port that a virtual service speaks of, and its hosts that are none. */
@@ -186,10 +193,10 @@ function servicesOf(
     }
     let matched = false;
     if (isWildcardHost(host)) {
-      for (const [name, booked] of byHost) {
+      for (const [name, indexed] of byHost) {
         if (!hostMatches(host, name)) continue;
         matched = true;
-        services.set(name, booked);
+        services.set(name, indexed);
       }
     }
     if (!matched) otherHosts.push(host);
@@ -209,14 +216,14 @@ function servesOtherwise(services: Services, host: string, port: number): boolea
 }
 
 /** By name. The order of services is known, so that only the others are sorted in. */
-function inOrder(claims: readonly Claim[], book: DomainIndex): readonly Claim[] {
-  const byHost = new Map<IndexedHost, Claim>();
-  const others: Claim[] = [];
-  for (const claim of claims) {
-    if (claim.booked === undefined) others.push(claim);
-    else byHost.set(claim.booked, claim);
+function inOrder(candidates: readonly Candidate[], index: DomainIndex): readonly Candidate[] {
+  const byHost = new Map<IndexedHost, Candidate>();
+  const others: Candidate[] = [];
+  for (const candidate of candidates) {
+    if (candidate.indexed === undefined) others.push(candidate);
+    else byHost.set(candidate.indexed, candidate);
   }
-  const ordered = book.ordered.flatMap((host) => byHost.get(host) ?? []);
+  const ordered = index.ordered.flatMap((host) => byHost.get(host) ?? []);
   if (others.length === 0) return ordered;
   return [...ordered, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
 }

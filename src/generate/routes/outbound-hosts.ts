@@ -5,18 +5,18 @@
 import { compareText } from '../../model/order.ts';
 import type { Scope } from '../../model/types.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
-import { isDisjoint, type LostDomain, settleClaims, takesAll, viewerOf } from '../domains/index.ts';
+import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../domains/index.ts';
 import { timeoutFields } from './action.ts';
 import type { RouteContext } from './context.ts';
-import { ClaimEncoder } from './domain-encodings.ts';
-import { type Claim, type ClaimSources, claimOf, claimSet } from './domain-owners.ts';
+import { DomainEncoder } from './domain-encodings.ts';
+import { type Candidate, type CandidateSources, candidateOf, candidateSet } from './domain-owners.ts';
 import { ANY_REQUEST } from './match.ts';
 import type { Route } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
 import { virtualHost } from './virtual-host.ts';
 
 /** What one route configuration is made of. */
-export interface OutboundHosts extends ClaimSources {
+export interface OutboundHosts extends CandidateSources {
   readonly dnsDomain: string;
 }
 
@@ -35,13 +35,15 @@ const ANY_DOMAIN: readonly string[] = ['*'];
 /** The virtual hosts that all services of a port share. */
 export function sharedHosts(hosts: OutboundHosts, context: RouteContext): EncodedHosts {
   const viewer = viewerOf(hosts.dnsDomain);
-  const set = claimSet(hosts, context, viewer);
-  const encoder = new ClaimEncoder(context, viewer);
+  const set = candidateSet(hosts, context, viewer);
+  const encoder = new DomainEncoder(context, viewer);
   if (isDisjoint(context.memos, set, viewer)) {
     return { virtualHosts: encoder.encodeAll(set), duplicates: NO_DUPLICATES, takesAll: takesAll(set) };
   }
-  const settled = settleClaims(context.memos, set.claims, set, viewer);
-  const encoded = settled.owned.map(([claim, domains]) => [claim.name, encoder.encode(claim, domains)] as const);
+  const settled = settleCandidates(context.memos, set.candidates, set, viewer);
+  const encoded = settled.owned.map(
+    ([candidate, domains]) => [candidate.name, encoder.encode(candidate, domains)] as const,
+  );
   encoded.sort(([a], [b]) => compareText(a, b));
   return {
     virtualHosts: encoded.map(([, bytes]) => bytes),
@@ -53,15 +55,15 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
 /** The one virtual host of a service that has its listener for itself: whatever the `Host` header says. */
 export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
   const viewer = viewerOf(hosts.dnsDomain);
-  const claim = claimOf(hosts, host, context, viewer);
-  return claim === undefined ? undefined : new ClaimEncoder(context, viewer).encode(claim, ANY_DOMAIN);
+  const candidate = candidateOf(hosts, host, context, viewer);
+  return candidate === undefined ? undefined : new DomainEncoder(context, viewer).encode(candidate, ANY_DOMAIN);
 }
 
-function lostText({ domain, claim, owner }: LostDomain<Claim>): string {
-  return `${ownerText(claim.owner)}: domain ${domain} is already taken by ${ownerText(owner.owner)}`;
+function lostText({ domain, candidate, owner }: LostDomain<Candidate>): string {
+  return `${ownerText(candidate.owner)}: domain ${domain} is already taken by ${ownerText(owner.owner)}`;
 }
 
-function ownerText(owner: Claim['owner']): string {
+function ownerText(owner: Candidate['owner']): string {
   return 'hosts' in owner ? `VirtualService ${owner.namespace}/${owner.name}` : `service ${owner.key}`;
 }
 
