@@ -45,7 +45,7 @@ function snapshotOf(yaml: string): Snapshot {
   return replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
 }
 
-test('a unit that cannot be built is a failure of its own, and the rest is built', () => {
+test('a unit that cannot be built is a failure of its own, and the others are built', () => {
   const snapshot = snapshotOf(MESH);
   const distorted: Snapshot = {
     ...snapshot,
@@ -86,7 +86,7 @@ test('a unit has the same bytes whether generated alone or with all others', () 
   }
 });
 
-test('every listener asks only for routes that there are', () => {
+test('every listener requests only routes that exist', () => {
   const { units } = generate(snapshotOf(MESH), VIEW, { lds: 'all', rds: 'all' });
   const asked = [...(units.lds?.values() ?? [])].flat().flatMap(({ refs }) => refs);
   assert.deepEqual(asked, ['80']);

@@ -1,6 +1,6 @@
 /**
- * Generation of the selected units of a view. One unit's fault is a line in `failures`, and the rest is built; nothing
- * leaves here that refers to what does not exist.
+ * Generates the selected units of a view. An error in one unit is a line in `failures`, and the others are built; no
+ * resource refers to one that does not exist.
  */
 import { toError } from '../core/errors.ts';
 import type { MeshSnapshot } from '../model/types.ts';
@@ -49,7 +49,7 @@ type PartGenerators<V extends View> = Readonly<Record<GeneratedType, UnitGenerat
 
 const NO_OUTPUT: UnitOutput = { resources: [], findings: [] };
 
-/** For a type that a part has nothing of. */
+/** For types without resources in a part. */
 const NONE: UnitGenerator<View> = { units: () => [], generate: () => NO_OUTPUT };
 
 const OUTBOUND: PartGenerators<OutboundView> = {
@@ -64,7 +64,7 @@ const INBOUND: PartGenerators<InboundView> = {
   cds: { units: inboundClusterUnits, generate: inboundClusters },
   sds: NONE,
   lds: { units: inboundListenerUnits, generate: inboundListeners },
-  // Inbound routes stand inline in their listeners.
+  // Inbound routes are inline in their listeners.
   rds: NONE,
   vhds: NONE,
 };
@@ -77,7 +77,7 @@ const GATEWAY: PartGenerators<GatewayView> = {
   vhds: NONE,
 };
 
-/** A part's generators with the view filled in. */
+/** A part's generators, bound to a view. */
 interface BoundGenerator {
   readonly units: () => readonly Unit[];
   readonly generate: (unit: Unit, placements: readonly Placement[]) => UnitOutput;
@@ -125,9 +125,9 @@ export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): re
 }
 
 /**
- * Builds the selected units, those that depend on it for each of the placements. Deterministic: equal snapshots, views
- * and selections give equal bytes, and a unit's bytes do not depend on what else is selected, or on the other
- * placements. Never throws for what is in the configuration.
+ * Builds the selected units, those that depend on the placement once for each of `placements`. Deterministic: equal
+ * snapshots, views and selections give equal bytes, and a unit's bytes do not depend on what else is selected, or on
+ * the other placements. Never throws because of the configuration.
  */
 export function generate(
   mesh: MeshSnapshot,
@@ -156,7 +156,7 @@ export function generate(
     const ofUnits = new Map<Unit, Facts>();
     for (const unit of list?.value ?? [...(selected as ReadonlySet<Unit>)].sort()) {
       const { value: made, facts } = recorded(() => attempt(() => generator.generate(unit, placements)));
-      // Nothing is kept of what does not exist (any more): where it comes, the list of units says so.
+      // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
       if (made instanceof Error || isMade(made) || isListed(unit)) ofUnits.set(unit, facts);
       const problem =
         made instanceof Error
@@ -174,7 +174,7 @@ export function generate(
   return { units, placed, reads, findings, failures };
 }
 
-/** The first answer that is one. */
+/** The first result that is defined. */
 function firstOf<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R | undefined {
   for (const item of items) {
     const answer = ask(item);
@@ -196,16 +196,16 @@ function attempt(make: () => UnitOutput): UnitOutput | Error {
 }
 
 /**
- * Finds a reference that nothing will answer: an Envoy waits for such a resource until its fetch timeout, and holds
- * back its other new clusters or listeners meanwhile.
+ * Finds a reference that nothing provides: an Envoy would wait for such a resource until its fetch timeout, and delay
+ * its other new clusters or listeners meanwhile.
  */
 function danglingRefs(
   snapshot: MeshReader,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
   let routeUnits: ReadonlySet<Unit> | undefined;
-  // A cluster is kept for views that see its service and destination rule alike, and these decide who provides its
-  // endpoints: what holds for one view holds for all that are given the same object.
+  // A cluster object is shared by views with the same service and destination rule, which decide who provides its
+  // endpoints: the result for one view is valid for all that have the same object.
   const clusters = snapshot.memos.weak<GeneratedResource, { provided: boolean }>('provided clusters');
   return (type, resources) => {
     for (const resource of resources) {

@@ -1,4 +1,4 @@
-/** The door of the generation room: pure functions from a snapshot and a view to encoded Envoy resources. */
+/** Generation: pure functions from a snapshot and a view to encoded Envoy resources. */
 export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from './changed-facts.ts';
 export { endpointName, familiesOfNode, hostOfCluster, scopeIdOfView, scopeOfView } from './common/index.ts';
 export {

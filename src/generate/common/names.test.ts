@@ -12,7 +12,7 @@ test('the host can be read from a cluster name', () => {
   );
 });
 
-test('the host can be read from the server name of mutual TLS, which names clusters of gateways between networks', () => {
+test('the host can be read from the server name of mutual TLS, as gateways between networks do', () => {
   const subset = fc.stringMatching(/^[a-z0-9_-]*$/);
   const host = fc.stringMatching(/^[a-z0-9_.-]*$/);
   fc.assert(

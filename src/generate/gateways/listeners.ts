@@ -27,7 +27,7 @@ const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 
 const HTTP_ALPN = ['h2', 'http/1.1'];
 
-/** Server names of a filter chain; `*` stands for connections with any name or none. */
+/** Server names of a filter chain; `*` means any name or none. */
 interface SniChain {
   readonly names: readonly string[];
   readonly label: string;
@@ -37,20 +37,20 @@ interface SniChain {
 
 interface Built {
   readonly chains: readonly FilterChain[];
-  /** Route configurations that the chains ask for. */
+  /** Route configurations that the chains request. */
   readonly refs: readonly string[];
   readonly complaints: readonly string[];
 }
 
 /**
- * Ends its connections at once: for names whose certificate is missing. They are not left to the chain of another
- * server, such as one for all names, which may ask less of clients.
+ * Closes its connections at once: for names whose certificate is missing. They must not reach the chain of another
+ * server, such as one for all names, which may demand less of clients.
  */
 const CLOSED: FilterChain = {};
 
 const NOTHING: Built = { chains: [], refs: [], complaints: [] };
 
-/** The ports of all servers, also of those that cannot be opened: so that what is wrong with them is told. */
+/** The ports of all servers, also of those that cannot be opened, so that their problems are reported. */
 export function gatewayListenerUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   const { listeners, findings } = gatewayPlan(snapshot, view);
   return [...new Set([...listeners.keys(), ...findings.keys()])].sort((a, b) => a - b).map(String);
@@ -71,7 +71,7 @@ export function gatewayListeners(snapshot: MeshReader, view: GatewayView, unit: 
     for (const message of complaints) {
       findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
     }
-    // With nothing but closed chains there is nothing to listen for.
+    // With closed chains only there is no need to listen.
     if (chains.some(({ filters }) => filters?.length))
       resources.push(listenerResource(listenerMessage(listener, chains), refs));
   }
@@ -134,7 +134,7 @@ function httpChain(
   return { filters: [filter] };
 }
 
-/** Plain bytes carry no name to choose by: the first server that has a route takes the port. */
+/** Plain TCP has no name to choose by: the first server that has a route gets the port. */
 function tcpChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan): Built {
   const routed = plan.servers.flatMap((server) => {
     const filters = tcpDestination(snapshot, view, server, gatewayContext(snapshot, view, plan.port, server.gateway));
@@ -181,8 +181,8 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
 }
 
 /**
- * Each server name leads to the first chain that claims it: Envoy refuses a listener in which two chains match the
- * same. It also knows wildcards only for whole labels (`*.example.com`).
+ * Each server name leads to the first chain that has it: Envoy refuses a listener in which two chains match the same.
+ * It also supports wildcards only for whole labels (`*.example.com`).
  */
 function withDistinctNames(all: readonly SniChain[]): Built {
   const owners = new Map<string, string>();
@@ -191,7 +191,7 @@ function withDistinctNames(all: readonly SniChain[]): Built {
   const refs = new Set<string>();
   for (const { names, label, chain, routeName } of all) {
     const own: string[] = [];
-    // A chain for every name needs no others beside it.
+    // A chain for every name needs no others.
     for (const name of names.includes('*') ? ['*'] : names) {
       const owner = owners.get(name);
       if (name.startsWith('*') && name !== '*' && !name.startsWith('*.')) {

@@ -1,19 +1,19 @@
 /**
- * Hosts for which other servers of a port demand client certificates. Which server a connection gets follows from its
- * TLS server name, which virtual host from the requests in it: a client that names `other.example` in TLS and
- * `private.example` in its request would have no certificate checked. Such requests are answered with 421 (RFC 9110,
- * section 15.5.20), and honest clients, browsers that share a connection between hosts, come again by a connection of
- * its own.
+ * Hosts for which other servers of a port demand client certificates. The TLS server name decides which server a
+ * connection gets, the requests in it decide on the virtual host: a client that names `other.example` in TLS and
+ * `private.example` in its request would have no certificate verified. Such requests are answered with 421 (RFC 9110,
+ * section 15.5.20), and honest clients, such as browsers that share a connection between hosts, retry on a connection
+ * of its own.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
 import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
 
-/** What of a server's hosts is to be had only by the server names of others. */
+/** A server's hosts that are available only by the server names of others. */
 export interface Misdirected {
   /** Each once. */
   readonly hosts: readonly string[];
-  /** Whether requests for a host belong elsewhere: closer names of the server's own lead to it again. */
+  /** Whether requests for a host belong to another server: closer names of the server's own lead to it again. */
   covers(host: string): boolean;
 }
 
@@ -22,7 +22,7 @@ const NONE: Misdirected = { hosts: [], covers: () => false };
 export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: ServerPlan): Misdirected {
   const listener = plan.listeners.get(server.port)?.find(({ bind }) => bind === server.bind);
   if (server.kind !== 'https' || listener === undefined) return NONE;
-  // One list of servers for the time of a plan.
+  // The list of servers is one object for as long as the plan.
   const owners = memos.weak<readonly ServerPlan[], Owners>('owners of server names');
   const { byName, demanding, demands } = owners.get(listener.servers, () => ownersOf(listener.servers));
   const mine = demands.get(server);
@@ -45,10 +45,7 @@ export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: Server
   return { hosts: [...hosts], covers };
 }
 
-/**
- * Envoy knows wildcards only for whole labels. Nothing leads to a server by other ones, which is no reason to ask less
- * of clients.
- */
+/** Envoy supports wildcards only for whole labels. Others lead to no server, and its demands on clients stay. */
 function isLabelName(name: string): boolean {
   return !isWildcardHost(name) || name === '*' || name.startsWith('*.');
 }
@@ -56,9 +53,9 @@ function isLabelName(name: string): boolean {
 /** Which server gets the connections of which server name. */
 interface Owners {
   readonly byName: ReadonlyMap<string, ServerPlan>;
-  /** Of servers that demand certificates. */
+  /** Servers that demand certificates. */
   readonly demanding: ReadonlyMap<string, ServerPlan>;
-  /** What servers ask of clients' certificates. */
+  /** The demands of servers on client certificates. */
   readonly demands: ReadonlyMap<ServerPlan, string>;
 }
 
@@ -78,7 +75,7 @@ function ownersOf(servers: readonly ServerPlan[]): Owners {
   return { byName, demanding: new Map([...byName].filter(([, owner]) => demands.get(owner) !== '')), demands };
 }
 
-/** What a server asks of clients' certificates, as text to compare; '' when it takes clients without one. */
+/** A server's demands on client certificates, as text to compare; '' when it accepts clients without one. */
 function demandOf({ tls }: ServerPlan): string {
   if (tls?.mode !== 'MUTUAL' && tls?.mode !== 'MESH_MUTUAL') return '';
   const { mode, caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName } = tls;

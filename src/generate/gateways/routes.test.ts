@@ -14,7 +14,7 @@ function bound(name: string, hosts: readonly string[], http: readonly unknown[],
 }
 
 describe('routes of a gateway port', () => {
-  test('a virtual host for each host, led to the service', () => {
+  test('a virtual host for each host, routed to the service', () => {
     const vs = bound('a', ['a.example', 'b.example'], [{ route: TO_REVIEWS }]);
     const hosts = gatewayOutput({ servers: [HTTP], services, virtualServices: [vs] }).routes.get(
       'http.80',
@@ -73,7 +73,7 @@ describe('routes of a gateway port', () => {
     );
   });
 
-  test('matches that name other gateways or ports do not come along', () => {
+  test('matches for other gateways or ports are left out', () => {
     const vs = bound(
       'a',
       ['a.example'],
@@ -96,7 +96,7 @@ describe('routes of a gateway port', () => {
     );
   });
 
-  test('a virtual service of which no route is for the port does not keep its host from others', () => {
+  test('a virtual service without routes for the port does not take its host from others', () => {
     const none = bound('a', ['a.example'], [{ match: [{ port: 81 }], route: TO_REVIEWS }]);
     const all = bound('b', ['*'], [{ route: TO_REVIEWS }]);
     const output = gatewayOutput({ servers: [HTTP], services, virtualServices: [none, all] });
@@ -106,7 +106,7 @@ describe('routes of a gateway port', () => {
     );
   });
 
-  test('servers of several gateways share the port; each takes the virtual services bound to it', () => {
+  test('servers of several gateways share the port; each has the virtual services bound to it', () => {
     const gateways = [
       gatewayOf({ servers: [HTTP] }),
       gatewayOf({ servers: [{ ...HTTP, hosts: ['b.example'] }] }, { name: 'other' }),
@@ -148,7 +148,7 @@ describe('routes of a gateway port', () => {
       );
       assert.deepEqual([routes[0]?.redirect?.httpsRedirect, routes[0]?.redirect?.portRedirect], [true, 0]);
     }
-    // What a trusted proxy in front has ended TLS of is served.
+    // Requests for which a trusted proxy in front has terminated TLS are served.
     assert.equal(hosts?.[0]?.routes[1]?.route?.cluster, `outbound|9080||${REVIEWS}`);
   });
 
@@ -221,7 +221,7 @@ describe('routes of a gateway port', () => {
       );
     };
 
-    test('are not to be had by the name of another', () => {
+    test('are not served under the name of another server', () => {
       const simple = server('open', ['*'], { mode: 'SIMPLE' });
       const expected = { '*': 200, 'private.example': 421, 'x.private.example': 200 };
       assert.deepEqual(open(simple, server('private', ['private.example'], mutual)), expected);
@@ -234,12 +234,12 @@ describe('routes of a gateway port', () => {
       const wide = server('private', ['*.private.example'], mutual);
       const within = { '*.example': 200, '*.private.example': 421, 'private.example': 200 };
       assert.deepEqual(open(simple, wide), { ...within, 'x.private.example': 200 });
-      // A server for all names has no chain for closer ones: they lead to the other.
+      // A server for all names has no chain for closer ones: they lead to the other server.
       const all_ = server('open', ['*', 'x.private.example'], { mode: 'SIMPLE' });
       const { '*.example': _, ...others } = within;
       assert.deepEqual(open(all_, wide), { ...others, '*': 200, 'x.private.example': 421 });
     });
-    test('nor where both ask for the same certificates, or for none', () => {
+    test('are served where both servers have the same demands, or none', () => {
       const served = { '*': 200, 'private.example': 200, 'x.private.example': 200 };
       assert.deepEqual(open(server('open', ['*'], mutual), server('private', ['private.example'], mutual)), served);
       assert.deepEqual(
@@ -252,17 +252,17 @@ describe('routes of a gateway port', () => {
         421,
       );
     });
-    test('also where the server lists the host, but the other one has its name', () => {
+    test('are not served even where the server lists the host, but the other one has its name', () => {
       const simple = server('open', ['*', 'private.example'], { mode: 'SIMPLE' });
       const private_ = server('private', ['private.example'], mutual);
       assert.equal(open(private_, simple)['private.example'], 421);
-      // That of all names leads to it, but not this one.
+      // The server for all names has the host, but this server does not get its connections.
       assert.equal(open(simple, private_)['private.example'], 421);
       const named = server('open', ['other.example', 'private.example'], { mode: 'SIMPLE' });
       assert.equal(open(private_, named)['private.example'], 421);
       assert.equal(open(named, private_)['private.example'], 200);
     });
-    test('also behind a server that passes connections on, and by wildcards that no server name can be', () => {
+    test('are not served behind a passthrough server either, nor by wildcards that cannot be server names', () => {
       const simple = server('open', ['*.example', 'private.example'], { mode: 'SIMPLE' });
       const private_ = server('private', ['private.example'], mutual);
       const passing = { ...server('passing', ['private.example'], {}), tls: { mode: 'PASSTHROUGH' } };
@@ -272,7 +272,7 @@ describe('routes of a gateway port', () => {
     });
   });
 
-  test('a route of an unknown destination is kept: Envoy answers 503', () => {
+  test('a route to an unknown destination is kept: Envoy answers 503', () => {
     const vs = bound('a', ['a.example'], [{ route: [{ destination: { host: 'gone.example' } }] }]);
     const config = gatewayOutput({ servers: [HTTP], virtualServices: [vs] }).routes.get('http.80');
     assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.cluster, 'outbound|80||gone.example');

@@ -24,8 +24,8 @@ import { httpsPort, redirectRoutes } from './https-redirect.ts';
 import { misdirectedHosts } from './misdirected.ts';
 
 /**
- * A virtual host of a route configuration: of a host that other servers serve (`content` undefined), or of one that
- * leads somewhere.
+ * A candidate for domains of a route configuration: a host that other servers serve (`content` undefined), or one with
+ * routes.
  */
 interface HostCandidate {
   readonly host: string;
@@ -38,13 +38,13 @@ interface Contribution {
   readonly gateway: string;
 }
 
-/** What a host of a gateway port leads to. */
+/** The routes of a host at a gateway port. */
 interface GatewayHost {
   readonly contributions: Contribution[];
   httpsRedirect: boolean;
 }
 
-/** Names of all route configurations that the gateway's listeners ask for. */
+/** Names of all route configurations that the gateway's listeners request. */
 export function gatewayRouteUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   return [...gatewayPlan(snapshot, view).routes.keys()];
 }
@@ -91,7 +91,7 @@ function misdirectedHost(host: string, domains: readonly string[], port: number)
   return { name: `misdirected|${host}:${port}`, domains, routes };
 }
 
-/** Hosts of the servers' virtual services, each with what it leads to. */
+/** Hosts of the servers' virtual services, each with its routes. */
 function gatewayHosts(
   servers: readonly ServerPlan[],
   snapshot: MeshReader,
@@ -116,7 +116,7 @@ function gatewayHosts(
         if (httpsRedirect) at(host).httpsRedirect = true;
       }
     }
-    // The redirect holds for hosts without a virtual service, too.
+    // The redirect also applies to hosts without a virtual service.
     if (httpsRedirect) for (const { host } of server.hosts) at(host).httpsRedirect = true;
   }
   return hosts;

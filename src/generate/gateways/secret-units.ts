@@ -1,4 +1,4 @@
-/** The secrets that a gateway's listeners ask for, as units: one for each SDS name. */
+/** The secrets that a gateway's listeners request, as units: one for each SDS name. */
 
 import { gatewayPlan } from '../plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -13,7 +13,7 @@ import type { GatewayView, Unit, UnitOutput } from '../types.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
-/** All names that servers and clusters may ask for: of those that cannot be had nothing is made. */
+/** All names that servers and clusters may request; unavailable ones have no resource. */
 export function gatewaySecretUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   const units = new Set<Unit>(clientSecretUnits(snapshot, view));
   for (const credentials of credentialsOfServers(snapshot, view)) {
@@ -39,7 +39,7 @@ function namesOf({ keyPairs, authorities }: ServerCredentials): readonly Unit[] 
   return authorities === undefined ? keyPairs : [...keyPairs, authorities];
 }
 
-/** Of servers that the view may have Secrets for. */
+/** Servers for which the view may have Secrets. */
 function credentialsOfServers(snapshot: MeshReader, view: GatewayView): ServerCredentials[] {
   if (view.credentialed.length === 0) return [];
   const plans = [...gatewayPlan(snapshot, view).listeners.values()].flat();

@@ -22,7 +22,7 @@ export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
   };
 }
 
-/** All that a gateway gets; `servers` is a shorthand for one Gateway `edge/gw`. */
+/** Everything that a gateway gets; `servers` is a shorthand for one Gateway `edge/gw`. */
 export function gatewayOutput(
   { servers, ...world }: TestWorld & { readonly servers?: readonly unknown[] },
   view: GatewayView = viewOf(),

@@ -1,4 +1,4 @@
-/** TLS that ends at a gateway, with certificates from files or from Secrets. */
+/** TLS termination at a gateway, with certificates from files or from Secrets. */
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/schemas.ts';
@@ -13,11 +13,8 @@ type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Inp
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
 /**
- * The transport socket's configuration; `tls` has passed the checks of `plans/gateway-servers.ts`, and nothing of
- * `credentials` is missing.
- *
- * @param agent whether the proxy has an agent that serves secrets
- * @param alpn empty for plain bytes
+ * The transport socket's configuration. `tls` has been validated by `plans/gateway-servers.ts`, and `credentials` is
+ * complete. @param agent whether the proxy has an agent that serves secrets @param alpn empty for TCP
  */
 export function downstreamTlsContext(
   tls: ServerTlsSettings,
@@ -36,8 +33,8 @@ export function downstreamTlsContext(
 }
 
 /**
- * Files are the agent's to read where there is one: Envoy would refuse the whole listener, with all servers of the
- * port, for one that is missing.
+ * The agent reads the files where there is one: for a missing file Envoy would refuse the whole listener, with all
+ * servers of the port.
  */
 function ownCertificates(
   tls: ServerTlsSettings,
@@ -60,7 +57,7 @@ function ownCertificates(
   };
 }
 
-/** Checks of client certificates: only where clients are asked for one. */
+/** Verification of client certificates, where clients have to present one. */
 function clientChecks(
   tls: ServerTlsSettings,
   credentials: ServerCredentials | undefined,

@@ -1,6 +1,5 @@
 /**
- * Services by port and virtual services by host, each indexed once per list, which the next scope shares when it is
- * unchanged.
+ * Services by port and virtual services by host, each indexed once per list, which scopes share while it is unchanged.
  */
 
 export { type ServicePortEntry, servicesByPort } from './service-index.ts';

@@ -1,7 +1,7 @@
 /**
  * Services by port. Listeners and routes are generated port by port; without this index each port would walk all
- * services. Kept per service map (which the next scope shares when nothing changed), so it is built once per scope and
- * change.
+ * services. Cached per service map (which the next scope shares when nothing changed), so that it is built once per
+ * scope and change.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
@@ -14,8 +14,8 @@ export interface ServicePortEntry {
 }
 
 /**
- * By service, in the order of its ports: the same objects for as long as the service stands, by which indexes are
- * compared.
+ * By service, in the order of its ports: the same objects while the service is unchanged, so that indexes can be
+ * compared by them.
  */
 function entriesOf(memos: Memos, service: Service): readonly ServicePortEntry[] {
   return memos
@@ -26,8 +26,7 @@ function entriesOf(memos: Memos, service: Service): readonly ServicePortEntry[] 
 type ByPort = ReadonlyMap<number, readonly ServicePortEntry[]>;
 
 /**
- * Port number → service ports, in the order of host names; ports ascend. UDP ports are not in it: Envoy is not given
- * them.
+ * Port number → service ports, in the order of host names; ports ascend. Without UDP ports, which Envoy does not get.
  */
 export function servicesByPort(memos: Memos, services: PMap<Service>): ByPort {
   return memos.weak<PMap<Service>, ByPort>('services by port').get(services, () => indexOf(memos, services));

@@ -18,13 +18,13 @@ const host = fc.constantFrom(
 );
 const lists = fc.array(fc.array(host, { maxLength: 3 }), { maxLength: 6 });
 
-test('those that are for a host are those of which some host matches it, in their order', () => {
+test('the virtual services for a host are those with a matching host, in their order', () => {
   fc.assert(
     fc.property(lists, host, (hosts, asked) => {
       const list = hosts.map((each, index) => virtualServiceOf({ hosts: each }, { name: `v${index}` }));
       const expected = list.filter((each) => each.hosts.some((pattern) => hostMatches(pattern, asked)));
       assert.deepEqual(virtualServicesFor(MEMOS, list, asked), expected);
-      // The index is there now, and says the same.
+      // The index exists now, and gives the same result.
       assert.deepEqual(virtualServicesFor(MEMOS, list, asked), expected);
     }),
   );
@@ -32,7 +32,7 @@ test('those that are for a host are those of which some host matches it, in thei
 
 const destination = fc.constantFrom('a.example.com', 'b.example.com');
 
-test('those for some hosts are all that are for one of them, in their order', () => {
+test('the virtual services for some hosts are all those for one of them, in their order', () => {
   fc.assert(
     fc.property(lists, fc.array(host, { maxLength: 3 }), (hosts, asked) => {
       const list = hosts.map((each, index) => virtualServiceOf({ hosts: each }, { name: `v${index}` }));
@@ -54,7 +54,7 @@ test('those for some hosts are all that are for one of them, in their order', ()
   );
 });
 
-test('the hosts that a list leads to are the destinations of its routes', () => {
+test('the target hosts of a list are the destinations of its routes', () => {
   fc.assert(
     fc.property(fc.array(destination, { maxLength: 6 }), (destinations) => {
       const list = destinations.map((to, index) => {

@@ -1,7 +1,6 @@
 /**
- * Virtual services by host, and the hosts that they lead to. Indexed once per list, which the next scope shares when
- * none of them changed, so that asking for each of ten thousand services does not mean going through all virtual
- * services each time.
+ * Virtual services by host, and their target hosts. Indexed once per list, which the next scope shares when none of
+ * them changed, so that lookups for ten thousand services do not walk all virtual services each time.
  */
 import type { Memos } from '../../core/memo.ts';
 import { destinationHosts, hostMatches, isWildcardHost } from '../../model/index.ts';
@@ -14,7 +13,7 @@ type Placed = readonly [place: number, virtualService: ResolvedVirtualService];
 class HostIndex {
   readonly #list: List;
   readonly #exact = new Map<string, Placed[]>();
-  /** Those with a wildcard among their hosts. */
+  /** Virtual services with a wildcard among their hosts. */
   readonly #wildcards: Placed[] = [];
   #targetHosts: ReadonlySet<string> | undefined;
 
@@ -31,7 +30,7 @@ class HostIndex {
     return inOrder(this.#placed(host));
   }
 
-  /** Those for any of these hosts, all where one is a wildcard. */
+  /** Virtual services for any of these hosts; all of them where one is a wildcard. */
   forAny(hosts: readonly string[]): List {
     return hosts.some(isWildcardHost) ? this.#list : inOrder(hosts.flatMap((host) => this.#placed(host)));
   }
@@ -42,7 +41,7 @@ class HostIndex {
     return matching.length === 0 ? named : [...named, ...matching];
   }
 
-  /** The hosts that routes lead to; made when they are first asked for. */
+  /** The target hosts of routes, computed on first use. */
   get targetHosts(): ReadonlySet<string> {
     if (this.#targetHosts === undefined) {
       const hosts = new Set<string>();
@@ -69,17 +68,17 @@ function indexOf(memos: Memos, list: List): HostIndex {
   return memos.weak<List, HostIndex>('virtual services by host').get(list, () => new HostIndex(list));
 }
 
-/** Those of a list that are for `host`, each once, in the order of the list. */
+/** The virtual services of a list that are for `host`, each once, in the order of the list. */
 export function virtualServicesFor(memos: Memos, list: List, host: string): List {
   return indexOf(memos, list).for(host);
 }
 
-/** Those of a list that may have a host in common with these, each once, in the order of the list. */
+/** The virtual services of a list that may have a host in common with these, each once, in the order of the list. */
 export function virtualServicesForAny(memos: Memos, list: List, hosts: readonly string[]): List {
   return indexOf(memos, list).forAny(hosts);
 }
 
-/** The hosts that a list of virtual services leads to; the same object for the same list. */
+/** The target hosts of a list of virtual services; the same object for the same list. */
 export function targetHosts(memos: Memos, list: List): ReadonlySet<string> {
   return indexOf(memos, list).targetHosts;
 }

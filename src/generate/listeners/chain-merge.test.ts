@@ -29,7 +29,7 @@ test('chains that match different things stay as they are', () => {
   assert.deepEqual(mergeChains(chains).conflicts, []);
 });
 
-test('the first chain keeps a match, the later one keeps the rest, and it is said', () => {
+test('the first chain keeps a match, the later one keeps the rest, and the loss is reported', () => {
   const chains = [chain('a', ['a.com']), chain('b', ['a.com', 'b.com']), chain('c', ['b.com'])];
   assert.deepEqual(matchesOf(chains), ['a: anywhere a.com', 'b: anywhere b.com']);
   assert.deepEqual(mergeChains(chains).conflicts, [
@@ -38,27 +38,27 @@ test('the first chain keeps a match, the later one keeps the rest, and it is sai
   ]);
 });
 
-test('names are lost for the ranges where another has them', () => {
+test('names are lost for the ranges in which another chain has them', () => {
   const chains = [chain('a', ['a.com'], ['10.0.0.0/8']), chain('b', ['a.com', 'b.com'], ['10.9.9.9/8', '11.0.0.0/8'])];
   assert.deepEqual(matchesOf(chains), ['a: 10.0.0.0/8 a.com', 'b: 10.0.0.0/8 b.com', 'b: 11.0.0.0/8 a.com,b.com']);
 });
 
-test('a chain that repeats itself is no conflict', () => {
+test('a chain that is repeated is not a conflict', () => {
   const { chains, conflicts } = mergeChains([chain('a', ['a.com', 'a.com'], ['10.0.0.0/8', '10.1.0.0/8'])]);
   assert.equal(chains.length, 1);
   assert.deepEqual(conflicts, []);
 });
 
-test('only a chain without any match takes all', () => {
+test('only a chain without any match matches everything', () => {
   assert.equal(mergeChains([chain('a', ['a.com']), chain('b', [], ['0.0.0.0/0'])]).takesAll, false);
   assert.equal(mergeChains([chain('a', ['a.com']), chain('b')]).takesAll, true);
 });
 
-test('a chain whose ranges are all unreadable is left out rather than taking everything', () => {
+test('a chain whose ranges are all unreadable is left out rather than matching everything', () => {
   assert.deepEqual(mergeChains([chain('a', [], ['nonsense'])]).chains, []);
 });
 
-test('whatever is merged, no two chains match the same', () => {
+test('however chains are merged, no two match the same', () => {
   const names = fc.subarray(['a.com', '*.b.com', 'c.com']);
   const ranges = fc.subarray(['10.0.0.0/8', '10.1.0.0/8', '10.0.0.0/16', '::/0']);
   const chains = fc.array(fc.record({ owner: fc.constantFrom('a', 'b', 'c'), names, ranges }));

@@ -1,6 +1,6 @@
 /**
- * Filter chains of several services at one address, made disjoint: Envoy rejects a whole listener when two of its
- * chains match the same. The first chain to claim a match has it; a later one keeps what is left of its own.
+ * Makes filter chains of several services at one address disjoint: Envoy rejects a whole listener when two of its
+ * chains match the same. The first chain with a match keeps it; a later one keeps the rest of its own.
  */
 import { cidrRange } from '../common/index.ts';
 import type { FilterChain } from '../filters/index.ts';
@@ -10,12 +10,12 @@ export interface MergedChains {
   readonly chains: readonly FilterChain[];
   /** One line for each chain that lost a match to an earlier one. */
   readonly conflicts: readonly string[];
-  /** Whether some chain takes what no other does. */
+  /** Whether some chain matches everything that no other does. */
   readonly takesAll: boolean;
   readonly matchesServerNames: boolean;
 }
 
-/** Stands for "any" among ranges and names; no range or name is empty. */
+/** Represents "any" among ranges and names; no range or name is empty. */
 const ANY = '';
 
 export function mergeChains(chains: readonly L4Chain[]): MergedChains {
@@ -29,7 +29,7 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
     for (const range of canonicalRanges(ranges)) {
       const names = freeNames(range, serverNames, owner, owners, lost);
       if (names.length === 0) continue;
-      // Ranges that kept the same names stay together in one chain.
+      // Ranges with the same remaining names stay together in one chain.
       const key = names.join(' ');
       const group = free.get(key) ?? { ranges: [], names };
       group.ranges.push(range);
@@ -44,7 +44,7 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
   return { chains: merged, conflicts, takesAll: owners.has(matchKey(ANY, ANY)), matchesServerNames };
 }
 
-/** The names of `serverNames` that nobody has free for this range yet. */
+/** The names of `serverNames` that no earlier chain has for this range. */
 function freeNames(
   range: string,
   serverNames: readonly string[],
@@ -70,7 +70,7 @@ function matchKey(range: string, name: string): string {
   return `${range} ${name}`;
 }
 
-/** Texts of the ranges in one form; what is no range is dropped, as admission has refused it. */
+/** Ranges in canonical form; unreadable ones are dropped, because validation has refused them. */
 function canonicalRanges(ranges: readonly string[]): ReadonlySet<string> {
   if (ranges.length === 0) return new Set([ANY]);
   return new Set(

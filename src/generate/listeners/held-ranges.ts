@@ -1,4 +1,4 @@
-/** Address ranges of routes in which other Services have connections: no filter chain may take these. */
+/** Address ranges of routes that contain connections of other Services: no filter chain may match these. */
 import type { Service } from '../../model/types.ts';
 import { rangeCovers } from '../common/index.ts';
 import { protocolKind } from '../filters/index.ts';
@@ -14,9 +14,7 @@ interface PortSharing {
   readonly podListeners: boolean;
 }
 
-/**
- * Chains without the ranges, of routes that match destinations, in which orchestrator Services have their connections.
- */
+/** Chains without the ranges (of routes that match destinations) that contain connections of orchestrator Services. */
 export function withoutHeldRanges(
   chains: readonly L4Chain[],
   scope: ScopeReader,
@@ -45,8 +43,9 @@ export function withoutHeldRanges(
 }
 
 /**
- * The headless Service of another namespace whose pods may be in a range. Where they are is not asked here: of a
- * service's own addresses the model knows that they are nobody else's (`heldRanges`), of other ranges nothing is known.
+ * The headless Service of another namespace whose pods may be in a range. The pods' addresses are not read here: for a
+ * service's own ranges the model has determined that they contain no others (`heldRanges`), for other ranges nothing is
+ * known.
  */
 function headlessHolder(
   range: string,

@@ -8,7 +8,7 @@ import { httpConnectionManager } from './http-connection-manager.ts';
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 type Normalization = 'DEFAULT' | 'NONE' | 'BASE' | 'MERGE_SLASHES' | 'DECODE_AND_MERGE_SLASHES';
 
-/** What is done to paths where a policy with this spec holds: dots, merged slashes, escaped slashes. */
+/** How paths are normalized where a policy with this spec applies: dots, merged slashes, escaped slashes. */
 function doneTo(normalization: Normalization, spec?: string, plugins = ['authz']): string {
   const policies = spec === undefined ? [] : [policyOf({ spec })];
   const { snapshot, view } = guarded(policies, {
@@ -33,7 +33,7 @@ const NOT_PATHS = '{rules: [{to: [{operation: {notPaths: [/admin]}}]}]}';
 const HEADER = '{rules: [{when: [{key: "request.headers[:path]", values: [/a]}]}]}';
 const METHODS = '{rules: [{to: [{operation: {methods: [GET]}}]}]}';
 
-test('paths are made as equal as the mesh configuration says, whatever policies there are', () => {
+test('paths are normalized as the mesh configuration says, whatever policies there are', () => {
   for (const spec of [undefined, PATHS]) {
     assert.equal(doneTo('NONE', spec), '');
     assert.equal(doneTo('BASE', spec), 'dots');
@@ -42,7 +42,7 @@ test('paths are made as equal as the mesh configuration says, whatever policies 
   }
 });
 
-test('where it says nothing, slashes are made equal wherever a policy speaks of paths', () => {
+test('by default, slashes are normalized wherever a policy matches paths', () => {
   for (const spec of [undefined, METHODS]) assert.equal(doneTo('DEFAULT', spec), 'dots');
   for (const spec of [PATHS, NOT_PATHS, HEADER]) assert.equal(doneTo('DEFAULT', spec), 'dots merged escaped');
   assert.equal(doneTo('DEFAULT', PATHS, []), 'dots', 'a policy that is not enforced');

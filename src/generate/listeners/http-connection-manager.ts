@@ -1,4 +1,4 @@
-/** The HTTP connection manager: what turns a connection's bytes into requests, for sidecars and gateways alike. */
+/** The HTTP connection manager for sidecars and gateways. */
 
 import { envoy } from '../../protobuf/index.ts';
 import { adsConfigSource, durationOf } from '../common/index.ts';
@@ -25,30 +25,32 @@ type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 
 const { UNESCAPE_AND_FORWARD } = HttpConnectionManager.PathWithEscapedSlashesAction;
 
-/** How proxies call themselves in the `server` header of what they answer to clients from outside their pod. */
+/** Value of the `server` header in answers to clients from outside the pod. */
 export const SERVER_NAME = 'mesh-envoy';
 
-/** Where the routes of a connection manager come from. */
+/** The source of a connection manager's routes. */
 export type RouteSource =
-  /** Name of a route configuration that Envoy asks for. */
+  /** Name of a route configuration that Envoy requests. */
   { readonly rds: string } | { readonly inline: envoy.config.route.v3.RouteConfiguration.Input };
 
 export interface HttpConnectionManagerOptions {
   readonly statPrefix: string;
   readonly routes: RouteSource;
-  /** True where clients are not trusted to say who they are: the peer's address counts, not `x-forwarded-for`. */
+  /**
+   * True where clients' own claims about themselves are not trusted: the peer's address counts, not `x-forwarded-for`.
+   */
   readonly useRemoteAddress: boolean;
   /** Value of the `server` header; Envoy's own name when absent. */
   readonly serverName?: string;
-  /** Whether some service behind it takes gRPC-Web, which is then translated to gRPC. */
+  /** Whether some service behind it accepts gRPC-Web, which is then translated to gRPC. */
   readonly grpcWeb?: boolean;
-  /** Filters of policies about requests: they stand before all others. */
+  /** Filters of policies about requests: they come before all others. */
   readonly guards?: readonly HttpFilter[];
-  /** Fields that only some callers set (client certificate details, …); they win over those set here. */
+  /** Fields that only some callers set (client certificate details, …); they override those set here. */
   readonly extra?: Partial<Manager>;
 }
 
-/** The network filter that serves HTTP, under the policies that hold for the view. */
+/** The network filter that serves HTTP, under the policies of the view. */
 export function httpConnectionManager(
   snapshot: MeshReader,
   view: View,
@@ -62,10 +64,10 @@ export function httpConnectionManager(
   );
 }
 
-/** All that a connection manager is made of where no policies about requests hold. */
+/** The inputs of a connection manager without policies about requests. */
 export type ManagerSources = Pick<MeshReader, 'mesh' | 'settings'> & ProxyCapabilities;
 
-/** The network filter of requests that a sidecar's own application sends: policies are for those that come in. */
+/** The network filter for requests of a sidecar's own application: policies apply to incoming requests only. */
 export function outboundConnectionManager(
   sources: ManagerSources,
   options: Omit<HttpConnectionManagerOptions, 'guards'>,
@@ -87,14 +89,14 @@ function managerOf(sources: ManagerSources, guarded: boolean, options: HttpConne
     ...(options.serverName !== undefined && { serverName: options.serverName }),
     ...(settings.http10 && { httpProtocolOptions: { acceptHttp_10: true } }),
     upgradeConfigs: [{ upgradeType: 'websocket' }],
-    // Long polls and idle gRPC streams are the application's business; Envoy would end them after five minutes.
+    // Long polls and idle gRPC streams are up to the application; Envoy would end them after five minutes.
     streamIdleTimeout: durationOf(0),
     ...pathNormalization(mesh, guarded),
     ...options.extra,
   });
 }
 
-/** The router comes last; everything else acts only where routes or content types say so. */
+/** The router comes last; everything else acts only where routes or content types require it. */
 function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
   const http = envoy.extensions.filters.http;
   const filters: HttpFilter[] = [];
@@ -102,7 +104,7 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
     filters.push(typedConfig(GRPC_WEB_FILTER, http.grpc_web.v3.GrpcWeb, {}));
   }
   if (hasExtension(view, GRPC_STATS_FILTER)) {
-    // One set of counters for all methods: a set for each would let clients fill the memory with made-up names.
+    // One set of counters for all methods: with a set for each, clients could fill the memory with invented names.
     const config = { emitFilterState: true, statsForAllMethods: { value: false } };
     filters.push(typedConfig(GRPC_STATS_FILTER, http.grpc_stats.v3.FilterConfig, config));
   }
@@ -113,10 +115,10 @@ function httpFilters(view: ProxyCapabilities, grpcWeb: boolean): HttpFilter[] {
 }
 
 /**
- * How paths are made equal before policies and routes look at them. What the mesh configuration asks for is done; where
- * it asks for nothing (DEFAULT), RFC 3986 normalisation (dots, escaped letters): without it, `/admin/../x` slips past
- * rules about `/admin`. And where some policy here speaks of paths, slashes that are doubled, escaped or written
- * backwards are made plain slashes too: many applications take `//admin` and `/x%2f..%2fadmin` for `/admin`.
+ * How paths are normalized before policies and routes match them. The mesh configuration decides; by default (DEFAULT)
+ * it is RFC 3986 normalization (dots, escaped letters): without it, `/admin/../x` would bypass rules about `/admin`.
+ * And where some policy here matches paths, doubled, escaped and backward slashes become single slashes too: many
+ * applications treat `//admin` and `/x%2f..%2fadmin` as `/admin`.
  */
 function pathNormalization(mesh: MeshReader['mesh'], guarded: boolean): Partial<Manager> {
   const { normalization } = mesh.pathNormalization;

@@ -1,6 +1,6 @@
 /**
- * Who gets in at an inbound port, and how: mutual TLS of the mesh, plain text, or both side by side, told apart by a
- * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed on as it is.
+ * Which connections an inbound port accepts: mutual TLS of the mesh, plain text, or both, distinguished by a
+ * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed through.
  */
 import { modeOfPort } from '../../model/index.ts';
 import type { MutualTlsMode } from '../../model/types.ts';
@@ -17,8 +17,8 @@ import type { InboundView } from '../types.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 
 /**
- * Like the policy's mode; `REFUSE` where mutual TLS is demanded of a proxy that cannot do it: never open in a weaker
- * way.
+ * Like the policy's mode; `REFUSE` where mutual TLS is required of a proxy without certificates: it never accepts
+ * weaker connections instead.
  */
 export type Access = MutualTlsMode | 'REFUSE';
 
@@ -27,32 +27,32 @@ export function accessTo(view: InboundView, port?: number): Access {
   const { peerAuthentication, capabilities } = view;
   const mode = port === undefined ? peerAuthentication.mode : modeOfPort(peerAuthentication, port);
   if (!capabilities.sds) return mode === 'STRICT' ? 'REFUSE' : 'DISABLE';
-  // Without the inspector TLS and plain text cannot be told apart.
+  // Without the inspector TLS and plain text cannot be distinguished.
   return mode === 'PERMISSIVE' && !hasExtension(view, TLS_INSPECTOR) ? 'DISABLE' : mode;
 }
 
-/** Whether it has to be known of a connection whether it begins with TLS. */
+/** Whether connections must be inspected for TLS. */
 export function inspectsTls(access: Access): boolean {
   return access !== 'DISABLE';
 }
 
-/** What a port's connections come to. */
+/** The filters of a port's connections. */
 export interface Guarded {
   readonly kind: ProtocolKind;
   readonly match: FilterChainMatch;
   readonly access: Access;
-  /** The filter of HTTP; `mutual`: inside mutual TLS. */
+  /** The HTTP filter; `mutual`: inside mutual TLS. */
   readonly http: (mutual: boolean) => FilterChain['filters'];
   readonly tcp: () => FilterChain['filters'];
-  /** Of a connection that is refused. */
+  /** For a connection that is refused. */
   readonly nowhere: () => FilterChain['filters'];
-  /** What the names of the chains begin with; without it the chains have no names. */
+  /** Prefix of the chains' names; without it the chains have no names. */
   readonly name?: (inside: 'http' | 'tcp') => string;
 }
 
 /**
- * The filter chains of a port. Envoy settles on port and transport one after the other and never goes back: a port that
- * has no chain for plain text is closed to it, also where another chain takes all ports.
+ * The filter chains of a port. Envoy chooses the port and then the transport and never goes back: a port without a
+ * chain for plain text is closed to it, even if another chain takes all ports.
  */
 export function guardedChains(
   { settings, mesh }: MeshReader,
@@ -90,7 +90,7 @@ export function guardedChains(
       return [requests({ ...match, ...SNIFFED_HTTP }), ...besideSniffedHttp(bytes(match))];
     }
     case 'STRICT':
-      // Whoever has a certificate of the mesh may come without its protocol names.
+      // Clients with a mesh certificate may omit its protocol names.
       return kind === 'auto' ? [mutual('http', HTTP_INSIDE), mutual('tcp', [])] : [mutual(kind, [])];
     case 'PERMISSIVE': {
       const { transportProtocol } = SNIFFED_HTTP;

@@ -20,7 +20,7 @@ function portOf(targetPort: number, protocol: Protocol, changes: Partial<Inbound
 }
 
 const GUARD = 'BlackHoleCluster if port 15006';
-/** Ports of no service, without and with sniffing. */
+/** Ports of no service, without and with protocol detection. */
 const REST = 'InboundPassthroughClusterIpv4 if 0.0.0.0/0';
 const SNIFFED_REST = [
   'routes InboundPassthroughClusterIpv4 if 0.0.0.0/0 is HTTP',
@@ -33,7 +33,7 @@ function virtualInbound(ports: readonly InboundPort[], world: World = {}) {
   return inboundOf(worldOf(world), inboundView({ ports })).listeners.get('virtualInbound');
 }
 
-test('ports are told apart by original destination; other ports pass', () => {
+test('ports are distinguished by original destination; other ports are passed through', () => {
   const listener = virtualInbound([portOf(7000, 'TCP'), portOf(8080, 'HTTP', { servicePort: 80 })], UNSNIFFED);
   assert.deepEqual(chainTexts(listener), [
     GUARD,
@@ -48,7 +48,7 @@ test('ports are told apart by original destination; other ports pass', () => {
   assert.equal(listener?.continueOnListenerFiltersTimeout, false);
 });
 
-test('only ports that nobody says the protocol of are inspected', () => {
+test('only ports without a declared protocol are inspected', () => {
   const ports = [portOf(3306, 'MySQL'), portOf(8080, 'HTTP'), portOf(9000, 'Unsupported'), portOf(9001, 'Unsupported')];
   const listener = virtualInbound(ports, { settings: { inboundDetectionTimeoutMs: 1500 } });
   assert.deepEqual(chainTexts(listener), [
@@ -78,7 +78,7 @@ test('a single port that is not inspected needs no list of ports', () => {
   assert.deepEqual([predicate?.destinationPortRange?.start, predicate?.destinationPortRange?.end], [9000, 9001]);
 });
 
-test('requests to ports of no service are served like others: HTTP/1.0 too, as clients of such ports may speak it', () => {
+test('requests to ports of no service are served like others, including HTTP/1.0, which clients of such ports may use', () => {
   const listener = virtualInbound([]);
   const filter = listener?.filterChains[1]?.filters[0];
   const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -97,12 +97,12 @@ test('requests to ports of no service are served like others: HTTP/1.0 too, as c
   assert.equal(manager.routeConfig?.virtualHosts[0]?.routes[0]?.route?.cluster, 'InboundPassthroughClusterIpv4');
 });
 
-test('without sniffing what nobody says is TCP', () => {
+test('without protocol detection an undeclared protocol is TCP', () => {
   const listener = virtualInbound([portOf(9000, 'Unsupported')], UNSNIFFED);
   assert.deepEqual(chainTexts(listener), [GUARD, 'inbound|9000|| if port 9000', REST]);
 });
 
-test('services that share a port and its protocol are no conflict; other protocols are', () => {
+test('services that share a port and its protocol do not conflict; other protocols do', () => {
   const view = inboundView({
     ports: [
       portOf(8080, 'HTTP', { hostname: 'a' }),
@@ -122,7 +122,7 @@ test('services that share a port and its protocol are no conflict; other protoco
   );
 });
 
-test("a service on the listener's own port does not open the loop", () => {
+test("a service on the listener's own port does not cause a loop", () => {
   assert.deepEqual(chainTexts(virtualInbound([portOf(15006, 'TCP')])), [GUARD, ...SNIFFED_REST]);
 });
 
@@ -147,7 +147,7 @@ test("without redirection each port is bound on the workload's addresses", () =>
   assert.deepEqual(inboundListeners(MeshReader.of(worldOf({})), view, 'virtual').resources, []);
 });
 
-test('without redirection nothing is bound where the application is: the proxy would call itself', () => {
+test("without redirection nothing is bound at the application's address, where the proxy would call itself", () => {
   const ports = [portOf(8080, 'HTTP')];
   const at = (addresses: readonly string[], families: NodeFamilies = 'ipv4') => {
     const view = inboundView({ interception: 'NONE', ports, addresses, families });
@@ -160,7 +160,7 @@ test('without redirection nothing is bound where the application is: the proxy w
   assert.deepEqual(at(['127.0.0.1', '10.0.0.1', '::1', 'fd00::1'], 'dual'), ['10.0.0.1_8080', 'fd00::1_8080']);
 });
 
-test("a Sidecar's ingress listeners replace the services' ports; bound ones stand alone", () => {
+test("a Sidecar's ingress listeners replace the services' ports; those with a bind address have their own listeners", () => {
   const ingress: World['ingress'] = [
     { port: { number: 9080, protocol: 'HTTP' } },
     { port: { number: 9081, protocol: 'TCP' }, bind: '127.0.0.1', captureMode: 'NONE' },
@@ -175,7 +175,7 @@ test("a Sidecar's ingress listeners replace the services' ports; bound ones stan
   ]);
 });
 
-test('units of a scope that is gone make nothing', () => {
+test('units of a deleted scope have no resources', () => {
   const gone = inboundView({ scope: 'gone/' });
   assert.deepEqual(inboundListenerUnits(MeshReader.of(worldOf({})), gone), []);
   assert.deepEqual(inboundListeners(MeshReader.of(worldOf({})), gone, 'virtual').resources, []);
@@ -204,7 +204,7 @@ describe('peer authentication', () => {
     });
   }
 
-  test('STRICT: there is no way in but mutual TLS', () => {
+  test('STRICT: only mutual TLS is accepted', () => {
     const { listeners, findings } = under({ mode: 'STRICT', ports: {} });
     assert.deepEqual(ways(listeners.get('virtualInbound')), [
       '7000 tls → mutual inbound|7000||',
@@ -217,7 +217,7 @@ describe('peer authentication', () => {
     assert.deepEqual(findings, []);
   });
 
-  test('PERMISSIVE: beside it plain text, and TLS that is the application’s', () => {
+  test('PERMISSIVE: plain text and the application’s own TLS are accepted as well', () => {
     const { listeners } = under({ mode: 'PERMISSIVE', ports: {} });
     assert.deepEqual(ways(listeners.get('virtualInbound')), [
       '7000 tls istio → mutual inbound|7000||',
@@ -239,7 +239,7 @@ describe('peer authentication', () => {
     ]);
   });
 
-  test('DISABLE: as without certificates, byte for byte; nobody waits for first bytes', () => {
+  test('DISABLE: the same bytes as without certificates; nothing waits for first bytes', () => {
     const view = { ports: PORTS, peerAuthentication: { mode: 'DISABLE', ports: {} } } as const;
     const [off, without] = [{ capabilities: STRICT }, {}].map((more) =>
       inboundOf(worldOf({}), inboundView({ ...view, ...more })).resources.get('virtualInbound'),
@@ -247,7 +247,7 @@ describe('peer authentication', () => {
     assert.deepEqual(off?.bytes, without?.bytes);
   });
 
-  test('by port; first bytes are waited for only where they matter', () => {
+  test('by port; first bytes are waited for only where necessary', () => {
     const ports = [portOf(7000, 'TCP'), portOf(7001, 'TCP'), portOf(7002, 'TCP')];
     const open = under({ mode: 'PERMISSIVE', ports: { 7000: 'DISABLE', 7002: 'STRICT' } }, STRICT, ports);
     const listener = open.listeners.get('virtualInbound');
@@ -265,7 +265,7 @@ describe('peer authentication', () => {
     assert.equal(filter?.filterDisabled?.notMatch?.destinationPortRange?.start, 7002);
   });
 
-  test('STRICT without certificates: no way in at all, and a finding', () => {
+  test('STRICT without certificates: nothing is accepted, and a finding', () => {
     const { listeners, findings } = under({ mode: 'STRICT', ports: { 7000: 'PERMISSIVE' } }, { ...STRICT, sds: false });
     assert.deepEqual(ways(listeners.get('virtualInbound')), [
       '7000 → inbound|7000||',
@@ -276,7 +276,7 @@ describe('peer authentication', () => {
     assert.match(findings[0]?.message ?? '', /^port 8080, port 9000, ports of no service: nobody is let in/);
   });
 
-  test('without the TLS inspector: only mutual TLS where it is demanded, only plain text elsewhere', () => {
+  test('without the TLS inspector: only mutual TLS where it is required, only plain text elsewhere', () => {
     const unable: Capabilities = { extensions: [], sds: true };
     const { listeners } = under({ mode: 'PERMISSIVE', ports: { 7000: 'STRICT' } }, unable);
     assert.deepEqual(ways(listeners.get('virtualInbound')).slice(0, 2), [

@@ -1,5 +1,5 @@
 /**
- * Inbound listeners of sidecars: one takes all redirected connections and tells them apart by their original port;
+ * Inbound listeners of sidecars: one takes all redirected connections and distinguishes them by their original port;
  * without redirection, each port has a listener on the workload's own addresses.
  */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
@@ -100,7 +100,7 @@ function virtualInbound(snapshot: MeshReader, view: InboundView, all: readonly I
     trafficDirection: INBOUND,
     ...(view.interception === 'TPROXY' && { transparent: { value: true } }),
     filterChains: [
-      // A connection to the listener's own port was not redirected: passing it on would never end.
+      // A connection to the listener's own port was not redirected: passing it through would loop forever.
       tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER, {
         name: 'virtualInbound-blackhole',
         filterChainMatch: { destinationPort: { value: port } },
@@ -116,12 +116,12 @@ function virtualInbound(snapshot: MeshReader, view: InboundView, all: readonly I
   return listenerResource(listener, []);
 }
 
-/** The kind of ports that no service declares: nobody has said their protocol. */
+/** The kind of ports that no service declares: their protocol is unknown. */
 function undeclaredKind({ settings }: MeshReader, view: InboundView): ProtocolKind {
   return sniffs(settings, 'sniffInbound', view) ? 'auto' : 'tcp';
 }
 
-/** Mutual TLS is looked for wherever it is taken, and before sniffing. */
+/** Mutual TLS is detected wherever it is accepted, and before protocol detection. */
 function tlsInspectorFor(snapshot: MeshReader, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
   const needs = (kind: ProtocolKind, port?: number) => kind === 'auto' || inspectsTls(accessTo(view, port));
   const inspected = inspectedPorts(ports, ({ kind, port }) => needs(kind, port), needs(undeclaredKind(snapshot, view)));
@@ -138,7 +138,7 @@ function httpInspectorFor(
   return inspected === undefined ? [] : httpInspector(view, inspected);
 }
 
-/** The ports of a listener that takes all: undefined where no connection has to be looked at. */
+/** The ports that a listener for all ports must inspect; undefined where no connection has to be inspected. */
 function inspectedPorts(
   ports: readonly InboundPortPlan[],
   needs: (plan: InboundPortPlan) => boolean,
@@ -149,7 +149,7 @@ function inspectedPorts(
   return only.length === 0 ? undefined : { only };
 }
 
-/** Inside mutual TLS the client's proxy says whether there is HTTP. */
+/** Inside mutual TLS the client's proxy announces whether it is HTTP. */
 function sniffsHttp(kind: ProtocolKind, access: Access): boolean {
   return kind === 'auto' && (access === 'DISABLE' || access === 'PERMISSIVE');
 }
@@ -161,14 +161,14 @@ function inspected(
 ): Pick<NamedListener, 'listenerFilters' | 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
   return {
     listenerFilters: [...before, ...inspectors],
-    // A client that waits for the server to speak first has sent nothing by then, and is taken as plain text.
+    // A client that waits for the server to speak first has sent nothing by then, and counts as plain text.
     ...(inspectors.length > 0 && detectionTimeout(settings.inboundDetectionTimeoutMs)),
   };
 }
 
 /**
- * Ports that no service declares: connections go to the application as they came, and requests among them as those of
- * other ports, under the same policies and with the same header about the client's certificate (specification
+ * Ports that no service declares: connections go to the application unchanged, and requests among them are handled as
+ * those of other ports, under the same policies and with the same header about the client's certificate (specification
  * "policy-resources", rule 2).
  */
 function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFamily): FilterChain[] {
@@ -177,7 +177,7 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
       ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
       : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
   const routes = inboundRoutes({ routeName: cluster, cluster, hostname: cluster, servicePort: 0 });
-  // Nobody has said that these ports are for HTTP/1.1: what else their applications take, they still get.
+  // These ports are not declared as HTTP/1.1: their applications still get every other version.
   const extra: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
   return guardedChains(snapshot, view, {
     name: (inside) => `virtualInbound-catchall-${inside}`,
@@ -245,7 +245,7 @@ interface GuardedRequests {
   readonly extra?: ManagerExtra;
 }
 
-/** Requests to the application, past the policies about requests. */
+/** Requests to the application, after the policies about requests. */
 function guardedRequests(
   snapshot: MeshReader,
   view: InboundView,
@@ -262,21 +262,21 @@ function guardedRequests(
   });
 }
 
-/** Bytes to a cluster, past the policies about connections. */
+/** TCP to a cluster, after the policies about connections. */
 function guardedBytes(snapshot: MeshReader, view: InboundView, cluster: string): FilterChain['filters'] {
   return guardedConnections(snapshot, view)(tcpProxyChain(snapshot, view, cluster).filters ?? []);
 }
 
 /**
- * `x-forwarded-client-cert`: what the client's proxy says of those before it, and then the client itself. Envoy adds By
- * and Hash of its own accord. Where there is no client certificate the header is removed, whoever sent it.
+ * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, and then the client itself. Envoy adds
+ * By and Hash. Without a client certificate the header is removed, whoever sent it.
  */
 const CLIENT_CERTIFICATE = {
   forwardClientCertDetails: APPEND_FORWARD,
   setCurrentClientCertDetails: { subject: { value: true }, uri: true },
 } as const;
 
-/** Everything to the application. How long it may take, the client's side has said. */
+/** Everything goes to the application. The client's side limits how long it may take. */
 function inboundRoutes({
   routeName,
   cluster,
@@ -302,7 +302,7 @@ function inboundRoutes({
         ],
       },
     ],
-    // Clusters come by a stream of their own; a listener that is there first must not be refused for it.
+    // Clusters come on a separate stream; a listener that arrives first must not be refused because of them.
     validateClusters: { value: false },
   };
 }

@@ -1,6 +1,6 @@
 /**
- * Outbound and inbound listeners of sidecars, and what gateways build theirs from as well (connection manager,
- * addresses). The routes that outbound listeners ask for are in their plan.
+ * Outbound and inbound listeners of sidecars, and the parts that gateways use as well (connection manager, addresses).
+ * The routes that outbound listeners request are in their plan.
  */
 export { httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
 export { inboundListeners, inboundListenerUnits } from './inbound.ts';

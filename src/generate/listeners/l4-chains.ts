@@ -1,7 +1,6 @@
 /**
- * Filter chains of connections that are passed on as bytes: the TCP and TLS routes of virtual services, then the
- * service's own cluster. Chains are made in precedence order; where two match the same connections, the first has them
- * (see `chain-merge.ts`).
+ * Filter chains of TCP connections: the TCP and TLS routes of virtual services, then the service's own cluster. Chains
+ * are in precedence order; where two match the same connections, the first gets them (see `chain-merge.ts`).
  */
 import { canonicalHost } from '../../model/hosts.ts';
 import type { ResolvedVirtualService, Service } from '../../model/types.ts';
@@ -19,18 +18,18 @@ import type { OutboundListenerPlan, TcpTarget } from '../plans/index.ts';
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView } from '../types.ts';
 
-/** A filter chain before it is known which of its matches it keeps. Empty lists match everything. */
+/** A filter chain before chain-merge has decided which matches it keeps. Empty lists match everything. */
 export interface L4Chain {
   readonly ranges: readonly string[];
   readonly serverNames: readonly string[];
   readonly filters: ReturnType<typeof tcpFilters>;
-  /** Whom it is for, for messages. */
+  /** Its owner, for messages. */
   readonly owner: string;
-  /** Whose connections it takes. */
+  /** Its match. */
   readonly service: Service;
 }
 
-/** What chains are made for: one service at one listener. */
+/** Inputs of the chains: one service at one listener. */
 interface Context {
   readonly snapshot: MeshReader;
   readonly view: OutboundView;
@@ -39,10 +38,10 @@ interface Context {
   readonly target: TcpTarget;
 }
 
-/** What every TCP proxy is made of besides where it leads. */
+/** Inputs of every TCP proxy besides its destinations. */
 type Proxying = Pick<MeshReader, 'mesh'> & ProxyCapabilities;
 
-/** Gateway name that stands for all sidecars. */
+/** Gateway name that means all sidecars. */
 const MESH = 'mesh';
 
 /** The chains of one service at one listener. */
@@ -52,7 +51,7 @@ export function l4Chains(context: Context): L4Chain[] {
   return isTls(target.protocol) ? tlsChains(context, routed) : tcpChains(context, routed);
 }
 
-/** The virtual services that route connections which come to a listener. */
+/** The virtual services that route the connections of a listener. */
 export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListenerPlan, 'egress'>): ConnectionRoutes {
   const listener = scope.egress[egress];
   if (listener === undefined) throw new TypeError('a planned listener is one of an egress listener');
@@ -60,8 +59,8 @@ export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListe
 }
 
 /**
- * TLS that the proxy does not end is routed by server name. A service that has the listener to itself needs no name;
- * where others share it, the service's host name is the only thing to tell it by.
+ * TLS that the proxy does not terminate is routed by server name. A service with a listener of its own needs no name;
+ * where others share it, only the service's host name identifies it.
  */
 function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]): L4Chain[] {
   const chains: L4Chain[] = [];
@@ -77,7 +76,7 @@ function tlsChains(context: Context, routed: readonly ResolvedVirtualService[]):
   return chains.length > 0 ? chains : ownChains(context);
 }
 
-/** The first route that takes every connection ends the list: what stands behind it can never be reached. */
+/** The first route that matches every connection ends the list: routes after it can never be reached. */
 function tcpChains(context: Context, routed: readonly ResolvedVirtualService[]): L4Chain[] {
   const chains: L4Chain[] = [];
   for (const virtualService of routed) {
@@ -110,15 +109,15 @@ function ownRange({ target }: Context): readonly string[] {
   return target.range === undefined ? [] : [target.range];
 }
 
-/** The clauses' own ranges take the place of the service's. */
+/** The match's own ranges replace the service's. */
 function rangesOf(context: Context, clauses: readonly L4Match[]): readonly string[] {
   const written = clauses.flatMap(({ destinationSubnets }) => destinationSubnets ?? []);
   return context.listener.port === 0 ? [] : written.length > 0 ? written : ownRange(context);
 }
 
 /**
- * Envoy takes exact names and `*.suffix`, in lower case; it refuses listeners with other wildcards. `*` means any name,
- * which is no match at all (an empty list). Undefined when all names are such that nothing can match.
+ * Envoy accepts exact names and `*.suffix`, in lower case; it refuses listeners with other wildcards. `*` means any
+ * name, which is an empty match list. Undefined when none of the names can match.
  */
 function serverNames(hosts: readonly string[]): readonly string[] | undefined {
   if (hosts.length === 0 || hosts.includes('*')) return [];
@@ -137,7 +136,7 @@ function ownChains({ snapshot, view, scope, listener, target }: Context): L4Chai
   return serviceChains({ mesh, capabilities }, target, traits);
 }
 
-/** The chains that lead to the service's own cluster. */
+/** The chains to the service's own cluster. */
 export function serviceChains(proxying: Proxying, target: TcpTarget, traits: DestinationTraits): L4Chain[] {
   const { service, port, range, shared } = target;
   if (port === undefined) return [];

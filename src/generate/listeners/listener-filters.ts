@@ -1,4 +1,4 @@
-/** Listener filters: what looks at a connection before a filter chain is chosen for it. */
+/** Listener filters: they inspect a connection before a filter chain is chosen for it. */
 import { envoy } from '../../protobuf/index.ts';
 import { durationOf } from '../common/index.ts';
 import {
@@ -17,7 +17,7 @@ type Predicate = envoy.config.listener.v3.ListenerFilterChainMatchPredicate.Inpu
 
 const filters = envoy.extensions.filters.listener;
 
-/** Finds the address that a redirected connection was going to. */
+/** Finds the original destination of a redirected connection. */
 export function originalDestination(view: ProxyCapabilities): ListenerFilter[] {
   return hasExtension(view, ORIGINAL_DST_FILTER)
     ? [typedConfig(ORIGINAL_DST_FILTER, filters.original_dst.v3.OriginalDst, {})]
@@ -25,26 +25,24 @@ export function originalDestination(view: ProxyCapabilities): ListenerFilter[] {
 }
 
 /**
- * Connections to which ports are looked at: all when nothing is said. Where nobody has to know, clients may be waiting
+ * The ports whose connections are inspected: all when absent. Others are not inspected, because clients may be waiting
  * for the server to speak first.
  */
 export type InspectedPorts = { readonly only: readonly number[] } | { readonly except: readonly number[] };
 
-/**
- * Reads TLS server and protocol names. It stands before the HTTP inspector, which then leaves TLS connections alone.
- */
+/** Reads TLS server and protocol names. It comes before the HTTP inspector, which then ignores TLS connections. */
 export function tlsInspector(view: ProxyCapabilities, ports?: InspectedPorts): ListenerFilter[] {
   if (!hasExtension(view, TLS_INSPECTOR)) return [];
   return [{ ...typedConfig(TLS_INSPECTOR, filters.tls_inspector.v3.TlsInspector, {}), ...disabledFor(ports) }];
 }
 
-/** Tells HTTP/1 and HTTP/2 with prior knowledge from everything else. */
+/** Distinguishes HTTP/1 and HTTP/2 with prior knowledge from everything else. */
 export function httpInspector(view: ProxyCapabilities, ports?: InspectedPorts): ListenerFilter[] {
   if (!hasExtension(view, HTTP_INSPECTOR)) return [];
   return [{ ...typedConfig(HTTP_INSPECTOR, filters.http_inspector.v3.HttpInspector, {}), ...disabledFor(ports) }];
 }
 
-/** How long first bytes are waited for (milliseconds; 0 for ever); then the connection is taken as TCP. */
+/** How long first bytes are waited for (milliseconds; 0 for ever); then the connection counts as TCP. */
 export function detectionTimeout(
   milliseconds: number,
 ): Pick<Listener, 'listenerFiltersTimeout' | 'continueOnListenerFiltersTimeout'> {
@@ -52,7 +50,7 @@ export function detectionTimeout(
 }
 
 /**
- * Filter chain match of sniffed HTTP: the names that the HTTP inspector gives. Only outside TLS, where clients
+ * Filter chain match of detected HTTP: the protocol names of the HTTP inspector. Only outside TLS, where clients
  * negotiate protocols by the same names.
  */
 export const SNIFFED_HTTP = {
@@ -61,9 +59,9 @@ export const SNIFFED_HTTP = {
 } as const;
 
 /**
- * A chain of bytes beside one of {@link SNIFFED_HTTP}. Envoy settles the transport before it looks at the protocol, and
- * never goes back: where some chain asks for plain connections, one that does not say so is left with TLS alone. So the
- * chain stands there for both. (A server name is TLS anyway.)
+ * A TCP chain beside one of {@link SNIFFED_HTTP}. Envoy chooses the transport before the protocol, and never goes back:
+ * where some chain matches plain connections, one without a transport gets TLS only. So there is a chain for each. (A
+ * server name implies TLS.)
  */
 export function besideSniffedHttp(chain: FilterChain): FilterChain[] {
   const match = chain.filterChainMatch ?? undefined;
@@ -82,7 +80,7 @@ function portPredicate(port: number): Predicate {
   return { destinationPortRange: { start: port, end: port + 1 } };
 }
 
-/** Envoy wants at least two members in an `orMatch`. */
+/** Envoy requires at least two members in an `orMatch`. */
 function anyOf(predicates: readonly Predicate[]): Predicate {
   const [first] = predicates;
   return predicates.length === 1 && first !== undefined ? first : { orMatch: { rules: predicates } };

@@ -3,12 +3,12 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { addressOf, type Binds } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 
-/** Every listener has a name, whatever the message type says. */
+/** Every listener has a name, although the message type makes it optional. */
 export type NamedListener = envoy.config.listener.v3.Listener.Input & { readonly name: string };
 
 /**
- * The sockets of a listener. Two of them rather than one on `::` that takes both families: each connection then has an
- * original destination and a peer of its own family, and what Envoy logs and dumps names both addresses.
+ * The sockets of a listener. Two of them rather than one on `::` for both families: each connection then has an
+ * original destination and a peer of its own family, and Envoy's logs and dumps name both addresses.
  */
 export function listenerAddresses(
   { bind, extraBind }: Binds,
@@ -20,7 +20,7 @@ export function listenerAddresses(
     : { address, additionalAddresses: [{ address: addressOf(extraBind, port) }] };
 }
 
-/** `routes` are the names of the route configurations that the listener asks for. */
+/** @param routes names of the route configurations that the listener requests */
 export function listenerResource(listener: NamedListener, routes: readonly string[]): GeneratedResource {
   return { name: listener.name, bytes: encode(envoy.config.listener.v3.Listener, listener), refs: routes };
 }

@@ -41,7 +41,7 @@ test('a gRPC-Web service on the port brings its filter', () => {
   assert.notDeepEqual(withIt?.bytes, without?.bytes);
 });
 
-test('at a port of HTTP services other bytes go where unknown traffic goes, however late a client sends its first', () => {
+test('at a port of HTTP services other traffic goes where unknown traffic goes, however late a client sends first', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('api', 'GRPC', 80)];
   const listener = outboundOf(worldOf({ services })).listeners.get('0.0.0.0_80');
   assert.deepEqual(chainTexts(listener), ['routes 80 if is HTTP', 'else PassthroughCluster']);
@@ -55,7 +55,7 @@ test('at a port of HTTP services other bytes go where unknown traffic goes, howe
   assert.deepEqual(chainsOf({ services, settings: OFF }, '0.0.0.0_80'), ['routes 80']);
   const without = outboundView({ capabilities: { extensions: [], sds: false } });
   assert.deepEqual(chainsOf({ services }, '0.0.0.0_80', without), ['routes 80']);
-  // A bound socket is where the connection was going.
+  // A bound socket is the connection's destination.
   assert.deepEqual(chainsOf({ services }, '127.0.0.1_80', outboundView({ interception: 'NONE' })), ['routes 80']);
 });
 
@@ -81,7 +81,7 @@ test('address ranges share the wildcard listener, and the rest is unknown traffi
   ]);
 });
 
-test('a range gives way to HTTP of a Service in it, and to no entry that somebody wrote', () => {
+test('a range gives way to HTTP of a Service in it, and not to a ServiceEntry', () => {
   const range = oneService('range', 'TCP', 80, ['10.0.0.0/8'], { registry: 'External' });
   const web = oneService('web', 'HTTP', 80, ['10.0.0.1']);
   const chainsBeside = (other: Service) => chainsOf({ services: [range, other] }, '0.0.0.0_80');
@@ -111,7 +111,7 @@ test('two services of one address and port: the older has it, and the other is c
   );
 });
 
-test('what nobody says is HTTP when it looks so: at its own address by its own routes, else by those of the port', () => {
+test('an undeclared port with HTTP traffic uses its own routes at its own address, else those of the port', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1']), oneService('b', AUTO, 81)];
   const a = outboundOf(worldOf({ services })).listeners.get('10.96.0.1_80');
   const host = 'a.default.svc.cluster.local';
@@ -133,7 +133,7 @@ test('what nobody says is HTTP when it looks so: at its own address by its own r
   assert.deepEqual(chainsOf({ services, settings: OFF }, '10.96.0.1_80'), [`outbound|80||${host}`]);
 });
 
-test('routes of a service do not hang on who else has its address', () => {
+test('routes of a service do not depend on which service has its address', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1'], { created: 2 })];
   const older = oneService('b', AUTO, 80, ['10.96.0.1'], { created: 1 });
   const routes = (list: readonly Service[]) => [
@@ -145,13 +145,13 @@ test('routes of a service do not hang on who else has its address', () => {
   assert.deepEqual(resources.get('10.96.0.1_80')?.refs, ['b.default.svc.cluster.local:80']);
 });
 
-test('an Envoy without the inspectors is not told to sniff', () => {
+test('an Envoy without the inspectors has no protocol detection', () => {
   const services = [oneService('a', AUTO, 80, ['10.96.0.1'])];
   const view = outboundView({ capabilities: { extensions: ['envoy.filters.listener.tls_inspector'], sds: false } });
   assert.deepEqual(chainsOf({ services }, '10.96.0.1_80', view), ['outbound|80||a.default.svc.cluster.local']);
 });
 
-test('HTTP of a sniffed range is found by a chain of its own', () => {
+test('HTTP of a range with protocol detection has a chain of its own', () => {
   const services = [oneService('a', AUTO, 80, ['10.0.0.0/8'])];
   assert.deepEqual(chainsOf({ services }, '0.0.0.0_80'), [
     'outbound|80||a.default.svc.cluster.local if 10.0.0.0/8 is plain',
@@ -194,7 +194,7 @@ const httpAndTcp: readonly (readonly [
 ];
 
 for (const [older, younger, on, off, metric] of httpAndTcp) {
-  test(`${younger} joins older ${older} on a port: both with sniffing, else the older alone`, () => {
+  test(`${younger} joins older ${older} on a port: both with protocol detection, else the older alone`, () => {
     const services = [
       oneService('old', older, 80, [], { created: 1 }),
       oneService('young', younger, 80, [], { created: 2 }),
@@ -210,7 +210,7 @@ for (const [older, younger, on, off, metric] of httpAndTcp) {
   });
 }
 
-test('TLS that shares a listener is told apart by host name; that with an address of its own is not', () => {
+test('TLS that shares a listener is matched by host name; TLS with an address of its own is not', () => {
   const services = [
     oneService('a', 'TLS', 443),
     oneService('b', 'HTTPS', 443, [], { hostname: '*.example.com', key: 'default/*.example.com' }),
@@ -241,7 +241,7 @@ test('TCP routes go by subnet, then to the service', () => {
   ]);
 });
 
-test('a range of a route is taken also where HTTP is, if only connections to one address come to the listener', () => {
+test('a range of a route applies also beside HTTP, if only connections to one address reach the listener', () => {
   const services = [oneService('db', 'TCP', 80, ['10.96.0.1']), oneService('web', 'HTTP', 80, ['10.96.0.2'])];
   const tcp = [{ match: [{ destinationSubnets: ['10.96.0.0/24'] }], route: [toSubset('v1')] }];
   const virtualServices = [virtualServiceOf({ hosts: [DB], tcp })];
@@ -251,7 +251,7 @@ test('a range of a route is taken also where HTTP is, if only connections to one
   ]);
 });
 
-test('a TCP route that takes everything ends the list, which is no conflict', () => {
+test('a TCP route that matches everything ends the list, which is not a conflict', () => {
   const routes = [{ route: [toSubset('v1', 80), toSubset('v2', 20), toSubset('v3', 0)] }, { route: [toSubset('v4')] }];
   assert.deepEqual(tcpRoutes(routes), [`outbound|5432|v1|${DB} 80, outbound|5432|v2|${DB} 20`]);
   const services = [oneService('db', 'TCP', 5432, ['10.96.0.1'])];
@@ -333,7 +333,7 @@ test('a unix domain socket is bound and has routes of its own', () => {
   assert.deepEqual(resources.get('/run/out.sock')?.refs, ['/run/out.sock']);
 });
 
-test('without redirection everything is bound on the loopback address, and unknown traffic has nowhere to come from', () => {
+test('without redirection everything is bound on the loopback address, and there is no unknown traffic', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('db', 'TLS', 5432, ['10.96.0.1'])];
   const none = outboundOf(worldOf({ services }), outboundView({ interception: 'NONE', families: 'ipv6' }));
   assert.deepEqual([...none.listeners.keys()], ['::1_80', '::1_5432']);
@@ -343,7 +343,7 @@ test('without redirection everything is bound on the loopback address, and unkno
   assert.equal(none.listeners.get('::1_80')?.bindToPort, null);
 });
 
-test('the virtual listener takes what is redirected, except what was meant for itself', () => {
+test('the virtual listener takes redirected connections, except those to its own port', () => {
   const listener = outboundOf(worldOf({ mesh: { proxyListenPort: 16001 } })).listeners.get('virtualOutbound');
   assert.equal(listener?.address?.socketAddress?.portValue, 16001);
   assert.equal(listener?.useOriginalDst?.value, true);
@@ -359,7 +359,7 @@ test('TPROXY makes the virtual listener transparent, IPv6 moves the wildcard', (
   assert.ok(listeners.has('::_80'));
 });
 
-test("a service on the proxy's own port gets no listener that would clash with it", () => {
+test("a service on the proxy's own port gets no listener that would conflict with it", () => {
   const { listeners, findings } = outboundOf(worldOf({ services: [oneService('odd', 'HTTP', 15001)] }));
   assert.deepEqual([...listeners.keys()], ['virtualOutbound']);
   assert.deepEqual(
@@ -368,7 +368,7 @@ test("a service on the proxy's own port gets no listener that would clash with i
   );
 });
 
-test("an address that the workload's Sidecar has an ingress listener at is no service's: Envoy refuses all listeners for one name twice", () => {
+test("a Sidecar's ingress listener takes precedence at its address: Envoy refuses all listeners for a repeated name", () => {
   const services = [oneService('web', 'HTTP', 9081), oneService('db', 'TCP', 9082), oneService('other', 'HTTP', 9083)];
   const ingress: World['ingress'] = [
     { port: { number: 9081, protocol: 'HTTP' }, bind: '127.0.0.1' },
@@ -390,7 +390,7 @@ test("an address that the workload's Sidecar has an ingress listener at is no se
   assert.ok(outboundOf(snapshot).listeners.has('0.0.0.0_9081'));
 });
 
-test('units that are gone make nothing', () => {
+test('deleted units have no resources', () => {
   const snapshot = worldOf({ services: [oneService('web', 'HTTP', 80)] });
   assert.deepEqual(outboundListeners(MeshReader.of(snapshot), outboundView(), '81'), { resources: [], findings: [] });
   const none = outboundView({ interception: 'NONE' });
@@ -409,7 +409,7 @@ const anyService = fc.record({
   created: fc.option(fc.nat(3), { nil: undefined }),
 });
 
-test('any mesh: routes asked for are planned, names are unique, order of arrival does not matter', () => {
+test('any mesh: requested routes are planned, names are unique, the order of arrival makes no difference', () => {
   const services = fc.uniqueArray(anyService, { selector: ({ name }) => name });
   const interception = fc.constantFrom('REDIRECT', 'NONE' as const);
   fc.assert(
@@ -438,7 +438,7 @@ test('any mesh: routes asked for are planned, names are unique, order of arrival
         [...refs].filter((ref) => !routes.has(ref)),
         [],
       );
-      // Beside them only those of services that an older one took the address from.
+      // Others are only those of services whose address belongs to an older one.
       const unasked = [...routes].filter(([name]) => !refs.has(name));
       assert.ok(unasked.every(([, { host }]) => host !== undefined));
       const reversed = worldOf({ ...world, services: made.toReversed() });

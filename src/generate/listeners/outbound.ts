@@ -48,8 +48,8 @@ import { listenerAddresses, listenerResource, type NamedListener } from './liste
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 /**
- * Clients of HTTP services may connect long before their first request (connection pools do). Silence is no sign of
- * another protocol: taken for one, the request would go past routes, policies of the client side and mutual TLS.
+ * Clients of HTTP services may connect long before their first request (connection pools do). Silence does not mean
+ * another protocol: a request taken for TCP would bypass routes, policies of the client side and mutual TLS.
  */
 const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
@@ -93,8 +93,8 @@ function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly B
 
 /**
  * Pods of headless services are known by their own addresses: each gets its listener, unless a service has the address.
- * Of several services that name a pod, those of its own namespace come first: another one's routes and settings are not
- * for connections to it.
+ * Of several services with the same pod, those of its own namespace come first: routes and settings of other namespaces
+ * do not apply to connections to it.
  */
 function podListeners(
   snapshot: MeshReader,
@@ -132,12 +132,12 @@ function podListeners(
 }
 
 interface BuiltListener {
-  /** Absent when nothing leads anywhere. */
+  /** Absent when there is no destination. */
   readonly resource: GeneratedResource | undefined;
   readonly conflicts: readonly string[];
 }
 
-/** All that the listener of one service's port is made of, where no virtual service routes its connections. */
+/** The inputs of the listener of one service's port without virtual services for its connections. */
 interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly mesh: MeshConfig;
   readonly settings: ModelSettings;
@@ -148,7 +148,7 @@ interface PlainInputs extends Omit<TcpTarget, 'port'>, DestinationTraits {
   readonly port: number;
   readonly bindToPort: boolean;
   readonly targetPort: number | undefined;
-  /** Where requests go, should the first bytes be HTTP; '' where nobody looks. */
+  /** Route configuration of requests, where HTTP is detected; '' without detection. */
   readonly routeName: string;
   readonly grpcWeb: boolean;
 }
@@ -182,7 +182,7 @@ function plainListener(
 
 type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
 
-/** All that the plain listeners of a port are made of. */
+/** The inputs of the plain listeners of a port. */
 interface PortInputs extends Surroundings, RuleScope {
   readonly plan: OutboundPortPlan;
   /** The virtual services that route connections. */
@@ -192,11 +192,11 @@ interface PortInputs extends Surroundings, RuleScope {
 interface PlainPort {
   /** In the order of the plan; undefined: not a plain one. */
   readonly listeners: readonly (BuiltListener | undefined)[];
-  /** Set when that is all there is. */
+  /** Set when there are no other listeners. */
   readonly output: UnitOutput | undefined;
 }
 
-/** Ports may have thousands of listeners: namespaces that see them alike need not even compare their parts. */
+/** Ports may have thousands of listeners: namespaces that see them alike do not even have to compare their parts. */
 const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', ({ plan, routing, ...rest }, memos) => {
   const { mesh, settings, capabilities, outboundTrafficPolicy, services, rules } = rest;
   const surroundings = { mesh, settings, capabilities, outboundTrafficPolicy };
@@ -207,7 +207,7 @@ const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', ({ plan,
   return { listeners, output: complete ? portOutput(plan, plain) : undefined };
 });
 
-/** Undefined where a Sidecar has several egress listeners, which nobody is likely to share. */
+/** Undefined where a Sidecar has several egress listeners, which is rarely shared. */
 function plainPort(
   { mesh, settings, memos }: MeshReader,
   view: OutboundView,
@@ -256,10 +256,10 @@ function outboundListener(
   return assembled(surroundings, plan, { ...merged, conflicts: [...conflicts, ...merged.conflicts] });
 }
 
-/** What the parts of a listener that are not about one service are made of. */
+/** The inputs of the parts of a listener that are not about one service. */
 type Surroundings = Pick<PlainInputs, 'mesh' | 'settings' | 'capabilities' | 'outboundTrafficPolicy'>;
 
-/** What a listener is, wherever it stands in a scope. */
+/** The properties of a listener that do not depend on its position in a scope. */
 type ListenerShape = Omit<OutboundListenerPlan, 'egress'>;
 
 function assembled(
@@ -269,7 +269,8 @@ function assembled(
 ): BuiltListener {
   const { bind, extraBind, port, bindToPort, http } = shape;
   if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
-  // Where all services are HTTP, other bytes are for none of them. A bound socket has nowhere else to pass them on to.
+  // Where all services are HTTP, other traffic is for none of them. A bound socket has no other destination to pass it
+  // to.
   const httpAlone = http !== undefined && chains.length === 0;
   const sniffed =
     http !== undefined && (!httpAlone || (!bindToPort && sniffs(surroundings.settings, 'sniffOutbound', surroundings)));
@@ -283,7 +284,7 @@ function assembled(
     ...listenerAddresses({ bind, extraBind }, port),
     trafficDirection: OUTBOUND,
     filterChains,
-    // Not for a bound socket: that is where its connections were going, so there is nowhere to pass them on to.
+    // Not for a bound socket, which is the destination of its connections itself.
     ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings, surroundings, unknown) }),
     ...(!bindToPort && { bindToPort: { value: false } }),
     ...(inspected && {
@@ -303,13 +304,13 @@ function httpChains(
   const filter = outboundConnectionManager(surroundings, {
     statPrefix: `outbound_${listenerName(bind, port)}`,
     routes: { rds: routeName },
-    // Off, Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
+    // Off: Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
     useRemoteAddress: surroundings.settings.sidecarUseRemoteAddress,
     grpcWeb,
   });
   if (!sniffed) return [{ filters: [filter] }];
   const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters: [filter] };
-  // Envoy decides by destination first and never goes back: services that have a range need a chain for it.
+  // Envoy chooses by destination first and never goes back: services with a range need a chain for it.
   const ranges = tcp.flatMap(({ protocol, range }) =>
     protocol === 'Unsupported' && range !== undefined ? [range] : [],
   );
@@ -320,9 +321,9 @@ function httpChains(
 }
 
 /**
- * Takes every redirected connection and hands it to the listener of its original destination; what no listener is for,
- * it treats as the outbound traffic policy says. A connection to its own port was not redirected: passing it on would
- * never end.
+ * Takes every redirected connection and hands it to the listener of its original destination. A connection without
+ * listener is handled by the outbound traffic policy. A connection to its own port was not redirected: passing it
+ * through would loop forever.
  */
 function virtualOutbound(snapshot: MeshReader, view: OutboundView, scope: ScopeReader): GeneratedResource {
   const port = snapshot.mesh.proxyListenPort;

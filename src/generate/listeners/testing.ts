@@ -23,12 +23,12 @@ export interface World extends TestWorld {
   readonly mesh?: Partial<MeshConfig>;
   /** Addresses of the endpoints of a service's first port. */
   readonly endpoints?: readonly (readonly [service: Service, addresses: readonly string[]])[];
-  /** Egress listeners as a Sidecar says them; what is left out is as in a scope without Sidecar. */
+  /** Egress listeners as in a Sidecar; absent fields are as in a scope without Sidecar. */
   readonly egress?: readonly Partial<EgressListener>[];
   readonly ingress?: Scope['ingress'];
 }
 
-/** A world as one snapshot with the scope `default/`. */
+/** A mesh as one snapshot with the scope `default/`. */
 export function worldOf({ settings, mesh, endpoints, egress, ingress, ...world }: World): MeshSnapshot {
   const snapshot = snapshotOf(world);
   const base = snapshot.gatewayScope('default');
@@ -144,7 +144,7 @@ export function inboundOf(snapshot: MeshSnapshot, view: InboundView = inboundVie
 type Listener = ReturnType<typeof decodeListener>;
 type Chain = Listener['filterChains'][number];
 
-/** A filter chain in one line: where it leads, or its route configuration, and on what condition. */
+/** A filter chain in one line: its destination, or its route configuration, and its match. */
 export function chainText({ filterChainMatch: match, filters }: Chain): string {
   const conditions = [
     match?.destinationPort === undefined || match.destinationPort === null ? '' : `port ${match.destinationPort.value}`,

@@ -12,7 +12,7 @@ type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
 type ManagerFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
 
-/** What a filter chain is in: patches of it by their own match. */
+/** Patches for a filter chain: those of network filters and HTTP filters match it already. */
 export interface ChainPatches {
   readonly networkFilters: readonly Patch[];
   readonly httpFilters: readonly Patch[];

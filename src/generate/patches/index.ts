@@ -1,6 +1,6 @@
 /**
- * The stage after generation: patches of EnvoyFilters (networking.mesh.io/v1alpha3) on generated resources, with the
- * meaning of Istio 1.7. A view without patches never comes here. Source:
+ * The stage after generation: applies patches of EnvoyFilters (networking.mesh.io/v1alpha3) to generated resources,
+ * with the meaning of Istio 1.7. A view without patches skips this stage. Source:
  * https://istio.io/v1.7/docs/reference/config/networking/envoy-filter/
  */
 import type { MeshReader } from '../reads/index.ts';
@@ -13,7 +13,7 @@ import { PATCH_CONTEXTS, type PatchLookup } from './types.ts';
 
 export { PATCH_CONTEXTS } from './types.ts';
 
-/** The unit of clusters or listeners that patches add; neither a host name nor a port. */
+/** The unit of clusters or listeners that patches add; neither a host name nor a port can equal it. */
 export const ADDED_UNIT = '|added';
 
 /** Whether patches add resources of this type, which are a unit of their own. */

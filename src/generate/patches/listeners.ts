@@ -51,8 +51,8 @@ function patchListener(listener: Listener, patches: readonly Patch[]): Listener 
 type ListenerMatch = Patch['match']['listener'];
 
 /**
- * @param inside whether something in the listener is patched: chains of the virtual listeners, which take connections
- *   to all ports, then match by their own port
+ * @param inside whether something inside the listener is patched: then the chains of the virtual listeners, which take
+ * connections to all ports, are matched by their own port
  */
 function isListener(listener: Listener, match: ListenerMatch, inside: boolean): boolean {
   if (match?.name && match.name !== listener.name) return false;
@@ -112,7 +112,7 @@ function listenerResource(listener: Listener): GeneratedResource {
   return { name: listener.name ?? '', bytes: encode(Listener, listener), refs: routesOf(listener) };
 }
 
-/** Route configurations that a listener asks for. */
+/** Route configurations that a listener requests. */
 function routesOf({ filterChains, defaultFilterChain }: Listener): readonly string[] {
   const chains = [...(filterChains ?? []), ...(defaultFilterChain ? [defaultFilterChain] : [])];
   const names = chains

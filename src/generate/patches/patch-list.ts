@@ -4,17 +4,17 @@ import type { Patch } from './types.ts';
 /** How the items of a list are patched. */
 export interface ItemPatcher<T> {
   readonly matches: (item: T, patch: Patch) => boolean;
-  /** Whether a patch names an item: an insertion that names none is put at an end of the list. */
+  /** Whether a patch names an item: an insertion without a name goes to the beginning or end of the list. */
   readonly namesItem: (patch: Patch) => boolean;
   readonly merge: (item: T, patch: Patch) => T;
   readonly decode: (value: Uint8Array) => T;
-  /** Patches what the item consists of, after the item itself. */
+  /** Patches the content of an item, after the item itself. */
   readonly inside?: (item: T) => T;
 }
 
 /**
  * The list after these patches, the same object where they change nothing. Items are removed and merged first, each by
- * all patches in their order; then items are added. An insertion beside an item that is not there does nothing.
+ * all patches in their order; then items are added. An insertion beside a missing item has no effect.
  */
 export function patchList<T extends object>(
   list: readonly T[],

@@ -1,4 +1,4 @@
-/** What patches that do not fit leave of the configuration; the golden files `envoy-filter-*` show those that do. */
+/** Failures of patches that do not fit; the golden files `envoy-filter-*` show patches that do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { meshOf, resource } from '../../model/testing/build.ts';
@@ -61,7 +61,7 @@ test('a filter of another type than the patch names is a failure; a patch that n
   assert.deepEqual(failures(generated(merge({ name: MANAGER }))), []);
 });
 
-test('a domain that would be there twice is a failure of its route configuration', () => {
+test('a repeated domain is a failure of its route configuration', () => {
   const value = { name: 'again', domains: ['WEB.example.com'], routes: [] };
   const result = generated({ applyTo: 'VIRTUAL_HOST', patch: { operation: 'ADD', value } });
   assert.deepEqual(failures(result), [
@@ -69,7 +69,7 @@ test('a domain that would be there twice is a failure of its route configuration
   ]);
 });
 
-test('what others refer to by name cannot be renamed', () => {
+test('a resource that others refer to by name cannot be renamed', () => {
   const rename = (applyTo: string) => generated({ applyTo, patch: { operation: 'MERGE', value: { name: 'new' } } });
   for (const [target, type] of [
     ['CLUSTER', 'cds'],
@@ -84,7 +84,7 @@ test('what others refer to by name cannot be renamed', () => {
   }
 });
 
-test('an added listener that asks for routes which nothing provides is a failure of what is added', () => {
+test('an added listener with a route configuration that nothing provides is a failure of its own', () => {
   const typed = {
     '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
     rds: { route_config_name: 'nowhere', config_source: { ads: {} } },
@@ -94,7 +94,7 @@ test('an added listener that asks for routes which nothing provides is a failure
   assert.deepEqual(failures(result), ['lds |added: listener added asks for routes nowhere, which nothing provides']);
 });
 
-test('resources that no patch matches stay the same bytes', () => {
+test('resources that no patch matches keep their bytes', () => {
   const none = generate(meshWith(), outboundView({}), { cds: 'all', lds: 'all', rds: 'all' });
   const match = { cluster: { service: 'nobody' } };
   const patched = generated({

@@ -14,13 +14,13 @@ interface TargetedPatch extends Patch {
 
 const NO_BYTES = new Uint8Array();
 
-/** The patches that apply to a view, by what they apply to. */
+/** The patches of a view, by their target. */
 export function patchesOf(snapshot: MeshReader, { patches = [] }: View): PatchLookup {
   const filters = snapshot.resources('EnvoyFilter');
   const applied = patches.flatMap(({ key, patches: indexes }) => {
     const filter = filters.get(key);
     const all = filter === undefined ? [] : decoded(snapshot, key, filter);
-    // A view may be older than the content of its filters for as long as its proxies are being moved to another one.
+    // A view may be older than the content of its filters while its proxies are moving to another one.
     return indexes.flatMap((index) => all[index] ?? []);
   });
   const byTarget = Map.groupBy(applied, ({ applyTo }) => applyTo);

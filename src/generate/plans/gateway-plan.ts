@@ -1,6 +1,7 @@
 /**
- * Gateway servers merged into listeners: which servers share a port, which of two that cannot share it wins, and which
- * TLS server names lead where. Listeners and routes are both made from this plan, so that they agree about route names.
+ * Gateway servers merged into listeners: which servers share a port, which of two incompatible servers wins, and where
+ * each TLS server name leads. Listeners and routes are both generated from this plan, so that they agree about route
+ * names.
  */
 
 import { addressKey } from '../common/index.ts';
@@ -10,35 +11,35 @@ import { gatewayServers, type ServerKind, type ServerPlan } from './gateway-serv
 
 /** One listener. */
 export interface ListenerPlan {
-  /** Port of the servers: what clients address. */
+  /** Port of the servers, which clients use. */
   readonly port: number;
   readonly bind: string;
-  /** The same of the other family, where a server names no address; undefined where another listener has it. */
+  /** The same for the other family, where a server names no address; undefined where another listener has it. */
   readonly extraBind: string | undefined;
-  /** Where Envoy listens: the target port that the gateway's own service maps the port to. */
+  /** Where Envoy listens: the target port of the port in the gateway's own service. */
   readonly bindPort: number;
   readonly family: Family;
   /** In precedence order, at least one. */
   readonly servers: readonly ServerPlan[];
 }
 
-/** What a listener's first bytes are: servers of one family can share a listener. */
+/** The protocol of a listener's first bytes: servers of one family can share a listener. */
 export type Family = 'http' | 'tls' | 'tcp';
 
 export interface GatewayPlan {
   /** By server port, ascending; several for different bind addresses. */
   readonly listeners: ReadonlyMap<number, readonly ListenerPlan[]>;
-  /** Route configuration name → the servers that it is for, ascending by name. */
+  /** Route configuration name → its servers, ascending by name. */
   readonly routes: ReadonlyMap<string, readonly ServerPlan[]>;
-  /** All that can be opened, in precedence order. */
+  /** All valid servers, in precedence order. */
   readonly servers: readonly ServerPlan[];
-  /** Servers that pass mutual TLS on by its server names. */
+  /** Servers that pass mutual TLS through by server name. */
   readonly passing: readonly ServerPlan[];
   /** Findings by server port. */
   readonly findings: ReadonlyMap<number, readonly GenerationFinding[]>;
 }
 
-/** The plan of a view; made once per snapshot, as every unit of the view reads it. */
+/** The plan of a view; computed once per snapshot, because every unit of the view reads it. */
 export function gatewayPlan(snapshot: MeshReader, view: GatewayView): GatewayPlan {
   const plans = snapshot.memos.weak<MeshReader, WeakMap<GatewayView, Recorded<GatewayPlan>>>('gateway plans');
   const ofSnapshot = plans.get(snapshot, () => new WeakMap());

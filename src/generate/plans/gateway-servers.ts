@@ -1,4 +1,4 @@
-/** The servers of the gateways that a proxy is, sorted by what Envoy has to do for them. */
+/** The servers of a proxy's gateways, by the kind of listener they need. */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
 import type { Gateway } from '../../model/types.ts';
 import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
@@ -9,12 +9,14 @@ import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 
 /**
+ * Kinds of servers:
+ *
  * - `http`: plain HTTP.
- * - `https`: TLS ends here, HTTP inside.
- * - `tls`: TLS ends here, bytes inside.
- * - `passthrough`: TLS goes on to the destination, chosen by its server name.
- * - `auto-passthrough`: mutual TLS of the mesh goes on to the service that its server name names.
- * - `tcp`: plain bytes.
+ * - `https`: TLS termination, then HTTP.
+ * - `tls`: TLS termination, then TCP.
+ * - `passthrough`: TLS to a destination that its server name chooses.
+ * - `auto-passthrough`: mutual TLS of the mesh to the service in its server name.
+ * - `tcp`: plain TCP.
  */
 export type ServerKind = 'http' | 'https' | 'tls' | 'passthrough' | 'auto-passthrough' | 'tcp';
 
@@ -27,7 +29,7 @@ export interface ServerPlan {
   readonly port: number;
   /** Address to listen on. */
   readonly bind: string;
-  /** The same of the other family, for a server that names no address, on a machine of both. */
+  /** The same for the other family, for a server without an address, on a machine of both. */
   readonly extraBind: string | undefined;
   readonly hosts: readonly ServerHost[];
   readonly httpsRedirect: boolean;
@@ -39,7 +41,7 @@ export interface ServerPlan {
   readonly routeName: string;
 }
 
-/** A server that cannot be opened, and why. */
+/** A server that cannot be opened, and the reason. */
 export interface RejectedServer {
   readonly port: number;
   readonly message: string;
@@ -77,7 +79,7 @@ export function gatewayKey(gateway: string): ResourceKey {
   return resourceKey('Gateway', gateway.slice(0, slash), gateway.slice(slash + 1));
 }
 
-/** Whether some server of a Gateway may pass mutual TLS on by its server name. */
+/** Whether some server of a Gateway may pass mutual TLS through by server name. */
 export function passesOn(gateway: Gateway | undefined): boolean {
   return gateway?.content.servers?.some(({ tls }) => tls?.mode === 'AUTO_PASSTHROUGH') === true;
 }
@@ -93,7 +95,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
   if (!isIpAddress(bind)) return reject(`cannot listen on ${bind}: expected an IP address`);
   const kind = serverKind(server, view);
   if (typeof kind !== 'string') return reject(kind.reason);
-  // Listeners of one port but different addresses are apart, and so are their routes.
+  // Listeners of one port but different addresses are separate, and so are their routes.
   const suffix = server.bind === undefined || server.bind === '' ? '' : `.${bind}`;
   const routeName =
     kind === 'http'
@@ -117,7 +119,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
   };
 }
 
-/** What a server's protocol and TLS mode ask for. What cannot be done is never done in a weaker way. */
+/** The kind for a server's protocol and TLS mode. An impossible combination is never served in a weaker way. */
 function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind | { readonly reason: string } {
   const protocol = (port.protocol ?? 'TCP').toUpperCase();
   const mode = tls?.mode ?? 'PASSTHROUGH';
@@ -138,7 +140,7 @@ function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind
   return protocol === 'HTTPS' ? 'https' : 'tls';
 }
 
-/** Why TLS cannot end at this server; undefined when it can. */
+/** Why the server cannot terminate TLS; undefined when it can. */
 function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string | undefined {
   const mode = tls.mode;
   if (mode === 'MESH_MUTUAL') {

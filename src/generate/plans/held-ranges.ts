@@ -1,6 +1,6 @@
 /**
- * Address ranges in which orchestrator Services have HTTP: no filter chain of another service may take connections
- * there.
+ * Address ranges that contain HTTP ports of orchestrator Services: no filter chain of another service may match
+ * connections there.
  */
 import type { Service } from '../../model/types.ts';
 import { rangeHolds } from '../common/index.ts';
@@ -8,9 +8,9 @@ import { protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 
 /**
- * The orchestrator Service of the port that has an address in a range and is HTTP at the listener that all services
- * share. Envoy looks at a connection's destination before its bytes, so that a filter chain for the range would take
- * that Service's connections.
+ * The orchestrator Service of the port that has an address in a range and is HTTP at the shared listener. Envoy matches
+ * a connection's destination before its protocol, so that a filter chain for the range would take that Service's
+ * connections.
  */
 export function holderOfRange(
   range: string,

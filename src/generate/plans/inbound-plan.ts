@@ -1,6 +1,6 @@
 /**
- * The ports on which a sidecar takes connections for its application: from the services that the workload serves, or
- * from a Sidecar's ingress listeners, which then say it all.
+ * The ports on which a sidecar accepts connections for its application: those of the workload's services, or of a
+ * Sidecar's ingress listeners, which replace them.
  */
 import { parseProtocol } from '../../model/protocol.ts';
 import type { Scope } from '../../model/types.ts';
@@ -12,13 +12,13 @@ import { socketPath } from './port-plan.ts';
 
 /** One inbound port. */
 export interface InboundPortPlan {
-  /** Port that connections come for. */
+  /** Destination port of the connections. */
   readonly port: number;
   readonly kind: ProtocolKind;
   readonly grpcWeb: boolean;
   readonly cluster: string;
   readonly routeName: string;
-  /** Service port, for the names of what serves it. */
+  /** Service port, for names of generated resources. */
   readonly servicePort: number;
   readonly hostname: string;
   /** Addresses with listeners of their own; empty: redirected connections arrive at the shared listener. */
@@ -28,7 +28,7 @@ export interface InboundPortPlan {
 export interface InboundPlan {
   /** Ascending by port. */
   readonly ports: readonly InboundPortPlan[];
-  /** Port → services that could not have their protocol there. */
+  /** Port → services whose protocol is not the port's. */
   readonly conflicts: ReadonlyMap<number, readonly string[]>;
 }
 
@@ -39,8 +39,8 @@ export function inboundPlan(snapshot: MeshReader, view: InboundView, scope: Scop
 }
 
 /**
- * Where the ports of services are bound without redirection. Not where the application itself is: the proxy would
- * connect to itself, and clients' listeners are there. A workload that is known by its loopback address takes no
+ * Where the ports of services are bound without redirection. Not at the application's own address: the proxy would
+ * connect to itself, and listeners for clients are there. A workload that is known by its loopback address accepts no
  * connections through its proxy.
  */
 function ownBinds(view: InboundView): readonly string[] {
@@ -49,7 +49,7 @@ function ownBinds(view: InboundView): readonly string[] {
   return view.addresses.filter((address) => address !== bind && address !== extraBind);
 }
 
-/** Several services may share a port; they are one application, so that the first decides what is spoken there. */
+/** Several services may share a port; they are one application, and the first decides the protocol. */
 function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
@@ -111,9 +111,7 @@ function bindsIngress(captureMode: CaptureMode, view: Pick<InboundView, 'interce
   return captureMode === 'NONE' || (view.interception === 'NONE' && captureMode !== 'IPTABLES');
 }
 
-/**
- * Names of the listeners that a Sidecar's ingress has at addresses that it names: no outbound listener can have them.
- */
+/** Names of the listeners for a Sidecar's ingress with a bind address: no outbound listener can have them. */
 export function ingressListenerNames({ ingress = [] }: ScopeReader, view: OutboundView): readonly string[] {
   return ingress.flatMap(({ port, bind = '', captureMode }) =>
     bind === '' || port.number === undefined || !bindsIngress(captureMode, view)

@@ -1,9 +1,9 @@
 /**
- * Which listeners and route configurations a part has, and who gets a port that several want. Listeners, routes,
- * clusters and endpoints are all made from these plans, so that they agree.
+ * Which listeners and route configurations a part has, and which service gets a port that several want. Listeners,
+ * routes, clusters and endpoints are all generated from these plans, so that they agree.
  *
- *   services, egress and ingress listeners of a Sidecar ──▶ outbound and inbound plan
- *   Gateway servers ──────merge per port──────────────────▶ gateway plan
+ * Services and a Sidecar's egress and ingress listeners give the outbound and the inbound plan. Gateway servers, merged
+ * per port, give the gateway plan.
  */
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export { gatewayKey, passesOn, type ServerPlan } from './gateway-servers.ts';

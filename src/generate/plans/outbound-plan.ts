@@ -1,6 +1,6 @@
 /**
- * The plan of a view's outbound ports (see `port-plan.ts`), kept for all views that read the same: namespaces that see
- * the same services share it, and it outlives every change that leaves the services as they are.
+ * The plan of a view's outbound ports (see `port-plan.ts`), cached for all views with the same inputs: namespaces that
+ * see the same services share it, and it outlives every change that leaves the services unchanged.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { ModelSettings } from '../../model/types.ts';
@@ -22,7 +22,7 @@ import {
 const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
 
 interface PlanEntry {
-  /** Everything that was read, except for the services. */
+  /** All inputs except for the services. */
   readonly text: string;
   readonly services: readonly Egress['services'][];
   readonly plan: OutboundPlan;
@@ -35,7 +35,7 @@ interface ViewPlan {
   readonly plan: OutboundPlan;
 }
 
-/** Ways of using the same services (interception modes, Sidecars) that are remembered. The oldest goes first. */
+/** Maximum cached plans for the same services (by interception mode and Sidecar). The oldest is evicted first. */
 const MAX_PLANS = 16;
 
 /** The listener units of a view: the ports of its plan. */
@@ -44,21 +44,21 @@ export function plannedPorts(snapshot: MeshReader, view: OutboundView): readonly
   return [...outboundPlan(snapshot, view).ports.keys()];
 }
 
-/** What is planned for a listener unit. */
+/** The plan of a listener unit. */
 export function portPlan(snapshot: MeshReader, view: OutboundView, unit: Unit): OutboundPortPlan | undefined {
   note(fact.port(Number(unit)));
   return outboundPlan(snapshot, view).ports.get(unit);
 }
 
-/** The route configurations of a view, with those that are whole ports' where somebody has to know. */
+/** The route configurations of a view, including those of whole ports where protocol detection needs them. */
 export function plannedRoutes(snapshot: MeshReader, view: OutboundView): Iterable<OutboundRoutePlan> {
   note(fact.HTTP_PORTS);
-  // Without sniffing a port is HTTP or TCP: what its oldest service is.
+  // Without protocol detection a port is HTTP or TCP, like its oldest service.
   if (!sniffs(snapshot.settings, 'sniffOutbound', view)) note(fact.PORTS);
   return outboundPlan(snapshot, view).routes.values();
 }
 
-/** What is planned for a route configuration. */
+/** The plan of a route configuration. */
 export function routePlan(snapshot: MeshReader, view: OutboundView, name: string): OutboundRoutePlan | undefined {
   const sniff = sniffs(snapshot.settings, 'sniffOutbound', view);
   const { host, port } = placeOfRoutes(name);
@@ -67,12 +67,12 @@ export function routePlan(snapshot: MeshReader, view: OutboundView, name: string
   return outboundPlan(snapshot, view).routes.get(name);
 }
 
-/** The plan of a view; what of it is read is noted by who asks. */
+/** The plan of a view; callers record the facts they use of it. */
 function outboundPlan(snapshot: MeshReader, view: OutboundView): OutboundPlan {
   const scope = scopeOfView(snapshot, view);
   if (scope === undefined) return EMPTY;
   const { settings, mesh, memos } = snapshot;
-  // While the scope stands, for the many units that ask one after the other.
+  // For as long as the scope exists, for the many units that read it one after the other.
   const ofView = memos.weak<OutboundView, { last?: ViewPlan }>('plans of views').get(view, () => ({}));
   const known = ofView.last;
   if (known?.scope === scope && known.settings === settings && known.mesh === mesh) return known.plan;

@@ -1,5 +1,5 @@
 /**
- * Which services a gateway passes mutual TLS on to by its server name (AUTO_PASSTHROUGH): listeners, clusters and
+ * Services to which a gateway passes mutual TLS through by server name (AUTO_PASSTHROUGH): listeners, clusters and
  * endpoints agree on it.
  */
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
@@ -9,13 +9,13 @@ import type { GatewayView, View } from '../types.ts';
 import { gatewayPlan } from './gateway-plan.ts';
 import { gatewayKey, passesOn, type ServerPlan } from './gateway-servers.ts';
 
-/** Whether a view's proxies pass connections to a service on. */
+/** Whether a view's proxies pass connections through to a service. */
 export function isPassedOn(snapshot: MeshReader, view: View, service: Service): boolean {
   if (view.part !== 'gateway') return false;
   return passingServers(snapshot, view).some((server) => covers(server, service));
 }
 
-/** Where no Gateway passes anything on, that is all that is read of them. */
+/** Where no Gateway passes anything through, nothing else is read. */
 function passingServers(snapshot: MeshReader, view: GatewayView): readonly ServerPlan[] {
   const gateways = snapshot.resources('Gateway');
   const any = view.gateways.some((gateway) => {
@@ -25,7 +25,7 @@ function passingServers(snapshot: MeshReader, view: GatewayView): readonly Serve
   return any ? gatewayPlan(snapshot, view).passing : [];
 }
 
-/** Whether a server that passes connections on does so for a service. */
+/** Whether a server passes connections through to a service. */
 export function covers({ hosts }: ServerPlan, { hostname, namespace }: Service): boolean {
   if (isWildcardHost(hostname)) return false;
   return hosts.some(

@@ -1,12 +1,12 @@
 /**
- * Which outbound listeners there are, port by port: what each serves as HTTP and what as TCP, who wins where two cannot
- * share an address, and which route configurations the listeners ask for. Listeners and routes are both made from this
- * plan, so that no listener waits for routes that nobody makes.
+ * Outbound listeners port by port: what each serves as HTTP and as TCP, which service wins where two cannot share an
+ * address, and which route configurations the listeners request. Listeners and routes are both generated from this
+ * plan, so that no listener waits for routes that do not exist.
  *
- *   HTTP                 → all services of a port share `0.0.0.0_<port>`, told apart by the request's host
- *   TCP with address     → `<address>_<port>`; address ranges share `0.0.0.0_<port>`, told apart by destination
- *   TCP without address  → `0.0.0.0_<port>`, or a listener for each pod of a headless service
- *   not said             → as TCP, and HTTP when the first bytes are HTTP (with sniffing; without it, TCP)
+ * - HTTP: all services of a port share `0.0.0.0_<port>`, distinguished by the request's host.
+ * - TCP with address: `<address>_<port>`; address ranges share `0.0.0.0_<port>`, distinguished by destination.
+ * - TCP without address: `0.0.0.0_<port>`, or a listener for each pod of a headless service.
+ * - Undeclared: as TCP, and HTTP when the first bytes are HTTP (with protocol detection; without it, TCP).
  *
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
@@ -30,16 +30,16 @@ import type { EgressReader } from '../reads/index.ts';
 import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
 import { holderOfRange } from './held-ranges.ts';
 
-/** Connections that a listener passes on as bytes, for one service. */
+/** TCP connections of a listener for one service. */
 export interface TcpTarget {
   readonly service: Service;
-  /** Port of the service that connections lead to; undefined when only a virtual service can say it. */
+  /** Port of the service that connections lead to; undefined when only a virtual service can determine it. */
   readonly port: number | undefined;
-  /** Of the port or, for a Sidecar's own port, of the egress listener. */
+  /** Protocol of the port or, for a Sidecar's own port, of the egress listener. */
   readonly protocol: Protocol;
   /** Only connections to this address range. */
   readonly range: string | undefined;
-  /** Whether connections to other services can come to the same listener: then TLS needs the server name to tell. */
+  /** Whether connections to other services can reach the same listener: then the TLS server name distinguishes them. */
   readonly shared: boolean;
 }
 
@@ -49,21 +49,23 @@ export interface HttpTarget {
   readonly grpcWeb: boolean;
 }
 
-/** Index into a scope's egress listeners. A plan does not hold them: it outlives changes of their virtual services. */
+/**
+ * Index into a scope's egress listeners. A plan does not contain them: it outlives changes of their virtual services.
+ */
 export type EgressIndex = number;
 
-/** One listener. HTTP and TCP both: which it is, a connection's first bytes say. */
+/** One listener. With both HTTP and TCP, a connection's first bytes decide. */
 export interface OutboundListenerPlan {
   readonly bind: string;
-  /** The same of the other address family, on machines that have both; not for a listener of one service's address. */
+  /** The same for the other address family, on machines that have both; not for a listener of one service's address. */
   readonly extraBind: string | undefined;
-  /** What clients address; 0 for a unix domain socket. */
+  /** The port that clients use; 0 for a unix domain socket. */
   readonly port: number;
   readonly bindToPort: boolean;
   readonly http: HttpTarget | undefined;
   /** Precedence order. */
   readonly tcp: readonly TcpTarget[];
-  /** Which of the scope's egress listeners it comes from. */
+  /** The scope's egress listener that it comes from. */
   readonly egress: EgressIndex;
 }
 
@@ -71,20 +73,20 @@ export interface OutboundPortPlan {
   /** Of listeners. */
   readonly unit: Unit;
   readonly listeners: readonly OutboundListenerPlan[];
-  /** Services that have a listener for each of their pods; which pods there are is asked when listeners are made. */
+  /** Services that have a listener for each of their pods; the pods are read when listeners are generated. */
   readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressIndex }[];
   readonly conflicts: readonly Pick<GenerationFinding, 'metric' | 'message'>[];
 }
 
-/** A route configuration that some outbound listener asks for. */
+/** A route configuration that some outbound listener requests. */
 export interface OutboundRoutePlan {
   readonly name: string;
-  /** What clients address; 0 for a unix domain socket. */
+  /** The port that clients use; 0 for a unix domain socket. */
   readonly port: number;
   readonly egress: EgressIndex;
   /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
   readonly entries: readonly ServicePortEntry[];
-  /** Set when the listener is this service's alone. */
+  /** Set when only this service has the listener. */
   readonly host: string | undefined;
 }
 
@@ -95,10 +97,10 @@ export interface OutboundPlan {
   readonly routes: ReadonlyMap<string, OutboundRoutePlan>;
 }
 
-/** What the plan reads of an egress listener: everything but its virtual services. */
+/** The part of an egress listener that the plan depends on: everything but its virtual services. */
 export type Egress = Omit<EgressReader, 'virtualServices'> & { readonly index: EgressIndex };
 
-/** All that the plan reads besides the egress listeners. */
+/** The plan's inputs besides the egress listeners. */
 export interface PlanInput {
   readonly sniff: boolean;
   readonly intercepted: boolean;
@@ -106,7 +108,7 @@ export interface PlanInput {
   readonly podListeners: boolean;
   /** Ports where redirected connections arrive: no other listener can have them. */
   readonly reserved: readonly number[];
-  /** Names of listeners that are the workload's own inbound ones. */
+  /** Names of the workload's own inbound listeners. */
   readonly taken: readonly string[];
 }
 
@@ -139,15 +141,15 @@ interface Draft extends OutboundListenerPlan {
   http: HttpTarget | undefined;
   readonly tcp: TcpTarget[];
   readonly routes: OutboundRoutePlan[];
-  /** Who came first, for messages. */
+  /** The first service, for messages. */
   readonly first: string;
 }
 
-/** Where something is added: the listener's address, and whether all services of the port meet there. */
+/** Where something is added: the listener's address, and whether all services of the port share it. */
 interface Place {
   readonly bind: string;
   readonly extraBind: string | undefined;
-  /** One for all ways to write the address. */
+  /** One key for all spellings of the address. */
   readonly key: string;
   readonly shared: boolean;
   readonly range: string | undefined;
@@ -169,14 +171,14 @@ class PortBuilder {
   }
 
   /**
-   * A Sidecar's egress listener with a port of its own: the services that it imports, as the protocol that it names.
+   * A Sidecar's egress listener with a port of its own: the services that it imports, with the protocol that it names.
    */
   addOwnPort(egress: Egress): void {
     const { port } = egress;
     if (port === undefined) return;
     const bound = this.#bindsToPort(egress);
     const place = this.#sharedPlace(egress, bound);
-    // The first listener at an address has it; a Sidecar that names it twice says nothing new the second time.
+    // The first listener at an address has it; repetitions in a Sidecar are ignored.
     if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(place.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
     const services = egress.services.all().map(([, service]) => service);
@@ -212,7 +214,7 @@ class PortBuilder {
     }
     const addresses = addressesOf(this.#memos, service);
     if (addresses.length === 0) return [shared];
-    // Connections to addresses of a family that the machine lacks cannot come up, and Envoy may reject a listener for
+    // Connections to addresses of a family that the machine lacks are impossible, and Envoy may reject a listener for
     // them.
     return addresses
       .filter((address) => hasFamilyOf(this.#input, 'range' in address ? address.range : address.bind))
@@ -264,7 +266,7 @@ class PortBuilder {
     return true;
   }
 
-  /** Without sniffing a listener is HTTP or TCP: what its first service is. */
+  /** Without protocol detection a listener is HTTP or TCP, like its first service. */
   #conflictsWith(draft: Draft, kind: ProtocolKind, hostname: string): boolean {
     if (this.#input.sniff) return false;
     const where = `${hostname}: port ${this.#port} at ${draft.bind}`;
@@ -289,7 +291,7 @@ class PortBuilder {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
-    // A socket path has no connections redirected to it: it is there only when it is bound.
+    // No connections are redirected to a socket path: it exists only when it is bound.
     const bindToPort = port === 0 || this.#bindsToPort(egress);
     const draft: Draft = {
       bind,
@@ -307,8 +309,8 @@ class PortBuilder {
   }
 
   /**
-   * The first to say HTTP decides what the listener asks for. A service that lost its address to an older one keeps its
-   * routes planned: whether they exist then depends on that service alone, not on who else comes and goes.
+   * The first HTTP service decides which routes the listener requests. A service that lost its address to an older one
+   * keeps its routes planned: whether they exist then depends on that service alone, not on other services.
    */
   #setHttp(draft: Draft, routeName: string, entries: readonly ServicePortEntry[], host: string | undefined): void {
     draft.http ??= { routeName, grpcWeb: entries.some(({ port }) => port.protocol === 'GRPC-Web') };
@@ -329,7 +331,7 @@ class PortBuilder {
     return { ...binds, key: addressKey(binds.bind), shared: true, range: undefined };
   }
 
-  /** What the address is for instead; undefined: it can be had. */
+  /** The listener that has the address; undefined: it is free. */
   #reservedFor(bind: string): string | undefined {
     const { reserved, taken } = this.#input;
     if (reserved.includes(this.#port) && isUnspecified(bind)) return 'the proxy takes in redirected connections';
@@ -347,7 +349,8 @@ class PortBuilder {
   }
 
   /**
-   * What another listener names as its own address, that one has: Envoy refuses all listeners for one address twice.
+   * An address that another listener names as its own belongs to that one: Envoy refuses all listeners for a repeated
+   * address.
    */
   #freeExtraBind(extraBind: string | undefined): string | undefined {
     if (extraBind === undefined || this.#drafts.has(addressKey(extraBind))) return undefined;
@@ -360,8 +363,8 @@ class PortBuilder {
 }
 
 /**
- * The port that serves a listener of number `port`: the one of that number, else the only one. A listener of HTTP takes
- * ports that are not said to be something else; behind a unix domain socket (0), the first of them.
+ * The port that serves a listener of number `port`: the one of that number, else the only one. An HTTP listener takes
+ * ports without another declared protocol; behind a unix domain socket (0), the first of them.
  */
 function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
   const usable = service.ports.filter(({ protocol }) =>
@@ -375,7 +378,7 @@ function servedAs(service: Service, port: number, http: boolean): ServicePortEnt
 
 type Address = Pick<Place, 'bind' | 'key'> | { readonly range: string };
 
-/** The addresses of a service, read once, and ranges of them. */
+/** The addresses of a service, parsed once, and their ranges. */
 function addressesOf(memos: Memos, service: Service): readonly Address[] {
   return memos.weak<Service, readonly Address[]>('addresses of services').get(service, () => {
     const said = service.addresses.filter((address) => !isUnspecified(address));
@@ -386,7 +389,7 @@ function addressesOf(memos: Memos, service: Service): readonly Address[] {
   });
 }
 
-/** The orchestrator's first, then oldest first: who was there keeps what it has when others come. */
+/** The orchestrator's services first, then the oldest: existing services keep their addresses when others are added. */
 function byPrecedence(a: Service, b: Service): number {
   if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
   return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
@@ -401,7 +404,7 @@ export function socketPath(bind: string): string | undefined {
   return bind.startsWith('unix://') ? bind.slice('unix://'.length) : undefined;
 }
 
-/** An address without the prefix length that says "this one address". */
+/** An address without the prefix length of a single address. */
 function hostOf(address: string): string {
   return address.split('/', 1)[0] ?? address;
 }

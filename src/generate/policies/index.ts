@@ -1,8 +1,6 @@
 /**
- * The door of policies about requests: the filters that stand before the application, for sidecars (inbound) and
- * gateways alike, in the order in which they act.
- *
- *   external authorizers (CUSTOM) ──▶ end users' tokens ──▶ DENY ──▶ ALLOW ──▶ AUDIT ──▶ everything else
+ * Policies about requests: the filters before the application, for sidecars (inbound) and gateways, in the order in
+ * which they act: external authorizers (CUSTOM), end users' tokens, DENY, ALLOW, AUDIT, everything else.
  */
 import { BLACKHOLE_CLUSTER } from '../common/index.ts';
 import { tcpProxyChain } from '../filters/index.ts';
@@ -14,7 +12,7 @@ import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './ty
 export { askedBy, askedHosts, asks, guardsPaths, policyProblems } from './authorization/index.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
-/** HTTP filters, to stand before all others. */
+/** HTTP filters, to be put before all others. */
 export function requestFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {
   const { external, local } = requestRules(snapshot, view);
   return [...external, ...tokenFilters(snapshot, view), ...local];
@@ -26,9 +24,9 @@ export function guardedManager(snapshot: MeshReader, view: GuardedView): Manager
 }
 
 /**
- * What connections pass that are handed on as bytes: given the filters that hand them on, those of the policies and
- * then these. Where nobody gets through, they lead nowhere: Envoy asks its policies with a client's first bytes, and
- * connects to the application before, whose first words a client would be told that may not be served.
+ * The network filters of TCP connections: those of the policies, then the given filters that forward the connection.
+ * Where every connection is refused, they forward nowhere: Envoy evaluates policies with a client's first bytes, and
+ * connects to the application before; a refused client would receive the first bytes of a server that speaks first.
  */
 export function guardedConnections(
   snapshot: MeshReader,

@@ -1,8 +1,8 @@
-/** What the rooms of policies have in common. */
+/** Types shared by the modules of policies. */
 import type { envoy } from '../../protobuf/index.ts';
 import type { GatewayView, InboundView } from '../types.ts';
 
-/** A part whose proxy guards something: a workload, or what is behind a gateway. */
+/** A part that policies protect: a workload, or the services behind a gateway. */
 export type GuardedView = InboundView | GatewayView;
 
 export type HttpFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;

@@ -1,7 +1,7 @@
 /**
- * Encoded candidates, kept for all namespaces that ask about the same world: the same services and destination rules. What
- * they share is worked out once; each adds the virtual hosts that are its own, which are those of its own services,
- * whose short names it alone knows, and those that depend on who sends the requests.
+ * Encoded virtual hosts, shared by all namespaces with the same services and destination rules. The shared part is
+ * encoded once; each namespace adds the virtual hosts that differ: those of its own services, whose short names only it
+ * knows, and those that depend on the source of the requests.
  */
 
 import { domainsOfCandidate, ownHosts, type Viewer } from '../domains/index.ts';
@@ -11,7 +11,7 @@ import type { Candidate, CandidateSet } from './domain-owners.ts';
 import { virtualHost } from './virtual-host.ts';
 import { encodedVirtualHost } from './virtual-host-cache.ts';
 
-/** A candidate as all see it who have no services of their own; undefined where it depends on who sends the requests. */
+/** A virtual host as viewers without own services see it; undefined where it depends on the source of the requests. */
 type SharedEncoding = Uint8Array | undefined;
 
 interface SharedPieces {
@@ -65,8 +65,7 @@ export class DomainEncoder {
   }
 
   /**
-   * All candidates of a set that have no domain in common, in the order of their names: one list for all who have nothing
-   * of their own.
+   * All virtual hosts of a set without common domains, sorted by name: one list for all viewers without differences.
    */
   encodeAll(set: CandidateSet): readonly Uint8Array[] {
     const own = ownHosts(this.#context.memos, set.index, this.#viewer).hosts;

@@ -1,7 +1,7 @@
 /**
- * Who claims domains of a route configuration: first the virtual services in precedence order, then the services that
- * none of them took. Who gets a domain that several claim is decided in `domains/ownership.ts`. Namespaces that see the
- * same services and virtual services share the candidates; only the short names of a namespace's own services are its own.
+ * Candidates for the domains of a route configuration: first the virtual services in precedence order, then the
+ * services without one. `domains/ownership.ts` decides which candidate owns a domain. Namespaces that see the same
+ * services and virtual services share the candidates; only the short names of a namespace's own services differ.
  */
 import type { Memos } from '../../core/memo.ts';
 import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
@@ -164,9 +164,7 @@ function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: R
   }
 }
 
-/**
- * The candidates of an owner for services: the same objects each time, by which it is seen that nothing of them changed.
- */
+/** The candidates of an owner for services: the same objects each time, so that unchanged ones are recognized. */
 function candidatesOfOwner(memos: Memos, owner: Candidate['owner']): WeakMap<IndexedHost, Candidate> {
   return memos
     .weak<Candidate['owner'], WeakMap<IndexedHost, Candidate>>('candidates of owners')

@@ -1,4 +1,4 @@
-/** Which views a change of tokens' policies and keys touches: exactly those that ask for it. */
+/** Which views a change of token policies and keys touches: exactly those whose rules use them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { applyChanges } from '../../../model/testing/steps.ts';
@@ -55,7 +55,7 @@ function touched(previous: Snapshot, before: AnyResource | undefined, after: Any
     .map(([name]) => name);
 }
 
-test('keys that come, are rotated or go touch the listeners of those whose rules name them', () => {
+test('new, rotated and deleted keys touch the listeners of workloads whose rules name them', () => {
   const mesh = world();
   assert.deepEqual(touched(mesh, undefined, fetched(TWO, someKeys('c'))), ['stock', 'gateway']);
   const known = mesh.resources('JsonWebKeySet').get(keyOf(fetched(ONE, '')));
@@ -63,7 +63,7 @@ test('keys that come, are rotated or go touch the listeners of those whose rules
   assert.deepEqual(touched(mesh, known, undefined), ['web']);
 });
 
-test('keys that nobody names touch nothing', () => {
+test('keys that no rule names touch nothing', () => {
   assert.deepEqual(touched(world(), undefined, fetched('https://three.test/keys', someKeys('e'))), []);
 });
 

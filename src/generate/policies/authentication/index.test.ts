@@ -13,7 +13,7 @@ const URI = 'https://issuer.test/keys';
 
 const names = (filters: readonly HttpFilter[]) => filters.map(({ name }) => name);
 
-/** What jwt_authn demands of requests where these rules hold. */
+/** What jwt_authn requires of requests where these rules apply. */
 function demanded(...rules: readonly Partial<JwtRule>[]): string {
   const mesh = meshOf([
     authentication(
@@ -24,7 +24,7 @@ function demanded(...rules: readonly Partial<JwtRule>[]): string {
   return requirementText(authenticationOf(mesh));
 }
 
-/** The provider that a rule becomes. */
+/** The provider of a rule. */
 function providerOf(rule: Partial<JwtRule>) {
   const mesh = meshOf([authentication('p', [{ issuer: 'a', jwks: KEYS, ...rule }])]);
   const provider = authenticationOf(mesh).providers['default/p[0]'];
@@ -33,7 +33,7 @@ function providerOf(rule: Partial<JwtRule>) {
 }
 
 describe('the token filter', () => {
-  it('is not there without rules', () => {
+  it('is absent without rules', () => {
     for (const resources of [
       [],
       [authentication('p', [])],
@@ -46,14 +46,14 @@ describe('the token filter', () => {
     }
   });
 
-  it('is not there without the plugin', () => {
+  it('is absent without the plugin', () => {
     const rule = { issuer: 'a', jwks: KEYS, audiences: ['x'], outputPayloadToHeader: 'x-a' };
     const mesh = meshOf([authentication('p', [rule])], { plugins: ['authz'] });
     assert.deepEqual(tokenFilters(MeshReader.of(mesh), viewIn(mesh)), []);
     assert.deepEqual(tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)), {});
   });
 
-  it('takes requests without token, whatever their path, and asks preflights for none', () => {
+  it('accepts requests without token, whatever their path, and requires none of preflights', () => {
     const mesh = meshOf([authentication('p', [{ issuer: 'a', jwks: KEYS }])]);
     const { rules, bypassCorsPreflight } = authenticationOf(mesh);
     assert.deepEqual(
@@ -75,7 +75,7 @@ describe('the token filter', () => {
   });
 });
 
-describe('rules and the places where they look', () => {
+describe('rules and their token locations', () => {
   const header = (name: string, prefix?: string) => ({
     fromHeaders: [{ name, ...(prefix !== undefined && { prefix }) }],
   });
@@ -135,7 +135,7 @@ describe('rules and the places where they look', () => {
 });
 
 describe('a rule', () => {
-  it('looks where tokens usually are', () => {
+  it('reads the usual token locations', () => {
     const { fromHeaders, fromParams, fromCookies } = providerOf({});
     assert.deepEqual(
       [fromHeaders.map(({ name, valuePrefix }) => name + valuePrefix), fromParams, fromCookies],
@@ -149,7 +149,7 @@ describe('a rule', () => {
     assert.equal(providerOf({ forwardOriginalToken: true }).forward, true);
   });
 
-  it('tells the application what it says', () => {
+  it('passes claims to the application', () => {
     const provider = providerOf({
       outputPayloadToHeader: 'x-payload',
       outputClaimToHeaders: [{ header: 'x-group', claim: 'nested.group' }],
@@ -165,13 +165,13 @@ describe('a rule', () => {
     assert.equal(providerOf({}).clearRouteCache, false);
   });
 
-  it('gives authorization the words of a scope, once each', () => {
+  it('passes the words of a scope to authorization, once each', () => {
     const claimsOf = (rule: object) => providerOf(rule).normalizePayloadInMetadata?.spaceDelimitedClaims;
     assert.deepEqual(claimsOf({}), ['scope', 'permission']);
     assert.deepEqual(claimsOf({ spaceDelimitedClaims: ['scope'] }), ['scope', 'permission']);
   });
 
-  it('answers for its audiences', () => {
+  it('requires its audiences', () => {
     const rule = { issuer: 'a', jwks: KEYS, audiences: ['x', 'y'] };
     const { audiences, failedStatusInMetadata } = providerOf(rule);
     assert.deepEqual([audiences, failedStatusInMetadata], [['x', 'y'], 'failure']);
@@ -190,15 +190,15 @@ describe('keys', () => {
   };
   const uri = authentication('p', [{ issuer: 'a', jwksUri: URI }]);
 
-  it('that are fetched stand in the filter', () => assert.equal(keysOf(uri, fetched(URI, KEYS)), KEYS));
-  it('that are not known yet are none', () => assert.equal(keysOf(uri, fetched('https://other.test', KEYS)), ''));
+  it('that are fetched are in the filter', () => assert.equal(keysOf(uri, fetched(URI, KEYS)), KEYS));
+  it('that are not known yet are absent', () => assert.equal(keysOf(uri, fetched('https://other.test', KEYS)), ''));
   it('of an issuer that cannot be asked are none', () =>
     assert.equal(keysOf(authentication('p', [{ issuer: 'a' }])), ''));
-  it('of an issuer that says itself where they are', () => {
+  it('of an issuer with discovery are fetched from there', () => {
     const issuer = 'https://issuer.test';
     assert.equal(keysOf(authentication('p', [{ issuer }]), fetched(`oidc:${issuer}`, KEYS)), KEYS);
   });
-  it('of the rule itself are those that Envoy can use; admission refuses private ones', () => {
+  it('of the rule itself are those that Envoy can use; validation refuses private ones', () => {
     const [key] = JSON.parse(KEYS).keys;
     const jwks = JSON.stringify({ keys: [{ ...key, note: 'not sent' }, { kty: 'odd' }] });
     const { kty, kid, crv, x, y } = key;
@@ -208,7 +208,7 @@ describe('keys', () => {
   });
 });
 
-describe('what Envoy cannot do by jwt_authn alone', () => {
+describe('checks that jwt_authn cannot do alone', () => {
   const mesh = meshOf([
     authentication('p', [
       {
@@ -230,7 +230,7 @@ describe('what Envoy cannot do by jwt_authn alone', () => {
   ]);
   const withExtensions = (...extensions: string[]) => viewIn(mesh, { capabilities: { extensions, sds: false } });
 
-  it('comes of other extensions, where the proxy has them', () => {
+  it('are done by other extensions, where the proxy has them', () => {
     assert.deepEqual(names(tokenFilters(MeshReader.of(mesh), withExtensions(LUA_FILTER))), [
       'envoy.filters.http.jwt_authn',
       LUA_FILTER,
@@ -242,7 +242,7 @@ describe('what Envoy cannot do by jwt_authn alone', () => {
     ]);
   });
 
-  it('removes what clients write in output headers, unless a token may be there, and other spellings of where one is', () => {
+  it('output headers of clients are removed, except token locations; other spellings of these are removed too', () => {
     const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
     const [extension] = tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)).earlyHeaderMutationExtensions ?? [];
     const bytes = extension?.typedConfig?.value;

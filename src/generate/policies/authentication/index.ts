@@ -1,7 +1,7 @@
 /**
- * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and one whose
- * token is good for some rule; every other token is answered with 401, wherever a rule looks for one. Who must have a
- * token is authorization's business.
+ * End users' tokens: RequestAuthentication as Envoy's jwt_authn filter. A request without token passes, and so does one
+ * whose token is valid for some rule; every other token in a token location of a rule is answered with 401. Whether a
+ * token is required is up to authorization.
  */
 
 import { envoy } from '../../../protobuf/index.ts';
@@ -19,7 +19,7 @@ import { audienceReplies } from './wrong-audience.ts';
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
 type Requirement = envoy.extensions.filters.http.jwt_authn.v3.JwtRequirement.Input;
 
-/** The filters that check tokens; none where no rule speaks of the workload. */
+/** The filters that verify tokens; none where no rule applies to the workload. */
 export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {
   const rules = tokenRules(snapshot, view);
   if (rules.length === 0) return [];
@@ -34,15 +34,15 @@ export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilte
   });
   const config = {
     providers,
-    // Whatever the path: that of some requests has no slash.
+    // For every path: that of some requests has no slash.
     rules: [{ match: { prefix: '' }, requires: allOf(requirements) }],
-    // Browsers ask without the user's token whether they may send it.
+    // Browsers send preflights without the user's token.
     bypassCorsPreflight: true,
   };
   return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...secondLook(view, rules)];
 }
 
-/** What the connection manager has to do for these filters. */
+/** Settings of the connection manager for these filters. */
 export function tokenManagerFields(snapshot: MeshReader, view: GuardedView): ManagerFields {
   const rules = tokenRules(snapshot, view);
   const localReplyConfig = audienceReplies(view, rules);
@@ -53,13 +53,13 @@ export function tokenManagerFields(snapshot: MeshReader, view: GuardedView): Man
   };
 }
 
-/** A token that one of the providers takes, or none in the places where they look. */
+/** A token that one of the providers accepts, or none in their token locations. */
 function goodOrMissing(names: readonly string[]): Requirement {
   const requirements = [...names.map((providerName) => ({ providerName })), { allowMissing: {} }];
   return { requiresAny: { requirements } };
 }
 
-/** Envoy wants at least two for a list. */
+/** Envoy requires at least two for a list. */
 function allOf(requirements: readonly Requirement[]): Requirement {
   const [first, second] = requirements;
   return first !== undefined && second === undefined ? first : { requiresAll: { requirements } };

@@ -1,8 +1,8 @@
 /**
- * The second look at a good token. Envoy's jwt_authn takes tokens for at least a second more than they say, and a
- * second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be accepted); this filter,
- * behind it, does not. Of several tokens in one request it sees the one whose claims authorization sees. Nor does it
- * take requests in which a place may hold another token (see `one-token.ts`).
+ * Checks the validity period of a verified token again. Envoy's jwt_authn accepts tokens for at least a second longer
+ * than they state, and a second before they are valid (RFC 7519 section 4.1.4: "on or after which" a token must not be
+ * accepted); this filter, after it, does not. Of several tokens in one request it checks the one whose claims
+ * authorization reads. It also refuses requests with an ambiguous token location (see `one-token.ts`).
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
@@ -14,8 +14,8 @@ import type { TokenRule } from './rules.ts';
 const { Lua } = envoy.extensions.filters.http.lua.v3;
 
 /**
- * Reached by requests alone that jwt_authn lets pass. What one rule had against a token that another one takes is no
- * failure: it must not be taken for one when authorization refuses the request later (see `wrong-audience.ts`).
+ * Reached only by requests that jwt_authn accepts. One rule's rejection of a token that another rule accepts is
+ * removed: it must not count as a failure when authorization refuses the request later (see `wrong-audience.ts`).
  */
 const SOURCE = `local function refuse(handle, failure)
   handle:respond({[":status"] = "401", ["www-authenticate"] = 'Bearer error="invalid_token"'}, failure)
@@ -33,7 +33,7 @@ function envoy_on_request(handle)
 end
 `;
 
-/** None for an Envoy that cannot: there, tokens live a second longer. */
+/** None for an Envoy without the extension: there, tokens are valid a second longer. */
 export function secondLook(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
   if (!hasExtension(view, LUA_FILTER)) return [];
   const source = `${ambiguousPlaces(rules)}${SOURCE}`;

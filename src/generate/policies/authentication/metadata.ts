@@ -1,9 +1,9 @@
-/** Where the jwt_authn filter leaves what it found out: keys of the dynamic metadata of that name. */
+/** Results of the jwt_authn filter: keys of the dynamic metadata of that name. */
 
 export const JWT_FILTER = 'envoy.filters.http.jwt_authn';
 
-/** The claims of the good token, which authorization reads. */
+/** The claims of the valid token, which authorization reads. */
 export const PAYLOAD = 'payload';
 
-/** Why a token is not good: `code` and `message`. */
+/** Why a token is invalid: `code` and `message`. */
 export const FAILURE = 'failure';

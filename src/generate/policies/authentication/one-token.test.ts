@@ -1,4 +1,4 @@
-/** What the script does is tested with the real Envoy; here is what users write into it. */
+/** Tests the user's text in the script; the real Envoy tests what the script does. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { JwtRule } from '../../../resources/schemas.ts';
@@ -6,7 +6,7 @@ import { ambiguousPlaces } from './one-token.ts';
 
 const scriptOf = (rule: Partial<JwtRule>) => ambiguousPlaces([{ name: 'p', jwks: '', rule: { issuer: 'a', ...rule } }]);
 
-it('names the places of all rules', () => {
+it('names the token locations of all rules', () => {
   const script = scriptOf({ fromHeaders: [{ name: 'X', prefix: 'T ' }], fromParams: ['p'], fromCookies: ['c'] });
   const tables = 'local schemes = {["x"]={"T\\032"}}\nlocal parameters = {["p"]=true}\nlocal cookies = {["c"]=true}\n';
   assert.ok(script.startsWith(tables), script);
@@ -16,7 +16,7 @@ it('names the places of all rules', () => {
   );
 });
 
-it('takes nothing that users write for a script', () => {
+it('never executes text of users', () => {
   const odd = '"]=1} os.exit()\n--[[\\"é';
   const [first = ''] = scriptOf({ fromParams: [odd] }).split('\nlocal cookies');
   assert.ok(!/os\.exit|--|é/.test(first), first);

@@ -1,15 +1,15 @@
 /**
- * One place, one token. Envoy looks at the first parameter or cookie of a name, and finds a scheme (`Bearer `) anywhere
- * in a header, if it is written as in the rule; applications that get the token (or trust what the mesh has let
- * through) may take the last one, split parameters at `;` as well, or read `bearer` for `Bearer` (RFC 9110 section
- * 11.1). So a good token could bring in one that nobody has looked at. What is left of such after jwt_authn, which
- * takes out what is not to be forwarded, is refused.
+ * Refuses requests with more than one token in a token location. Envoy reads the first parameter or cookie of a name,
+ * and finds a scheme (`Bearer `) anywhere in a header, if it is spelled as in the rule. Applications that receive the
+ * token (or trust what the mesh lets through) may read the last one, split parameters at `;` as well, or read `bearer`
+ * as `Bearer` (RFC 9110 section 11.1). A valid token could therefore hide one that was not verified. Requests in which
+ * such a location remains after jwt_authn, which removes what must not be forwarded, are refused.
  */
 
 import type { TokenRule } from './rules.ts';
 import { placesOfRule } from './token-locations.ts';
 
-/** A Lua function `ambiguous(headers)`: whether some place may hold a token that Envoy has not seen. */
+/** A Lua function `ambiguous(headers)`: whether some token location may contain a token that Envoy has not verified. */
 export function ambiguousPlaces(rules: readonly TokenRule[]): string {
   const places = rules.map(({ rule }) => placesOfRule(rule));
   const schemes = new Map<string, Set<string>>();
@@ -26,7 +26,7 @@ local cookies = {${names(places.flatMap(({ fromCookies }) => fromCookies))}}
 ${FUNCTIONS}`;
 }
 
-/** Text of users in Lua: every byte that is no letter or digit by its number. */
+/** Text of users in Lua: every byte that is not a letter or digit as its number. */
 function quoted(text: string): string {
   const bytes = [...new TextEncoder().encode(text)].map((byte) => {
     const letter = String.fromCharCode(byte);
@@ -35,7 +35,7 @@ function quoted(text: string): string {
   return `"${bytes.join('')}"`;
 }
 
-/** Applications in PHP read `a.b` and `a b` as `a_b`, and, as others do, `a[]` as a list of the name `a`. */
+/** Applications in PHP read `a.b` and `a b` as `a_b`, and, like others, `a[]` as a list of the name `a`. */
 const FUNCTIONS = `local function contains(value, prefixes)
   local lower = value:lower()
   for _, prefix in ipairs(prefixes) do

@@ -1,9 +1,9 @@
 /**
- * Headers in which the application is told what a token says. jwt_authn removes what clients write there, but only
- * after the route has been chosen, which may have been by such a header; so they are removed before, as the request
- * comes in. With them go those that differ by `_` for `-`: to applications that get headers as variables (CGI, WSGI,
- * Rack) they are the same, `HTTP_X_USER`. So do those of headers that tokens are read from: there, an application could
- * find a token that nobody has looked at.
+ * Headers that pass a token's claims to the application. jwt_authn removes clients' values, but only after the route
+ * has been chosen, possibly by such a header; they are therefore removed before, as the request comes in. So are
+ * headers that differ by `_` for `-`: for applications that receive headers as variables (CGI, WSGI, Rack) they are the
+ * same, `HTTP_X_USER`. So are other spellings of headers that are token locations: an application could find an
+ * unverified token there.
  */
 import { envoy } from '../../../protobuf/index.ts';
 import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/index.ts';
@@ -21,17 +21,17 @@ export function outputHeaders({ rule }: TokenRule): string[] {
   return names.filter((name) => name !== '').map((name) => name.toLowerCase());
 }
 
-/** Of more separators not every mixture is thought of. */
+/** With more separators not every mixture is listed. */
 const MAX_MIXED_SEPARATORS = 4;
 
-/** A name as it may be written with `-` and `_`. */
+/** Spellings of a name with `-` and `_`. */
 function spellings(name: string): string[] {
   const [first = '', ...others] = name.split(/[-_]/);
   if (others.length > MAX_MIXED_SEPARATORS) return [name, [first, ...others].join('-'), [first, ...others].join('_')];
   return others.reduce((begun, part) => begun.flatMap((each) => [`${each}-${part}`, `${each}_${part}`]), [first]);
 }
 
-/** Removes what clients write in the rules' headers, except where tokens are read from. */
+/** Removes clients' values of the rules' headers, except where tokens are read from. */
 export function withoutForgeries(view: GuardedView, rules: readonly TokenRule[]): Extension[] {
   if (!hasExtension(view, EARLY_HEADER_MUTATION)) return [];
   const read = new Set(

@@ -8,15 +8,13 @@ import { checksAudiences } from './wrong-audience.ts';
 
 export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.Input;
 
-/** Envoy takes 0 for its default of a minute; 1 is the least that can be said. */
+/** Envoy reads 0 as its default of a minute; 1 is the minimum. */
 const LEAST_CLOCK_SKEW_SECONDS = 1;
 
-/**
- * Claims that are lists of words for everybody (RFC 8693 section 4.2, and custom): policies look at the single words.
- */
+/** Claims that are lists of words by convention (RFC 8693 section 4.2): policies match the single words. */
 const WORDS = ['scope', 'permission'];
 
-/** The provider of a rule that looks in these of its places. */
+/** The provider of a rule that reads these of its token locations. */
 export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
   const { rule, jwks } = tokenRule;
   const { fromHeaders, fromParams, fromCookies } = placesOfRule(rule, only);
@@ -24,7 +22,8 @@ export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Pro
   return {
     issuer: rule.issuer,
     audiences: rule.audiences ?? [],
-    // Without any text Envoy has no keys, and refuses all tokens of the issuer; a set without keys it would not take.
+    // With an empty text Envoy has no keys, and refuses all tokens of the issuer; it would not accept a set without
+    // keys.
     localJwks: { inlineString: jwks },
     forward: rule.forwardOriginalToken ?? false,
     fromHeaders: fromHeaders.map(({ name, prefix = '' }) => ({ name, valuePrefix: prefix })),
@@ -35,7 +34,7 @@ export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Pro
     payloadInMetadata: PAYLOAD,
     normalizePayloadInMetadata: { spaceDelimitedClaims: [...new Set([...WORDS, ...spaceDelimitedClaims])] },
     clockSkewSeconds: LEAST_CLOCK_SKEW_SECONDS,
-    // Routes may be chosen by what the token says, and never by what the client wrote there instead.
+    // Routes may be chosen by the token's claims, and never by clients' values of these headers.
     clearRouteCache: outputHeaders(tokenRule).length > 0,
     ...(checksAudiences(tokenRule) && { failedStatusInMetadata: FAILURE }),
   };

@@ -1,6 +1,4 @@
-/**
- * The rules about tokens that hold for a workload, of all its policies, each with the keys as far as they are known.
- */
+/** The token rules of all policies of a workload, each with its known keys. */
 
 import { usableInlineKeys } from '../../../resources/inline-keys.ts';
 import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';

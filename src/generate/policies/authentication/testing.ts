@@ -1,4 +1,4 @@
-/** Fixtures: a mesh of request authentications, the views that they hold for, and what their filters say. */
+/** Fixtures: a mesh of request authentications, views that they apply to, and the content of their filters. */
 
 import { generateKeyPairSync } from 'node:crypto';
 import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
@@ -47,7 +47,7 @@ export function meshOf(resources: readonly AnyResource[], settings: Partial<Mode
   return replay(model, resources);
 }
 
-/** The inbound view of a workload, as its policies make it. */
+/** The inbound view of a workload with its policies. */
 export function viewIn(
   snapshot: Snapshot,
   { labels = {}, ...changes }: Partial<InboundView> & { readonly labels?: Readonly<Record<string, string>> } = {},
@@ -59,7 +59,7 @@ export function viewIn(
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
 export type Authentication = envoy.extensions.filters.http.jwt_authn.v3.JwtAuthentication;
 
-/** What the token filter of a view says; throws when there is none. */
+/** The token filter of a view; throws when there is none. */
 export function authenticationOf(snapshot: Snapshot, view: InboundView = viewIn(snapshot)): Authentication {
   const [filter] = tokenFilters(MeshReader.of(snapshot), view);
   const bytes = filter?.typedConfig?.value;

@@ -1,8 +1,8 @@
 /**
- * Where requests carry tokens, and which rules look there. Places at which the same rules look are taken together:
- * there, a token has to be good for one of these rules. Envoy checks all tokens that it finds in a provider's places,
- * so two sets of places with a rule in common, but not all, have to be told apart, or one rule's token would be a bad
- * one to the other.
+ * Token locations of requests, and which rules read them. Locations with the same rules form a group: there, a token
+ * must be valid for one of these rules. Envoy verifies all tokens that it finds in a provider's locations. Two groups
+ * with some, but not all, rules in common therefore need separate providers, or one rule's token would be invalid for
+ * the other.
  */
 import type { JwtRule } from '../../../resources/schemas.ts';
 import type { TokenRule } from './rules.ts';
@@ -13,21 +13,21 @@ export interface Places {
   readonly fromCookies: readonly string[];
 }
 
-/** Where a rule looks that does not say (RFC 6750 sections 2.1 and 2.3). */
+/** The default token locations of a rule (RFC 6750 sections 2.1 and 2.3). */
 const DEFAULT_PLACES: Places = {
   fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
   fromParams: ['access_token'],
   fromCookies: [],
 };
 
-/** Places, and who looks there. */
+/** Token locations and the rules that read them. */
 export interface SharedPlaces {
   readonly rules: readonly TokenRule[];
   /** Names of {@link placeName}. */
   readonly places: ReadonlySet<string>;
 }
 
-/** Where a rule looks, of the places of the set, or of all of them. */
+/** A rule's token locations in the group, or all of them. */
 export function placesOfRule(
   { fromHeaders = [], fromParams = [], fromCookies = [] }: JwtRule,
   only?: ReadonlySet<string>,
@@ -42,7 +42,10 @@ export function placesOfRule(
   };
 }
 
-/** A header is one place whatever stands before the token in it: names of headers know no case, the others do. */
+/**
+ * A header is one location, whatever the prefix of the token in it: names of headers are case-insensitive, the others
+ * are not.
+ */
 function placeName(kind: 'header' | 'param' | 'cookie', name: string): string {
   return `${kind} ${kind === 'header' ? name.toLowerCase() : name}`;
 }
@@ -56,7 +59,7 @@ function placeNames(rule: JwtRule): string[] {
   ];
 }
 
-/** All places, those with the same rules together, in the order in which the rules name them. */
+/** All locations, grouped by equal rules, in the order in which the rules name them. */
 export function placesOf(rules: readonly TokenRule[]): SharedPlaces[] {
   const lookers = new Map<string, Set<TokenRule>>();
   for (const each of rules) {

@@ -1,7 +1,7 @@
 /**
- * Envoy answers 403 where a token is for another audience, and 401 for all else that can be wrong with one. Here a
- * token that fails validation is 401 (specification "policy-resources", end-user JWT rules); 403 says that who one is
- * has been understood, and is not let in.
+ * Envoy answers 403 where a token is for another audience, and 401 for all other errors of a token. Here a token that
+ * fails validation is 401 (specification "policy-resources", end-user JWT rules); 403 means that the identity is known,
+ * and is not allowed.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER } from '../../filters/index.ts';
@@ -12,7 +12,7 @@ import type { TokenRule } from './rules.ts';
 type LocalReplies = envoy.extensions.filters.network.http_connection_manager.v3.LocalReplyConfig.Input;
 
 /**
- * Any failure: 403 is never the answer to another one, and after a token has passed none is left (see
+ * Any failure: 403 never has another cause, and after a token has been accepted no failure is recorded (see
  * `jwt-expiry-filter.ts`).
  */
 const REPLIES: LocalReplies = {
@@ -38,8 +38,8 @@ export function checksAudiences({ rule }: TokenRule): boolean {
 }
 
 /**
- * How the connection manager answers; undefined where nobody asks for an audience, and where failures of tokens that
- * pass would be left.
+ * Local reply of the connection manager; undefined where no rule requires an audience, and where failures of accepted
+ * tokens would remain recorded.
  */
 export function audienceReplies(view: GuardedView, rules: readonly TokenRule[]): LocalReplies | undefined {
   return hasExtension(view, LUA_FILTER) && rules.some(checksAudiences) ? REPLIES : undefined;

@@ -1,6 +1,6 @@
 /**
- * The attributes that rules speak of: on which side of Envoy's policies each stands, whether it takes HTTP to know it,
- * and what matches one of its values. The fields of `from` and `to`, and the keys of `when`.
+ * The attributes of rules: whether Envoy's policies have them as principal or permission, whether they require HTTP,
+ * and the matcher of one of their values. These are the fields of `from` and `to`, and the keys of `when`.
  */
 import { anyOf, type Condition, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
 import { headers } from './headers.ts';
@@ -18,17 +18,17 @@ import {
 } from './operation.ts';
 import { claimMatches, requestPrincipal } from './token.ts';
 
-/** What a value means depends on: the mesh's trust domains, and the policy's own namespace. */
+/** Context of a value: the mesh's trust domains, and the policy's own namespace. */
 export interface Meaning {
   readonly trustDomains: readonly string[];
   readonly namespace: string;
 }
 
-/** What matches the values of one attribute. */
+/** Matches the values of one attribute. */
 export interface Matches<Leaf> {
-  /** True where only a request over HTTP has it; a connection has the others. */
+  /** True where only HTTP requests have it; connections have the others. */
   readonly httpOnly: boolean;
-  /** What one of the values matches. */
+  /** The matcher of one value. */
   readonly matches: (values: readonly string[], reading: Reading, meaning: Meaning) => Condition<Leaf>;
 }
 
@@ -53,12 +53,12 @@ const PRINCIPAL: WhoAttribute = onConnections((value, _, { trustDomains }) => pr
 const NAMESPACE: WhoAttribute = onConnections(namespace);
 const SERVICE_ACCOUNT: WhoAttribute = onConnections((value, _, meaning) => serviceAccount(value, meaning.namespace));
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
-/** Of a connection, what headers say of it is not known; that its peer is the client is no more than a guess. */
+/** Headers of a connection are unknown; its peer may not be the client. */
 const CLIENT_ADDRESS: WhoAttribute = onConnections(clientAddress);
 const REQUEST_PRINCIPAL: WhoAttribute = onRequests(requestPrincipal);
 const PORT: WhatAttribute = onConnections(destinationPort);
 
-/** Fields of `from[].source`; each has a form with `not` before it. */
+/** Fields of `from[].source`; each has a negated form with the prefix `not`. */
 export const SOURCE_FIELDS = {
   principals: PRINCIPAL,
   requestPrincipals: REQUEST_PRINCIPAL,
@@ -76,7 +76,7 @@ export const OPERATION_FIELDS = {
   paths: onRequests(path),
 } as const satisfies Record<string, WhatAttribute>;
 
-/** Of a `when`: who asks, or what is asked. */
+/** Keys of a `when`: properties of the caller, or of the request. */
 export type Attribute = { readonly who: WhoAttribute } | { readonly what: WhatAttribute };
 
 const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
@@ -93,7 +93,7 @@ const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
   'connection.sni': { what: onConnections(serverName) },
 };
 
-/** The attribute that the key of a `when` names; undefined for what is none. */
+/** The attribute of a key of `when`; undefined for an unknown key. */
 export function attributeOf(key: string): Attribute | undefined {
   const known = Object.hasOwn(ATTRIBUTES, key) ? ATTRIBUTES[key] : undefined;
   if (known !== undefined) return known;
@@ -107,7 +107,7 @@ export function attributeOf(key: string): Attribute | undefined {
   return { who: onRequests((value) => claimMatches(levels, value)) };
 }
 
-/** Envoy keeps what clients send as `host` where HTTP/2 has it. */
+/** Envoy stores clients' `host` header where HTTP/2 has it. */
 function headerName(name: string): string {
   const lower = name.toLowerCase();
   return lower === 'host' ? ':authority' : lower;

@@ -1,18 +1,18 @@
 /**
- * What a rule asks of a request, as a tree: leaves are the matchers of Envoy's RBAC filter, which has one kind of tree
- * for who asks (principals) and one for what is asked (permissions). Both are made from the same tree here.
+ * A rule's condition as a tree: its leaves are matchers of Envoy's RBAC filter, which has one kind of tree for the
+ * caller (principals) and one for the request (permissions). Both are generated from the same tree.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 
 type Principal = envoy.config.rbac.v3.Principal.Input;
 type Permission = envoy.config.rbac.v3.Permission.Input;
 
-/** Matchers of who asks. */
+/** Matchers of the caller. */
 export type PrincipalLeaf = Omit<Principal, 'andIds' | 'orIds' | 'notId' | 'any'>;
-/** Matchers of what is asked. */
+/** Matchers of the request. */
 export type PermissionLeaf = Omit<Permission, 'andRules' | 'orRules' | 'notRule' | 'any'>;
 
-/** `all` of nothing is always met, `any` of nothing never. */
+/** An empty `all` is always true, an empty `any` never. */
 export type Condition<Leaf> =
   | { readonly leaf: Leaf }
   | { readonly all: readonly Condition<Leaf>[] }
@@ -30,7 +30,7 @@ export function isNever(condition: Condition<unknown>): boolean {
   return 'any' in condition && condition.any.length === 0;
 }
 
-/** All of them. Constants are worked out, for Envoy takes no empty lists. */
+/** All of them. Constants are folded, because Envoy accepts no empty lists. */
 export function allOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<Leaf> {
   if (conditions.some(isNever)) return NEVER;
   const asking = conditions.filter((condition) => !isAlways(condition));
@@ -38,7 +38,7 @@ export function allOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<L
   return asking.length === 1 && only !== undefined ? only : { all: asking };
 }
 
-/** One of them at least. */
+/** At least one of them. */
 export function anyOf<Leaf>(conditions: readonly Condition<Leaf>[]): Condition<Leaf> {
   if (conditions.some(isAlways)) return ALWAYS;
   const possible = conditions.filter((condition) => !isNever(condition));
@@ -56,7 +56,7 @@ export function leaf<Leaf>(matcher: Leaf): Condition<Leaf> {
   return { leaf: matcher };
 }
 
-/** @param sourced whether Envoy knows `sourced_metadata`, which takes the place of `metadata` */
+/** @param sourced whether Envoy supports `sourced_metadata`, which replaces `metadata` */
 export function principalOf(condition: Condition<PrincipalLeaf>, sourced: boolean): Principal {
   const each = (part: Condition<PrincipalLeaf>) => principalOf(part, sourced);
   if (isAlways(condition)) return { any: true };
@@ -67,7 +67,7 @@ export function principalOf(condition: Condition<PrincipalLeaf>, sourced: boolea
   return { orIds: { ids: condition.any.map(each) } };
 }
 
-/** Of the request's own metadata, which is the default source. */
+/** The request's own metadata, which is the default source. */
 function withSource({ metadata, ...rest }: PrincipalLeaf): PrincipalLeaf {
   return metadata ? { ...rest, sourcedMetadata: { metadataMatcher: metadata } } : rest;
 }

@@ -36,7 +36,7 @@ describe('an external authorizer', () => {
   };
   const names = (filters: readonly HttpFilter[]) => filters.map(({ name }) => name);
 
-  test('requests that a rule matches are marked, and the marked are asked about', () => {
+  test('requests that a rule matches are marked, and the authorizer is called for marked requests', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
     const { external } = requestRules(MeshReader.of(snapshot), view);
     const [mark, ask] = external;
@@ -58,7 +58,7 @@ describe('an external authorizer', () => {
     assert.equal(asked.failureModeAllow, false);
   });
 
-  test('connections too, by an authorizer of gRPC', () => {
+  test('is called for connections too, with gRPC', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(GRPC));
     assert.deepEqual(names(connectionRules(MeshReader.of(snapshot), view).filters), [
       'envoy.filters.network.rbac',
@@ -66,13 +66,13 @@ describe('an external authorizer', () => {
     ]);
   });
 
-  test('one of HTTP cannot be asked about them: they are refused', () => {
+  test('with HTTP cannot be called for connections: they are refused', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(HTTP));
     assert.ok(!passes(connectionRules(MeshReader.of(snapshot), view).filters, {}));
     assert.deepEqual(policyProblems(MeshReader.of(snapshot), view), []);
   });
 
-  test('one whose service is written with the dot of a complete name is asked', () => {
+  test('is found under the complete name of its service with a trailing dot', () => {
     const dotted = GRPC.replace(/service: ([\w.-]+)/, 'service: $1.');
     assert.notEqual(dotted, GRPC);
     const { snapshot, view } = guarded([policy, AUTHZ], mesh(dotted));
@@ -93,7 +93,7 @@ describe('an external authorizer', () => {
     ['at a port that is not', [GRPC.replace('9000', '9001')], true, /has no port 9001/],
   ];
   for (const [what, providers, exists, problem] of unreachable) {
-    test(`${what}: refused is what its rules match, and it is told`, () => {
+    test(`${what}: requests that its rules match are refused, and a finding reports it`, () => {
       const { snapshot, view } = guarded(exists ? [policy, AUTHZ] : [policy], mesh(...providers));
       const { external } = requestRules(MeshReader.of(snapshot), view);
       assert.ok(passes(external, { method: 'GET' }) && !passes(external, { method: 'PUT' }));
@@ -107,7 +107,7 @@ describe('an external authorizer', () => {
     });
   }
 
-  test('when the service comes or goes, listeners are made anew; another service does not matter', () => {
+  test('a service that is added or deleted causes new listeners; another service makes no difference', () => {
     const other = resourceOf({
       apiVersion: 'v1',
       kind: 'Service',
@@ -132,7 +132,7 @@ describe('an external authorizer', () => {
     assert.deepEqual(touched(snapshot, other, true), [undefined, undefined]);
   });
 
-  test('a gateway that gets only the clusters it needs gets those of its authorizers', () => {
+  test('its clusters are among those of a gateway with filtered clusters', () => {
     const { snapshot, view } = guarded([policy, AUTHZ], { ...mesh(GRPC), settings: { filterGatewayClusters: true } });
     const gateway = viewOf({ namespace: 'shop', policies: view.policies });
     assert.ok(gatewayClusterUnits(MeshReader.of(snapshot), gateway).includes('authz.shop.svc.cluster.local'));

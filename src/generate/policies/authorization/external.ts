@@ -1,10 +1,10 @@
 /**
- * CUSTOM: an external authorizer, named in the mesh configuration, is asked about what a rule matches. An RBAC filter
- * that lets everything pass marks those requests, and the filter behind it asks about what is marked. Each authorizer
- * has its own pair, so that rules may name several: each that is concerned has to agree.
+ * CUSTOM: an external authorizer, named in the mesh configuration, is called for requests that a rule matches. An RBAC
+ * filter that lets everything pass marks those requests, and the filter after it calls the authorizer for marked ones.
+ * Each authorizer has its own pair, so that rules may name several: each of them has to agree.
  *
- * An authorizer that cannot be asked (not in the mesh configuration, not a service that the proxy can see, or one that
- * knows only HTTP where bytes are passed on) lets nobody pass whom its rules match.
+ * An unavailable authorizer (not in the mesh configuration, not a service that the proxy can see, or one that supports
+ * only HTTP while the traffic is TCP) refuses everything that its rules match.
  */
 import { canonicalHost } from '../../../model/hosts.ts';
 import type { ServicePort } from '../../../model/types.ts';
@@ -24,14 +24,14 @@ const { StatusCode } = envoy.type.v3;
 
 const HTTP_EXT_AUTHZ = 'envoy.filters.http.ext_authz';
 const NETWORK_EXT_AUTHZ = 'envoy.filters.network.ext_authz';
-/** As the field's meshes have it: how long an authorizer may think is its own business. */
+/** As in Istio: without a limit, because only the authorizer knows how long it needs. */
 const DEFAULT_TIMEOUT_MS = 600_000;
 
 type Http = NonNullable<ExtensionProvider['envoyExtAuthzHttp']>;
 type Grpc = NonNullable<ExtensionProvider['envoyExtAuthzGrpc']>;
 type ListStringMatcher = envoy.type.matcher.v3.ListStringMatcher.Input;
 
-/** An authorizer that can be asked. */
+/** An authorizer that can be called. */
 export interface Authorizer {
   readonly name: string;
   readonly host: string;
@@ -39,7 +39,7 @@ export interface Authorizer {
   readonly via: { readonly http: Http } | { readonly grpc: Grpc };
 }
 
-/** An authorizer that cannot, and why not. */
+/** An unavailable authorizer, and the reason. */
 export interface Unreachable {
   readonly problem: string;
 }
@@ -70,7 +70,7 @@ export function authorizerOf(
   return { name, host, cluster, via: grpc === undefined ? { http: config as Http } : { grpc } };
 }
 
-/** The host that a provider names, whether or not there is such a service. */
+/** The host of a provider, whether or not there is such a service. */
 export function authorizerHosts(mesh: MeshConfig, name: string): string[] {
   return mesh.extensionProviders
     .filter((each) => each.name === name)
@@ -90,7 +90,7 @@ function isStream({ protocol }: ServicePort): boolean {
   return protocol !== 'UDP';
 }
 
-/** Asks the authorizer about requests that one of the policies matches. */
+/** Calls the authorizer for requests that one of the policies matches. */
 export function askAboutRequests(authorizer: Authorizer, policies: NamedPolicies): HttpFilter[] {
   const prefix = prefixOf(authorizer);
   const { via, cluster, host } = authorizer;
@@ -110,7 +110,7 @@ export function askAboutRequests(authorizer: Authorizer, policies: NamedPolicies
   ];
 }
 
-/** Asks the authorizer about connections; undefined where it can be asked about requests only. */
+/** Calls the authorizer for connections; undefined where it supports requests only. */
 export function askAboutConnections(authorizer: Authorizer, policies: NamedPolicies): NetworkFilter[] | undefined {
   const { via, cluster, host } = authorizer;
   if (!('grpc' in via)) return undefined;
@@ -127,13 +127,13 @@ export function askAboutConnections(authorizer: Authorizer, policies: NamedPolic
   ];
 }
 
-/** Begins the names of metadata and counters about what an authorizer is asked. */
+/** Prefix of metadata and counters about an authorizer. */
 function prefixOf({ name }: Authorizer): string {
   return `mesh_ext_authz_${name}_`;
 }
 
 function grpcService({ timeout }: Grpc, cluster: string, host: string): envoy.config.core.v3.GrpcService.Input {
-  // The name of the cluster, which Envoy would send otherwise, is no valid authority.
+  // Envoy's default, the name of the cluster, is not a valid authority.
   return { envoyGrpc: { clusterName: cluster, authority: host }, timeout: durationOf(timeout ?? DEFAULT_TIMEOUT_MS) };
 }
 
@@ -170,7 +170,7 @@ function httpService(
   };
 }
 
-/** Names of headers, which are exact, prefixes or suffixes, in whatever case. */
+/** Names of headers, which are exact, prefixes or suffixes, case-insensitive. */
 function headerList(names: readonly string[]): ListStringMatcher | undefined {
   if (names.length === 0) return undefined;
   return {
@@ -183,7 +183,7 @@ function headerList(names: readonly string[]): ListStringMatcher | undefined {
 
 const STATUS_CODES = Object.values(StatusCode).filter((code) => Number(code) >= 100);
 
-/** Envoy refuses a status that HTTP does not know; 403 is what it sends otherwise. */
+/** Envoy refuses a status that HTTP does not define; 403 is its default. */
 function statusOnError(text: string | undefined): { readonly statusOnError?: envoy.type.v3.HttpStatus.Input } {
   const code = STATUS_CODES.find((known) => String(known) === text);
   return code === undefined ? {} : { statusOnError: { code } };

@@ -1,10 +1,10 @@
 /**
- * Headers. A request may have several of one name, and Envoy's RBAC compares each by itself: one match is enough.
+ * Matchers of headers. A request may have several headers of one name, and Envoy's RBAC compares each on its own: one
+ * match is enough.
  *
- * Read widely, each element of a list separated by commas is compared as well: that is what several headers become on
- * their way through other proxies. Read narrowly, there must be no other header of that name that has none of the
- * values: what an application takes for its value is not known, and a client may have put one of its own before that of
- * a proxy.
+ * Matched loosely, each element of a comma-separated list is compared as well, because proxies join several headers
+ * like this. Matched strictly, there must be no other header of that name without one of the values: which one an
+ * application reads is unknown, and a client may have put its own before that of a proxy.
  */
 import { allOf, anyOf, type Condition, leaf, not, type PrincipalLeaf } from './condition.ts';
 import type { Reading } from './operation.ts';
@@ -20,46 +20,43 @@ export function headers(name: string, values: readonly string[], reading: Readin
   const some = (of: readonly Text[]) => anyOf(of.map((pattern) => has(stringMatcher(pattern))));
   if (reading === 'wide')
     return anyOf([some(texts), ...texts.map((pattern) => has(regexMatcher(elementRegex(pattern))))]);
-  // What is wrong with both beginnings and ends there is no short expression for: either all have the one, or all the
-  // other.
+  // There is no short expression for text that differs in both beginnings and ends: either all patterns are prefixes,
+  // or all are suffixes.
   const kinds = [texts.filter(({ kind }) => kind !== 'suffix'), texts.filter(({ kind }) => kind === 'suffix')];
   return anyOf(kinds.map((of) => allOf([some(of), ...othersThan(of).map((regex) => not(has(regexMatcher(regex))))])));
 }
 
-/** A list separated by commas, one element of which is so. */
+/** A comma-separated list with such an element. */
 function elementRegex({ kind, text }: Text): string {
   const before = kind === 'suffix' ? '.*' : '(.*,)?[ \\t]*';
   const after = kind === 'prefix' ? '.*' : '[ \\t]*(,.*)?';
   return `(?s)${before}${escapeRegex(text)}${after}`;
 }
 
-/**
- * How deep an expression may nest: RE2 takes 1000. Of longer texts, it is enough to see whether they begin otherwise.
- */
+/** Maximum nesting of an expression: RE2 accepts 1000. Of longer texts, it is enough to compare the beginning. */
 const MAX_DEPTH = 200;
 
 /**
- * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy takes 32,768 (as the
- * agent's bootstrap has it): with one expression more than that it refuses the whole listener.
+ * Nodes of a trie in one expression. Each is some nine instructions for RE2, of which Envoy accepts 32,768 (as in the
+ * agent's bootstrap): for a longer expression it refuses the whole listener.
  */
 const MAX_NODES = 1500;
 
-/** Texts that begin alike share their beginnings. */
+/** Texts with a common beginning share its nodes. */
 interface Trie {
   readonly next: Map<string, Trie>;
   /** Whether the text may end here, and whether anything may follow. */
   ends: boolean;
   goesOn: boolean;
-  /** Itself and all below. */
+  /** This node and all below it. */
   nodes: number;
 }
 
 const leafNode = (): Trie => ({ next: new Map(), ends: false, goesOn: false, nodes: 1 });
 
 /**
- * Regular expressions of which every text that is none of these matches one: all of the patterns are suffixes, or none
- * is. RE2 has no word for "other than", so that it is spelled out: the first letter is another one, or it is the same
- * and the rest is another.
+ * Regular expressions that together match every text that is none of these: all of the patterns are suffixes, or none
+ * is. RE2 has no negation, so that it is spelled out: the first character differs, or it is equal and the rest differs.
  */
 function othersThan(patterns: readonly Text[]): string[] {
   const backwards = patterns.every(({ kind }) => kind === 'suffix');
@@ -67,7 +64,7 @@ function othersThan(patterns: readonly Text[]): string[] {
   for (const { kind, text } of patterns) {
     const path = [root];
     let at = root;
-    // Envoy's RE2 compares bytes; their values are written, so that no letter is cut in two.
+    // Envoy's RE2 compares bytes; their values are written, so that no character is split.
     const bytes = backwards ? bytesOf(text).reverse() : bytesOf(text);
     for (const byte of bytes.slice(0, MAX_DEPTH)) {
       const known = at.next.get(byte);
@@ -83,7 +80,7 @@ function othersThan(patterns: readonly Text[]): string[] {
   return waysOut(root, backwards, '').map((regex) => `(?s)${regex}`);
 }
 
-/** What leads out of a trie, which texts reach by `begun`, in as many expressions as it takes. */
+/** The texts after `begun` that leave a trie, in as many expressions as needed. */
 function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
   const joined = (first: string, rest: string) => (backwards ? `${rest}${first}` : `${first}${rest}`);
   if (trie.nodes <= MAX_NODES) {
@@ -98,13 +95,13 @@ function waysOut(trie: Trie, backwards: boolean, begun: string): string[] {
   ];
 }
 
-/** Another letter than any of those that go on, and whatever follows. */
+/** Another character than those that continue, and any rest. */
 function atOnce({ next }: Trie, backwards: boolean): string {
   const letter = next.size === 0 ? '.' : `[^${[...next.keys()].join('')}]`;
   return backwards ? `.*${letter}` : `${letter}.*`;
 }
 
-/** What leads out of a trie; undefined when nothing does. */
+/** The texts that leave a trie; undefined when there are none. */
 function outside(trie: Trie, backwards: boolean): string | undefined {
   const { next, ends, goesOn } = trie;
   if (goesOn) return undefined;

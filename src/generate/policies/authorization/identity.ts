@@ -1,22 +1,23 @@
 /**
- * Who the peer is, by the SPIFFE URI of its certificate: `spiffe://<trust domain>/ns/<namespace>/sa/<service account>`.
+ * The peer's identity: the SPIFFE URI of its certificate, `spiffe://<trust domain>/ns/<namespace>/sa/<service
+ * account>`.
  *
- * Envoy compares a name with every URI and DNS name of the certificate and with its subject, so that every matcher here
- * begins with `spiffe://`, which no DNS name and no subject does. Without mutual TLS there is no identity: nothing here
- * matches then.
+ * Envoy compares a name with every URI and DNS name of the certificate and with its subject. Every matcher here
+ * therefore begins with `spiffe://`, as no DNS name and no subject does. Without mutual TLS there is no identity, and
+ * nothing here matches.
  */
 import { anyOf, type Condition, leaf, type PrincipalLeaf } from './condition.ts';
 import { escapeRegex, type Pattern, patternOf, regexMatcher, type StringMatcher, stringMatcher } from './text.ts';
 
 const SCHEME = 'spiffe://';
-/** In policies, the trust domain of the mesh whatever it is called. */
+/** In policies this name means the mesh's trust domain, whatever it is. */
 const LOCAL_TRUST_DOMAIN = 'cluster.local';
 
 type Who = Condition<PrincipalLeaf>;
 
 /**
- * `principals`: `<trust domain>/ns/<namespace>/sa/<service account>`. What names one of the mesh's trust domains means
- * all of them.
+ * `principals`: `<trust domain>/ns/<namespace>/sa/<service account>`. One of the mesh's trust domains means all of
+ * them.
  */
 export function principal(value: string, trustDomains: readonly string[]): Who {
   return anyOf(withAliases(value, trustDomains).map((each) => named(principalName(patternOf(each)))));
@@ -47,12 +48,12 @@ function withAliases(value: string, trustDomains: readonly string[]): readonly s
   const covers = (name: string) => (pattern.kind === 'suffix' ? name.endsWith(pattern.text) : name === domain);
   if (!covers(LOCAL_TRUST_DOMAIN) && !trustDomains.some(covers)) return [value];
   const others = trustDomains.filter((name) => !covers(name)).map((name) => `${name}${value.slice(slash)}`);
-  // "cluster.local" is a name for whatever the trust domain is, and not one beside it.
+  // "cluster.local" means whatever the trust domain is, and is not one of its own.
   const stays = pattern.kind === 'suffix' || trustDomains.some(covers);
   return stays ? [value, ...others] : others;
 }
 
-/** `namespaces`: the namespace of the identity and no other part of it, in whatever trust domain. */
+/** `namespaces`: the namespace of the identity and no other part of it, in any trust domain. */
 export function namespace(value: string): Who {
   return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(patternOf(value))}/sa/[^/]+`));
 }

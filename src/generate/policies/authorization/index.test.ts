@@ -7,7 +7,7 @@ import { connectionRules, requestRules } from './index.ts';
 import { guarded, policyOf } from './testing.ts';
 import { decode, matches, passes, type Request } from './testing-rbac.ts';
 
-/** What passes a workload of namespace `shop` under policies with these specs. */
+/** Which requests reach a workload of namespace `shop` under policies with these specs. */
 function guard(specs: readonly string[], more: Parameters<typeof guarded>[1] = {}) {
   const { snapshot, view } = guarded(
     specs.map((spec, index) => policyOf({ name: `p${index}`, spec })),
@@ -198,7 +198,7 @@ describe('in doubt a request is refused', () => {
   }
 });
 
-test('however many values a header may have, each expression is one that Envoy takes', () => {
+test('however many values a header has, Envoy accepts each expression', () => {
   const names = Array.from({ length: 400 }, (_, index) => `${'x'.repeat(40)}${(index * 7919).toString(36)}-${index}`);
   for (const values of [names, names.map((name) => `*${name}`), names.map((name) => `${name}*`)]) {
     const rbac = guard([
@@ -218,15 +218,15 @@ test('however many values a header may have, each expression is one that Envoy t
     const written = JSON.stringify(rbac.requests.map(decode));
     const regexes = [...written.matchAll(/"regex":"((?:[^"\\]|\\.)*)"/g)].map(([, regex = '']) => regex);
     assert.ok(regexes.length > 1);
-    // Some ten letters, and as many instructions, for each letter of a value.
+    // About ten letters, and as many instructions, for each letter of a value.
     for (const regex of regexes) assert.ok(regex.length < 20_000, `${regex.length} letters`);
   }
 });
 
-describe('parameters of segments hide nothing', () => {
+describe('parameters of path segments hide nothing', () => {
   const deny = (path: string) => guard([`{action: DENY, rules: [${to(`paths: ['${path}']`)}]}`]);
   const allow = (path: string) => guard([`{rules: [${to(`paths: ['${path}']`)}]}`]);
-  test('from what keeps out', () => {
+  test('from rules that deny', () => {
     for (const path of ['/admin;x', '/;/admin', '/;a/;b/admin;c;d']) assert.ok(!deny('/admin').request({ path }), path);
     // A step up may lead anywhere.
     assert.ok(!deny('/admin').request({ path: '/public/..;x/admin' }));
@@ -234,29 +234,29 @@ describe('parameters of segments hide nothing', () => {
     assert.ok(!deny('*/c').request({ path: '/a/c;d' }));
     for (const path of ['/admin/;x', '/adminx;', '/x;/admin']) assert.ok(deny('/admin').request({ path }), path);
   });
-  test('nor from what lets in', () => {
+  test('nor from rules that allow', () => {
     assert.ok(!allow('/public/*').request({ path: '/public/..;x/admin' }));
     assert.ok(!allow('*.png').request({ path: '/admin;.png' }));
     assert.ok(allow('/public/*').request({ path: '/public/x;v=1' }) && allow('/a;b').request({ path: '/a;b' }));
   });
 });
 
-describe('how policies go together', () => {
+describe('combinations of policies', () => {
   test('without policies all is allowed, and there is no filter', () => {
     const { requests, connections } = guard([]);
     assert.deepEqual([requests, connections], [[], []]);
   });
-  test('a policy without rules lets nobody in', () => {
+  test('a policy without rules allows nobody', () => {
     const { request, connection } = guard(['{}']);
     assert.ok(!request(WEB) && !connection(WEB));
   });
-  test('beside it others still let in', () =>
+  test('other policies beside it still allow', () =>
     assert.ok(guard(['{}', `{rules: [${to('methods: [GET]')}]}`]).request({})));
   test('DENY wins', () => {
     const { request } = guard(['{rules: [{}]}', `{action: DENY, rules: [${to('methods: [PUT]')}]}`]);
     assert.ok(request({ method: 'GET' }) && !request({ method: 'PUT' }));
   });
-  test('policies are named as in the logs of the field, and stand in the order of precedence', () => {
+  test("policies are named as in Istio's logs, in the order of precedence", () => {
     const [deny] = guard(['{action: DENY, rules: [{}, {}]}', '{action: DENY, rules: [{}]}']).requests;
     assert.ok(deny);
     assert.deepEqual(Object.keys(decode(deny).rules?.policies ?? {}), [
@@ -265,7 +265,7 @@ describe('how policies go together', () => {
       'ns[shop]-policy[p1]-rule[0]',
     ]);
   });
-  test('AUDIT refuses nothing, hints to the access log, and says which rule it was', () => {
+  test('AUDIT refuses nothing, marks the request for the access log, and names the rule', () => {
     const { requests, request } = guard([`{action: AUDIT, rules: [${to('methods: [PUT]')}]}`]);
     assert.ok(request({ method: 'PUT' }));
     const [audit] = requests.map(decode);
@@ -303,7 +303,7 @@ describe('trust domains', () => {
   }
 });
 
-describe('connections whose bytes are not read', () => {
+describe('TCP connections', () => {
   const rows: readonly (readonly [rule: string, allowed: boolean, denied: boolean])[] = [
     [to('methods: [GET]'), false, true],
     [to('notPaths: [/a]'), false, true],
@@ -328,7 +328,7 @@ describe('connections whose bytes are not read', () => {
   }
 });
 
-test('connections that nobody can make are led nowhere, so that the application is never asked for its first words', () => {
+test('connections that are always refused lead nowhere, so that the application is never contacted', () => {
   const rows: readonly (readonly [spec: string, refusesAll: boolean])[] = [
     ['{}', true],
     [`{rules: [${to('methods: [GET]')}]}`, true],

@@ -1,7 +1,7 @@
 /**
- * Who may do what: AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of
- * them, in this order: the external authorizers that CUSTOM rules name are asked; no DENY rule may match it; where
- * there are ALLOW policies, one of their rules has to match it; AUDIT rules note it.
+ * AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of them, in this order:
+ * the external authorizers of CUSTOM rules are called; no DENY rule may match it; where there are ALLOW policies, one
+ * of their rules must match it; AUDIT rules record it.
  */
 
 import type { ModelSettings } from '../../../model/types.ts';
@@ -26,11 +26,11 @@ import { asksForPaths, type NamedPolicies, type RbacPolicy, rbacPolicy, type Use
 type Policy = Resource<'AuthorizationPolicy'>;
 type Action = NonNullable<Policy['content']['action']>;
 
-/** Begins the names of metadata and counters about AUDIT rules. */
+/** Prefix of metadata and counters about AUDIT rules. */
 const AUDIT_PREFIX = 'mesh_audit_';
 
 export interface RequestRules {
-  /** CUSTOM: asked before tokens are looked at, for an authorizer may be what brings them. */
+  /** CUSTOM: called before tokens are verified, because an authorizer may add them. */
   readonly external: readonly HttpFilter[];
   readonly local: readonly HttpFilter[];
 }
@@ -47,7 +47,7 @@ export function requestRules(snapshot: MeshReader, view: GuardedView): RequestRu
 
 export interface ConnectionRules {
   readonly filters: readonly NetworkFilter[];
-  /** Whether no connection at all gets through, whoever makes it. */
+  /** Whether every connection is refused. */
   readonly refusesAll: boolean;
 }
 
@@ -65,19 +65,19 @@ export function connectionRules(snapshot: MeshReader, view: GuardedView): Connec
   };
 }
 
-/** Whether what is allowed here depends on a request's path. */
+/** Whether the result depends on a request's path. */
 export function guardsPaths(snapshot: MeshReader, view: GuardedView): boolean {
   return policiesFor(snapshot, view).some(({ content }) => (content.rules ?? []).some(asksForPaths));
 }
 
-/** The hosts of services that a policy asks, whether or not they exist. */
+/** The hosts of services that a policy calls, whether or not they exist. */
 export function askedBy(policy: Policy | undefined, { plugins }: ModelSettings, mesh: MeshConfig): readonly string[] {
   if (policy === undefined || !isServed(policy, plugins)) return [];
   const { provider } = policy.content;
   return provider?.name === undefined ? [] : authorizerHosts(mesh, provider.name);
 }
 
-/** Those that the policies of a view ask. */
+/** The hosts that the policies of a view call. */
 export function askedHosts(snapshot: MeshReader, view: GuardedView): ReadonlySet<string> {
   for (const key of view.policies.authorization) note(fact.asked(key));
   return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => askedByKey(snapshot, key))));
@@ -93,7 +93,7 @@ function askedByKey(snapshot: MeshReader, key: ResourceKey): readonly string[] {
   return askedBy(snapshot.resources('AuthorizationPolicy').get(key), snapshot.settings, snapshot.mesh);
 }
 
-/** What is wrong with policies that hold here, one line each. */
+/** Problems of the policies that apply here, one line each. */
 export function policyProblems(snapshot: MeshReader, view: GuardedView): string[] {
   return rulesFor(snapshot, view, 'http').custom.flatMap(({ authorizer, policies }) =>
     'problem' in authorizer
@@ -102,12 +102,12 @@ export function policyProblems(snapshot: MeshReader, view: GuardedView): string[
   );
 }
 
-/** The rules that hold for a view, by what becomes of what they match. */
+/** The rules of a view, by action. */
 interface Rules {
   /** By authorizer. */
   readonly custom: readonly { readonly authorizer: Authorizer | Unreachable; readonly policies: NamedPolicies }[];
   readonly deny: NamedPolicies;
-  /** Undefined without policies that let in; an empty one lets nobody in. */
+  /** Undefined without ALLOW policies; an empty list allows nobody. */
   readonly allow: NamedPolicies | undefined;
   readonly audit: NamedPolicies;
 }
@@ -144,7 +144,7 @@ function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpF
   ];
 }
 
-/** In order of precedence. Of the plugins, `policy` is for those that ask somebody, `authz` for the others. */
+/** In order of precedence. Of the plugins, `policy` is for external authorizers, `authz` for the others. */
 function policiesFor(snapshot: MeshReader, { policies }: GuardedView): Policy[] {
   if (policies.authorization.length === 0) return [];
   const { plugins } = snapshot.settings;
@@ -156,7 +156,7 @@ function isServed({ content }: Policy, plugins: readonly string[]): boolean {
   return plugins.includes(content.action === 'CUSTOM' ? 'policy' : 'authz');
 }
 
-/** The rules of policies, named as they stand in Envoy's logs: `ns[…]-policy[…]-rule[…]`. */
+/** The rules of policies, named as in Envoy's logs: `ns[…]-policy[…]-rule[…]`. */
 function named(
   { settings, mesh }: MeshReader,
   policies: readonly Policy[],
@@ -173,7 +173,7 @@ function named(
   return found;
 }
 
-/** Whether one of the policies matches whatever there is. */
+/** Whether one of the policies matches everything. */
 function matchesAll(policies: NamedPolicies): boolean {
   const isAny = (conditions: RbacPolicy['permissions'] | RbacPolicy['principals']) =>
     conditions?.some((condition) => condition.any === true) === true;

@@ -1,4 +1,4 @@
-/** What is asked for, and from where: hosts, methods, paths, ports and addresses. */
+/** Attributes of the request and its source: hosts, methods, paths, ports and addresses. */
 import { cidrRange } from '../../common/index.ts';
 import {
   ALWAYS,
@@ -17,21 +17,21 @@ type What = Condition<PermissionLeaf>;
 type Who = Condition<PrincipalLeaf>;
 
 /**
- * How a value is read where one thing can be written in several ways. A rule that lets in takes it narrowly, a rule
- * that keeps out takes it widely, so that in doubt a request is refused.
+ * How a value with several spellings is matched. An allowing rule matches strictly, a denying rule matches loosely, so
+ * that in doubt a request is refused.
  */
 export type Reading = 'narrow' | 'wide';
 
-/** What has no meaning (admission refuses it): it lets nobody in, and keeps everybody out. */
+/** A value without meaning (validation refuses it): it never allows, and always denies. */
 export function unclear(reading: Reading): typeof ALWAYS | typeof NEVER {
   return reading === 'wide' ? ALWAYS : NEVER;
 }
 
 /**
- * Hosts, whatever the case of their letters, with a port behind or without one, and with the dot that ends a full name
- * or without it. A value that names a port means that port. Widely read, also with whatever else stands around the
- * name: users, and other hosts (Envoy makes a list of several `host` headers); and with escapes: an application that
- * takes hosts for parts of URLs decodes them, and `%61` may be any letter of any name.
+ * Hosts, case-insensitive, with or without a port, and with or without the dot that ends a full name. A value with a
+ * port means that port. Matched loosely, also with anything around the name: users, and other hosts (Envoy makes a list
+ * of several `host` headers); and with escapes: an application that reads hosts as parts of URLs decodes them, and
+ * `%61` may be any letter of any name.
  */
 export function host(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -58,7 +58,8 @@ function authority(stringMatch: StringMatcher): What {
 }
 
 /**
- * Methods are told apart by case (RFC 9110, section 9.1). Not all applications do, and so it is not when widely read.
+ * Methods are case-sensitive (RFC 9110, section 9.1). Not all applications respect that, so the loose match ignores
+ * case.
  */
 export function method(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -67,10 +68,10 @@ export function method(value: string, reading: Reading): What {
 }
 
 /**
- * The path without query and fragment, after the connection manager has normalised it. Many applications leave out
- * parameters of segments. Widely read, so does this (`/a;x/b`, `/;/a/b`), and a step up that has parameters may lead
- * anywhere (`/public/..;x/admin`). Narrowly read, what parameters may hide is not matched: a step up behind a
- * beginning, anything before an end (`/admin;.png`).
+ * The path without query and fragment, after the connection manager has normalized it. Many applications ignore
+ * parameters of segments. The loose match does too (`/a;x/b`, `/;/a/b`), and a step up with parameters may lead
+ * anywhere (`/public/..;x/admin`). The strict match excludes what parameters may hide: a step up after a prefix,
+ * anything before a suffix (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
   const pattern = patternOf(value);
@@ -87,11 +88,11 @@ export function path(value: string, reading: Reading): What {
   return anyOf([plain, has(regexMatcher(`(?s)${before}${segments}${after}`)), has({ contains: STEP_UP })]);
 }
 
-/** Is left where its dots were escaped (`%2e%2e;`): they are unescaped after steps up have been taken. */
+/** Remains where its dots were escaped (`%2e%2e;`): they are decoded after steps up have been resolved. */
 const STEP_UP = '/..;';
 const PARAMETERS = '(;[^/]*)?';
 
-/** The port that the connection came to: a workload's own port at sidecars, the listener's at gateways. */
+/** The connection's port: a workload's own port at sidecars, the listener's at gateways. */
 export function destinationPort(value: string, reading: Reading): What {
   const port = Number(value);
   return Number.isInteger(port) && port >= 1 && port <= 65_535 ? leaf({ destinationPort: port }) : unclear(reading);
@@ -102,22 +103,19 @@ export function destinationIp(value: string, reading: Reading): What {
   return range === undefined ? unclear(reading) : leaf({ destinationIp: range });
 }
 
-/** The server name that the client's TLS asks for, whatever the case of its letters: Envoy knows it in small ones. */
+/** The server name in the client's TLS handshake, case-insensitive: Envoy has it in lower case. */
 export function serverName(value: string): What {
   const pattern = patternOf(value);
   return leaf({ requestedServerName: pattern.kind === 'any' ? regexMatcher('(?s).+') : stringMatcher(pattern, true) });
 }
 
-/** The address at the other end of the connection, whatever headers say. */
+/** The address at the other end of the connection, whatever headers contain. */
 export function peerAddress(value: string, reading: Reading): Who {
   const range = cidrRange(value);
   return range === undefined ? unclear(reading) : leaf({ directRemoteIp: range });
 }
 
-/**
- * The address of the client as the connection manager believes it: from `x-forwarded-for`, as far as its senders are
- * trusted.
- */
+/** The client's address for the connection manager: from `x-forwarded-for`, as far as its senders are trusted. */
 export function clientAddress(value: string, reading: Reading): Who {
   const range = cidrRange(value);
   return range === undefined ? unclear(reading) : leaf({ remoteIp: range });

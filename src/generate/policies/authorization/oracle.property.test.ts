@@ -1,4 +1,4 @@
-/** Random policies and random requests: what Envoy does by the generated filters is what the policies mean. */
+/** Random policies and random requests: Envoy's result with the generated filters equals the policies' meaning. */
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -184,7 +184,7 @@ const request: fc.Arbitrary<Request> = fc
   })
   .map((fields) => Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== undefined)));
 
-test('requests and connections fare as the policies say', () => {
+test('the generated filters decide about requests and connections as the policies say', () => {
   fc.assert(
     fc.property(
       fc.array(policy, { minLength: 1, maxLength: 3 }),

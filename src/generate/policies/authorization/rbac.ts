@@ -10,7 +10,7 @@ const { Action } = envoy.config.rbac.v3.RBAC;
 
 const HTTP_RBAC = 'envoy.filters.http.rbac';
 const NETWORK_RBAC = 'envoy.filters.network.rbac';
-/** Of the counters of network filters: `tcp.rbac.denied` and the like. */
+/** Prefix of the counters of network filters: `tcp.rbac.denied` and the like. */
 const STAT_PREFIX = 'tcp.';
 
 export type Protocol = 'http' | 'tcp';
@@ -21,28 +21,25 @@ interface Rules {
   readonly shadowRulesStatPrefix?: string;
 }
 
-/** Refuses what some policy matches. */
+/** Refuses everything that some policy matches. */
 export function denyFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
   return filter(protocol, { rules: { action: Action.DENY, policies } });
 }
 
-/** Refuses what no policy matches. */
+/** Refuses everything that no policy matches. */
 export function allowFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
   return filter(protocol, { rules: { action: Action.ALLOW, policies } });
 }
 
 /**
- * Lets everything pass, and says which policy matched: as dynamic metadata `<prefix>shadow_effective_policy_id` of the
- * filter, and in counters `<prefix>shadow_denied`.
+ * Lets everything pass, and records which policy matched: as dynamic metadata `<prefix>shadow_effective_policy_id` of
+ * the filter, and in counters `<prefix>shadow_denied`.
  */
 export function markFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
   return filter(protocol, { shadowRules: { action: Action.DENY, policies }, shadowRulesStatPrefix: prefix });
 }
 
-/**
- * {@link markFilter}, which also sets `access_log_hint` of the metadata `envoy.common`, by which access logs may
- * choose.
- */
+/** {@link markFilter}, which also sets `access_log_hint` of the metadata `envoy.common`, which access logs may read. */
 export function auditFilter(protocol: Protocol, policies: NamedPolicies, prefix: string): HttpFilter & NetworkFilter {
   return filter(protocol, {
     rules: { action: Action.LOG, policies },
@@ -51,7 +48,7 @@ export function auditFilter(protocol: Protocol, policies: NamedPolicies, prefix:
   });
 }
 
-/** The metadata by which a filter behind {@link markFilter} knows that some policy matched. */
+/** The metadata by which a filter after {@link markFilter} sees that some policy matched. */
 export function markedBy(protocol: Protocol, prefix: string): envoy.type.matcher.v3.MetadataMatcher.Input {
   return {
     filter: protocol === 'http' ? HTTP_RBAC : NETWORK_RBAC,

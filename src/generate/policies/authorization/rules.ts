@@ -1,10 +1,9 @@
 /**
- * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives, fields add up,
- * and so do `from`, `to` and `when`.
+ * Rules of an AuthorizationPolicy as policies of Envoy's RBAC: the values of a field are alternatives; fields, and
+ * `from`, `to` and `when`, must all match.
  *
- * On connections whose bytes are not read, what only HTTP knows is not known. A rule that lets in and asks for it lets
- * nobody in; in the rules that keep out, ask somebody, or note, it is left out, so that they hold for more and never
- * for less.
+ * On TCP connections, HTTP attributes are unknown. An allowing rule with such an attribute allows nobody; in the other
+ * rules (deny, call an authorizer, audit) the attribute is left out, so that they match more and never less.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import type {
@@ -30,15 +29,15 @@ import { type Reading, unclear } from './operation.ts';
 
 export type RbacPolicy = envoy.config.rbac.v3.Policy.Input;
 
-/** RBAC policies by name: evaluation is in the order of their names, whatever order they stand in. */
+/** RBAC policies by name: Envoy evaluates them in the order of their names. */
 export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
 
-/** What rules are made for. */
+/** Context of rules. */
 export interface Use extends Meaning {
-  /** What becomes of requests that a rule matches: they are let in, or else. */
+  /** What the rule does with requests that it matches: allow them, or anything else. */
   readonly effect: 'let in' | 'keep out';
   readonly protocol: 'http' | 'tcp';
-  /** Whether Envoy knows `sourced_metadata` of principals. */
+  /** Whether Envoy supports `sourced_metadata` of principals. */
   readonly sourcedMetadata: boolean;
 }
 
@@ -47,7 +46,7 @@ type Values = readonly string[] | undefined;
 const SOURCE_NAMES = Object.keys(SOURCE_FIELDS) as (keyof typeof SOURCE_FIELDS)[];
 const OPERATION_NAMES = Object.keys(OPERATION_FIELDS) as (keyof typeof OPERATION_FIELDS)[];
 
-/** The policy that a rule is; undefined for one that nothing can match. */
+/** The policy of a rule; undefined for one that nothing can match. */
 export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | undefined {
   if (use.protocol === 'tcp' && use.effect === 'let in' && asksForHttp(rule)) return undefined;
   const { from, to, when = [] } = rule;
@@ -78,7 +77,7 @@ export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | unde
   return { permissions: [permissionOf(what)], principals: [principalOf(who, use.sourcedMetadata)] };
 }
 
-/** Whether some part of a rule is about what only requests over HTTP have. */
+/** Whether some part of a rule needs an HTTP request. */
 export function asksForHttp({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
   return (
     from.some(({ source }) => SOURCE_NAMES.some((name) => SOURCE_FIELDS[name].httpOnly && isGiven(source, name))) ||
@@ -93,14 +92,14 @@ export function asksForHttp({ from = [], to = [], when = [] }: AuthorizationRule
   );
 }
 
-/** Whether a rule looks at paths. */
+/** Whether a rule matches paths. */
 export function asksForPaths({ to = [], when = [] }: AuthorizationRule): boolean {
   return (
     to.some(({ operation }) => isGiven(operation, 'paths')) || when.some(({ key }) => key === 'request.headers[:path]')
   );
 }
 
-/** A list of none, which admission refuses, says nothing. */
+/** An empty list, which validation refuses, counts as absent. */
 function alternatives<Leaf>(conditions: readonly Condition<Leaf>[], use: Use): Condition<Leaf> {
   return conditions.length === 0 ? unclear(readingOf(use)) : anyOf(conditions);
 }
@@ -129,7 +128,7 @@ function whenMatches(
   return { what: fieldMatches(attribute.what, values, notValues, use) };
 }
 
-/** A field with its opposite. What only HTTP knows is left out on connections: this is about rules that keep out. */
+/** A field with its negation. HTTP attributes are left out on connections: this is for rules that deny. */
 function fieldMatches<Leaf>(
   { httpOnly, matches }: Matches<Leaf>,
   values: Values = [],

@@ -1,6 +1,6 @@
 /**
- * What AuthorizationPolicy means, said again without any thought of Envoy: the whole texts are put together and
- * compared. Kept apart from the generator, so that both have to be wrong alike to agree on something wrong.
+ * The meaning of AuthorizationPolicy, implemented a second time without Envoy: it builds whole texts and compares them.
+ * It is independent of the generator, so that both must have the same error to agree on something wrong.
  */
 import { BlockList, isIPv6 } from 'node:net';
 import type { AuthorizationPolicySpec, AuthorizationRule } from '../../../resources/schema/security.ts';
@@ -18,12 +18,12 @@ interface Asked {
   readonly policyNamespace: string;
 }
 
-/** Whether something about a request is so; `loosely` where what is refused in doubt counts as well. */
+/** A test of a request; `loosely`: true in doubt. */
 type Question = (asked: Asked, values: readonly string[], loosely: boolean) => boolean;
 
 const LETS_IN = 'ALLOW';
 
-/** Whether a request gets through to the application. */
+/** Whether a request reaches the application. */
 export function isAllowed(
   policies: readonly OraclePolicy[],
   request: Request,
@@ -37,7 +37,7 @@ export function isAllowed(
           ruleMatches(rule, { request, tcp, trustDomains, policyNamespace: namespace }, action !== LETS_IN),
         ),
     );
-  // No authorizer is known here, so that nobody passes who would have to be asked about.
+  // No authorizer is known here, so that requests for which one would be called are refused.
   if (matched('CUSTOM') || matched('DENY')) return false;
   return matched(LETS_IN) || !policies.some(({ spec }) => (spec.action ?? LETS_IN) === LETS_IN);
 }
@@ -54,7 +54,7 @@ function ruleMatches({ from, to, when }: AuthorizationRule, asked: Asked, loosel
     if (values.length > 0 && !question(asked, values, loosely)) return false;
     return notValues.length === 0 || !question(asked, notValues, !loosely);
   };
-  // All of it is looked at, because a rule that needs HTTP anywhere lets nobody in elsewhere.
+  // All of it is evaluated, because a rule that needs HTTP anywhere allows nobody on connections.
   const alternatives = (items: readonly Readonly<Record<string, readonly string[] | undefined>>[], names: string[]) =>
     items.map((item) =>
       names.map((name) => holds(name, item[name], item[`not${name[0]?.toUpperCase()}${name.slice(1)}`])),
@@ -143,14 +143,14 @@ function questionOf(name: string): Question {
   }
 }
 
-/** Whether a pattern covers a path whose parameters can hide nothing from it. */
+/** Whether a pattern covers a path in which parameters can hide nothing from it. */
 function coversStrictly(pattern: string, path: string): boolean {
   if (pattern !== '*' && pattern.endsWith('*') && path.includes('/..;')) return false;
   if (pattern !== '*' && pattern.startsWith('*') && path.includes(';')) return false;
   return covers(pattern, path);
 }
 
-/** Whether a pattern covers a path of which some segments have lost their parameters, and empty ones their slash. */
+/** Whether a pattern covers a path with some parameters removed, and empty segments without their slash. */
 function coversLoosely(pattern: string, path: string): boolean {
   const semicolon = path.indexOf(';');
   if (semicolon < 0) return covers(pattern, path);
@@ -214,7 +214,7 @@ function isWithin(blocks: readonly string[], address: string): boolean {
   });
 }
 
-/** Every way to cut a host to what may be its name; without port only where the pattern has none. */
+/** Every way to extract a name from a host; without port only where the pattern has none. */
 function isHost(pattern: string, host: string, loosely: boolean): boolean {
   if (pattern === '*') return true;
   // An escape may be any letter.
@@ -254,7 +254,7 @@ function hasHeader({ request }: Asked, name: string, values: readonly string[], 
     return all.some((value) =>
       [value, ...value.split(',').map((part) => part.trim())].some((part) => anyOf(values, part)),
     );
-  // Either all of them begin so, or all end so.
+  // Either all of them are prefixes, or all are suffixes.
   const [ends, others] = [true, false].map((end) => values.filter((value) => value.startsWith('*') === end));
   const among = (some: readonly string[] = []) => all.length > 0 && all.every((value) => anyOf(some, value));
   return among(ends) || among(others);

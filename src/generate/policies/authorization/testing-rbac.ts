@@ -1,6 +1,6 @@
 /**
- * Envoy's RBAC filters as far as the tests need them: what they do with a request, told from the encoded messages
- * alone. How each matcher behaves was found out with the real Envoy (several headers of one name, names of
+ * Envoy's RBAC filters as far as the tests need them: their decision on a request, computed from the encoded messages
+ * alone. The behavior of each matcher was determined with the real Envoy (several headers of one name, names of
  * certificates, values of metadata).
  */
 import { createRequire } from 'node:module';
@@ -17,7 +17,7 @@ export interface Request {
   /** URIs of the client's certificate; without mutual TLS undefined. */
   readonly peer?: readonly string[];
   readonly from?: string;
-  /** The client's address as headers have it; that of the peer when absent. */
+  /** The client's address from headers; that of the peer when absent. */
   readonly client?: string;
   readonly to?: string;
   readonly port?: number;
@@ -39,7 +39,7 @@ type Header = envoy.config.route.v3.HeaderMatcher;
 type Metadata = envoy.type.matcher.v3.MetadataMatcher;
 type Range = envoy.config.core.v3.CidrRange;
 
-/** Whether all filters let it pass. Filters that only mark do; those that ask somebody are not for here. */
+/** Whether all filters let it pass. Marking filters do; filters that call an authorizer are not supported here. */
 export function passes(filters: readonly HttpFilter[], request: Request): boolean {
   return filters.every((filter) => {
     const { rules } = decode(filter);
@@ -122,7 +122,7 @@ function isAsked(permission: Permission, request: Request): boolean {
   }
 }
 
-/** RE2 of Envoy sees bytes. */
+/** Envoy's RE2 compares bytes. */
 const bytes = (text: string) => Buffer.from(text).toString('latin1');
 
 function textMatches(matcher: Text, text: string): boolean {
@@ -143,7 +143,7 @@ function textMatches(matcher: Text, text: string): boolean {
   }
 }
 
-/** One of several headers is enough; `presentMatch` asks for any. */
+/** One of several headers is enough; `presentMatch` requires any. */
 function hasHeader(matcher: Header, { host = '', method = 'GET', path = '/', headers = [] }: Request): boolean {
   const pseudo: readonly (readonly [string, string])[] = [
     [':authority', host],

@@ -12,11 +12,11 @@ import type { InboundView } from '../../types.ts';
 export interface TestPolicy {
   readonly name?: string;
   readonly namespace?: string;
-  /** YAML, or what it means. */
+  /** YAML, or its parsed form. */
   readonly spec: unknown;
 }
 
-/** A policy as users write it; one that admission refuses is a mistake of the test. */
+/** A policy as users write it; a refused one is a mistake of the test. */
 export function policyOf({ name = 'p', namespace = 'shop', spec }: TestPolicy): AnyResource {
   const document = {
     apiVersion: 'security.mesh.io/v1beta1',
@@ -33,7 +33,7 @@ export function resourceOf(document: unknown): AnyResource {
   return parsed.resource;
 }
 
-/** A mesh, and a workload in it: of namespace `shop`, unless said otherwise. */
+/** A mesh, and a workload in it: of namespace `shop` by default. */
 export function guarded(
   resources: readonly AnyResource[],
   {

@@ -1,7 +1,6 @@
 /**
- * How policies write text: exactly, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else stands for itself,
- * and so does every other character: user text becomes part of a regular expression only with its special characters
- * escaped.
+ * Patterns of policies: exact, `prefix*`, `*suffix`, or `*` for anything. A star anywhere else matches itself, and so
+ * does every other character: user text becomes part of a regular expression only with its special characters escaped.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 
@@ -18,17 +17,17 @@ export function patternOf(value: string): Pattern {
   return { kind: 'exact', text: value };
 }
 
-/** A matcher without wildcard-only meaning: what `any` is differs from field to field. */
+/** A matcher of one pattern; the meaning of `any` differs between fields. */
 export function stringMatcher({ kind, text }: Exclude<Pattern, { kind: 'any' }>, ignoreCase = false): StringMatcher {
   return { [kind]: text, ...(ignoreCase && { ignoreCase }) };
 }
 
-/** RE2 takes the whole text. */
+/** RE2 matches the whole text. */
 export function regexMatcher(regex: string): StringMatcher {
   return { safeRegex: { regex } };
 }
 
-/** Text as a regular expression that matches it alone (RE2 syntax). */
+/** Text as a regular expression that matches exactly this text (RE2 syntax). */
 export function escapeRegex(text: string): string {
   return text.replace(/[\\^$.|?*+()[\]{}]/g, '\\$&');
 }

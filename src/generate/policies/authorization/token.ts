@@ -1,5 +1,5 @@
 /**
- * What is known of an end user: the payload of the verified token, which the token filter puts into the request's
+ * Attributes of an end user: the payload of the verified token, which the token filter puts into the request's
  * metadata. A request without a valid token has none, and nothing here matches.
  */
 import type { envoy } from '../../../protobuf/index.ts';
@@ -13,9 +13,8 @@ type Value = envoy.type.matcher.v3.ValueMatcher.Input;
 const PRESENT: Value = { presentMatch: true };
 
 /**
- * `requestPrincipals`: the text `<issuer>/<subject>`. Both may hold slashes, and metadata knows them only apart: the
- * pattern is tried at each place where the slash between them can be. A token without subject has the principal
- * `<issuer>/`.
+ * `requestPrincipals`: the text `<issuer>/<subject>`. Both may contain slashes, and metadata has them separately: the
+ * pattern is split at each slash. A token without subject has the principal `<issuer>/`.
  */
 export function requestPrincipal(value: string): User {
   const pattern = patternOf(value);
@@ -42,7 +41,7 @@ function splits(text: string): (readonly [before: string, after: string])[] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)] as const);
 }
 
-/** A verified token's issuer is never empty: the rule that it was verified by names it. */
+/** A verified token's issuer is never empty: the rule that verified it names it. */
 function issuerIs(issuer: string): User {
   return issuer === '' ? NEVER : claim(['iss'], textValue({ kind: 'exact', text: issuer }));
 }
@@ -61,9 +60,8 @@ function subjectBegins(start: string): User {
 }
 
 /**
- * A claim by its path, one name for each level. Text is compared, and the elements of a list, of which one has to
- * match; numbers, truth values and objects match nothing but `*`, which asks whether there is a value (of an object it
- * is not known).
+ * A claim by its path, one name for each level. Strings are compared, and elements of lists, of which one must match;
+ * numbers, booleans and objects match nothing but `*`, which checks that there is a value (unknown for an object).
  */
 export function claimMatches(path: readonly string[], value: string): User {
   const element = textValue(patternOf(value));
