@@ -1,4 +1,4 @@
-/** The Kubernetes client against a real API server: its protobuf and JSON forms say the same. */
+/** The Kubernetes client with a real API server: objects in protobuf and JSON are read alike. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { systemClock } from '../../src/core/clock.ts';
@@ -34,7 +34,7 @@ const TYPES: readonly ResourceType[] = [
   { group: 'discovery.k8s.io', version: 'v1', plural: 'endpointslices', kind: 'EndpointSlice', namespaced: true },
 ];
 
-/** Objects with every field that is read, and with as many as possible empty. */
+/** Objects with every field that is read, and objects with as many empty fields as possible. */
 const OBJECTS = `
 apiVersion: v1
 kind: Namespace
@@ -135,7 +135,7 @@ addressType: FQDN
 endpoints: []
 `;
 
-/** What the mesh makes of an object, without what only tells its version. */
+/** The mesh's form of an object, without the fields that only identify its version. */
 function readObject(object: KubernetesObject): unknown {
   const parsed = parseResource(object, { source: 'test' }, () => undefined);
   assert.ok('resource' in parsed, JSON.stringify(parsed));
@@ -169,7 +169,7 @@ test('objects in protobuf mean the same as in JSON', { skip }, async (t) => {
     const versions = ({ metadata }: KubernetesObject) => [metadata.uid, metadata.resourceVersion, metadata.generation];
     assert.deepEqual(protobuf.objects.map(versions), json.objects.map(versions));
   }
-  // Any kind can be asked for by its metadata alone.
+  // Every kind can be requested as metadata only.
   const metadataOnly: ResourceType = { ...core('configmaps', 'ConfigMap'), metadataOnly: true };
   const { body, objects } = await list(metadataOnly, new ObjectReader(metadataOnly).accept('list'));
   assert.equal(body.subarray(0, 3).toString(), 'k8s');

@@ -1,11 +1,11 @@
-/** The control plane that the tests of this folder use. */
+/** The control plane of the tests in this folder. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { ApiError, createApi, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
 
 const skip = kubernetesUnavailable() ?? false;
 
-test('an API server keeps its objects when it is killed, and knows its users', { skip }, async (t) => {
+test('an API server keeps its objects when it is killed, and authorizes its users', { skip }, async (t) => {
   const cluster = await startKubernetes(t);
   const namespace = await cluster.newNamespace();
   const [account] = await cluster.api.apply([
@@ -27,7 +27,7 @@ test('an API server keeps its objects when it is killed, and knows its users', {
   const { status } = reviewed.json() as { status: { authenticated: boolean; user: { username: string } } };
   assert.equal(status.user.username, `system:serviceaccount:${namespace}:web`);
 
-  // Nobody has given it a right.
+  // It has no rights.
   const user = createApi(t, cluster.as(await cluster.userCertificate('jane', ['developers'])));
   const refused = (error: unknown) => error instanceof ApiError && error.status === 403 && /"jane"/.test(error.message);
   await assert.rejects(user.get(`/api/v1/namespaces/${namespace}/serviceaccounts`), refused);
@@ -37,7 +37,7 @@ test('an API server keeps its objects when it is killed, and knows its users', {
   const path = `/api/v1/namespaces/${namespace}/serviceaccounts/web`;
   assert.equal((await cluster.api.get(path)).metadata.uid, account.metadata.uid);
 
-  // EndpointSlices, unlike Endpoints of a configuration directory, may not name a loopback address.
+  // EndpointSlices, unlike Endpoints of a configuration directory, must not contain loopback addresses.
   const slice = (address: string) => ({
     apiVersion: 'discovery.k8s.io/v1',
     kind: 'EndpointSlice',

@@ -1,6 +1,6 @@
 /**
- * The CustomResourceDefinitions of `deploy/crds` in a real API server: it takes them, and what it takes and refuses
- * agrees with what ctl-discovery takes and refuses.
+ * The CustomResourceDefinitions of `deploy/crds` in a real API server: it accepts them, and accepts and refuses the
+ * same objects as ctl-discovery.
  */
 import assert from 'node:assert/strict';
 import { globSync, readFileSync } from 'node:fs';
@@ -39,7 +39,7 @@ interface Condition {
   readonly message: string;
 }
 
-test('the API server serves every definition and finds no fault in its schema', { skip }, async () => {
+test('the API server serves every definition and finds no problem in its schema', { skip }, async () => {
   const { api } = cluster.get();
   await eventually(async () => {
     const { items } = await api.get<{ items: ApiObject[] }>('/apis/apiextensions.k8s.io/v1/customresourcedefinitions');
@@ -77,7 +77,7 @@ for (const [what, pattern] of Object.entries({
   samples: 'samples/**/*.yaml',
   'inputs of golden tests': 'test/golden/*/in.yaml',
 })) {
-  test(`the API server takes what ctl-discovery takes of the ${what}`, { skip }, async () => {
+  test(`the API server accepts what ctl-discovery accepts of the ${what}`, { skip }, async () => {
     const { api } = cluster.get();
     const accepted = meshDocuments(pattern).filter(({ document }) => ownOutcome(document) === 'accepted');
     assert.ok(accepted.length > 0);
@@ -91,7 +91,7 @@ for (const [what, pattern] of Object.entries({
   });
 }
 
-test('a header that only has to be there is kept as it was written', { skip }, async () => {
+test('a header match without a value is stored unchanged', { skip }, async () => {
   const { api } = cluster.get();
   const headers = { 'x-any': null, 'x-empty': {}, 'x-exact': { exact: 'a' } };
   const document = {
@@ -108,7 +108,7 @@ test('a header that only has to be there is kept as it was written', { skip }, a
   assert.deepEqual((answer.json() as typeof document).spec, document.spec);
 });
 
-/** Wrong specs by kind: what is wrong, and what the API server's message has to name. */
+/** Invalid specs by kind: the mistake, and the text that the API server's message must contain. */
 const WRONG: readonly (readonly [what: string, kind: string, spec: object, named: RegExp])[] = [
   ['a required field that is missing', 'DestinationRule', {}, /spec\.host: Required value/],
   ['a value of another type', 'DestinationRule', { host: ['reviews'] }, /\.spec\.host: expected string/],
@@ -194,7 +194,7 @@ for (const [what, kind, spec, named] of WRONG) {
     const [group, version] = /Auth/.test(kind) ? ['security', 'v1beta1'] : ['networking', 'v1alpha3'];
     for (const domain of ['mesh.io', 'istio.io']) {
       const document = { apiVersion: `${group}.${domain}/${version}`, kind, metadata: { name: 'wrong' }, spec };
-      // Unknown fields are left out with a warning where nothing depends on them.
+      // Unknown fields are left out with a warning if nothing depends on them.
       if (what !== 'a field that no schema knows') assert.equal(ownOutcome(document), 'refused');
       const refused = (error: unknown) => error instanceof ApiError && named.test(error.message);
       await assert.rejects(cluster.get().api.apply([document], { dryRun: true }), refused);

@@ -1,4 +1,4 @@
-/** The pretend scheduler and kubelet beside the real controller manager. */
+/** The simulated scheduler and kubelet with the real controller manager. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { createNetworkHere, type EchoReply, eventually, netnsUnavailable, request } from '../harness/index.ts';
@@ -34,7 +34,7 @@ const service = (namespace: string) => ({
   spec: { selector: { app: 'hello' }, ports: [{ name: 'http', port: 80, targetPort: 8080, protocol: 'TCP' }] },
 });
 
-/** Addresses of ready endpoints, as the controller manager wrote them. */
+/** Addresses of ready endpoints, written by the controller manager. */
 async function readyAddresses({ api }: Kubernetes, namespace: string): Promise<string[]> {
   const path = `/apis/discovery.k8s.io/v1/namespaces/${namespace}/endpointslices`;
   const { items } = await api.get<{ items: ApiObject[] }>(path);
@@ -44,7 +44,7 @@ async function readyAddresses({ api }: Kubernetes, namespace: string): Promise<s
   return endpoints.filter(({ conditions }) => conditions.ready).flatMap(({ addresses }) => addresses);
 }
 
-test('the Pods of a Deployment run, and their Service has them as endpoints', { skip }, async (t) => {
+test('the Pods of a Deployment run and become endpoints of their Service', { skip }, async (t) => {
   const cluster = await startKubernetes(t, { controllerManager: true });
   const network = await createNetworkHere(t);
   await startKubelet(t, { api: cluster.api, network, images: IMAGES });

@@ -1,6 +1,6 @@
 /**
- * `ctl-discovery` with a real API server for its only source, and a real Envoy: endpoints and routes follow the objects
- * of the cluster, and traffic goes on whatever happens to the API server.
+ * `ctl-discovery` with a real API server as its only source, and a real Envoy: endpoints and routes follow the objects
+ * of the cluster, and traffic continues through failures of the API server.
  */
 import assert from 'node:assert/strict';
 import { globSync } from 'node:fs';
@@ -109,7 +109,7 @@ describe('a mesh from a real API server', { skip }, () => {
     await answers(['web-v1']);
   });
 
-  test('traffic goes on while the API server is killed, restarted, and has forgotten its history', async () => {
+  test('traffic continues while the API server is killed, restarted and has lost its history', async () => {
     const traffic = startTraffic([{ address: client.address, port: PORT, host: 'web' }]);
     await traffic.more(20);
     await cluster.apiServer.kill();

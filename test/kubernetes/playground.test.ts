@@ -1,4 +1,4 @@
-/** `npm run kubernetes`, used as the README says: with kubectl. */
+/** `npm run kubernetes`, used with kubectl. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -15,7 +15,7 @@ const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? withoutKub
 
 test('the playground serves the samples to kubectl and leaves nothing behind', { skip }, async (t) => {
   const program = join(REPOSITORY, 'src/dev/kubernetes/main.ts');
-  // It is no test: with this variable it would end at once when it is told to stop.
+  // The playground is not a test: with this variable it would not stop in order.
   const env = { NODE_TEST_CONTEXT: undefined };
   const child = await startChild(t, { name: 'playground', command: process.execPath, args: [program], env });
   const file = await eventually(
@@ -47,7 +47,7 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
     await kubectl('-n', 'demo', 'get', 'mesh-io'),
     /virtualservice\S+hello[\s\S]*peerauthentication\S+default/,
   );
-  // What operators do with the definitions; kubectl refuses objects that are too large for it.
+  // As operators apply the definitions; kubectl refuses objects that are too large.
   const applied = await kubectl('apply', '-f', 'deploy/crds/istio');
   assert.match(applied, /virtualservices.networking.istio.io created/);
   const wrong = kubectl('-n', 'demo', 'patch', 'vs', 'hello', '--type=merge', '-p', '{"spec":{"http":[]}}');

@@ -1,4 +1,4 @@
-/** The source of a real API server: nothing that is in force is lost, whatever happens to the server. */
+/** The source of a real API server: failures of the server remove nothing that is in force. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createScope, eventually } from '../harness/index.ts';
@@ -33,7 +33,7 @@ describe('the source of a real API server', { skip }, () => {
   });
   after(() => owner.close());
 
-  test('lists all kinds, and follows changes and deletions', async (t) => {
+  test('lists all kinds and follows changes and deletions', async (t) => {
     const namespace = await cluster.newNamespace();
     await cluster.api.apply([service('web', namespace), route('web', namespace)]);
     const { source, has, store, changes } = await followSource(t, cluster);
@@ -70,7 +70,7 @@ describe('the source of a real API server', { skip }, () => {
     assert.equal(lines.filter((line) => /is reached again/.test(line)).length, 1);
   });
 
-  test('loses nothing when etcd forgets what happened while the server was away', async (t) => {
+  test('loses nothing when etcd is compacted while the server is unreachable', async (t) => {
     const namespace = await cluster.newNamespace();
     await cluster.api.apply([service('web', namespace), service('old', namespace), route('web', namespace)]);
     const { source, has, changes, lists } = await followSource(t, cluster);
@@ -90,7 +90,7 @@ describe('the source of a real API server', { skip }, () => {
     assert.ok(lists.length >= before);
   });
 
-  test('lets the documents of a kind go with its definition, and reads them again with a new one', async (t) => {
+  test('removes the documents of a kind with its definition, and reads them again with a new one', async (t) => {
     const namespace = await cluster.newNamespace();
     const rule = {
       apiVersion: 'networking.istio.io/v1beta1',
@@ -114,7 +114,7 @@ describe('the source of a real API server', { skip }, () => {
     await holds(() => has(key), 'the new document is read');
   });
 
-  test('goes without a kind that its role forbids, and reads it once it is allowed', async (t) => {
+  test('continues without a kind that its role forbids, and reads it once it is allowed', async (t) => {
     const namespace = await cluster.newNamespace();
     await cluster.api.apply([service('web', namespace), route('web', namespace)]);
     const rule = (resources: readonly string[], apiGroups: readonly string[]) => ({
@@ -152,7 +152,7 @@ describe('the source of a real API server', { skip }, () => {
     await holds(() => has(`VirtualService/${namespace}/web`), 'the kind is read');
   });
 
-  test('resumes watches that end every few seconds, without listing again', async (t) => {
+  test('resumes watches that end every few seconds without listing again', async (t) => {
     const namespace = await cluster.newNamespace();
     const { source, has, lists } = await followSource(t, cluster, { watchSeconds: 1 });
     await source.synced;

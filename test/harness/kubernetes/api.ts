@@ -1,4 +1,6 @@
-/** Requests to a Kubernetes API server over HTTPS, with plain objects: no client library, so that tests see all of it. */
+/**
+ * Requests to a Kubernetes API server over HTTPS, with plain objects: no client library, so that tests see all of it.
+ */
 import type { IncomingMessage } from 'node:http';
 import { Agent, request as httpsRequest } from 'node:https';
 import { createInterface } from 'node:readline';
@@ -11,11 +13,11 @@ export type Credential =
   /** PEM. */
   | { readonly certificate: string; readonly key: string };
 
-/** Where an API server is, and who asks. */
+/** The address of an API server, and the caller's credentials. */
 export interface ApiAccess {
   /** `https://127.0.0.1:24001`. */
   readonly url: string;
-  /** PEM of the authority that the server's certificate comes from. */
+  /** PEM of the authority of the server's certificate. */
   readonly ca: string;
   readonly credential: Credential;
 }
@@ -33,7 +35,7 @@ export interface ApiObject {
   readonly [field: string]: unknown;
 }
 
-/** What names an object: any object does, or only these fields of it. */
+/** Identifies an object: a whole object, or only these fields of it. */
 export interface ApiReference {
   readonly apiVersion: string;
   readonly kind: string;
@@ -43,7 +45,7 @@ export interface ApiReference {
 export interface ApiAnswer {
   readonly status: number;
   readonly body: string;
-  /** The body as JSON; throws when it is none. */
+  /** The body as JSON; throws when it is not JSON. */
   json(): unknown;
 }
 
@@ -69,14 +71,14 @@ export class ApiError extends Error {
 export interface ApplyOptions {
   /** Default `test`. */
   readonly fieldManager?: string;
-  /** Sent only to be checked: nothing is stored. */
+  /** Validation only: nothing is stored. */
   readonly dryRun?: boolean;
 }
 
 export interface KubernetesApi {
-  /** Any request; an answer of any status is given back. */
+  /** Any request; resolves with an answer of any status. */
   request(request: ApiRequest): Promise<ApiAnswer>;
-  /** The lines of an answer that does not end by itself, such as a watch. Throws `ApiError` when it is not 200. */
+  /** The lines of an unending answer, such as a watch. Throws `ApiError` when the status is not 200. */
   lines(path: string, signal: AbortSignal): AsyncIterable<string>;
   /** GET; throws `ApiError` when the answer is not 2xx. */
   get<T = ApiObject>(path: string): Promise<T>;
@@ -87,7 +89,7 @@ export interface KubernetesApi {
   apply(documents: string | readonly object[], options?: ApplyOptions): Promise<readonly ApiObject[]>;
   /** A JSON merge patch (RFC 7386), of a subresource such as `status` when one is named. */
   patch(reference: ApiReference, patch: object, subresource?: string): Promise<ApiObject>;
-  /** Deletes at once, without grace period; what is not there is deleted already. */
+  /** Deletes at once, without grace period. An object that does not exist is no error. */
   delete(reference: ApiReference): Promise<void>;
   /** The path of an object or, without a name, of its collection. */
   path(reference: {
@@ -106,7 +108,7 @@ interface ApiResource {
 
 const REQUEST_TIMEOUT_MS = 60_000;
 
-/** A definition's storage is being made: "storage is (re)initializing" (429), or it is not served yet (404). */
+/** A new definition is not ready: "storage is (re)initializing" (429), or it is not served yet (404). */
 const STARTING_STATUSES: ReadonlySet<number> = new Set([404, 429]);
 const RETRY_MS = 100;
 const RETRIES = 100;
@@ -133,7 +135,7 @@ type ConnectionOptions = ReturnType<typeof connectionOptions>;
 function send(connection: ConnectionOptions, sent: ApiRequest): Promise<ApiAnswer> {
   const { method = 'GET', path, body, contentType = 'application/json' } = sent;
   const text = body === undefined || typeof body === 'string' ? body : JSON.stringify(body);
-  // node:https leaves the length out for a DELETE, whose body would then be taken for the next request.
+  // node:https sends no length with a DELETE; the server would parse its body as the next request.
   const length = text === undefined ? {} : { 'content-length': Buffer.byteLength(text) };
   return new Promise((resolve, reject) => {
     const headers = { ...connection.headers, 'content-type': contentType, ...length };
@@ -246,7 +248,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
       body: object,
     })) as ApiObject;
     const { status } = object;
-    // A kind without the subresource has stored it with the rest.
+    // For a kind without the subresource the status was stored with the object.
     if (status === undefined || dryRun || JSON.stringify(applied.status) === JSON.stringify(status)) return applied;
     return await patch(object, { status }, 'status');
   };

@@ -1,4 +1,4 @@
-/** The certificate authority of a test's control plane, made with node-forge: its servers and its users. */
+/** The certificate authority of a test's control plane, made with node-forge, for its servers and users. */
 import { generateKeyPair, randomBytes } from 'node:crypto';
 import { promisify } from 'node:util';
 import forge from 'node-forge';
@@ -19,7 +19,7 @@ async function newKey(): Promise<string> {
 interface CertificateOptions {
   readonly subject: readonly forge.pki.CertificateField[];
   readonly extensions: readonly object[];
-  /** Left out: the certificate signs itself. */
+  /** Absent: the certificate is self-signed. */
   readonly issuer?: KeyPair;
 }
 
@@ -49,7 +49,7 @@ export function createAuthority(): Promise<KeyPair> {
   });
 }
 
-/** Of a server at these IP addresses, and at the names by which a cluster calls its API server. */
+/** A certificate of a server at these IP addresses and at the usual names of an API server. */
 export function serverCertificate(issuer: KeyPair, addresses: readonly string[]): Promise<KeyPair> {
   const names = ['localhost', 'kubernetes', 'kubernetes.default', 'kubernetes.default.svc'];
   return issue({
@@ -66,7 +66,7 @@ export function serverCertificate(issuer: KeyPair, addresses: readonly string[])
   });
 }
 
-/** Of a user; the API server reads its name from CN and its groups from O. */
+/** A certificate of a user; the API server reads the name from CN and the groups from O. */
 export function userCertificate(issuer: KeyPair, name: string, groups: readonly string[]): Promise<KeyPair> {
   return issue({
     issuer,

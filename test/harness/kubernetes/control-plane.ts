@@ -7,7 +7,7 @@
  *     await cluster.api.apply(`apiVersion: v1\nkind: Namespace …`);   // as cluster admin; YAML text or objects
  *     const file = await cluster.kubeconfig(t);                       // the path of a kubeconfig of the admin
  *     const token = await cluster.serviceAccountToken({ namespace: 'default', name: 'web', audiences: ['mesh-ca'] });
- *     const other = createApi(t, cluster.as({ token }));              // somebody else
+ *     const other = createApi(t, cluster.as({ token }));              // another user
  *     await cluster.apiServer.kill();                                 // SIGKILL
  *     await cluster.apiServer.start();                                // same data, same address
  *
@@ -36,14 +36,14 @@ import { type ProgramName, programPath } from './programs.ts';
 
 const HOST = '127.0.0.1';
 
-/** Who issues tokens of service accounts: `iss`. */
+/** The issuer (`iss`) of tokens of service accounts. */
 export const TOKEN_ISSUER = 'https://kubernetes.default.svc';
 
 const AUDIENCES = [TOKEN_ISSUER, 'mesh-ca', 'istio-ca'];
 
 /**
- * What the controller manager runs: service accounts and their root certificate, endpoints, namespaces that go away,
- * and Deployments. Not the garbage collector: it deletes objects whose owners do not exist, as those of tests.
+ * The controllers that run: service accounts and their root certificate, endpoints, deletion of namespaces, and
+ * Deployments. The garbage collector does not run: it deletes objects whose owners do not exist, as in tests.
  */
 const CONTROLLERS = [
   'serviceaccount-controller',
@@ -59,21 +59,21 @@ const CONTROLLERS = [
 export interface KubernetesOptions {
   /** Starts kube-controller-manager as well (3 s, 100 MiB). Default false: deleted namespaces then stay Terminating. */
   readonly controllerManager?: boolean;
-  /** Added to the flags of kube-apiserver, such as `--min-request-timeout=3`, which ends watches early. */
+  /** Additional flags of kube-apiserver, such as `--min-request-timeout=3`, which ends watches early. */
   readonly apiServerFlags?: readonly string[];
 }
 
-/** A program that a test may end and start again. */
+/** A program that a test can stop and restart. */
 export interface ControlledProgram {
-  /** Starts it again, with its data and at its address, and waits until it is ready. */
+  /** Restarts it with its data at its address, and waits until it is ready. */
   start(): Promise<void>;
-  /** SIGTERM; settles when it has ended. */
+  /** Sends SIGTERM; settles when it has ended. */
   stop(): Promise<void>;
-  /** SIGKILL; settles when it has ended. */
+  /** Sends SIGKILL; settles when it has ended. */
   kill(): Promise<void>;
-  /** SIGSTOP: it accepts connections and answers nothing. */
+  /** Sends SIGSTOP: connections are accepted, but requests get no answer. */
   pause(): void;
-  /** SIGCONT. */
+  /** Sends SIGCONT. */
   resume(): void;
   readonly pid: number;
   output(): string;
@@ -81,7 +81,7 @@ export interface ControlledProgram {
 
 export interface TokenOptions {
   readonly namespace: string;
-  /** Of the ServiceAccount, which has to exist. */
+  /** Namespace of the ServiceAccount, which must exist. */
   readonly name: string;
   /** Default: the API server's own. */
   readonly audiences?: readonly string[];
@@ -95,24 +95,24 @@ export interface Kubernetes {
   readonly url: string;
   /** PEM of the authority that issued the server's certificate. */
   readonly ca: string;
-  /** As cluster admin. */
+  /** Requests as cluster admin. */
   readonly api: KubernetesApi;
   readonly admin: { readonly token: string };
-  /** What `createApi` and `kubeconfig` need to ask as somebody. */
+  /** Access for `createApi` and `kubeconfig` with these credentials. */
   as(credential: Credential): ApiAccess;
   /** A client certificate of a user. */
   userCertificate(name: string, groups?: readonly string[]): Promise<KeyPair>;
-  /** Writes a kubeconfig, by default of the admin, to a file that goes with its owner. Returns its path. */
+  /** Writes a kubeconfig, by default of the admin, to a file that is removed with its owner. Returns its path. */
   kubeconfig(owner: Owner, credential?: Credential): Promise<string>;
-  /** By the TokenRequest API. */
+  /** Gets a token by the TokenRequest API. */
   serviceAccountToken(options: TokenOptions): Promise<string>;
-  /** Creates a namespace of a name that nobody has: `<prefix>-<random>`. */
+  /** Creates a namespace with a new name: `<prefix>-<random>`. */
   newNamespace(prefix?: string): Promise<string>;
   readonly etcd: ControlledProgram;
   readonly apiServer: ControlledProgram;
   /** Undefined without `controllerManager`. */
   readonly controllerManager: ControlledProgram | undefined;
-  /** Makes etcd forget every revision before the newest: watches from older ones end with 410. */
+  /** Compacts etcd to its newest revision: watches from older ones end with 410. */
   compact(): Promise<void>;
 }
 
@@ -129,7 +129,7 @@ async function startProgram(owner: Owner, { name, flags, isReady }: ProgramOptio
   let child: Child;
   const start = async () => {
     const started = await startChild(owner, { name, command: programPath(name), args: flags });
-    // Runs before the child's own hook: what is stored ends with the test, so that nothing has to end in order.
+    // Runs before the child's own hook. The data is removed with the test, so the program need not stop in order.
     owner.after(async () => void (await started.kill()));
     child = started;
     const attempt = async () => {
@@ -174,7 +174,7 @@ function startEtcd(owner: Owner, folder: string, [client = 0, peer = 0]: readonl
   return startProgram(owner, { name: 'etcd', flags, isReady });
 }
 
-/** Files that the programs read, by name, below the folder. */
+/** Files for the programs, by name, below the folder. */
 async function writeFiles(folder: string, files: Readonly<Record<string, string>>): Promise<void> {
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 });
 }
@@ -186,7 +186,7 @@ function apiServerFlags(folder: string, etcdPort: number, port: number): string[
     'bind-address': HOST,
     'advertise-address': HOST,
     'secure-port': String(port),
-    // Nobody asks the Service `kubernetes`, and its endpoint could not be a loopback address.
+    // The Service `kubernetes` is not used, and its endpoint could not be a loopback address.
     'endpoint-reconciler-type': 'none',
     'cert-dir': file('generated'),
     'tls-cert-file': file('server.crt'),
@@ -194,7 +194,7 @@ function apiServerFlags(folder: string, etcdPort: number, port: number): string[
     'client-ca-file': file('ca.crt'),
     'token-auth-file': file('tokens.csv'),
     'authorization-mode': 'RBAC',
-    // It would refuse Pods of namespaces whose default account the controller manager has not made.
+    // It would refuse Pods in namespaces whose default account does not exist yet.
     'disable-admission-plugins': 'ServiceAccount',
     'service-account-issuer': TOKEN_ISSUER,
     'service-account-signing-key-file': file('token.key'),
@@ -229,7 +229,7 @@ async function etcdCall(port: number, path: string, body: object): Promise<{ hea
   return answer.json() as { header: { revision: string } };
 }
 
-/** Asking as somebody, and what an administrator does for tests. */
+/** Access with credentials, and administration for tests. */
 function clientSide(api: KubernetesApi, url: string, authority: KeyPair, admin: { token: string }) {
   const as = (credential: Credential): ApiAccess => ({ url, ca: authority.certificate, credential });
   return {
@@ -267,7 +267,7 @@ function clientSide(api: KubernetesApi, url: string, authority: KeyPair, admin: 
   };
 }
 
-/** An owner that ends with another one, and runs its hooks the last one first. */
+/** An owner that ends with another one. It runs its hooks in reverse order. */
 function lastFirst(parent: Owner): Owner {
   const scope = createScope();
   parent.after(() => scope.close());
@@ -279,7 +279,7 @@ function lastFirst(parent: Owner): Owner {
   };
 }
 
-/** Starts a control plane of its own; it ends with its owner. */
+/** Starts a new control plane. It ends with its owner. */
 export async function startKubernetes(parent: Owner, options: KubernetesOptions = {}): Promise<Kubernetes> {
   const owner = lastFirst(parent);
   const folder = await tempDir(owner);

@@ -1,4 +1,4 @@
-/** Images of the pretend kubelet: programs of the harness, by the names that tests and samples give them. */
+/** Images of the simulated kubelet: programs of the harness, by the names that tests and samples use. */
 import { join } from 'node:path';
 import type { Image } from './kubelet.ts';
 

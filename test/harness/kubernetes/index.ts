@@ -1,4 +1,4 @@
-/** A real Kubernetes control plane for tests, and requests to it; `control-plane.ts` shows how it is used. */
+/** A real Kubernetes control plane for tests, and requests to it; `control-plane.ts` shows its use. */
 export {
   type ApiAccess,
   type ApiAnswer,

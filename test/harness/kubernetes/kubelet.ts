@@ -1,12 +1,11 @@
 /**
- * A pretend scheduler and kubelet: makes a Node, binds every Pod that has none to it, and runs the Pod's containers as
- * local processes in a network namespace with an address of its own. A container's image is the name of a local program
- * (`images`). With the controller manager beside it a Deployment becomes Pods that are ready, and a Service gets
- * EndpointSlices.
+ * A simulated scheduler and kubelet: creates a Node, binds every Pod without one to it, and runs the Pod's containers
+ * as local processes in a network namespace with its own address. A container's image is the name of a local program
+ * (`images`). Together with the controller manager, a Deployment becomes ready Pods, and a Service gets EndpointSlices.
  *
- * What it knows of a Pod: containers with their image, arguments, and environment (values, and `fieldRef`s to the
+ * It supports of a Pod: containers with their image, arguments, and environment (values, and `fieldRef`s to the
  * metadata's name, namespace, `podIP`, `nodeName`, `serviceAccountName`). A Pod is ready as long as every declared TCP
- * port of its containers is listened on. A container that ends is started again. There are no probes, no volumes, no
+ * port of its containers is open. A container that ends is restarted. There are no probes, no volumes, no
  * init containers; other fields are ignored.
  */
 import { readFile } from 'node:fs/promises';
@@ -23,7 +22,7 @@ export interface ContainerStart {
   readonly name: string;
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
-  /** Of the declared TCP ports. */
+  /** The declared TCP ports. */
   readonly ports: readonly number[];
   readonly podIP: string;
   readonly podName: string;
@@ -39,7 +38,7 @@ export interface KubeletOptions {
   readonly images: Readonly<Record<string, Image>>;
   /** Default `node-1`. */
   readonly nodeName?: string;
-  /** Of the Node, such as `topology.kubernetes.io/zone`. */
+  /** Labels of the Node, such as `topology.kubernetes.io/zone`. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
 }
 
@@ -66,13 +65,13 @@ interface Pod extends ApiObject {
 }
 
 const READY_POLL_MS = 50;
-/** A container that ends at once is not started again and again. */
+/** The delay before a restart, so that a container that ends at once does not cause a busy loop. */
 const RESTART_MS = 500;
 
 /** `TCP_LISTEN` of the kernel, as proc(5) writes states of /proc/net/tcp. */
 const LISTEN = '0A';
 
-/** Ports that something listens on in the network namespace of a process. */
+/** Open ports in the network namespace of a process. */
 async function listeningPorts(pid: number): Promise<ReadonlySet<number>> {
   const tables = await Promise.all(
     ['tcp', 'tcp6'].map((name) => readFile(`/proc/${pid}/net/${name}`, 'utf8').catch(() => '')),
@@ -117,7 +116,7 @@ function containerStart(pod: Pod, container: Container, podIP: string): Containe
   };
 }
 
-/** One Pod that runs. */
+/** A running Pod. */
 class RunningPod {
   readonly #pod: Pod;
   readonly #label: string;
@@ -141,7 +140,7 @@ class RunningPod {
     this.#finished = this.#run().catch((error: unknown) => this.#report(undefined, messageOf(error)));
   }
 
-  /** Ends its processes; settles when they have ended and the namespace is gone. */
+  /** Ends its processes; settles when they have ended and the namespace is removed. */
   async stop(): Promise<void> {
     this.#ended.abort();
     await this.#finished;
@@ -179,7 +178,7 @@ class RunningPod {
     while (!signal.aborted) {
       const ready = await this.#readyContainers();
       await this.#report(namespace.address, undefined, ready).catch(() => {
-        // The API server is away: said again at the next look.
+        // The API server is unreachable: reported again by the next check.
         this.#reported = '';
       });
       await delay(READY_POLL_MS, undefined, { signal }).catch(() => undefined);
@@ -223,7 +222,7 @@ interface PodState {
 function podStatus({ spec }: Pod, { podIP, message, ready, restarts }: PodState): object {
   const all = spec.containers.every(({ name }) => ready.has(name));
   const condition = (type: string, met: boolean) => ({ type, status: met ? 'True' : 'False' });
-  // Not the phase `Failed`, which is final: a ReplicaSet would make another Pod at once, and another.
+  // Not the phase `Failed`, which is final: a ReplicaSet would create one Pod after another.
   const waiting = { reason: 'CannotRun', message };
   return {
     phase: podIP === undefined ? 'Pending' : 'Running',
@@ -246,7 +245,7 @@ function podStatus({ spec }: Pod, { podIP, message, ready, restarts }: PodState)
   };
 }
 
-/** Starts it; every Pod that it runs ends with the owner. */
+/** Starts the kubelet. Its Pods end with the owner. */
 export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<void> {
   const { api, nodeName = 'node-1', nodeLabels = {} } = options;
   const running = new Map<string, RunningPod>();
@@ -289,7 +288,7 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
       started.start();
     }
   };
-  // Requests that fail because the server is away are made again after the list that follows.
+  // Requests that fail while the server is unreachable are repeated after the next list.
   const quietly = (work: Promise<unknown>) => void work.catch(() => undefined);
   owner.after(async () => void (await Promise.all([...running.keys()].map(end))));
   watchCollection(owner, api, '/api/v1/pods', {

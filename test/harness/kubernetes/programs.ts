@@ -1,10 +1,10 @@
 /**
- * The programs of a Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager, built from the Go module
- * proxy. No package registry has them. Their versions are those of `programs/go.mod`.
+ * The programs of a Kubernetes control plane: etcd, kube-apiserver and kube-controller-manager, built from the Go
+ * module proxy. No package registry has them. Their versions are those of `programs/go.mod`.
  *
  * A first build takes 3 to 12 minutes on two cores and 2.6 GiB. The programs are kept outside of the repository, in
- * `MESHD_CACHE` (default `$XDG_CACHE_HOME/meshd`, or `~/.cache/meshd`), in a folder named by a hash of all that they
- * are built from.
+ * `MESHD_CACHE` (default `$XDG_CACHE_HOME/meshd`, or `~/.cache/meshd`), in a folder named by a hash of all
+ * inputs of the build.
  */
 import { spawn } from 'node:child_process';
 import { createHash } from 'node:crypto';
@@ -18,7 +18,7 @@ import { GO_ENVIRONMENT, goCommand, goVersion } from '../go.ts';
 
 const MODULE = join(import.meta.dirname, 'programs');
 
-/** What go.mod asks for. */
+/** The versions in go.mod. */
 const GO_NEEDED = [1, 26] as const;
 
 const KUBERNETES_VERSION = /^\tk8s\.io\/kubernetes v(\d+)\.(\d+)\.(\d+)$/m.exec(
@@ -26,7 +26,7 @@ const KUBERNETES_VERSION = /^\tk8s\.io\/kubernetes v(\d+)\.(\d+)\.(\d+)$/m.exec(
 );
 const [, MAJOR = '', MINOR = '', PATCH = ''] = KUBERNETES_VERSION ?? [];
 
-/** Programs by name, and the package that each is built from. */
+/** The packages of the programs, by name. */
 const PACKAGES = {
   etcd: 'go.etcd.io/etcd/server/v3',
   'kube-apiserver': 'k8s.io/kubernetes/cmd/kube-apiserver',
@@ -54,7 +54,7 @@ function cacheFolder(): string {
   return join(cache, `kubernetes-${hash.digest('hex').slice(0, 16)}`);
 }
 
-/** Where a program is, or will be once it is built. */
+/** The path of a program, also before it is built. */
 export function programPath(name: ProgramName): string {
   return join(cacheFolder(), name);
 }
@@ -79,7 +79,7 @@ async function findGo(): Promise<{ readonly go: string } | { readonly reason: st
   return enough ? { go } : { reason: `${needed}, and ${go} is Go ${major}.${minor}` };
 }
 
-/** How much of what the go command printed goes into the error. */
+/** The number of characters of the go command's output in an error. */
 const OUTPUT_LIMIT = 4_000;
 
 async function runGo(go: string, args: readonly string[], signal: AbortSignal): Promise<void> {
@@ -89,7 +89,7 @@ async function runGo(go: string, args: readonly string[], signal: AbortSignal): 
   child.stderr.setEncoding('utf8').on('data', (text: string) => {
     output = `${output}${text}`.slice(-OUTPUT_LIMIT);
   });
-  // Compiling takes both cores for minutes: whatever else runs goes first.
+  // Compiling takes both cores for minutes: all other processes have priority.
   if (child.pid !== undefined) setPriority(child.pid, 10);
   await new Promise<void>((resolve, reject) => {
     child.once('error', reject);
@@ -100,7 +100,7 @@ async function runGo(go: string, args: readonly string[], signal: AbortSignal): 
   });
 }
 
-/** A half-built program has another name, so that none is ever taken for a good one. */
+/** An incomplete program has another name, so that it is never used. */
 async function buildProgram(go: string, name: ProgramName, signal: AbortSignal): Promise<void> {
   const path = programPath(name);
   const draft = `${path}.${process.pid}.part`;
@@ -113,7 +113,7 @@ async function buildProgram(go: string, name: ProgramName, signal: AbortSignal):
 }
 
 export interface BuildOptions {
-  /** Is given one line for each step. */
+  /** Receives one line for each step. */
   report(line: string): void;
   readonly signal: AbortSignal;
 }
@@ -128,7 +128,7 @@ export async function buildKubernetes({ report, signal }: BuildOptions): Promise
   if (missing().length === 0) return undefined;
   const found = await findGo();
   if ('reason' in found) return found.reason;
-  // A copy of the repository may be building the same at this moment.
+  // Another copy of the repository may build the same program at this time.
   for (let waits = 0; !claim('kubernetes-build'); waits++) {
     if (waits === 0) report('waiting for another process that builds the Kubernetes programs');
     await delay(POLL_MS, undefined, { signal });

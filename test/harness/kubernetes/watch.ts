@@ -1,15 +1,15 @@
 /**
- * List and watch of one collection, for programs of tests: every object that changes, and those that went. It starts
- * over whenever the server ends the watch; nothing is kept between two lists but the names.
+ * List and watch of one collection, for tests: every changed object, and the names of deleted ones. It lists again
+ * whenever the server ends the watch. Between two lists it stores only names.
  */
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Owner } from '../owner.ts';
 import { ApiError, type ApiObject, type KubernetesApi } from './api.ts';
 
 export interface WatchHandler {
-  /** An object that was added, that changed, or that a list named again. */
+  /** An object that was added, changed or listed again. */
   changed(object: ApiObject): void;
-  /** `namespace/name` of one that is gone. */
+  /** `namespace/name` of a deleted object. */
   gone(key: string): void;
 }
 
@@ -28,7 +28,7 @@ const RETRY_MS = 200;
 export const keyOf = ({ metadata }: Pick<ApiObject, 'metadata'>): string =>
   `${metadata.namespace ?? ''}/${metadata.name}`;
 
-/** Watches a collection such as `/api/v1/pods` until the owner ends. Failures are retried: the server may be away. */
+/** Watches a collection such as `/api/v1/pods` until the owner ends. Failures are retried. */
 export function watchCollection(owner: Owner, api: KubernetesApi, path: string, handler: WatchHandler): void {
   const ended = new AbortController();
   const { signal } = ended;
@@ -62,7 +62,7 @@ export function watchCollection(owner: Owner, api: KubernetesApi, path: string, 
         const query = `watch=1&allowWatchBookmarks=true&resourceVersion=${version}`;
         for await (const line of api.lines(`${path}?${query}`, signal)) handle(JSON.parse(line) as WatchEvent);
       } catch {
-        // Away, ended, or too old: the next list says what was missed.
+        // Unreachable, ended, or too old: the next list has the missed changes.
       }
       await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }

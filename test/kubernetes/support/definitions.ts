@@ -1,6 +1,6 @@
-/** Custom resource definitions of the mesh's kinds that take any content. */
+/** Custom resource definitions of the mesh's kinds that accept any content. */
 
-/** A definition of one version, which takes any object with a spec. */
+/** A definition with one version, which accepts any object with a spec. */
 export function definition(kind: string, plural: string, group: string, version = 'v1') {
   return {
     apiVersion: 'apiextensions.k8s.io/v1',

@@ -1,4 +1,4 @@
-/** The source of a cluster in this process, with a store behind it. */
+/** The source of a cluster in this process, with a store. */
 import { systemClock } from '../../../src/core/clock.ts';
 import { readKubeconfig } from '../../../src/kubernetes/index.ts';
 import { createKubernetesSource, type KubernetesSourceOptions } from '../../../src/sources/index.ts';
@@ -6,7 +6,7 @@ import { createStore } from '../../../src/store/index.ts';
 import type { Owner } from '../../harness/index.ts';
 import type { Credential, Kubernetes } from '../../harness/kubernetes/index.ts';
 
-/** Starts the source; it ends with its owner. */
+/** Starts the source. It ends with its owner. */
 export async function followSource(
   owner: Owner,
   cluster: Kubernetes,

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { kubernetesUnavailable } from '../../harness/kubernetes/index.ts';
 import { inOwnNetwork } from '../../harness/netns.ts';
 
-/** `name` is that of the file, without its ending. */
+/** `name` is the file's name without its extension. */
 export async function runFromApiServer(name: string): Promise<void> {
   const skip = kubernetesUnavailable() ?? (inOwnNetwork() ? undefined : 'needs a network namespace of its own (root)');
   if (skip !== undefined) return void test(`${name}, from an API server`, { skip }, () => undefined);
