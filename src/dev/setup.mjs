@@ -60,7 +60,7 @@ const JOBS = {
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
     entry: 'src/dev/kubernetes/main.ts',
-    steps: ['packages', 'proto', 'kubectl', 'system'],
+    steps: ['packages', 'proto', 'envoy', 'kubectl', 'system'],
     optional: ['kubectl', 'system'],
   },
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },

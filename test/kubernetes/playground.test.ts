@@ -1,11 +1,11 @@
-/** `npm run kubernetes`, used with kubectl. */
+/** `npm run kubernetes`, used with kubectl and curl. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
-import { eventually, netnsUnavailable, startChild } from '../harness/index.ts';
+import { type EchoReply, eventually, netnsUnavailable, request, startChild } from '../harness/index.ts';
 import { kubernetesUnavailable } from '../harness/kubernetes/index.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
@@ -18,15 +18,17 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   // The playground is not a test: with this variable it would not stop in order.
   const env = { NODE_TEST_CONTEXT: undefined };
   const child = await startChild(t, { name: 'playground', command: process.execPath, args: [program], env });
-  const file = await eventually(
+  const printed = await eventually(
     () => {
       child.assertRunning();
-      const [, path] = /export KUBECONFIG=(\S+)/.exec(child.output()) ?? [];
-      assert.ok(path !== undefined, child.output());
-      return path;
+      assert.match(child.output(), /Ctrl-C ends everything/);
+      return child.output();
     },
     { timeoutMs: 60_000 },
   );
+  const [, file = ''] = /export KUBECONFIG=(\S+)/.exec(printed) ?? [];
+  const gateway = Number(/curl 127\.0\.0\.1:(\d+)\/hello/.exec(printed)?.[1]);
+  const debug = Number(/http:\/\/127\.0\.0\.1:(\d+)\/debug/.exec(printed)?.[1]);
   const kubectl = async (...args: string[]) => {
     const options = { cwd: REPOSITORY, env: { ...process.env, KUBECONFIG: file } };
     return (await promisify(execFile)(KUBECTL, args, options)).stdout;
@@ -52,6 +54,18 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   assert.match(applied, /virtualservices.networking.istio.io created/);
   const wrong = kubectl('-n', 'demo', 'patch', 'vs', 'hello', '--type=merge', '-p', '{"spec":{"http":[]}}');
   await assert.rejects(wrong, /expected at least one route under http, tls or tcp/);
+
+  // From a Deployment to an answer through Envoy: controller manager, Pods, EndpointSlices, ctl-discovery, xDS.
+  const version2 = { port: gateway, path: '/hello', headers: { 'x-version': 'v2' } };
+  const answering = async () => {
+    const answers = await Promise.all(Array.from({ length: 12 }, () => request(version2)));
+    for (const { status, body } of answers) assert.equal(status, 200, body);
+    return new Set(answers.map((answer) => (answer.json() as EchoReply).name)).size;
+  };
+  assert.equal(await answering(), 1);
+  await kubectl('-n', 'demo', 'scale', 'deployment', 'hello-v2', '--replicas=2');
+  await eventually(async () => assert.equal(await answering(), 2), { timeoutMs: 30_000 });
+  assert.match((await request({ port: debug, path: '/debug/syncz' })).body, /"proxy": "gateway.demo"/);
 
   await child.stop();
   assert.ok(!existsSync(file));

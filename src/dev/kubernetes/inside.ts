@@ -1,7 +1,7 @@
 /**
- * The inner process of the playground: etcd, API server, controller manager and Pods, in a network namespace of their
- * own where there may be one. The API server is reachable from outside through a Unix socket, which namespaces of the
- * network do not separate. Ends when the outer process tells it to, or is gone.
+ * The inner process of the playground: the control plane of Kubernetes, Pods, ctl-discovery and a gateway, in their own
+ * network namespace where possible. Servers are reached from outside through Unix sockets, which network namespaces do
+ * not separate. It ends when the outer process says so, or has ended.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
@@ -21,6 +21,7 @@ import {
   startKubernetes,
 } from '../../../test/harness/kubernetes/index.ts';
 import { createRelay } from '../demo/relay.ts';
+import { type Address, startControlPlane, startGateway } from './mesh.ts';
 import type { Ready, Start } from './messages.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
@@ -33,6 +34,8 @@ const SAMPLES = [
   'samples/demo/hello-versions.yaml',
   'samples/demo/shop-calls-hello.yaml',
   'samples/demo/peer-authentication.yaml',
+  'samples/demo/gateway.yaml',
+  'samples/demo/gateway-routes.yaml',
 ];
 
 const progress = (line: string) => void process.stderr.write(`kubernetes: ${line} …\n`);
@@ -65,29 +68,43 @@ async function waitAvailable({ api }: Kubernetes): Promise<void> {
   );
 }
 
-async function listen(owner: Owner, { url }: Kubernetes, path: string): Promise<void> {
-  const { hostname, port } = new URL(url);
-  const relay = createRelay({ host: hostname, port: Number(port) });
+/** Passes connections to a Unix socket on to a server; returns the path of the socket. */
+async function listen(owner: Owner, path: string, { address, port }: Address): Promise<string> {
+  const relay = createRelay({ host: address, port });
   await new Promise<void>((resolve, reject) => relay.once('error', reject).listen(path, resolve));
   owner.after(() => {
     relay.close();
     relay.destroyAll();
   });
+  return path;
 }
 
-async function start(owner: Owner, { socket }: Start): Promise<Ready> {
+function addressOf({ url }: Kubernetes): Address {
+  const { hostname, port } = new URL(url);
+  return { address: hostname, port: Number(port) };
+}
+
+async function start(owner: Owner, { folder }: Start): Promise<Ready> {
   progress('starting etcd, kube-apiserver and kube-controller-manager');
   const cluster = await startKubernetes(owner, { controllerManager: true });
   progress('applying deploy/crds and samples');
   await applyFiles(cluster, DEFINITIONS);
   const withoutPods = await startPods(owner, cluster);
   await applyFiles(cluster, SAMPLES);
-  if (withoutPods === undefined) {
-    progress('waiting for the Pods of the samples');
-    await waitAvailable(cluster);
-  }
-  await listen(owner, cluster, socket);
-  return { ca: cluster.ca, token: cluster.admin.token, withoutPods };
+  progress('starting ctl-discovery');
+  const { discovery, debug } = await startControlPlane(owner, cluster);
+  const sockets = {
+    api: await listen(owner, join(folder, 'api.sock'), addressOf(cluster)),
+    debug: await listen(owner, join(folder, 'debug.sock'), debug),
+  };
+  const { ca, admin } = cluster;
+  if (withoutPods !== undefined)
+    return { ca, token: admin.token, sockets: { ...sockets, gateway: undefined }, withoutPods };
+  progress('waiting for the Pods of the samples, and starting the gateway');
+  await waitAvailable(cluster);
+  const gateway = await startGateway(owner, discovery.ports.grpc);
+  const reached = { ...sockets, gateway: await listen(owner, join(folder, 'gateway.sock'), gateway) };
+  return { ca, token: admin.token, sockets: reached, withoutPods };
 }
 
 const scope = createScope();

@@ -1,15 +1,15 @@
 /**
- * `npm run kubernetes`: a playground with a real Kubernetes API server, the definitions of deploy/crds and samples. It
- * prints the path of a kubeconfig and waits; nothing is left behind when it ends.
+ * `npm run kubernetes`: a playground with a real Kubernetes API server, `ctl-discovery` that reads it, Pods and a
+ * gateway. It prints how to use them and runs until Ctrl-C; nothing is left behind.
  *
- * Everything runs in a network namespace, so that Pods can have addresses and the host is not changed. The one port
- * outside is the API server's, on 127.0.0.1: this process passes connections on to it.
+ * Everything runs in a network namespace, so that Pods can have addresses and the host is not changed. Three ports are
+ * outside, on 127.0.0.1: this process passes their connections on.
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { parseArgs } from 'node:util';
-import { canOwnNetwork, createScope, freePort, type Owner, ownNetwork, tempDir } from '../../../test/harness/index.ts';
+import { canOwnNetwork, createScope, freePorts, type Owner, ownNetwork, tempDir } from '../../../test/harness/index.ts';
 import { buildKubernetes, kubeconfig } from '../../../test/harness/kubernetes/index.ts';
 import { createRelay } from '../demo/relay.ts';
 import type { Ready, Start } from './messages.ts';
@@ -19,7 +19,7 @@ const INSIDE = join(import.meta.dirname, 'inside.ts');
 
 const USAGE = `usage: npm run kubernetes [-- options]
 
-  (none)        starts a Kubernetes API server with the definitions of deploy/crds and samples, until Ctrl-C
+  (none)        starts a Kubernetes API server with deploy/crds and samples, ctl-discovery and a gateway, until Ctrl-C
   --port PORT   of the API server on ${HOST}; default: a free one
 `;
 
@@ -66,43 +66,61 @@ async function startInside(owner: Owner, start: Start): Promise<{ ready: Ready; 
 }
 
 /** Passes connections to a port of the host on to the inner process. */
-async function openPort(owner: Owner, port: number, path: string): Promise<void> {
+async function openPort(owner: Owner, path: string, port: number): Promise<number> {
   const relay = createRelay({ path });
   await new Promise<void>((resolve, reject) => relay.once('error', reject).listen(port, HOST, resolve));
   owner.after(() => {
     relay.close();
     relay.destroyAll();
   });
+  return port;
 }
 
-function describe(file: string, { withoutPods }: Ready): string {
-  const kubectl = process.env.KUBECTL_PATH ?? 'kubectl';
-  const pods = withoutPods === undefined ? '' : `\nNo Pods run (${withoutPods}).\n`;
-  return `
-A Kubernetes API server with the mesh's kinds and samples/kubernetes. Its kubeconfig:
+interface Ports {
+  readonly debug: number;
+  readonly gateway: number | undefined;
+}
 
-  export KUBECONFIG=${file}
+function describe(kubeconfigFile: string, { debug, gateway }: Ports, { withoutPods }: Ready): string {
+  const kubectl = process.env.KUBECTL_PATH ?? 'kubectl';
+  const pods =
+    gateway === undefined
+      ? `No Pods run: ${withoutPods}.`
+      : `The gateway sends requests to the Pods of \`hello\`; scale them, or change the routes, and watch the answers:
+
+  curl ${HOST}:${gateway}/hello
+  ${kubectl} -n demo scale deployment hello-v1 --replicas=3
+  ${kubectl} -n demo edit virtualservice front`;
+  return `
+A Kubernetes API server with the mesh's kinds and samples/kubernetes:
+
+  export KUBECONFIG=${kubeconfigFile}
   ${kubectl} -n demo get pods,endpointslices,virtualservices
+
 ${pods}
+
+The debug pages of ctl-discovery: http://${HOST}:${debug}/debug/
+
 Ctrl-C ends everything.
 `;
 }
 
-async function run(owner: Owner, port: number | undefined, signal: AbortSignal): Promise<void> {
+async function run(owner: Owner, apiPort: number | undefined, signal: AbortSignal): Promise<void> {
   const reason = await buildKubernetes({ report: say, signal });
   if (reason !== undefined) throw new Error(reason);
   const folder = await tempDir(owner);
-  const socket = join(folder, 'api-server.sock');
   const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));
-  const starting = startInside(owner, { socket });
+  const starting = startInside(owner, { folder });
   const inside = await Promise.race([starting, stopped]);
   if (inside === undefined) return void starting.catch(() => undefined);
-  const outside = port ?? (await freePort(HOST));
-  await openPort(owner, outside, socket);
-  const { ca, token } = inside.ready;
+  const { ca, token, sockets } = inside.ready;
+  const [anyPort = 0, debugPort = 0, gatewayPort = 0] = await freePorts(3, HOST);
+  const port = await openPort(owner, sockets.api, apiPort ?? anyPort);
+  const debug = await openPort(owner, sockets.debug, debugPort);
+  const gateway = sockets.gateway && (await openPort(owner, sockets.gateway, gatewayPort));
   const file = join(folder, 'kubeconfig');
-  await writeFile(file, kubeconfig({ url: `https://${HOST}:${outside}`, ca, credential: { token } }), { mode: 0o600 });
-  process.stdout.write(describe(file, inside.ready));
+  await writeFile(file, kubeconfig({ url: `https://${HOST}:${port}`, ca, credential: { token } }), { mode: 0o600 });
+  process.stdout.write(describe(file, { debug, gateway: gateway || undefined }, inside.ready));
   await Promise.race([stopped, inside.exited]);
   if (!signal.aborted) throw new Error('the control plane has ended');
   say('ending everything …');

@@ -1,17 +1,26 @@
-/** What the playground's two processes tell each other. */
+/** What the two processes of the playground send each other. */
 
-/** From the process outside, which owns the address that users connect to, to the one inside. */
+/** From the outer process, which owns the ports that users connect to, to the inner one. */
 export interface Start {
-  /** Where the API server has to be reachable: the inner process listens here for the outer one. */
-  readonly socket: string;
+  /** Where the inner process puts the Unix sockets through which its servers are reached. */
+  readonly folder: string;
 }
 
-/** From the process inside, once everything runs. */
+/** From the inner process, once everything runs. */
 export interface Ready {
-  /** PEM of the authority of the API server's certificate. */
+  /** Certificate of the authority of the API server, PEM. */
   readonly ca: string;
   /** Of the cluster's admin. */
   readonly token: string;
+  /** Unix socket of each server. */
+  readonly sockets: {
+    /** The API server. */
+    readonly api: string;
+    /** The HTTP port of ctl-discovery, with its debug pages. */
+    readonly debug: string;
+    /** The gateway in front of the Pods; undefined without Pods. */
+    readonly gateway: string | undefined;
+  };
   /** Why no Pods run; undefined when they do. */
   readonly withoutPods: string | undefined;
 }
