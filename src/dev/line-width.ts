@@ -62,7 +62,6 @@ const UNFINISHED: readonly string[] = [
   'src/model/scopes.test.ts',
   'src/model/service-record.test.ts',
   'src/model/services.test.ts',
-  'src/model/types.ts',
   'src/push/bundles/encode-resource.ts',
   'src/push/engine/engine-faults.test.ts',
   'src/push/engine/engine-secrets.test.ts',

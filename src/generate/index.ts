@@ -3,7 +3,7 @@ export { type ChangedFacts, changedFacts, type FactChanges, factsAbout } from '.
 export { endpointName, familiesOfNode, hostOfCluster, scopeIdOfView, scopeOfView } from './common/index.ts';
 export {
   type ClientView,
-  changedPlaces,
+  changedLocalityNames,
   type EdsInput,
   type EndpointsInput,
   encodeEndpoints,

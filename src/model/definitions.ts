@@ -1,6 +1,6 @@
 /**
- * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one for each
- * host. What several resources say of one service is merged here too.
+ * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one per host.
+ * Several definitions of one service are merged here. /
  */
 import { type AnyResource, keyOf, type MeshConfig, type Resource } from '../resources/index.ts';
 import { canonicalHost, serviceHostname } from './hosts.ts';
@@ -11,15 +11,15 @@ import { parseProtocol, protocolOfPort } from './protocol.ts';
 import type { ModelSettings, Resolution, Service, ServiceKey, ServicePort } from './types.ts';
 import { normaliseExportTo } from './visibility.ts';
 
-/** What definitions read beside their resource. */
+/** What definitions read besides their resource. */
 export interface DefinitionContext {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
 }
 
 /**
- * Age of Services that only other clusters have: cluster IPs of the program's own cluster come before equal ones of
- * theirs.
+ * Creation time of Services that only other clusters have: later than all, so that cluster IPs of the program's own
+ * cluster take precedence over equal ones. /
  */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
@@ -29,7 +29,7 @@ export function serviceKey(namespace: string, hostname: string): ServiceKey {
   return `${namespace}/${hostname}`;
 }
 
-/** Key of the service that an orchestrator Service (or its Endpoints) of this name stands for. */
+/** Key of the service that an orchestrator Service (or its Endpoints) of this name defines. */
 export function orchestratorServiceKey(namespace: string, name: string, settings: ModelSettings): ServiceKey {
   return serviceKey(namespace, serviceHostname(name, namespace, settings.domain));
 }
@@ -44,7 +44,7 @@ export function definedKeys(resource: AnyResource | undefined, settings: ModelSe
   return [...hosts].map((host) => serviceKey(resource.meta.namespace, host));
 }
 
-/** What a resource says of the service `key`, which it defines. */
+/** The definition of service `key` by a resource. */
 export function definitionOf(
   resource: Resource<'Service'> | Resource<'ServiceEntry'>,
   key: ServiceKey,
@@ -68,7 +68,7 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
     namespace: meta.namespace,
     ports: (spec.ports ?? []).flatMap((port): ServicePort[] => {
       const name = port.name ?? '';
-      // Envoy carries TCP; UDP is kept because a UDP port is part of the service, SCTP is of no use to anything here.
+      // Envoy handles TCP. UDP is kept because a UDP port is part of the service; nothing here uses SCTP.
       if (port.protocol === 'SCTP') return [];
       const protocol = port.protocol === 'UDP' ? 'UDP' : protocolOfPort(port.port, name, port.appProtocol);
       return [{ name, port: port.port, protocol }];
@@ -115,7 +115,9 @@ export interface EntryPort extends ServicePort {
   readonly targetPort: number;
 }
 
-/** Ports of a service entry. A single port may be nameless; of several, a nameless one is called by its number. */
+/**
+ * Ports of a service entry. A single port may have no name; among several, one without a name is named by its number.
+ */
 export function entryPorts(resource: Resource<'ServiceEntry'>): readonly EntryPort[] {
   const ports = resource.content.ports ?? [];
   return ports.flatMap((port): EntryPort[] => {
@@ -126,7 +128,7 @@ export function entryPorts(resource: Resource<'ServiceEntry'>): readonly EntryPo
   });
 }
 
-/** A service entry that does not say its resolution but has endpoints is taken as what its endpoints are. */
+/** For a service entry without resolution that has endpoints, the endpoints decide. */
 function entryResolution(resource: Resource<'ServiceEntry'>): Resolution {
   const { resolution, endpoints, workloadSelector } = resource.content;
   switch (resolution) {
@@ -151,19 +153,19 @@ function isSocketOrIp(address: string): boolean {
   return address.startsWith('unix:') || isIpAddress(address);
 }
 
-/** A service made of all its definitions. */
+/** A service merged from all its definitions. */
 export interface MergedService {
   readonly service: Service;
-  /** For each definition that takes part: its port number → the name that the port has in the service. */
+  /** For each definition that contributes: its port number → the port's name in the service. */
   readonly parts: readonly { readonly source: string; readonly portNames: ReadonlyMap<number, string> }[];
-  /** Definitions of a port that another definition has already: `ctl_duplicate_proxy_clusters`. */
+  /** Number of ports that several definitions have: `ctl_duplicate_proxy_clusters`. */
   readonly duplicates: number;
 }
 
 /**
- * Several resources of one namespace may define the same host. The orchestrator's comes first, then the oldest: it says
- * what the service is. The others add the ports that it lacks, their addresses, and endpoints; those that resolve in
- * another way are left out whole, because one cluster cannot do both.
+ * Several resources of one namespace may define the same host. The orchestrator's takes precedence, then the oldest: it
+ * defines the service. The others add missing ports, their addresses, and endpoints. Definitions with another
+ * resolution are ignored, because one cluster cannot do both. /
  */
 export function mergeDefinitions(definitions: readonly Service[]): MergedService | undefined {
   const [first, ...others] = [...definitions].sort(compareDefinitions);
@@ -198,7 +200,7 @@ function compareDefinitions(a: Service, b: Service): number {
   return compareCreated(a.created, b.created) || compareText(a.source, b.source);
 }
 
-/** UDP ports are part of a service, but no proxy serves them. */
+/** UDP ports are part of a service, but proxies do not serve them. */
 function isServed(port: ServicePort): boolean {
   return port.protocol !== 'UDP';
 }

@@ -1,7 +1,7 @@
 /**
- * Destination rules by namespace and host, those of one namespace for one host merged. Which one applies to a host is
- * looked up from the most specific pattern to the least, in the own namespace, then the service's, then the root
- * namespace.
+ * Destination rules by namespace and host; rules of one namespace for one host are merged. The rule for a host is
+ * looked up from the most specific pattern to the least, in the own namespace, then in the service's, then in the root
+ * namespace. /
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -40,7 +40,7 @@ function makeGroup(namespace: string, host: string, rules: readonly Rule[]): Rul
   return { namespace, host, rules, all: merged, duplicateSubsets };
 }
 
-/** Subsets are joined, the first of a name stands; the first traffic policy stands. */
+/** Subsets are joined; the first subset of a name and the first traffic policy win. */
 function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
   const subsets = new Map<string, MergedDestinationRule['subsets'][number]>();
   let duplicateSubsets = 0;
@@ -60,7 +60,7 @@ function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
   return { merged, duplicateSubsets };
 }
 
-/** What of a group a namespace sees. */
+/** The rules of a group that a namespace sees. */
 function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
   if (group.namespace === namespace) return group.all;
   const visible = group.rules.filter(({ exportTo }) => isVisible(exportTo, group.namespace, namespace));
@@ -78,8 +78,8 @@ function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDest
 }
 
 /**
- * Groups that match a host, most specific first. Remembered for as long as the namespace's rules stand: a mesh-wide
- * rule of the root namespace is looked up for every host of every scope, with the same result.
+ * Groups that match a host, most specific first. Kept until the namespace's rules change: a mesh-wide rule of the root
+ * namespace is looked up for every host of every scope, with the same result. /
  */
 function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
   const byHost = memos
@@ -94,8 +94,8 @@ function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): 
 }
 
 /**
- * Whether rules of a namespace are for single hosts alone: then there is no need to look for a dozen patterns of each
- * host.
+ * Whether a namespace has rules for exact hosts only: then a dozen lookups of wildcard patterns per host are not
+ * needed. /
  */
 function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
   return memos
@@ -140,13 +140,13 @@ export function findDestinationRule(
   return undefined;
 }
 
-/** A group that differs: whose rules, for which host pattern. */
+/** A group that differs: the namespace of its rules, and their host pattern. */
 export interface RuleGroupChange {
   readonly namespace: string;
   readonly host: string;
 }
 
-/** Brings the table up to date; says which groups differ, and by how much the number of duplicate subsets changed. */
+/** Updates the table; returns which groups differ, and the change of the number of duplicate subsets. */
 export function updateRules(
   table: RuleTable,
   changed: ReadonlyMap<
@@ -169,7 +169,7 @@ export function updateRules(
   };
   for (const [key, { before, after }] of changed) {
     if (before !== undefined) draftOf(before).rules.delete(key);
-    // Rules for some workloads of a namespace are not rules of a scope, which all its proxies share.
+    // Rules with a workload selector are skipped: all proxies of a scope share its rules.
     if (after === undefined || !isEmptySelector(after.content.workloadSelector?.labels)) continue;
     draftOf(after).rules.set(key, ruleOf(key, after, context));
   }
@@ -200,7 +200,7 @@ function ruleOf(key: ResourceKey, { meta, content }: DestinationRule, context: D
   return { key, created: meta.created, content, exportTo };
 }
 
-/** All rules of a group are of one namespace, so the key decides as the name would. */
+/** All rules of a group are of one namespace, so keys and names have the same order. */
 function compareRules(a: Rule, b: Rule): number {
   return compareCreated(a.created, b.created) || compareText(a.key, b.key);
 }

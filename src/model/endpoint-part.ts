@@ -1,6 +1,6 @@
 /**
- * A part of a service's endpoints: those that one document says, such as one of its slices. A service keeps its parts,
- * so that a change of one of them leaves the others alone.
+ * A part of a service's endpoints: those of one document, such as one slice. A service keeps its parts, so that a
+ * change of one document does not touch the others. /
  */
 import { keepIfEqual } from './equal.ts';
 import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';
@@ -10,27 +10,27 @@ import { isSocketPath, POLICY_READ, type Reads, type Workload } from './workload
 export interface EndpointPart {
   /** By {@link endpointIdentity}. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
-  /** What was looked up. A change of any of these makes the part again. */
+  /** What was looked up. A change of any of these rebuilds the part. */
   readonly reads: ReadonlySet<string>;
-  /** Addresses that wait for the pod that they name. */
+  /** Number of addresses whose pod is not known yet. */
   readonly pendingPod: number;
-  /** Addresses that no pod is known for. */
+  /** Number of addresses without a pod. */
   readonly withoutPod: number;
 }
 
-/** Makes a part. */
+/** How a part is built. */
 export interface PartPlan {
-  /** Unique in its service: the token by which a change says that the part is concerned. */
+  /** Unique in its service: names the part in a change. */
   readonly id: string;
   readonly make: (gathering: Gathering) => void;
 }
 
-/** What an endpoint of a service is known by: the first document to say it decides. */
+/** The identity of an endpoint of a service; when several documents have it, the first decides. */
 function endpointIdentity(servicePort: string, { network, address }: Workload, port: number): string {
   return `${servicePort}\n${address}\n${port}\n${network}`;
 }
 
-/** Where the endpoints of a part and notes are gathered. */
+/** Collects the endpoints of a part, and what was read for them. */
 export class Gathering {
   readonly reads: Reads = new Set();
   pendingPod = 0;
@@ -39,12 +39,12 @@ export class Gathering {
   readonly #namespace: string;
   readonly #policies: PeerPolicies;
   readonly #before: EndpointPart | undefined;
-  /** The namespace whose policies were noted last. */
+  /** The namespace whose policies were recorded last. */
   #noted: string | undefined;
 
   /**
-   * @param namespace that of the service: workloads of which no other is known are taken to be there
-   * @param before the part as it was: equal endpoints stay the same objects
+   * @param namespace that of the service, for workloads without a known namespace
+   * @param before the previous part: equal endpoints stay the same objects
    */
   constructor(namespace: string, policies: PeerPolicies, before: EndpointPart | undefined) {
     this.#namespace = namespace;
@@ -52,7 +52,7 @@ export class Gathering {
     this.#before = before;
   }
 
-  /** The first word about an address and port stands. */
+  /** The first endpoint of an address and port wins. */
   add(workload: Workload, port: number, servicePort: string): void {
     const effective = isSocketPath(workload.address) ? 0 : port;
     const identity = endpointIdentity(servicePort, workload, effective);
@@ -62,7 +62,7 @@ export class Gathering {
     this.#endpoints.set(identity, keepIfEqual(this.#before?.endpoints.get(identity), made));
   }
 
-  /** An endpoint is bound to a service by being one, so that policies for its port count. */
+  /** The port is one of a service, so policies for it apply. */
   #takesMutualTls({ workload, labels }: Workload, port: number): boolean {
     const namespace = workload?.namespace ?? this.#namespace;
     if (namespace !== this.#noted) {

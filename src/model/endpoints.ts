@@ -1,6 +1,6 @@
 /**
- * The endpoints of one service, part by part from what is known now: the orchestrator's Endpoints or slices joined with
- * pods, endpoints of service entries, selected pods and workload entries. Nothing here depends on what arrived first.
+ * The endpoints of one service, part by part: the orchestrator's Endpoints or slices joined with pods, endpoints of
+ * service entries, selected pods and workload entries. Nothing here depends on the order of arrival. /
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -40,7 +40,7 @@ export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
 /** Port number of the definition → name of the port in the service. */
 type PortNames = ReadonlyMap<number, string>;
 
-/** How the endpoints of a service are made, part by part, in order of precedence. */
+/** The parts of a service's endpoints, in order of precedence. */
 export function endpointPlans(
   { service, parts }: MergedService,
   definers: readonly Definer[],
@@ -56,7 +56,7 @@ export function endpointPlans(
   });
 }
 
-/** Id of the part that is made of what a Service or ServiceEntry selects or lists. */
+/** Id of the part of what a Service or ServiceEntry selects or lists. */
 export function selectionId(source: ResourceKey): string {
   return `selected:${source}`;
 }
@@ -80,13 +80,13 @@ function orchestratorPlans(resource: Resource<'Service'>, portNames: PortNames, 
   return [...plans, { id: own, make }];
 }
 
-/** What the orchestrator says of the endpoints: in slices or in one object. */
+/** The parts from the orchestrator's slices or Endpoints. */
 function documentPlans(
   { meta, content }: Resource<'Service'>,
   portNames: PortNames,
   indexes: EndpointIndexes,
 ): PartPlan[] {
-  // Endpoints name the ports as the Service does; the service may call them otherwise only after a merge.
+  // Endpoints use the port names of the Service; the merged service may have other names.
   const names = new Map<string, string>();
   for (const port of content.spec.ports ?? []) {
     const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
@@ -150,7 +150,7 @@ function sliceEndpoints(
   indexes: EndpointIndexes,
   gathering: Gathering,
 ): void {
-  // Host names cannot be endpoints of a service that is balanced over addresses.
+  // Host names cannot be endpoints of a service with static resolution.
   if (slice.content.addressType === 'FQDN') return;
   const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
   for (const written of slice.content.endpoints ?? []) {
@@ -175,7 +175,7 @@ type SliceConditions =
     }
   | undefined;
 
-/** Unknown readiness counts as ready, as the orchestrator's API says; terminating but still serving is draining. */
+/** Unknown readiness counts as ready, as Kubernetes defines it; terminating but still serving means draining. */
 function sliceHealth(conditions: SliceConditions): Health {
   if (conditions?.ready !== false) return 'healthy';
   return conditions.serving === true && conditions.terminating === true ? 'draining' : 'unhealthy';
@@ -192,7 +192,7 @@ function addByName(
   if (servicePort !== undefined) gathering.add(workload, port, servicePort);
 }
 
-/** What Endpoints and slices say of an address. */
+/** An address of Endpoints or of a slice. */
 interface AddressReference {
   readonly hostname?: string | undefined;
   readonly nodeName?: string | undefined;
@@ -206,9 +206,9 @@ interface AddressReference {
 }
 
 /**
- * The workload behind an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that
- * it names is unknown it is held back: without the pod's labels it would be served outside its subsets and without
- * mutual TLS.
+ * The workload at an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that the
+ * address names is unknown, the endpoint is left out: without the pod's labels it would be outside its subsets and
+ * without mutual TLS. /
  */
 function resolveAddress(
   { meta: { namespace, cluster } }: EndpointsDocument,
@@ -223,7 +223,7 @@ function resolveAddress(
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
     podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
-  // Who writes endpoints can name any pod. Whose an address is, the pods themselves say.
+  // Whoever writes Endpoints can name any pod. The pods themselves decide who has an address.
   const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
   const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
   if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);
@@ -271,7 +271,7 @@ function entryEndpoints(
   }
 }
 
-/** A port's number in a map that people write: names such as `constructor` must not find what every object has. */
+/** A port's number in a user-written map: a name such as `constructor` must not find an inherited property. */
 function portOf(ports: Readonly<Record<string, number>>, name: string): number | undefined {
   return Object.hasOwn(ports, name) ? ports[name] : undefined;
 }
@@ -303,13 +303,13 @@ function selectPods(
     const pod = indexes.resources('Pod').get(key);
     if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
     gathering.reads.add(key);
-    // The primary address alone: a dual-stack pod is one endpoint.
+    // Only the primary address: a dual-stack pod is one endpoint.
     const [address] = podAddresses(pod);
     if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));
   }
 }
 
-/** The selector by which a service finds workloads of its namespace by itself, when it has one that is in force. */
+/** The selector of workloads that is effective for a service; undefined: none. */
 export function workloadSelectorOf(resource: AnyResource | undefined, indexes: DefinitionContext): Labels | undefined {
   const selector =
     resource?.kind === 'ServiceEntry'

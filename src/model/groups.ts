@@ -1,6 +1,6 @@
 /**
- * An index from one key to many: a persistent map of sorted lists. Changes are collected and applied at once, so that
- * adding thousands of members to one group copies its list once.
+ * An index from a key to many members: a persistent map of sorted lists. Changes are collected and applied together, so
+ * that adding thousands of members to one group copies its list once. /
  */
 import type { PMap } from '../core/pmap.ts';
 import { lowerBound } from './order.ts';
@@ -20,7 +20,7 @@ interface Edit {
   readonly earlier: Edit | undefined;
 }
 
-/** Collects changes of a {@link Groups} index; `apply` gives the next index, and the same one when nothing differs. */
+/** Collects changes of a {@link Groups} index; `apply` returns the next index, or the same one when nothing differs. */
 export class GroupEdits {
   readonly #edits = new Map<string, Edit>();
 
@@ -65,7 +65,7 @@ function edited(members: readonly string[], last: Edit): readonly string[] {
     if (present) set.add(member);
     else set.delete(member);
   }
-  // Without a function to compare by: that is the order of `compareText`, and several times as fast.
+  // The default order is that of `compareText`, and several times as fast.
   return changed ? [...set].sort() : members;
 }
 

@@ -1,26 +1,23 @@
 /**
- * Where connections go that no virtual IP speaks of: the addresses of headless Services, port by port, and addresses
- * that are known from Endpoints or EndpointSlices alone. A ServiceEntry of another namespace must not have listeners or
- * filter chains there.
+ * Addresses of connections without a virtual IP: those of headless Services, per port, and those that only Endpoints or
+ * EndpointSlices name. A ServiceEntry of another namespace must not have listeners or filter chains there. /
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import type { Groups } from './groups.ts';
 import { addressRange, sortableAddress } from './networks.ts';
 import { lowerBound } from './order.ts';
 import { protocolOfPort } from './protocol.ts';
-import type { HeldRange, ModelSettings, Service } from './types.ts';
+import type { ExcludedRange, ModelSettings, Service } from './types.ts';
 
-/**
- * `port/address` (in the form of {@link sortableAddress}) → the documents that say that a headless Service is there.
- */
+/** `port/address` (in the form of {@link sortableAddress}) → the documents of headless Services there. / */
 export type HeadlessAddresses = Groups;
 
-/** Note in what a service read: the headless addresses in a range. */
+/** The read of a service that looked up headless addresses in a range. */
 export const RANGE_READ = 'range:';
 
 export type EndpointsDocument = Resource<'Endpoints'> | Resource<'EndpointSlice'>;
 
-/** Calls `use` for the addresses of a document; `namesPod`: it says of which Pod. */
+/** Calls `use` for the addresses of a document; `namesPod`: the document names the Pod of the address. */
 function eachAddress(document: EndpointsDocument, use: (address: string, namesPod: boolean) => void): void {
   if (document.kind === 'EndpointSlice') {
     const { addressType, endpoints = [] } = (document as Resource<'EndpointSlice'>).content;
@@ -35,8 +32,8 @@ function eachAddress(document: EndpointsDocument, use: (address: string, namesPo
 }
 
 /**
- * Addresses of a document that belong to its namespace, unless a Service or a Pod has them: those of which it names no
- * Pod. Some may stand there twice.
+ * Addresses of a document for which it names no Pod: they belong to its namespace, unless a Service or a Pod has them.
+ * May contain duplicates. /
  */
 export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
   if (document === undefined) return [];
@@ -48,8 +45,9 @@ export function bareAddresses(document: EndpointsDocument | undefined): readonly
 }
 
 /**
- * Ports of a headless Service at which its connections meet those of other services: a filter chain that another one
- * has for their destination would come before them. Where pods have listeners of their own, those of plain TCP do not.
+ * Ports of a headless Service at which its connections use a listener shared with other services: a filter chain of
+ * another service for the same destination would take them. Where pods have listeners of their own, ports of plain TCP
+ * do not share one. /
  */
 function sharedPorts({ content: { spec } }: Resource<'Service'>, settings: ModelSettings): readonly number[] {
   if (spec.clusterIP !== 'None' || spec.type === 'ExternalName') return [];
@@ -64,7 +62,7 @@ function sharedPorts({ content: { spec } }: Resource<'Service'>, settings: Model
 
 const HTTP_PROTOCOLS: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'GRPC-Web']);
 
-/** Keys in {@link HeadlessAddresses} of a document about these Services (one name, in several clusters). */
+/** Keys in {@link HeadlessAddresses} of a document for these Services (one name, in several clusters). */
 export function headlessKeys(
   document: EndpointsDocument | undefined,
   services: Iterable<Resource<'Service'>>,
@@ -82,20 +80,20 @@ export function headlessKeys(
   return [...keys];
 }
 
-/** Address ranges that a resource claims, in the form of {@link rangeRead}. */
+/** Address ranges of a resource, in the form of {@link rangeRead}. */
 export function claimedRanges(resource: AnyResource | undefined): readonly string[] {
   if (resource?.kind !== 'ServiceEntry') return [];
   const addresses = (resource as Resource<'ServiceEntry'>).content.addresses ?? [];
   return [...new Set(addresses.flatMap((address) => rangeRead(address) ?? []))];
 }
 
-/** The note of a range; undefined for single addresses, which have owners of their own. */
+/** The read for a range; undefined for single addresses, whose owner is looked up separately. */
 function rangeRead(written: string): string | undefined {
   const range = addressRange(written);
   return range === undefined || range.first === range.last ? undefined : `${RANGE_READ}${range.first}-${range.last}`;
 }
 
-/** What of `ranges` (as {@link claimedRanges} writes them) holds one of these keys of {@link HeadlessAddresses}. */
+/** The ranges (as {@link claimedRanges} writes them) that contain one of these keys of {@link HeadlessAddresses}. */
 export function rangesAround(keys: readonly string[], ranges: Iterable<string>): ReadonlySet<string> {
   const addresses = keys.map((key) => key.slice(key.indexOf('/') + 1)).sort();
   const around = new Set<string>();
@@ -109,11 +107,15 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
 }
 
 /**
- * Ports of a ServiceEntry's service at which one of its ranges would take the connections to a headless Service of
- * another namespace. Adds what was looked up to `reads`.
+ * Ports of a ServiceEntry's service at which one of its ranges would take connections to a headless Service of another
+ * namespace. Adds what was looked up to `reads`. /
  */
-export function heldRanges(service: Service, headless: HeadlessAddresses, reads: Set<string>): readonly HeldRange[] {
-  const held: HeldRange[] = [];
+export function heldRanges(
+  service: Service,
+  headless: HeadlessAddresses,
+  reads: Set<string>,
+): readonly ExcludedRange[] {
+  const held: ExcludedRange[] = [];
   for (const written of service.addresses) {
     const read = rangeRead(written);
     const range = read === undefined ? undefined : addressRange(written);
@@ -121,14 +123,14 @@ export function heldRanges(service: Service, headless: HeadlessAddresses, reads:
     reads.add(read);
     if (headless.size === 0) continue;
     for (const { port, protocol } of service.ports) {
-      const holder = protocol === 'UDP' ? undefined : holderIn(headless, port, range, service.namespace);
-      if (holder !== undefined) held.push({ range: written, port, holder });
+      const owner = protocol === 'UDP' ? undefined : ownerIn(headless, port, range, service.namespace);
+      if (owner !== undefined) held.push({ range: written, port, owner });
     }
   }
   return held;
 }
 
-function holderIn(
+function ownerIn(
   headless: HeadlessAddresses,
   port: number,
   { first, last }: { readonly first: string; readonly last: string },

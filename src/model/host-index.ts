@@ -1,4 +1,4 @@
-/** Which services a host name means, and who sees which hosts: indexes that follow the services. */
+/** Indexes of services: by host name, and by the namespaces that see them. */
 import { GroupEdits } from './groups.ts';
 import { isWildcardHost } from './hosts.ts';
 import type { MeshState } from './mesh-state.ts';

@@ -1,6 +1,6 @@
 /**
- * Host names as a mesh writes them: exact (`reviews.default.svc.cluster.local`), wildcard (`*.example.com`), or all
- * (`*`). Comparing is on lower-case text; wildcards stand only at the front, so suffixes say everything.
+ * Host names of mesh configuration: exact (`reviews.default.svc.cluster.local`), wildcard (`*.example.com`), or all
+ * (`*`). They are compared in lower case; wildcards occur only at the front, so comparing suffixes is enough. /
  */
 
 export function isWildcardHost(host: string): boolean {
@@ -19,13 +19,13 @@ export function hostMatches(pattern: string, host: string): boolean {
   return name.endsWith(suffix) && (isWildcardHost(host) || name.length > suffix.length);
 }
 
-/** The one form of a host name: lower case, without the dot that says that the name is complete. */
+/** The canonical form of a host name: lower case, without a trailing dot. */
 export function canonicalHost(written: string): string {
   const lower = written.toLowerCase();
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }
 
-/** Whether some name is covered by both. */
+/** Whether some name matches both. */
 export function hostsOverlap(a: string, b: string): boolean {
   return hostMatches(a, b) || hostMatches(b, a);
 }

@@ -5,7 +5,7 @@
 export { fullHostname, hostMatches, hostsOverlap, isWildcardHost, serviceHostname } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
 export { MeshModel, Model, type ModelOptions, type ModelStep, type ModelUpdate } from './model.ts';
-export { addressOfKey, networkAddress, networksSaidBy } from './network-names.ts';
+export { addressOfKey, networkAddress, statedNetworks } from './network-names.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { defaultScopeId } from './scope-plan.ts';
 export type {

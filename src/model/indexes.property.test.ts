@@ -12,7 +12,7 @@ import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts
 import { updateMesh } from './mesh.ts';
 import { emptyMesh, type MeshState } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';
-import { EMPTY_BOOK, type ScopeIndex, withoutScope } from './scope-index.ts';
+import { EMPTY_SCOPE_INDEX, type ScopeIndex, withoutScope } from './scope-index.ts';
 import { MeshScopes, scopeIdOf } from './scope-source.ts';
 import { emptyRegistry, type State } from './state.ts';
 import { kindOfKey } from './tables.ts';
@@ -23,26 +23,26 @@ import { isConfigKind } from './types.ts';
 interface Step {
   readonly registry: State;
   readonly mesh: MeshState;
-  readonly book: ScopeIndex;
+  readonly scopeIndex: ScopeIndex;
 }
 
 function empty(useEndpointSlice: boolean): Step {
   const settings = { ...DEFAULT_SETTINGS, useEndpointSlice };
   const memos = new Memos();
   const registry = emptyRegistry(settings, defaultMeshConfig(), NETWORKS, memos);
-  return { registry, mesh: emptyMesh(settings, defaultMeshConfig(), NETWORKS, memos), book: EMPTY_BOOK };
+  return { registry, mesh: emptyMesh(settings, defaultMeshConfig(), NETWORKS, memos), scopeIndex: EMPTY_SCOPE_INDEX };
 }
 
 function next(
-  { registry, mesh, book }: Step,
+  { registry, mesh, scopeIndex }: Step,
   changes: Iterable<readonly [ResourceKey, AnyResource | undefined]>,
 ): Step {
   const resources = new Map<ResourceKey, AnyResource | undefined>();
   const configs = new Map<ResourceKey, AnyResource | undefined>();
   for (const [key, resource] of changes) (isConfigKind(kindOfKey(key)) ? configs : resources).set(key, resource);
   const { state, derived } = updateRegistry(registry, { resources });
-  const step = updateMesh(mesh, book, { version: mesh.version + 1, ...derived, configs });
-  return { registry: state, mesh: step.state, book: step.book };
+  const step = updateMesh(mesh, scopeIndex, { version: mesh.version + 1, ...derived, configs });
+  return { registry: state, mesh: step.state, scopeIndex: step.scopeIndex };
 }
 
 const changesOf = (batch: readonly Operation[]) =>
@@ -79,18 +79,18 @@ test('indexes after any history are those of a fresh replay', () => {
   );
 });
 
-test('scopes that nobody has any more leave nothing in the book of scopes', () => {
+test('scopes that nobody has any more leave nothing in the index of scopes', () => {
   fc.assert(
     fc.property(history, (batches) => {
       let state = empty(false);
       for (const batch of batches) {
-        const scopes = new MeshScopes(state.mesh, state.book);
+        const scopes = new MeshScopes(state.mesh, state.scopeIndex);
         for (const { namespace, labels } of QUESTIONS.proxies) scopes.keep(scopeIdOf(state.mesh, namespace, labels));
-        state = next({ ...state, book: scopes.book }, changesOf(batch));
+        state = next({ ...state, scopeIndex: scopes.scopeIndex }, changesOf(batch));
       }
-      let { book } = state;
-      for (const id of [...book.built.keys(), ...book.absent]) book = withoutScope(book, id);
-      const { built, watchers, byNamespace, bySidecar, absent } = book;
+      let { scopeIndex } = state;
+      for (const id of [...scopeIndex.built.keys(), ...scopeIndex.absent]) scopeIndex = withoutScope(scopeIndex, id);
+      const { built, watchers, byNamespace, bySidecar, absent } = scopeIndex;
       assert.deepEqual(
         [built, watchers, byNamespace, bySidecar].map((index) => [...index.keys()]),
         [[], [], [], []],

@@ -1,4 +1,4 @@
-/** Which service ports are served at an address of a network: how a proxy finds what it stands for. */
+/** Which service ports are served at an address of a network: determines the inbound configuration of a proxy. */
 import type { PMap } from '../core/pmap.ts';
 import { deepEqual } from './equal.ts';
 import { networkAddress } from './network-names.ts';
@@ -7,12 +7,12 @@ import type { EndpointDelta } from './service-record.ts';
 import type { State } from './state.ts';
 import type { BoundInstance, ChangeSet, Endpoint, Service, ServiceKey } from './types.ts';
 
-/** Looks like an IP address; host names and socket paths belong to no proxy. */
+/** Looks like an IP address. Proxies have no host names or socket paths. */
 const NUMERIC = /^[\d.]+$|:/;
 
 const NONE: readonly BoundInstance[] = [];
 
-/** Service → its endpoints that go from an address; undefined: all of them. */
+/** Service → its endpoints that are removed from an address; undefined: all of them. */
 type Gone = Map<ServiceKey, ReadonlySet<Endpoint> | undefined>;
 
 /** The index by address after some services or their endpoints changed, and the addresses that differ. */
@@ -50,12 +50,12 @@ export function updateInstances(
   }
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
   const change = (address: string, more: readonly BoundInstance[]): void => {
-    const had = before.instances.get(address) ?? NONE;
+    const previous = before.instances.get(address) ?? NONE;
     const gone = removed.get(address);
-    const kept = gone === undefined ? had : had.filter((instance) => !isGone(instance, gone));
-    const has = kept.length === 0 ? more : [...kept, ...more];
-    const sorted = has.length > 1 ? has.toSorted(compareInstances) : has;
-    if (!deepEqual(had, sorted)) changes.set(address, sorted.length === 0 ? undefined : sorted);
+    const kept = gone === undefined ? previous : previous.filter((instance) => !isGone(instance, gone));
+    const next = kept.length === 0 ? more : [...kept, ...more];
+    const sorted = next.length > 1 ? next.toSorted(compareInstances) : next;
+    if (!deepEqual(previous, sorted)) changes.set(address, sorted.length === 0 ? undefined : sorted);
   };
   for (const address of removed.keys()) if (!added.has(address)) change(address, NONE);
   for (const [address, instances] of added) change(address, instances);

@@ -2,7 +2,7 @@
 
 export type Labels = Readonly<Record<string, string>>;
 
-/** Whether all of `selector` stands in `labels`; an empty selector selects everything. */
+/** Whether `labels` contain all of `selector`; an empty selector selects everything. */
 export function labelsMatch(selector: Labels, labels: Labels): boolean {
   for (const key in selector) if (labels[key] !== selector[key]) return false;
   return true;

@@ -1,7 +1,7 @@
 /**
- * The mesh as generation sees it: services, who sees them, routes, rules, and the configuration that generation reads
- * as it is. The main thread and every worker have one, made by the same changes. Persistent maps, so that the next
- * state shares everything that a change leaves alone. Others see it through `MeshSnapshot`.
+ * The mesh as generation sees it: services, their visibility, routes, rules, and the configuration that generation
+ * reads directly. The main thread and every worker have one, built from the same changes. The maps are persistent, so
+ * the next state shares everything that a change does not touch. Other modules read it through `MeshSnapshot`. /
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -22,7 +22,7 @@ import { NO_VIRTUAL_SERVICES, type VirtualServiceTables } from './virtual-servic
 
 export interface MeshState {
   readonly version: number;
-  /** Owned by who made the model; every state of it has the same. */
+  /** Shared by all states of a model. */
   readonly memos: Memos;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
@@ -31,37 +31,37 @@ export interface MeshState {
 
   readonly services: PMap<Service>;
   readonly peers: PMap<ServicePeers>;
-  /** Of the services that {@link carriesEndpoints}. */
+  /** For services with {@link carriesEndpoints}. */
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
 
-  /** Host name → all services that claim it: the orchestrator's before others, then oldest first, then by namespace. */
+  /** Host name → all services with it: the orchestrator's first, then oldest first, then by namespace. */
   readonly claimants: PMap<readonly Service[]>;
-  /** Host name → those of its claimants that are in force. */
+  /** Host name → its services that are in force. */
   readonly servicesByHost: PMap<readonly Service[]>;
-  /** Host name → the first of its services that all namespaces see. */
+  /** Host name → the first of its services that is visible everywhere. */
   readonly publicServices: PMap<Service>;
   /** Namespace → host names that it defines. */
   readonly hostsByNamespace: Groups;
-  /** Namespace → host names that others export to it by name. */
+  /** Namespace → host names that other namespaces export to it by name. */
   readonly hostsExportedTo: Groups;
   /** Wildcard host names of services, all under the key `''`. */
   readonly wildcardHosts: Groups;
 
   readonly virtualServices: VirtualServiceTables;
   readonly rules: RuleTable;
-  /** Subsets that several rules for one host define. */
+  /** Number of subsets that several rules for one host define. */
   readonly duplicateSubsets: number;
   /** Namespace → its Sidecars, oldest first. */
   readonly sidecars: PMap<readonly Resource<'Sidecar'>[]>;
   /** In precedence order. */
   readonly gateways: readonly Resource<'Gateway'>[];
-  /** What claims the hosts of others: `host:…` or the key of a virtual service → the conflicts. */
+  /** `host:…` or the key of a virtual service → its conflicts about hosts owned by others. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
 }
 
 /**
- * Whether generation reads a service's endpoints: its clusters carry them where proxies resolve names, and where the
- * pods of a headless service have listeners of their own. Endpoints of all other services reach proxies by EDS alone.
+ * Whether generation reads a service's endpoints: clusters contain them where proxies resolve names, and listeners
+ * where the pods of a headless service have their own. Endpoints of all other services are sent by EDS only. /
  */
 export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
   if (resolution === 'dns') return true;

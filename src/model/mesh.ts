@@ -1,7 +1,7 @@
 /**
- * The second stage of a change, the same on the main thread and in every worker: what the first stage derived, and the
- * configuration that generation reads, become what generation sees. Pure and deterministic: equal changes make equal
- * states, however they are merged.
+ * The mesh stage of a change, which runs on the main thread and in every worker: from what the registry stage derived,
+ * and the configuration that generation reads, to what generation sees. Pure and deterministic: equal changes make
+ * equal states, however they are merged. /
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -26,14 +26,15 @@ export type MeshChanges = Pick<
 
 export interface MeshStep {
   readonly state: MeshState;
-  readonly book: ScopeIndex;
+  readonly scopeIndex: ScopeIndex;
   readonly changes: MeshChanges;
 }
 
 /**
- * The next state, its scopes, and what differs. Costs what the change costs; whatever is equal stays the same object.
+ * The next state, its scopes, and what differs. The cost follows the size of the change; equal values stay the same
+ * objects. /
  */
-export function updateMesh(before: MeshState, book: ScopeIndex, delta: MeshDelta): MeshStep {
+export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
   const { version, mesh = before.mesh, networks = before.networks } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);
@@ -50,8 +51,8 @@ export function updateMesh(before: MeshState, book: ScopeIndex, delta: MeshDelta
   };
   const { state, inputs } = updateConfiguration(indexHosts(taken, services), changed, everything);
   const scopes: ScopeResults = everything
-    ? rebuildScopes(book, state)
-    : updateScopes(book, state, {
+    ? rebuildScopes(scopeIndex, state)
+    : updateScopes(scopeIndex, state, {
         ...inputs,
         services,
         publicServices: before.publicServices,
@@ -59,7 +60,7 @@ export function updateMesh(before: MeshState, book: ScopeIndex, delta: MeshDelta
       });
   return {
     state,
-    book: scopes.book,
+    scopeIndex: scopes.scopeIndex,
     changes: {
       fromVersion: before.version,
       toVersion: version,
@@ -72,7 +73,7 @@ export function updateMesh(before: MeshState, book: ScopeIndex, delta: MeshDelta
   };
 }
 
-/** Deltas that were merged may set a service to what it is. */
+/** Merged deltas may set a service to the value that it has. */
 function changedServices(before: MeshState, services: MeshDelta['services']): Map<ServiceKey, ServiceChange> {
   const changed = new Map<ServiceKey, ServiceChange>();
   for (const [key, after] of services) {
@@ -120,7 +121,7 @@ function updateConfiguration(
   };
 }
 
-/** Resources of a kind as they are now (undefined: gone): those changed, or with `everything` all. */
+/** The new resources of a kind (undefined: gone): the changed ones, or with `everything` all. */
 function changedOf<K extends ConfigKind>(
   state: MeshState,
   changed: readonly Changed[],

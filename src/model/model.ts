@@ -1,14 +1,13 @@
 /**
- * The model with its owner: the current snapshot, and the scopes that are kept up to date because somebody has acquired
- * them. Others may be asked for as well, but nobody is told how they change. The main thread has a `Model`, a worker a
- * `MeshModel`.
+ * The model: the current snapshot, and the scopes that are kept up to date because they are acquired. Other scopes can
+ * be read, but their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`. /
  */
 import { Memos } from '../core/memo.ts';
 import type { AnyResource, MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
 import { updateMesh } from './mesh.ts';
 import { emptyMesh, type MeshState } from './mesh-state.ts';
 import { updateRegistry } from './registry.ts';
-import { EMPTY_BOOK, type ScopeIndex } from './scope-index.ts';
+import { EMPTY_SCOPE_INDEX, type ScopeIndex } from './scope-index.ts';
 import { MeshScopes } from './scope-source.ts';
 import { meshSnapshot, wholeSnapshot } from './snapshot.ts';
 import { emptyRegistry, type State } from './state.ts';
@@ -24,28 +23,28 @@ import {
 import { updatePolicies } from './workload-policies.ts';
 
 export interface ModelUpdate {
-  /** Several changes of one key are taken in order; what counts as "before" is what the current snapshot holds. */
+  /** Several changes of one key apply in order; the value before is always that of the current snapshot. */
   readonly changes: Iterable<ResourceChange>;
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
-  /** Of the next snapshot; one more than the current when absent. */
+  /** Version of the next snapshot; absent: the next number. */
   readonly version?: number;
 }
 
 export interface ModelStep {
   readonly snapshot: Snapshot;
   readonly changes: ChangeSet;
-  /** What the workers have to be told. */
+  /** The update for the workers. */
   readonly delta: MeshDelta;
 }
 
 export interface ModelOptions {
-  /** Where the model and what is generated from it remember results. */
+  /** Keeps results of the model and of generation. */
   readonly memos?: Memos;
 }
 
-/** Who acquires scopes, and how often. */
-class Holders {
+/** How often each scope is acquired. */
+class ReferenceCounts {
   readonly #counts: Map<string, number>;
 
   constructor(counts: ReadonlyMap<string, number> = new Map()) {
@@ -60,7 +59,7 @@ class Holders {
     this.#counts.set(id, (this.#counts.get(id) ?? 0) + 1);
   }
 
-  /** True when that was the last. */
+  /** True for the last reference. */
   remove(id: string): boolean {
     const count = this.#counts.get(id);
     if (count === undefined) return false;
@@ -69,25 +68,25 @@ class Holders {
     return count === 1;
   }
 
-  copy(): Holders {
-    return new Holders(this.#counts);
+  copy(): ReferenceCounts {
+    return new ReferenceCounts(this.#counts);
   }
 }
 
-/** What a model knows beside its current snapshot. */
-interface Held<S extends MeshSnapshot> {
+/** The current snapshot and its scopes. */
+interface Current<S extends MeshSnapshot> {
   readonly snapshot: S;
   readonly scopes: MeshScopes;
 }
 
-/** Scopes acquired of whatever the current state is. */
-abstract class ScopeHolder<S extends MeshSnapshot> {
-  protected current: Held<S>;
-  protected readonly holders: Holders;
+/** A model with scopes that can be acquired. */
+abstract class ScopedModel<S extends MeshSnapshot> {
+  protected current: Current<S>;
+  protected readonly references: ReferenceCounts;
 
-  protected constructor(current: Held<S>, holders: Holders) {
+  protected constructor(current: Current<S>, holders: ReferenceCounts) {
     this.current = current;
-    this.holders = holders;
+    this.references = holders;
   }
 
   get snapshot(): S {
@@ -95,29 +94,29 @@ abstract class ScopeHolder<S extends MeshSnapshot> {
   }
 
   /**
-   * Has the scope of this id kept up to date: later steps say how it differs. To be released as often as it is
-   * acquired. A Sidecar's scope may be acquired while there is no such Sidecar.
+   * Keeps the scope of this id up to date: later steps report its changes. It has to be released as often as it is
+   * acquired. A scope may be acquired before its Sidecar exists. /
    */
   acquire(id: string): void {
-    if (!this.holders.has(id)) this.current.scopes.keep(id);
-    this.holders.add(id);
+    if (!this.references.has(id)) this.current.scopes.keep(id);
+    this.references.add(id);
   }
 
-  /** True when nobody has acquired the scope any more: it is no longer kept up to date. */
+  /** True when the scope is not acquired any more, and no longer kept up to date. */
   release(id: string): boolean {
-    const last = this.holders.remove(id);
+    const last = this.references.remove(id);
     if (last) this.current.scopes.drop(id);
     return last;
   }
 
   /** Number of scopes that are kept up to date. */
   get scopes(): number {
-    return this.current.scopes.book.built.size;
+    return this.current.scopes.scopeIndex.built.size;
   }
 }
 
-/** What generation sees, as a worker has it. */
-export class MeshModel extends ScopeHolder<MeshSnapshot> {
+/** The model in a worker: what generation sees. */
+export class MeshModel extends ScopedModel<MeshSnapshot> {
   #state: MeshState;
 
   constructor(
@@ -127,20 +126,20 @@ export class MeshModel extends ScopeHolder<MeshSnapshot> {
     { memos = new Memos() }: ModelOptions = {},
   ) {
     const state = emptyMesh(settings, mesh, networks, memos);
-    super(held(state, EMPTY_BOOK), new Holders());
+    super(currentOf(state, EMPTY_SCOPE_INDEX), new ReferenceCounts());
     this.#state = state;
   }
 
-  /** The next snapshot. What throws leaves everything as it is. */
+  /** Makes the next snapshot. When it throws, nothing has changed. */
   apply(delta: MeshDelta): void {
-    const step = updateMesh(this.#state, this.current.scopes.book, delta);
-    this.current = held(step.state, step.book);
+    const step = updateMesh(this.#state, this.current.scopes.scopeIndex, delta);
+    this.current = currentOf(step.state, step.scopeIndex);
     this.#state = step.state;
   }
 }
 
-function held(state: MeshState, book: ScopeIndex): Held<MeshSnapshot> {
-  const scopes = new MeshScopes(state, book);
+function currentOf(state: MeshState, scopeIndex: ScopeIndex): Current<MeshSnapshot> {
+  const scopes = new MeshScopes(state, scopeIndex);
   return { snapshot: meshSnapshot(state, scopes), scopes };
 }
 
@@ -149,16 +148,16 @@ interface States {
   readonly mesh: MeshState;
 }
 
-/** The whole, as the main thread has it. */
-export class Model extends ScopeHolder<Snapshot> {
+/** The model on the main thread: registry and mesh. */
+export class Model extends ScopedModel<Snapshot> {
   #states: States;
 
-  private constructor(states: States, book: ScopeIndex, holders: Holders) {
-    super(heldWhole(states, book), holders);
+  private constructor(states: States, scopeIndex: ScopeIndex, holders: ReferenceCounts) {
+    super(currentWhole(states, scopeIndex), holders);
     this.#states = states;
   }
 
-  /** An empty one, version 1. */
+  /** An empty model, version 1. */
   static empty(
     settings: ModelSettings,
     mesh: MeshConfig,
@@ -166,17 +165,21 @@ export class Model extends ScopeHolder<Snapshot> {
     { memos = new Memos() }: ModelOptions = {},
   ): Model {
     const registry = emptyRegistry(settings, mesh, networks, memos);
-    return new Model({ registry, mesh: emptyMesh(settings, mesh, networks, memos) }, EMPTY_BOOK, new Holders());
+    return new Model(
+      { registry, mesh: emptyMesh(settings, mesh, networks, memos) },
+      EMPTY_SCOPE_INDEX,
+      new ReferenceCounts(),
+    );
   }
 
-  /** Another model that stands where this one does, to try something out. Costs next to nothing. */
+  /** A copy of this model, to try changes on. Cheap: the two share all data. */
   fork(): Model {
-    return new Model(this.#states, this.current.scopes.book, this.holders.copy());
+    return new Model(this.#states, this.current.scopes.scopeIndex, this.references.copy());
   }
 
   /**
-   * The next snapshot and what differs in it. Costs what the change costs; whatever is equal stays the same object.
-   * What throws leaves everything as it is.
+   * Makes the next snapshot and reports what differs. The cost follows the size of the change; equal values stay the
+   * same objects. When it throws, nothing has changed. /
    */
   apply({ changes, mesh, networks, version }: ModelUpdate): ModelStep {
     const before = this.#states;
@@ -186,10 +189,10 @@ export class Model extends ScopeHolder<Snapshot> {
       (isConfigKind(after?.kind ?? kindOfKey(key)) ? configs : resources).set(key, after);
     const registry = updateRegistry(before.registry, { resources, mesh, networks });
     const delta: MeshDelta = { version: version ?? before.mesh.version + 1, ...registry.derived, configs };
-    const step = updateMesh(before.mesh, this.current.scopes.book, delta);
+    const step = updateMesh(before.mesh, this.current.scopes.scopeIndex, delta);
     const policies = updatePolicies(registry.state, step.changes.configs);
     const states = { registry: { ...registry.state, policies: policies.policies }, mesh: step.state };
-    this.current = heldWhole(states, step.book);
+    this.current = currentWhole(states, step.scopeIndex);
     this.#states = states;
     return {
       snapshot: this.current.snapshot,
@@ -206,8 +209,8 @@ export class Model extends ScopeHolder<Snapshot> {
   }
 }
 
-function heldWhole({ registry, mesh }: States, book: ScopeIndex): Held<Snapshot> {
-  const scopes = new MeshScopes(mesh, book);
+function currentWhole({ registry, mesh }: States, scopeIndex: ScopeIndex): Current<Snapshot> {
+  const scopes = new MeshScopes(mesh, scopeIndex);
   return { snapshot: wholeSnapshot(registry, mesh, scopes), scopes };
 }
 

@@ -1,20 +1,20 @@
 /**
- * The networks of a mesh: those that the configuration names and those that endpoints are in. Which of them a proxy is
- * in.
+ * The networks of a mesh, which are those that the configuration names and those that endpoints are in; and the network
+ * of a proxy. /
  */
 import { PMap } from '../core/pmap.ts';
 import type { MeshNetworks } from '../resources/index.ts';
+import { type Counts, nextCounts } from './counts.ts';
 import { addressId, type NetworkFinder } from './networks.ts';
-import { type Counts, nextCounts } from './places.ts';
-import type { ProxyPlace } from './types.ts';
+import type { ProxyNetwork } from './types.ts';
 import { NETWORK_LABEL } from './workloads.ts';
 
 export interface NetworkNames {
-  /** What the configuration names them in. */
+  /** The configured networks. */
   readonly configured: MeshNetworks;
   /** Network → number of services that have endpoints in it. */
   readonly counts: PMap<number>;
-  /** The same object for as long as they are the same. */
+  /** The same object until they change. */
   readonly all: ReadonlySet<string>;
 }
 
@@ -26,7 +26,7 @@ function namesOf(configured: MeshNetworks, counts: PMap<number>): ReadonlySet<st
   return new Set([...Object.keys(configured.networks), ...counts.keys()].sort());
 }
 
-/** The networks after services have gone from some to others, or the configuration changed. */
+/** The networks after services moved between networks, or the configuration changed. */
 export function nextNetworkNames(
   before: NetworkNames,
   configured: MeshNetworks,
@@ -34,8 +34,7 @@ export function nextNetworkNames(
 ): NetworkNames {
   const counts = nextCounts(before.counts, moves);
   if (counts === before.counts && configured === before.configured) return before;
-  // Mostly services only come to networks, or go from some, in which there are others: then the names need not be
-  // gathered again.
+  // Mostly the networks of moved services still have other services: then the names are the same.
   const isSame = (name: string): boolean => counts.has(name) === before.counts.has(name);
   if (configured === before.configured && counts.changedKeys(before.counts).every(isSame)) return { ...before, counts };
   const all = namesOf(configured, counts);
@@ -43,23 +42,23 @@ export function nextNetworkNames(
   return { configured, counts, all: same ? before.all : all };
 }
 
-/** The networks that a proxy says it is in, the first of which counts that is one of the mesh. */
-export function networksSaidBy({ network, labels }: ProxyPlace): readonly string[] {
+/** The networks that a proxy states; the first one that is a network of the mesh counts. */
+export function statedNetworks({ network, labels }: ProxyNetwork): readonly string[] {
   return [network, labels[NETWORK_LABEL] ?? ''].filter((said) => said !== '');
 }
 
 /**
- * The network in which a proxy has an address: what it says itself, else its label. Names that are no network of the
- * mesh say nothing: proxies may name one where the configuration of the mesh knows none. A proxy that says nothing is
- * where the program's own cluster has the address.
+ * The network in which a proxy has an address: the one that it states, else that of its label. Names that are no
+ * network of the mesh are ignored: proxies may state one where the mesh has no networks. Otherwise it is the network of
+ * the address in the program's own cluster. /
  */
 export function networkOfProxy(
-  proxy: ProxyPlace,
+  proxy: ProxyNetwork,
   address: string,
   { all }: NetworkNames,
   networkOf: NetworkFinder,
 ): string {
-  return networksSaidBy(proxy).find((said) => all.has(said)) ?? networkOf(address, undefined);
+  return statedNetworks(proxy).find((said) => all.has(said)) ?? networkOf(address, undefined);
 }
 
 /**
@@ -67,7 +66,7 @@ export function networkOfProxy(
  * the same key.
  */
 export function networkAddress(network: string, address: string): string {
-  // IPv4 addresses are written in one way only.
+  // IPv4 addresses have one notation only.
   const id = address.includes(':') ? (addressId(address) ?? address) : address;
   return `${network}/${id}`;
 }

@@ -1,5 +1,5 @@
 /**
- * The network of an endpoint that does not say it itself: found in the mesh networks by its address or by its registry.
+ * The network of an endpoint without one of its own: found in the mesh networks by its registry or its address.
  */
 import type { MeshNetworks } from '../resources/index.ts';
 import { compareText } from './order.ts';
@@ -36,7 +36,7 @@ function groupBytes(text: string): number[] | undefined {
   return bytes;
 }
 
-/** The same with IPv4 addresses that are written as IPv6 ones (RFC 4291, section 2.5.5.2) in their own form. */
+/** The same; an IPv4-mapped IPv6 address (RFC 4291, section 2.5.5.2) gives the bytes of the IPv4 address. */
 export function canonicalBytes(address: string): readonly number[] | undefined {
   const bytes = addressBytes(address);
   if (bytes?.length !== 16) return bytes;
@@ -44,12 +44,11 @@ export function canonicalBytes(address: string): readonly number[] | undefined {
   return mapped ? bytes.slice(12) : bytes;
 }
 
-/** An IPv4 address in the form of {@link addressId}: without zeros in front. */
+/** An IPv4 address in the form of {@link addressId}: without leading zeros. */
 const PLAIN_IPV4 = /^(?:(?:25[0-5]|2[0-4]\d|1\d\d|[1-9]?\d)(?:\.(?!$)|$)){4}$/;
 
 /**
- * One form for all ways to write a single IP address (also with the prefix length that says so); undefined for anything
- * else.
+ * A canonical form of an IP address, also for one with full prefix length (`/32`, `/128`); undefined for anything else.
  */
 export function addressId(written: string): string | undefined {
   if (PLAIN_IPV4.test(written)) return written;
@@ -59,7 +58,7 @@ export function addressId(written: string): string | undefined {
   return canonicalBytes(address)?.join('.');
 }
 
-/** A text of fixed length for each address family, in the order of addresses; undefined for what is no address. */
+/** A text that sorts as addresses do, of fixed length per address family; undefined for what is no address. */
 export function sortableAddress(address: string): string | undefined {
   const bytes = canonicalBytes(address);
   return bytes === undefined ? undefined : sortableBytes(bytes);
@@ -69,7 +68,7 @@ function sortableBytes(bytes: readonly number[]): string {
   return `${bytes.length}:${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined for what is none. */
+/** First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined for what is no range. */
 export function addressRange(cidr: string): { readonly first: string; readonly last: string } | undefined {
   const range = parseRange('', cidr);
   if (range === undefined) return undefined;
@@ -108,10 +107,7 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
-/**
- * Finds the network of an address that resources of a cluster name (undefined: the program's own); '' when none says
- * so.
- */
+/** Finds the network of an address in a cluster (undefined: the program's own); '' when it has none. / */
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**

@@ -5,7 +5,7 @@ export function compareText(a: string, b: string): number {
   return a < b ? -1 : a > b ? 1 : 0;
 }
 
-/** Oldest first; a resource that does not say its age comes before all that do. */
+/** Oldest first; a resource without creation time comes before all others. */
 export function compareCreated(a: number | undefined, b: number | undefined): number {
   if (a === b) return 0;
   if (a === undefined) return -1;
@@ -21,7 +21,7 @@ export function compareMeta(a: Dated, b: Dated): number {
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }
 
-/** The first index of which `isBehind` holds, where it holds of all that follow. */
+/** The first index for which `isBehind` is true, given that it is true for all following ones. */
 export function lowerBound(length: number, isBehind: (index: number) => boolean): number {
   let [low, high] = [0, length];
   while (low < high) {

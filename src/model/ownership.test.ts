@@ -198,7 +198,7 @@ test('a range around the pods of a headless Service does not count at its ports,
     entry('evil/x', ['x.example.com'], claims),
   ];
   const heldBy = (snapshot: Snapshot, key = 'evil/x.example.com') =>
-    snapshot.services.get(key)?.heldRanges?.map(({ range, port, holder }) => `${range} ${port} ${holder}`);
+    snapshot.services.get(key)?.excludedRanges?.map(({ range, port, owner }) => `${range} ${port} ${owner}`);
   const expected = ['10.0.0.0/30 8080 Endpoints/shop/db'];
   for (const order of [documents, documents.toReversed()]) {
     const stepped = order.reduce((before, each) => step(before, [each]).snapshot, meshOf([]));

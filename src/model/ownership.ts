@@ -1,7 +1,7 @@
 /**
- * Whose a name is, where documents of several namespaces claim it. A host name below the mesh's own DNS domain belongs
- * to the namespace that it contains; a virtual IP belongs to the orchestrator Service that has it. What a namespace
- * says of names that are not its own holds for its own callers at most. The rules stand in docs/security-model.md.
+ * Who owns a name that documents of several namespaces use. A host name below the mesh's own DNS domain is owned by the
+ * namespace that it contains; a virtual IP by the orchestrator Service that has it. A namespace's documents about names
+ * of others apply to its own callers at most. The rules are in docs/security-model.md. /
  */
 import type { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -14,16 +14,15 @@ import type { ModelSettings, NameConflict, RegistryKind, Service } from './types
 import { isPublic } from './visibility.ts';
 import { ADDRESS_READ } from './workloads.ts';
 
-/** Instead of a namespace: the host is a wildcard over names of several namespaces. */
+/** In place of a namespace, for wildcards over names of several namespaces. */
 const SEVERAL = '*';
 
 type OwnershipSettings = Pick<ModelSettings, 'domain' | 'rootNamespace'>;
 
 /**
- * The namespace that a host (lower case, possibly a wildcard) belongs to by its name: `web.shop.svc.cluster.local`,
- * `*.shop.svc.cluster.local` and `web.shop.svc` are of `shop`. {@link SEVERAL} for wildcards such as
- * `*.svc.cluster.local` and `*.local`; undefined for names outside of the mesh's domain, which belong to nobody in
- * particular.
+ * The namespace that owns a host (lower case, possibly a wildcard) by its name: `shop` owns
+ * `web.shop.svc.cluster.local`, `*.shop.svc.cluster.local` and `web.shop.svc`. {@link SEVERAL} for wildcards such as
+ * `*.svc.cluster.local` and `*.local`; undefined for names outside the mesh's domain, which have no owner. /
  */
 function namespaceOfHost(host: string, domain: string): string | undefined {
   const wildcard = isWildcardHost(host);
@@ -41,8 +40,8 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
 }
 
 /**
- * Whether what `namespace` says of a host may hold for callers of other namespaces. The root namespace may say it of
- * any host.
+ * Whether documents of `namespace` about a host may apply to callers of other namespaces. Those of the root namespace
+ * may, for any host. /
  */
 export function mayClaimForOthers(host: string, namespace: string, settings: OwnershipSettings): boolean {
   const owner = namespaceOfHost(host, settings.domain);
@@ -50,15 +49,16 @@ export function mayClaimForOthers(host: string, namespace: string, settings: Own
 }
 
 /**
- * `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is exported to them.
+ * The effective `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is
+ * exported to them. /
  */
 export function ownCallersOnly(exportTo: readonly string[]): readonly string[] {
   return isPublic(exportTo) || exportTo.includes('.') ? ['.'] : ['~'];
 }
 
 /**
- * The services of one host name, in precedence order, that are in force: beside an orchestrator Service, no
- * ServiceEntry is.
+ * The services of one host name that are in force, in precedence order: no ServiceEntry is while there is an
+ * orchestrator Service. /
  */
 export function servicesInForce(services: readonly Service[]): readonly Service[] {
   return services[0]?.registry === 'Orchestrator'
@@ -66,7 +66,7 @@ export function servicesInForce(services: readonly Service[]): readonly Service[
     : services;
 }
 
-/** What those lose who claim a host name that is another's. `services` are all of the host, in precedence order. */
+/** The conflicts of services about one host name. `services` are all of the host, in precedence order. */
 export function hostConflicts(services: readonly Service[], settings: OwnershipSettings): readonly NameConflict[] {
   const [first, ...others] = services;
   if (first === undefined || (others.length === 0 && first.registry === 'Orchestrator')) return [];
@@ -92,19 +92,19 @@ export function virtualIps(resource: Resource<'Service'> | undefined): readonly 
   return [...new Set(written.flatMap((address) => addressId(address) ?? []))];
 }
 
-/** Where it is found whose an address is. */
+/** The indexes in which the owner of an address is looked up. */
 export interface AddressIndexes {
   /** Address (`addressId`) → keys of the Pods that have it. */
   readonly podsByIp: Groups;
-  /** The same of the Services and documents of endpoints that it may belong to. */
+  /** The same for Services and documents of endpoints. */
   readonly addressOwners: Groups;
   readonly headlessAddresses: HeadlessAddresses;
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
 }
 
 /**
- * A ServiceEntry's service without the addresses that are those of other namespaces' orchestrator Services, Pods and
- * endpoints: a listener there would take the connections to them. Adds what was looked up to `reads`.
+ * A ServiceEntry's service without the addresses of other namespaces' orchestrator Services, Pods and endpoints: a
+ * listener there would take connections to them. Adds what was looked up to `reads`. /
  */
 export function withoutTakenAddresses(
   service: Service,
@@ -126,17 +126,17 @@ export function withoutTakenAddresses(
   return conflicts.length === 0 ? { service, conflicts } : { service: { ...service, addresses }, conflicts };
 }
 
-/** The service with what of its ranges is held by others. Adds what was looked up to `reads`. */
+/** The service with its excluded ranges. Adds what was looked up to `reads`. */
 export function withHeldRanges(service: Service, { headlessAddresses }: AddressIndexes, reads: Set<string>): Service {
   const held = heldRanges(service, headlessAddresses, reads);
-  return held.length === 0 ? service : { ...service, heldRanges: held };
+  return held.length === 0 ? service : { ...service, excludedRanges: held };
 }
 
 /**
- * Whose an address is, unless it is `namespace`'s own: the first of the Services and Pods of other namespaces that have
- * it. Clusters may have the same addresses, and nobody gets another one's by having it in some cluster. Where there is
- * none, Endpoints and EndpointSlices count, which anybody may write about any address: the oldest of them, so that
- * nobody gets an address by naming it too.
+ * The owner of an address, unless `namespace` owns it: the first Service or Pod of another namespace that has it.
+ * Clusters may use the same addresses; having an address in one cluster does not give it to a namespace in another.
+ * Without Services and Pods, the oldest of the Endpoints and EndpointSlices with the address is its owner: everyone can
+ * write those about any address, and a later one must not take it. /
  */
 function ownerOutside(
   namespace: string,
@@ -158,7 +158,7 @@ function isEndpointsKey(key: ResourceKey): boolean {
   return key.startsWith('Endpoints/') || key.startsWith('EndpointSlice/');
 }
 
-/** Hosts of a document that hold for its own callers alone. */
+/** Hosts of a document that apply to its own callers only. */
 export function hostsForOwnCallers(
   hosts: readonly string[],
   namespace: string,

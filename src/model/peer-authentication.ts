@@ -1,9 +1,9 @@
 /**
- * Peer authentication: what transport the policies in force ask of a workload. Policies without selector hold for a
- * namespace, or for the whole mesh in the root namespace; those with one for the workloads of their namespace that
- * match. The narrower scope wins, within a scope the oldest, and what a policy leaves unset the wider scope says.
- * Source: specification "policy-resources", scope and precedence rules. What is in force in the place of a refused
- * policy comes before all others of its scope, and before narrower ones where it is not known whom the policy was for.
+ * Peer authentication: which transport the policies in force require of a workload. Policies without selector apply to
+ * a namespace, or in the root namespace to the whole mesh; those with a selector to matching workloads of their
+ * namespace. The narrower scope wins, within a scope the oldest policy; what it leaves unset is inherited from the
+ * wider scope. Source: specification "policy-resources", scope and precedence rules. The substitute of a refused policy
+ * wins over all others of its scope, and over narrower ones where the policy's selector is unknown. /
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';
@@ -25,39 +25,42 @@ interface WorkloadPolicy {
 
 /** The policies of one namespace. */
 interface NamespacePolicies {
-  /** Of the policy without selector; not in the root namespace, whose such policy is the mesh's. */
+  /** Mode of the policy without selector; unset in the root namespace, where that policy is the mesh's. */
   readonly mode: MutualTlsMode | undefined;
   /** Oldest first. */
   readonly workloads: readonly WorkloadPolicy[];
 }
 
 export interface PeerPolicies {
-  /** What holds where no narrower policy says more. */
+  /** The mode where no narrower policy applies. */
   readonly mesh: MutualTlsMode;
   /** Namespaces that have policies of their own. */
   readonly namespaces: PMap<NamespacePolicies>;
-  /** A refused policy may be for anybody in the mesh: mutual TLS is asked of all, whatever narrower policies say. */
+  /**
+   * A refused policy may be for any workload of the mesh: mutual TLS is required of all, whatever narrower policies
+   * say.
+   */
   readonly strict?: true;
 }
 
-/** Nothing said: both are taken. */
+/** Without policies, plain text and mutual TLS are accepted. */
 const DEFAULT_MODE: MutualTlsMode = 'PERMISSIVE';
 const NO_PORTS: PeerAuthentication['ports'] = {};
 const NO_WORKLOADS: readonly WorkloadPolicy[] = [];
 
 export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: PMap.empty() };
 
-/** Namespaces whose workloads may be under other policies than before; `all` when the mesh's own changed. */
+/** Namespaces whose workloads may have other policies; `all` when the mesh's own changed. */
 export type PolicyChange = 'all' | ReadonlySet<string>;
 
-/** What of the registry is read. */
+/** What is read of the registry. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly resources: ResourceTables<RegistryKind>;
   readonly peerPolicies: PeerPolicies;
 }
 
-/** The policies after a change of resources (`state` has the new ones in its table already), and where they differ. */
+/** The policies after a change of resources (`state` has the new ones already), and where they differ. */
 export function updatePeerPolicies(
   state: PolicySources,
   changed: readonly Changed[],
@@ -99,7 +102,7 @@ export function updatePeerPolicies(
   };
 }
 
-/** Whom the changed policies select, before and after, where they make a difference. */
+/** The workloads that changed policies select, before and after, where that makes a difference. */
 function selectionsOf(
   changed: readonly Changed[],
   change: PolicyChange,
@@ -142,8 +145,8 @@ function modeOf(written: 'UNSET' | MutualTlsMode | undefined): MutualTlsMode | u
 }
 
 /**
- * What holds for a workload. The ports are those that the policies name; whether they count, their binding to a service
- * decides.
+ * The effective peer authentication of a workload. The ports are those that the policies name; they apply only where a
+ * service serves them. /
  */
 export function peerAuthenticationOf(policies: PeerPolicies, namespace: string, labels: Labels): PeerAuthentication {
   if (policies.strict) return { mode: 'STRICT', ports: NO_PORTS };
@@ -161,8 +164,8 @@ export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): M
 }
 
 /**
- * Namespaces of which clients may have to be told something else: they only care where mutual TLS is switched off
- * altogether. `all` when that changed for the mesh.
+ * Namespaces whose change concerns clients: these depend only on whether mutual TLS is disabled. `all` when that
+ * changed for the mesh. /
  */
 export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
   if (change === 'all') {

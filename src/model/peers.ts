@@ -1,12 +1,12 @@
-/** What a service's clients have to know of the workloads behind it before they speak mutual TLS to them. */
+/** What clients have to know about the workloads of a service before they use mutual TLS. */
 import { compareText } from './order.ts';
 import type { Endpoint, ServicePeers } from './types.ts';
 
-/** How many endpoints of a service there are of each kind, so that a changed endpoint costs what it is. */
+/** Counts of a service's endpoints, so that the cost of a change follows the changed endpoints. */
 export interface PeerCounts {
   /** `namespace/serviceAccount` → endpoints. */
   readonly accounts: ReadonlyMap<string, number>;
-  /** Service port name → endpoints that take mutual TLS, and those that do not. */
+  /** Service port name → endpoints that accept mutual TLS, and those that do not. */
   readonly ready: ReadonlyMap<string, number>;
   readonly unready: ReadonlyMap<string, number>;
 }
@@ -14,8 +14,8 @@ export interface PeerCounts {
 export const NO_PEERS: PeerCounts = { accounts: new Map(), ready: new Map(), unready: new Map() };
 
 /**
- * The counts after a change of endpoints. Identities count whether their workloads take mutual TLS or not: a
- * destination rule may know better than labels, and switching it off is no news of who is there.
+ * The counts after a change of endpoints. Identities count whether or not their workloads accept mutual TLS: a
+ * destination rule may override the labels. /
  */
 export function countPeers(
   before: PeerCounts,
@@ -39,7 +39,7 @@ function count(counts: Map<string, number>, key: string, by: number): void {
   else counts.set(key, number);
 }
 
-/** The identities behind a service, and which of its ports take mutual TLS; undefined when nobody is there. */
+/** The identities behind a service, and which of its ports accept mutual TLS; undefined without identities. */
 export function peersOf({ accounts, ready, unready }: PeerCounts): ServicePeers | undefined {
   if (accounts.size === 0) return undefined;
   const ports = [...ready.keys()].sort(compareText);

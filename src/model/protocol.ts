@@ -1,5 +1,5 @@
 /**
- * The protocol of a port: said by `appProtocol`, else by the prefix of its name (`http-web`), else known by its number.
+ * The protocol of a port: from `appProtocol`, else from the prefix of its name (`http-web`), else from its number.
  */
 import type { Protocol } from './types.ts';
 
@@ -17,7 +17,7 @@ const NAMES: ReadonlyMap<string, Protocol> = new Map<string, Protocol>(
     mongo: 'Mongo',
     redis: 'Redis',
     mysql: 'MySQL',
-    // The orchestrator's own names
+    // Kubernetes' own names
     // (https://kubernetes.io/docs/concepts/services-networking/service/#application-protocol).
     'kubernetes.io/h2c': 'HTTP2',
     'kubernetes.io/ws': 'HTTP',

@@ -1,6 +1,7 @@
 /**
- * Who runs what, by the registry's word: a proxy says its labels itself, and its certificate proves only a namespace
- * and a service account. Whether workloads of that account have such labels is known from pods and workload entries.
+ * The labels of the workloads of each service account, from pods and workload entries. A proxy states its labels
+ * itself, and its certificate proves only a namespace and a service account; the registry tells whether workloads of
+ * that account have such labels. /
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -15,10 +16,10 @@ interface Registered {
   readonly labels: Labels;
 }
 
-/** Pods without an account run as this one, as the orchestrator has it. */
+/** The account of pods that name none, as in Kubernetes. */
 const DEFAULT_ACCOUNT = 'default';
 
-/** What a resource registers; undefined for one that is no workload, has ended, or runs as nobody that is known. */
+/** The workload of a resource; undefined for other kinds, ended pods, and workloads without a known account. */
 function registeredBy(resource: AnyResource | undefined): Registered | undefined {
   const pod = ofKind(resource, 'Pod');
   if (pod !== undefined) {
@@ -30,10 +31,10 @@ function registeredBy(resource: AnyResource | undefined): Registered | undefined
   return { serviceAccount: entry.content.serviceAccount, labels: entryLabels(entry.content, entry.meta.labels) };
 }
 
-/** Labels that workloads of an account have. */
+/** A set of labels that workloads of an account have. */
 interface LabelSet {
   readonly labels: Labels;
-  /** How many of them. */
+  /** Number of these workloads. */
   readonly workloads: number;
 }
 
@@ -46,7 +47,7 @@ export interface RegisteredWorkloads {
 
 export const NO_WORKLOADS: RegisteredWorkloads = { sets: PMap.empty(), accounts: PMap.empty() };
 
-/** What a change adds to the number of workloads with a set of labels. */
+/** The change of the number of workloads with a set of labels. */
 interface Edit {
   readonly account: string;
   readonly labels: Labels;
@@ -54,9 +55,9 @@ interface Edit {
 }
 
 /**
- * The registered workloads after a change of resources, and the namespaces in which {@link registeredLabels} may answer
- * otherwise: another workload with labels that are known already does not count. Costs what the changed workloads are,
- * and the number of label sets of accounts that have a new one or lost one.
+ * The registered workloads after a change of resources, and the namespaces in which the result of {@link
+ * registeredLabels} may differ: another workload with known labels changes nothing. The cost follows the changed
+ * workloads, and the label sets of accounts that gained or lost one. /
  */
 export function updateRegistered(
   before: RegisteredWorkloads,
@@ -86,7 +87,7 @@ export function updateRegistered(
 /** The edits of a change, by account and text of the labels. */
 class Edits {
   readonly byKey = new Map<string, Edit>();
-  /** Account → its last edit: most workloads of an account have the same labels, whose text need not be made again. */
+  /** Account → its last edit: most workloads of an account have the same labels, so their text can be reused. */
   readonly #last = new Map<string, Edit>();
 
   count(resource: AnyResource | undefined, by: 1 | -1): void {
@@ -114,7 +115,7 @@ function sameLabels(a: Labels, b: Labels): boolean {
   return labelsMatch(a, b) && labelsMatch(b, a);
 }
 
-/** Equal for equal labels alone: each part is told by its length. */
+/** Unambiguous text of labels: each part has its length in front. */
 function labelsText(labels: Labels): string {
   let text = '';
   for (const key of Object.keys(labels).sort()) {
@@ -126,7 +127,7 @@ function labelsText(labels: Labels): string {
 
 const NOBODY: readonly Labels[] = [];
 
-/** See `Snapshot.registeredLabels`. Remembered by account: its gateways ask for the same ones after each change. */
+/** See `Snapshot.registeredLabels`. Kept by account: its gateways read the same labels after each change. */
 export function registeredLabels(
   { registered, memos }: { readonly registered: RegisteredWorkloads; readonly memos: Memos },
   namespace: string,

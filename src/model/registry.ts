@@ -1,7 +1,7 @@
 /**
- * The first stage of a change, on the main thread alone: resources become services, endpoints and workloads, stage by
- * stage, each of which looks only at what the one before found different. What generation reads of it goes on to the
- * second stage (`mesh.ts`).
+ * The registry stage of a change, which only the main thread runs: from resources to services, endpoints and workloads,
+ * in steps that each process only what the step before found changed. What generation reads of the result is the input
+ * of the mesh stage (`mesh.ts`). /
  */
 import type { AnyResource, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../resources/index.ts';
 import { changedConfigs } from './configs.ts';
@@ -22,16 +22,13 @@ import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads 
 import { ownAddresses, podNetwork } from './workloads.ts';
 
 export interface RegistryUpdate {
-  /**
-   * Resources by key, as they are now; undefined: gone. Those of kinds that generation reads as they are do not count
-   * here.
-   */
+  /** The new resources by key; undefined: gone. Without the kinds that generation reads directly. / */
   readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
   readonly mesh?: MeshConfig | undefined;
   readonly networks?: MeshNetworks | undefined;
 }
 
-/** What changed of what the second stage takes. */
+/** What changed of the input of the mesh stage. */
 export type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
 export type RegistryChanges = Pick<
@@ -74,7 +71,7 @@ export function updateRegistry(
   };
 }
 
-/** What of the services goes to the second stage. */
+/** What the mesh stage gets of the services. */
 function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges): DerivedChanges {
   const carried = new Map<ServiceKey, readonly Endpoint[] | undefined>();
   for (const key of new Set([...services.keys(), ...endpoints])) {
@@ -90,7 +87,7 @@ function joinedDirt(a: Dirt | undefined, b: Dirt): Dirt {
   return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
 }
 
-/** Takes over the mesh configuration and networks when they differ. */
+/** Sets the mesh configuration and networks where they differ. */
 function configure(
   before: State,
   { mesh, networks }: RegistryUpdate,
@@ -104,10 +101,7 @@ function configure(
   return { state: { ...before, ...changed, networkOf }, changed };
 }
 
-/**
- * Pods with an address of their own at which nothing is served, after pods, addresses, or the networks that addresses
- * are in changed.
- */
+/** Pods at whose addresses no service is served, after a change of pods, addresses, or the networks of addresses. / */
 function updateUnserved(
   before: State,
   state: State,
@@ -124,7 +118,7 @@ function updateUnserved(
   }
   if (before.networkOf !== state.networkOf) for (const [key, pod] of table.entries()) pods.set(key, pod);
   for (const key of addresses) {
-    // All that there are changed.
+    // All existing pods have changed.
     if (present === table.size) break;
     const address = addressOfKey(key);
     for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));

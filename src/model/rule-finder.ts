@@ -1,7 +1,7 @@
 /**
- * Which destination rule a scope has for a host. Most namespaces come to the same answers: rules are mostly public, and
- * about services of the namespace that they are in. These namespaces share one finder, by which generation knows that
- * what it made for one of them holds for all.
+ * Finds the destination rule of a scope for a host. For most namespaces the answers are the same, because most rules
+ * are public and about services of their own namespace. These namespaces share one finder object, which tells
+ * generation that results for one of them apply to all. /
  */
 import { type Memos, WeakMemo } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
@@ -15,15 +15,15 @@ type Rules = PMap<RuleGroup>;
 
 /** What a namespace sees of a table of rules. */
 interface RuleView {
-  /** Rules found; they hold while the table does. */
+  /** Rules found so far, valid for this table. */
   readonly found: WeakMemo<Service, MergedDestinationRule | undefined>;
   readonly finders: WeakMemo<PMap<Service>, Finder>;
 }
 
-/** Stands for all namespaces that see rules as everybody does; no namespace has this name. */
+/** In place of a namespace, for all namespaces without a view of their own; no namespace has this name. */
 const ANYBODY = '';
 
-/** What a finder finds by. */
+/** The inputs of a finder. */
 interface Sources {
   readonly memos: Memos;
   readonly rules: RuleTable;
@@ -31,8 +31,8 @@ interface Sources {
 }
 
 /**
- * Generation asks for the same rules over and over, and again for scopes that only their virtual services tell apart:
- * these have the same finder, by which it knows that the answers are the same.
+ * Generation looks up the same rules repeatedly, also for scopes that differ only in their virtual services. Scopes
+ * with equal inputs get the same finder object, so generation knows that the answers are the same. /
  */
 export function ruleFinder(sources: Sources, namespace: string, services: PMap<Service>): Finder {
   const { memos, rules, settings } = sources;
@@ -57,9 +57,9 @@ function viewOf(memos: Memos, rules: RuleTable, viewer: string): RuleView {
 }
 
 /**
- * Whether a namespace finds what one would that has no rules and is named by none: nobody exports rules to it by name,
- * and its own are public and about its own services, for which everybody looks there first. May say no where it is so
- * after all.
+ * Whether a namespace finds the same rules as one without rules: no rules are exported to it by name, and its own are
+ * public and about its own services, for which every namespace looks there first. May be false where the answer would
+ * be the same. /
  */
 function seesAsAnybody(memos: Memos, table: RuleTable, namespace: string, services: PMap<Service>): boolean {
   if (namedBy(memos, table).has(namespace)) return false;
@@ -73,12 +73,12 @@ interface Comparison {
   readonly own: boolean;
 }
 
-/** Maps whose sizes differ by more are not of one scope, one after the other. */
+/** Maps whose sizes differ by more are not versions of one scope's services. */
 const FEW_SERVICES = 8;
 
-/** Whether the hosts that a namespace's rules are about are its own services, or none. */
+/** Whether the rules of a namespace are about its own services only. */
 function areAboutOwn(memos: Memos, rules: Rules, namespace: string, services: PMap<Service>): boolean {
-  // What they were compared with last: mostly the services before the last change.
+  // The last comparison, which was mostly with the services before the last change.
   const compared = memos.weak<Rules, { last?: Comparison }>('rules compared').get(rules, () => ({}));
   const { last } = compared;
   if (last?.services === services) return last.own;
@@ -90,7 +90,7 @@ function areAboutOwn(memos: Memos, rules: Rules, namespace: string, services: PM
   return own;
 }
 
-/** All that rules are exported to by name. */
+/** Namespaces that rules are exported to by name. */
 function namedBy(memos: Memos, table: RuleTable): ReadonlySet<string> {
   return memos
     .weak<RuleTable, ReadonlySet<string>>('rules exported to')
@@ -98,11 +98,11 @@ function namedBy(memos: Memos, table: RuleTable): ReadonlySet<string> {
 }
 
 interface RulesContent {
-  /** The hosts that they are about. */
+  /** Hosts of the rules. */
   readonly hosts: ReadonlySet<string>;
-  /** Whether everybody sees all of them, and each is about a single host. */
+  /** Whether all rules are public, each for an exact host. */
   readonly open: boolean;
-  /** What those name that not everybody sees; `.` is among it. */
+  /** The `exportTo` entries of rules that are not public, including `.`. */
   readonly exportedTo: readonly string[];
 }
 

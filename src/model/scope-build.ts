@@ -1,6 +1,6 @@
 /**
- * Scopes from scratch, and the questions that building and updating share: which service a host name means to a
- * listener, and which services a scope needs because a virtual service leads there.
+ * Builds scopes from scratch, and resolves what building and updating share: the service of a host name for a listener,
+ * and the services that a scope needs because a virtual service routes to them. /
  */
 import { PMap } from '../core/pmap.ts';
 import { membersOf } from './groups.ts';
@@ -12,17 +12,17 @@ import type { EgressListener, ResolvedVirtualService, Scope, Service } from './t
 import { destinationHosts, meshVirtualServices } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
-/** A scope with what is needed to carry it over. */
+/** A scope with what is needed to update it. */
 export interface BuiltScope {
   readonly scope: Scope;
   readonly plan: ScopePlan;
-  /** Hosts that its virtual services lead to and its listeners may lack, sorted. */
+  /** Hosts that its virtual services route to and that its listeners may not have, sorted. */
   readonly routed: readonly string[];
-  /** Keys under which it wants to hear of hosts, sorted. */
+  /** Keys of the hosts that it depends on, sorted. */
   readonly watches: readonly string[];
 }
 
-/** What a scope of this id is made by; undefined for a Sidecar that does not exist, and for what is no id. */
+/** The plan of the scope with this id; undefined for a Sidecar that does not exist, and for invalid ids. */
 export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan | undefined {
   const [namespace, ...path] = id.split('/');
   const name = path.pop();
@@ -34,9 +34,7 @@ export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan
   return sidecar === undefined ? undefined : planScope(namespace, sidecar);
 }
 
-/**
- * The service that `hostname` means: the namespace's own before the oldest of the others, of those that `accept` takes.
- */
+/** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. / */
 function choose(
   state: MeshState,
   namespace: string,
@@ -52,7 +50,7 @@ function choose(
   return first;
 }
 
-/** What `hostname` means to an egress listener. A listener of one port has the services of that port. */
+/** The service of `hostname` for an egress listener. A listener with a port has the services of that port only. */
 export function listenerService(
   state: MeshState,
   namespace: string,
@@ -71,15 +69,15 @@ export function listenerService(
 }
 
 /**
- * All that a namespace sees: the map of public services, which is shared, with what differs for this namespace. A map
- * without differences is the shared map itself.
+ * All services that a namespace sees: the shared map of public services with the differences for this namespace, or the
+ * shared map itself when there are none. /
  */
 export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
   const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
   return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
 }
 
-/** Host names that a listener could import; more than it does is fine. */
+/** Host names that a listener may import; a superset. */
 function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string> {
   yield* membersOf(state.wildcardHosts, '');
   for (const [owner, { exact, wildcards }] of plan.imports) {
@@ -105,7 +103,7 @@ export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: 
   return plan.everything || hosts.some((host) => importsHost(plan, namespace, host));
 }
 
-/** Where the virtual services of the listeners lead; nothing when a listener has all services anyway. */
+/** Hosts that the virtual services of the listeners route to; empty when a listener has all services. */
 export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
   if (plan.listeners.some(({ everything }) => everything)) return [];
   const hosts = new Set<string>();
@@ -115,7 +113,7 @@ export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]):
   return [...hosts].sort();
 }
 
-/** What `hostname` means to the scope as a whole: the first listener that has it, else a service that is routed to. */
+/** The service of `hostname` for the scope: that of the first listener with it, else one that is routed to. */
 export function scopeService(
   state: MeshState,
   namespace: string,
@@ -178,9 +176,7 @@ export interface ScopeParts {
   readonly watches: readonly string[];
 }
 
-/**
- * Puts a scope together. It keeps the rules of its time, not the state, so that it does not hold on to old snapshots.
- */
+/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots alive. / */
 export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
   const { egress, services, routed, watches } = parts;
   const scope: Scope = {

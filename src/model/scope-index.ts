@@ -1,6 +1,6 @@
 /**
- * The scopes that are kept up to date, findable by what they look at. A book is a value too: the next state starts with
- * the scopes that its changes left alone.
+ * An index of the scopes that are kept up to date, by what they depend on. It is immutable: the next state's index
+ * shares the scopes that a change does not touch. /
  */
 import { PMap } from '../core/pmap.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';
@@ -10,17 +10,17 @@ import { watchKeysOf } from './scope-plan.ts';
 
 export interface ScopeIndex {
   readonly built: PMap<BuiltScope>;
-  /** Watch key → scope ids. */
+  /** Key of hosts (`watchKeysOf`) → scope ids. */
   readonly watchers: Groups;
   /** Namespace → ids of its scopes. */
   readonly byNamespace: Groups;
   /** Key of a Sidecar → ids of the scopes made by it. */
   readonly bySidecar: Groups;
-  /** Ids of scopes that are to be kept, whose Sidecars do not exist. */
+  /** Ids of acquired scopes whose Sidecars do not exist. */
   readonly absent: ReadonlySet<string>;
 }
 
-export const EMPTY_BOOK: ScopeIndex = {
+export const EMPTY_SCOPE_INDEX: ScopeIndex = {
   built: PMap.empty(),
   watchers: PMap.empty(),
   byNamespace: PMap.empty(),
@@ -28,36 +28,36 @@ export const EMPTY_BOOK: ScopeIndex = {
   absent: new Set(),
 };
 
-/** The book with a scope that is kept from now on; undefined: it does not exist yet. */
-export function withScope(book: ScopeIndex, id: string, built: BuiltScope | undefined): ScopeIndex {
-  return editIndex(book, new Map([[id, built]]));
+/** The index with another scope; undefined: the scope does not exist yet. */
+export function withScope(scopeIndex: ScopeIndex, id: string, built: BuiltScope | undefined): ScopeIndex {
+  return editIndex(scopeIndex, new Map([[id, built]]));
 }
 
-export function withoutScope(book: ScopeIndex, id: string): ScopeIndex {
-  const edited = editIndex(book, new Map([[id, undefined]]));
+export function withoutScope(scopeIndex: ScopeIndex, id: string): ScopeIndex {
+  const edited = editIndex(scopeIndex, new Map([[id, undefined]]));
   const absent = new Set(edited.absent);
   absent.delete(id);
   return { ...edited, absent };
 }
 
-/** The book with scopes put in or replaced, or (undefined) noted as absent. */
-export function editIndex(book: ScopeIndex, edits: ReadonlyMap<string, BuiltScope | undefined>): ScopeIndex {
-  if (edits.size === 0) return book;
+/** The index with scopes added or replaced, or (undefined) recorded as absent. */
+export function editIndex(scopeIndex: ScopeIndex, edits: ReadonlyMap<string, BuiltScope | undefined>): ScopeIndex {
+  if (edits.size === 0) return scopeIndex;
   const watchers = new GroupEdits();
   const byNamespace = new GroupEdits();
   const bySidecar = new GroupEdits();
   for (const [id, after] of edits) {
-    const before = book.built.get(id);
+    const before = scopeIndex.built.get(id);
     if (before?.watches !== after?.watches) watchers.move(id, before?.watches ?? [], after?.watches ?? []);
     byNamespace.move(id, namespaceOf(before), namespaceOf(after));
     bySidecar.move(id, sidecarOf(before), sidecarOf(after));
   }
   return {
-    built: book.built.with(edits),
-    watchers: watchers.apply(book.watchers),
-    byNamespace: byNamespace.apply(book.byNamespace),
-    bySidecar: bySidecar.apply(book.bySidecar),
-    absent: absentAfter(book.absent, edits),
+    built: scopeIndex.built.with(edits),
+    watchers: watchers.apply(scopeIndex.watchers),
+    byNamespace: byNamespace.apply(scopeIndex.byNamespace),
+    bySidecar: bySidecar.apply(scopeIndex.bySidecar),
+    absent: absentAfter(scopeIndex.absent, edits),
   };
 }
 
@@ -81,9 +81,9 @@ function sidecarOf(built: BuiltScope | undefined): readonly string[] {
   return built?.scope.sidecar === undefined ? [] : [built.scope.sidecar];
 }
 
-/** Ids of the scopes that may have to do with a host of a namespace. */
-export function* scopesWatching(book: ScopeIndex, owner: string, hostname: string): Generator<string> {
-  // A wildcard overlaps with any pattern; services and rules for wildcards are few.
-  if (isWildcardHost(hostname)) yield* book.built.keys();
-  else for (const key of watchKeysOf(owner, hostname)) yield* membersOf(book.watchers, key);
+/** Ids of the scopes that may depend on a host of a namespace. */
+export function* scopesWatching(scopeIndex: ScopeIndex, owner: string, hostname: string): Generator<string> {
+  // A wildcard may overlap with any pattern; there are few services and rules for wildcards.
+  if (isWildcardHost(hostname)) yield* scopeIndex.built.keys();
+  else for (const key of watchKeysOf(owner, hostname)) yield* membersOf(scopeIndex.watchers, key);
 }

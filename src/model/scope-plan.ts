@@ -1,6 +1,6 @@
 /**
- * What a Sidecar says about a scope, parsed once: which host names of which namespaces each of its egress listeners
- * imports. Without a Sidecar there is one listener that imports all.
+ * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
+ * imports. Without a Sidecar, one listener imports everything. /
  */
 import { keyOf, type Resource } from '../resources/index.ts';
 import { addTo } from './groups.ts';
@@ -20,9 +20,9 @@ export interface ListenerPlan {
   readonly port: EgressListener['port'];
   readonly bind: string;
   readonly captureMode: EgressListener['captureMode'];
-  /** Takes all that the namespace sees, of every port. */
+  /** Imports everything that the namespace sees, at every port. */
   readonly everything: boolean;
-  /** Namespace or `*` → what of it. */
+  /** Namespace or `*` → the imported host patterns. */
   readonly imports: ReadonlyMap<string, Imports>;
 }
 
@@ -38,15 +38,12 @@ export interface ScopePlan {
 
 const ALL: readonly string[] = ['*/*'];
 
-/** Of a namespace's proxies that no Sidecar is for, and of gateways. */
+/** Id of the scope of proxies without a Sidecar, and of gateways. */
 export function defaultScopeId(namespace: string): string {
   return `${namespace}/`;
 }
 
-/**
- * A root namespace's Sidecar makes one scope for each namespace that it applies to, with its own namespace in the
- * middle.
- */
+/** Id of the scope of a Sidecar. The root namespace's Sidecar has one scope for each namespace that it applies to. / */
 export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   const { namespace: owner, name } = sidecar.meta;
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
@@ -113,7 +110,7 @@ export function importsHost(plan: ListenerPlan, owner: string, hostname: string)
   return false;
 }
 
-/** Under which keys a scope is found when a host of a namespace changes: see {@link watchKeysOf}. */
+/** The keys under which a scope is indexed: see {@link watchKeysOf}. */
 export function planWatches(plan: ScopePlan): Set<string> {
   const watches = new Set<string>();
   for (const { imports } of plan.listeners) {
@@ -125,7 +122,7 @@ export function planWatches(plan: ScopePlan): Set<string> {
   return watches;
 }
 
-/** The keys under which stand all scopes that could import `hostname` (not a wildcard) of `owner`. */
+/** The keys of all scopes that may import `hostname` (not a wildcard) of `owner`. */
 export function watchKeysOf(owner: string, hostname: string): readonly string[] {
   return [`${owner}/${hostname}`, `${owner}/*`, `*/${hostname}`, '*/*'];
 }

@@ -1,6 +1,6 @@
 /**
- * Which hosts of a scope have another destination rule than before. A rule for all hosts of the mesh concerns every
- * host of every scope, so scopes that must come to the same answer are compared once.
+ * Finds the hosts of a scope whose destination rule changed. A rule for all hosts of the mesh concerns every host of
+ * every scope, so scopes with the same answer are compared once. /
  */
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
@@ -23,8 +23,8 @@ interface Comparison {
 }
 
 /**
- * A comparer for one change of the rules. Two scopes come to the same answer when they share their services, their
- * namespaces have no rules of their own, and no rule is hidden from anybody.
+ * A comparer for one change of the rules. Two scopes have the same answer when they share their services, their
+ * namespaces have no rules of their own, and all rules are public. /
  */
 export function compareRulesOf(rulesBefore: RuleTable, rulesAfter: RuleTable): RuleComparer {
   const known: Comparison[] = [];
@@ -81,7 +81,7 @@ function changedRules(
     }
   }
   const changed = new Set<string>();
-  // One wildcard rule stands for thousands of hosts: the last comparison is mostly the next one too.
+  // One wildcard rule applies to thousands of hosts: the next comparison is mostly the same as the last.
   let last = { was: undefined, is: undefined, equal: true } as RuleComparison;
   for (const host of candidates) {
     const was = before.destinationRule(host);

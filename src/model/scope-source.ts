@@ -1,4 +1,4 @@
-/** The scopes of one state: those that are kept up to date, and any other when it is asked for. */
+/** The scopes of one state: those that are kept up to date, and others on demand. */
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
 import { type BuiltScope, buildScope, planOf } from './scope-build.ts';
@@ -6,37 +6,37 @@ import { type ScopeIndex, withoutScope, withScope } from './scope-index.ts';
 import { defaultScopeId, sidecarScopeId } from './scope-plan.ts';
 import type { Scope, SidecarResource } from './types.ts';
 
-/** Scopes that nobody keeps and that are remembered, for each state: several questions about one come in a row. */
+/** Scopes built on demand that are kept per state: several reads of one come in sequence. */
 const MAX_OTHERS = 16;
 
 export class MeshScopes {
   readonly #state: MeshState;
-  #book: ScopeIndex;
+  #scopeIndex: ScopeIndex;
 
-  constructor(state: MeshState, book: ScopeIndex) {
+  constructor(state: MeshState, scopeIndex: ScopeIndex) {
     this.#state = state;
-    this.#book = book;
+    this.#scopeIndex = scopeIndex;
   }
 
-  /** Those that are kept. */
-  get book(): ScopeIndex {
-    return this.#book;
+  /** The scopes that are kept up to date. */
+  get scopeIndex(): ScopeIndex {
+    return this.#scopeIndex;
   }
 
   keep(id: string): void {
-    this.#book = withScope(this.#book, id, this.#built(id));
+    this.#scopeIndex = withScope(this.#scopeIndex, id, this.#built(id));
   }
 
   drop(id: string): void {
-    this.#book = withoutScope(this.#book, id);
+    this.#scopeIndex = withoutScope(this.#scopeIndex, id);
   }
 
-  /** Undefined for a Sidecar that does not exist, and for what is no id. */
+  /** Undefined for a Sidecar that does not exist, and for invalid ids. */
   get(id: string): Scope | undefined {
     return this.#built(id)?.scope;
   }
 
-  /** Of proxies of a namespace for which no Sidecar is, and of its gateways. */
+  /** The scope of a namespace's proxies without a Sidecar, and of its gateways. */
   ofNamespace(namespace: string): Scope {
     const scope = this.get(defaultScopeId(namespace));
     if (scope === undefined) throw new TypeError(`no scope of namespace ${namespace}`);
@@ -44,7 +44,7 @@ export class MeshScopes {
   }
 
   #built(id: string): BuiltScope | undefined {
-    return this.#book.built.get(id) ?? this.#other(id);
+    return this.#scopeIndex.built.get(id) ?? this.#other(id);
   }
 
   #other(id: string): BuiltScope | undefined {

@@ -1,6 +1,6 @@
 /**
- * The last stage of a change: which built scopes it touches, how each looks now, and what exactly of it differs. The
- * cost follows the number of scopes that look at what changed.
+ * The last step of a change: which scopes it touches, their new content, and what exactly differs. The cost follows the
+ * number of scopes that depend on what changed. /
  */
 import type { Resource, ResourceKey } from '../resources/index.ts';
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
@@ -26,9 +26,9 @@ import type { EgressListener, ResolvedVirtualService, Scope, ScopeChange, Servic
 import { isForMesh, replaceResolved, seenFrom, type VirtualServiceChange } from './virtual-services.ts';
 import { isVisible } from './visibility.ts';
 
-/** All that changed of what scopes are made of. */
+/** Everything that changed of what scopes are built from. */
 export interface ScopeInputs {
-  /** The previous state's map, which scopes without differences of their own share. */
+  /** The previous state's map, which scopes share that see public services only. */
   readonly publicServices: MeshState['publicServices'];
   readonly services: ReadonlyMap<ServiceKey, ServiceChange>;
   readonly virtualServices: ReadonlyMap<ResourceKey, VirtualServiceChange>;
@@ -38,7 +38,7 @@ export interface ScopeInputs {
   readonly sidecars: ReadonlyMap<ResourceKey, Resource<'Sidecar'> | undefined>;
 }
 
-/** What of the inputs may concern one scope. */
+/** The inputs that may concern one scope. */
 interface Touched {
   readonly hosts: Set<string>;
   readonly virtualServices: Set<ResourceKey>;
@@ -52,7 +52,7 @@ interface UpdateInputs extends ScopeInputs {
 type Changes<V> = Map<ResourceKey, { readonly before: V | undefined; readonly after: V | undefined }>;
 
 export interface ScopeResults {
-  readonly book: ScopeIndex;
+  readonly scopeIndex: ScopeIndex;
   readonly changes: ReadonlyMap<string, ScopeChange>;
 }
 
@@ -63,31 +63,31 @@ const EVERYTHING: ScopeChange = {
   virtualServices: new Map(),
 };
 
-/** All scopes are built anew. */
-export function rebuildScopes(book: ScopeIndex, state: MeshState): ScopeResults {
+/** Builds all scopes again. */
+export function rebuildScopes(scopeIndex: ScopeIndex, state: MeshState): ScopeResults {
   const changes = new Map<string, ScopeChange>();
   const edits = new Map<string, BuiltScope | undefined>();
-  for (const id of [...book.built.keys(), ...book.absent].sort()) {
+  for (const id of [...scopeIndex.built.keys(), ...scopeIndex.absent].sort()) {
     const plan = planOf(state, id);
     edits.set(id, plan && buildScope(state, plan));
-    if (plan !== undefined || book.built.has(id)) changes.set(id, EVERYTHING);
+    if (plan !== undefined || scopeIndex.built.has(id)) changes.set(id, EVERYTHING);
   }
-  return { book: editIndex(book, edits), changes };
+  return { scopeIndex: editIndex(scopeIndex, edits), changes };
 }
 
-export function updateScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs): ScopeResults {
+export function updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ScopeResults {
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
-  for (const id of inputs.sidecars.size === 0 ? [] : book.absent) {
+  for (const id of inputs.sidecars.size === 0 ? [] : scopeIndex.absent) {
     const plan = planOf(state, id);
     if (plan === undefined) continue;
     edits.set(id, buildScope(state, plan));
     changes.set(id, EVERYTHING);
   }
-  if (book.built.size === 0) return { book: editIndex(book, edits), changes };
+  if (scopeIndex.built.size === 0) return { scopeIndex: editIndex(scopeIndex, edits), changes };
   for (const [key, sidecar] of inputs.sidecars) {
-    for (const id of membersOf(book.bySidecar, key)) {
-      const before = book.built.get(id);
+    for (const id of membersOf(scopeIndex.bySidecar, key)) {
+      const before = scopeIndex.built.get(id);
       if (before === undefined) continue;
       const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar);
       if (plan !== undefined && samePlan(before.plan, plan)) continue;
@@ -96,15 +96,15 @@ export function updateScopes(book: ScopeIndex, state: MeshState, inputs: ScopeIn
     }
   }
   const own = { ...inputs, changedRules: compareRulesOf(inputs.previousRules, state.rules) };
-  for (const [id, touched] of touchedScopes(book, state, inputs)) {
-    const before = book.built.get(id);
+  for (const [id, touched] of touchedScopes(scopeIndex, state, inputs)) {
+    const before = scopeIndex.built.get(id);
     if (before === undefined || edits.has(id)) continue;
     const { after, change } = updateScope(before, state, touched, own);
     if (after === before) continue;
     edits.set(id, after);
     if (change !== undefined) changes.set(id, change);
   }
-  return { book: editIndex(book, edits), changes };
+  return { scopeIndex: editIndex(scopeIndex, edits), changes };
 }
 
 function samePlan(a: ScopePlan, b: ScopePlan): boolean {
@@ -112,7 +112,7 @@ function samePlan(a: ScopePlan, b: ScopePlan): boolean {
   return deepEqual(content(a), content(b));
 }
 
-function touchedScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
+function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
   const touched = new Map<string, Touched>();
   const at = (id: string): Touched => {
     let known = touched.get(id);
@@ -123,14 +123,14 @@ function touchedScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs):
     return known;
   };
   for (const { before, after } of inputs.services.values()) {
-    // A Service that comes or goes takes the host from other claimants or gives it back, whoever sees the Service
-    // itself.
+    // A new or deleted Service takes the host from other services or gives it back, also where the Service is not
+    // visible.
     const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
     for (const service of new Set([before, after, ...others])) {
       if (service === undefined) continue;
       const { namespace, hostname, exportTo } = service;
-      for (const id of scopesWatching(book, namespace, hostname)) {
-        if (isVisible(exportTo, namespace, namespaceOf(book, id))) at(id).hosts.add(hostname);
+      for (const id of scopesWatching(scopeIndex, namespace, hostname)) {
+        if (isVisible(exportTo, namespace, namespaceOf(scopeIndex, id))) at(id).hosts.add(hostname);
       }
     }
   }
@@ -138,26 +138,26 @@ function touchedScopes(book: ScopeIndex, state: MeshState, inputs: ScopeInputs):
     for (const entry of [before, after]) {
       if (entry === undefined || !isForMesh(entry)) continue;
       const { namespace, hosts } = entry.resolved;
-      const ids = new Set(hosts.flatMap((host) => [...scopesWatching(book, namespace, host)]));
+      const ids = new Set(hosts.flatMap((host) => [...scopesWatching(scopeIndex, namespace, host)]));
       for (const id of ids) {
-        if (isVisible(entry.exportTo, namespace, namespaceOf(book, id))) at(id).virtualServices.add(key);
+        if (isVisible(entry.exportTo, namespace, namespaceOf(scopeIndex, id))) at(id).virtualServices.add(key);
       }
     }
   }
   for (const change of inputs.rules) {
     const { namespace, host } = change;
     if (namespace === state.settings.rootNamespace) {
-      for (const id of book.built.keys()) at(id).rules.add(change);
+      for (const id of scopeIndex.built.keys()) at(id).rules.add(change);
       continue;
     }
-    for (const id of membersOf(book.byNamespace, namespace)) at(id).rules.add(change);
-    for (const id of scopesWatching(book, namespace, host)) at(id).rules.add(change);
+    for (const id of membersOf(scopeIndex.byNamespace, namespace)) at(id).rules.add(change);
+    for (const id of scopesWatching(scopeIndex, namespace, host)) at(id).rules.add(change);
   }
   return touched;
 }
 
-function namespaceOf(book: ScopeIndex, id: string): string {
-  return book.built.get(id)?.plan.namespace ?? '';
+function namespaceOf(scopeIndex: ScopeIndex, id: string): string {
+  return scopeIndex.built.get(id)?.plan.namespace ?? '';
 }
 
 function updateScope(
@@ -188,7 +188,7 @@ function updateScope(
   return { after, change: { everything: false, hosts, destinationRules, virtualServices } };
 }
 
-/** A listener's services now; adds the hosts that differ to `changed`. */
+/** A listener's new services; adds the hosts that differ to `changed`. */
 function nextServices(
   listener: EgressListener,
   plan: ListenerPlan,
@@ -209,11 +209,11 @@ function nextServices(
     changed.add(host);
   }
   if (edits.length === 0) return listener.services;
-  // Namespaces without differences of their own go on sharing one map.
+  // Namespaces that see public services only keep sharing one map.
   return shares ? state.publicServices : listener.services.with(edits);
 }
 
-/** A listener's virtual services now; adds those that differ to `changed`. */
+/** A listener's new virtual services; adds those that differ to `changed`. */
 function nextVirtualServices(
   listener: EgressListener,
   plan: ListenerPlan,
@@ -234,7 +234,7 @@ function nextVirtualServices(
     changed.set(key, { before: known?.before ?? before, after: known?.after ?? after });
   }
   if (own.length === 0) return listener.virtualServices;
-  // Namespaces that see what all see share one list, which is made already.
+  // Namespaces that see public virtual services only share one list, which exists already.
   if (plan.everything && membersOf(state.virtualServices.privateMesh, namespace).length === 0)
     return state.virtualServices.publicMesh;
   return own.reduce((list, [before, after]) => replaceResolved(list, before, after), listener.virtualServices);
@@ -249,7 +249,7 @@ function seenThrough(
   return seen !== undefined && importsVirtualService(plan, seen) ? seen : undefined;
 }
 
-/** The union of the listeners and of what is routed to; adds the hosts that differ to `changed`. */
+/** The services of all listeners and those that are routed to; adds the hosts that differ to `changed`. */
 function nextUnion(
   built: BuiltScope,
   egress: readonly EgressListener[],

@@ -1,8 +1,9 @@
 /**
- * What is kept of a service from one snapshot to the next: its definition, and its endpoints in the parts that they are
- * made of. A change makes the parts again that it concerns and joins the differences; the rest of the service's
- * endpoints is not looked at.
+ * What is kept of a service from one snapshot to the next: its definition, and its endpoints in parts. A change
+ * rebuilds the parts that it concerns and merges the differences; other endpoints of the service are not touched. /
  */
+
+import { type Counts, countBy, NO_COUNTS } from './counts.ts';
 import { definitionOf, mergeDefinitions } from './definitions.ts';
 import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts';
 import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
@@ -10,10 +11,9 @@ import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText, lowerBound } from './order.ts';
 import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
-import { type Counts, countBy, NO_COUNTS } from './places.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
-/** What concerns a service: everything, or tokens: notes of what was read, and ids of parts. */
+/** What a change concerns of a service: everything, or tokens, which are reads and ids of parts. */
 export type Dirt = 'all' | ReadonlySet<string>;
 
 /** Numbers for the metrics. */
@@ -29,7 +29,7 @@ export interface ServiceRecord {
   readonly service: Service;
   /** By id, in order of precedence. */
   readonly parts: ReadonlyMap<string, EndpointPart>;
-  /** What the definition looked up. */
+  /** The reads of the definition. */
   readonly reads: ReadonlySet<string>;
   /** Sorted. */
   readonly endpoints: readonly Endpoint[];
@@ -40,7 +40,7 @@ export interface ServiceRecord {
   readonly conflicts: readonly NameConflict[];
 }
 
-/** Endpoints that a service has no more, and that it has anew. Equal ones are neither. */
+/** Endpoints that were removed and added; equal ones are neither. */
 export interface EndpointDelta {
   readonly removed: ReadonlySet<Endpoint>;
   readonly added: readonly Endpoint[];
@@ -49,7 +49,7 @@ export interface EndpointDelta {
 export interface RecordStep {
   readonly record: ServiceRecord | undefined;
   readonly delta: EndpointDelta;
-  /** Notes that the service reads by now, and those that it does not read any more. */
+  /** Reads that the service gained and lost. */
   readonly newReads: Iterable<string>;
   readonly goneReads: Iterable<string>;
 }
@@ -101,8 +101,7 @@ export function nextRecord(
 }
 
 /**
- * The parts by their plans: those that are concerned made again. `remade` are the ids of those that are new, other, or
- * gone.
+ * The parts by their plans; those concerned are rebuilt. `remade` are the ids of parts that are new, different or gone.
  */
 function nextParts(
   plans: readonly PartPlan[],
@@ -133,8 +132,7 @@ function isConcerned(id: string, { reads }: EndpointPart, dirt: Dirt): boolean {
 }
 
 /**
- * What differs between the parts. An endpoint that moves to another part and is equal stays the same object there, in
- * `after`.
+ * The difference between the parts. An equal endpoint that moves to another part stays the same object, in `after`. /
  */
 function deltaOf(
   before: ServiceRecord['parts'],
@@ -169,7 +167,7 @@ function deltaOf(
   return { removed, added: added.sort(compareEndpoints) };
 }
 
-/** The endpoints of a service that had none: all services of a program that starts. */
+/** The endpoints of a service that had none: the case of all services at start. */
 function allInForce(parts: ServiceRecord['parts']): Endpoint[] {
   const [only] = parts.values();
   if (parts.size < 2) return [...(only?.endpoints.values() ?? [])];
@@ -180,7 +178,7 @@ function allInForce(parts: ServiceRecord['parts']): Endpoint[] {
   return [...found.values()];
 }
 
-/** Several parts may say the same address and port: the first of them counts. */
+/** Several parts may have the same address and port: the first of them wins. */
 function inForce(
   parts: ServiceRecord['parts'],
   identity: string,
@@ -192,7 +190,7 @@ function inForce(
   return undefined;
 }
 
-/** A sorted list without what is removed and with what is added. */
+/** A sorted list with members removed and added. */
 function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta): readonly Endpoint[] {
   if (removed.size === 0 && added.length === 0) return before;
   if (before.length === 0) return added;
@@ -210,7 +208,7 @@ function joined(before: readonly Endpoint[], { removed, added }: EndpointDelta):
   return endpoints;
 }
 
-/** With more than one removed of so many, it is cheaper to look at all. */
+/** With more than one member in this many removed, it is cheaper to filter the list. */
 const ENDPOINTS_PER_REMOVED = 16;
 
 /** A sorted list without some of its members. */
@@ -227,7 +225,7 @@ function without(before: readonly Endpoint[], removed: ReadonlySet<Endpoint>): r
   return kept;
 }
 
-/** The place of an endpoint in a sorted list, or where it would stand. */
+/** The index of an endpoint in a sorted list, or where it would be inserted. */
 function placeOf(sorted: readonly Endpoint[], endpoint: Endpoint): number {
   return lowerBound(sorted.length, (index) => {
     const other = sorted[index];

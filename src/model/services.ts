@@ -1,15 +1,16 @@
 /**
- * Services and their endpoints are computed again where something that they read changed, compared with what they were,
- * and kept when equal; then the indexes over them follow the differences.
+ * Recomputes the services and endpoints whose reads changed, keeps those that are equal, and updates the indexes with
+ * the differences. /
  */
 import type { Resource } from '../resources/index.ts';
+import { type Counts, NO_COUNTS } from './counts.ts';
 import type { EndpointIndexes } from './endpoints.ts';
 import { deepEqual } from './equal.ts';
 import { GroupEdits, membersOf } from './groups.ts';
 import { updateInstances } from './instances.ts';
+import { nextLocalityNames } from './localities.ts';
 import { nextNetworkNames } from './network-names.ts';
 import { peersOf } from './peers.ts';
-import { type Counts, NO_COUNTS, nextPlaces } from './places.ts';
 import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
 import type { State, Totals } from './state.ts';
 import { tableOf } from './tables.ts';
@@ -64,7 +65,7 @@ export function updateServices(
     records: state.records.with(records),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, records),
-    places: nextPlaces(state.places, moves('localities')),
+    localities: nextLocalityNames(state.localities, moves('localities')),
     networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
   };
   const { instances, addresses } = updateInstances(state, next, services, endpoints);
@@ -74,18 +75,18 @@ export function updateServices(
   };
 }
 
-/** The Service that is in force, of those of one name in several clusters, and ServiceEntries. */
+/** The Service in force among those of one name in several clusters, and the ServiceEntries. */
 function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resource<'ServiceEntry'>)[] {
   const table = tableOf(state.resources, 'Service');
   const entries = tableOf(state.resources, 'ServiceEntry');
   const sources = membersOf(state.definers, key);
-  // Keys of the program's own cluster have no name behind them, and so come first.
+  // Keys of the program's own cluster have no cluster suffix, and so come first.
   const [service] = sources.flatMap((source) => table.get(source) ?? []);
   const others = sources.flatMap((source) => entries.get(source) ?? []);
   return service === undefined ? others : [service, ...others];
 }
 
-/** What becomes of the counts of some records. */
+/** The counts before and after a change of some records. */
 function* movesOf(
   counts: 'localities' | 'networks',
   state: State,

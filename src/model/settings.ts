@@ -1,4 +1,4 @@
-/** What the program's flags and variables say to generation. */
+/** The program settings that generation reads. */
 
 /** Settings of the program that generation reads. They come from flags and variables and never change while it runs. */
 export interface ModelSettings {
@@ -38,7 +38,7 @@ export interface ModelSettings {
   readonly filterGatewayClusters: boolean;
   /** CTL_SIDECAR_USE_REMOTE_ADDRESS */
   readonly sidecarUseRemoteAddress: boolean;
-  /** CTL_SKIP_VALIDATE_TRUST_DOMAIN: servers take clients of whatever trust domain the root certificates vouch for. */
+  /** CTL_SKIP_VALIDATE_TRUST_DOMAIN: servers accept clients of every trust domain that the root certificates verify. */
   readonly skipTrustDomainCheck: boolean;
   /** --plugins */
   readonly plugins: readonly string[];

@@ -1,4 +1,4 @@
-/** The snapshot as others see it: questions answered from a state and its scopes. */
+/** Snapshots: a read-only interface to a state and its scopes. */
 import type { Memos } from '../core/memo.ts';
 import type { Kind } from '../resources/index.ts';
 import { type Labels, labelsMatch } from './labels.ts';
@@ -29,7 +29,7 @@ const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];
 const NO_LABELS: Labels = {};
 
-/** All of a state of the main thread. */
+/** The complete snapshot of a state, on the main thread. */
 export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScopes): Snapshot {
   const tables = { ...registry.resources, ...mesh.configs };
   const scopeOf: Snapshot['scopeOf'] = (namespace, labels) => {
@@ -50,7 +50,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     scopeOf,
     gatewaysFor: (namespace, labels) => selectGateways(mesh, namespace, labels),
     registeredLabels: (namespace, serviceAccount) => registeredLabels(registry, namespace, serviceAccount),
-    places: registry.places.all,
+    localityNames: registry.localities.all,
     sourceLabels: (scopeId) => sourceLabels(mesh.memos, scopes.get(scopeId)),
     resources: <K extends Kind>(kind: K) => tableOf(tables, kind),
     findings: () => findingsOf(registry, mesh),
@@ -58,7 +58,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
   };
 }
 
-/** What generation may read of a state. */
+/** The snapshot of what generation may read of a state. */
 export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot {
   const routes = state.memos.weak<MeshState['virtualServices'], Map<string, readonly ResolvedVirtualService[]>>(
     'virtual services of gateways',
@@ -92,7 +92,7 @@ function selectGateways(state: MeshState, namespace: string, labels: Labels): re
 }
 
 function sourceLabels(memos: Memos, scope: Scope | undefined): readonly string[] {
-  // By list, because scopes share lists: many namespaces cost one walk.
+  // By list: scopes share lists, so many namespaces cost one pass.
   const byList = memos.weak<readonly ResolvedVirtualService[], ReadonlySet<string>>('source labels');
   const lists = scope?.egress.map(({ virtualServices }) => virtualServices) ?? [];
   const labels = lists.map((list) =>

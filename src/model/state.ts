@@ -1,17 +1,17 @@
 /**
- * The registry: resources, and the services, endpoints and workloads that they make. The main thread alone has it.
- * Persistent maps, so that the next state shares everything that a change leaves alone. Others see it through
- * `Snapshot`.
+ * The registry: resources, and the services, endpoints and workloads that are derived from them. Only the main thread
+ * has it. The maps are persistent, so the next state shares everything that a change does not touch. Other modules read
+ * it through `Snapshot`. /
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../resources/index.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
+import { type LocalityNames, NO_LOCALITY_NAMES } from './localities.ts';
 import { configuredNetworks, type NetworkNames } from './network-names.ts';
 import { type NetworkFinder, networkFinder } from './networks.ts';
 import { NO_PEER_POLICIES, type PeerPolicies } from './peer-authentication.ts';
-import { NO_PLACES, type Places } from './places.ts';
 import { NO_WORKLOADS, type RegisteredWorkloads } from './registered-workloads.ts';
 import type { ServiceRecord } from './service-record.ts';
 import { emptyTables, type ResourceTables } from './tables.ts';
@@ -39,7 +39,7 @@ export interface Totals {
 }
 
 export interface State {
-  /** Owned by who made the model; every state of it has the same. */
+  /** Shared by all states of a model. */
   readonly memos: Memos;
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
@@ -47,7 +47,7 @@ export interface State {
   readonly networkOf: NetworkFinder;
   readonly resources: ResourceTables<RegistryKind>;
 
-  /** IP address (`addressId`) → keys of the pods that own it, in whatever cluster. */
+  /** IP address (`addressId`) → keys of the pods that have it, in any cluster. */
   readonly podsByIp: Groups;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;
@@ -56,7 +56,7 @@ export interface State {
   readonly documentsByService: Groups;
   /** Namespace → keys of resources that select workloads by label. */
   readonly selecting: Groups;
-  /** Those of {@link selecting} that select pods as well. */
+  /** Those of {@link selecting} that also select pods. */
   readonly selectingPods: Groups;
 
   /** Service key → keys of the resources that define it. */
@@ -76,16 +76,16 @@ export interface State {
   readonly endpoints: PMap<readonly Endpoint[]>;
   readonly peers: PMap<ServicePeers>;
   readonly records: PMap<ServiceRecord>;
-  /** What endpoints were computed from (`Reads`) → service keys. */
+  /** Read (`Reads`) → keys of the services that depend on it. */
   readonly readers: Groups;
-  /** Address in its network (`networkAddress`) → what is served there. */
+  /** Address in its network (`networkAddress`) → the instances there. */
   readonly instances: PMap<readonly BoundInstance[]>;
   readonly networkNames: NetworkNames;
-  /** Keys of running pods at whose addresses no service is served. */
+  /** Keys of running pods without a service at their addresses. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
-  readonly places: Places;
-  /** What claims the addresses of others: `address:<service key>` → the conflicts. */
+  readonly localities: LocalityNames;
+  /** `address:<service key>` → its conflicts about addresses owned by others. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
 }
 
@@ -126,7 +126,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
       withoutPod: 0,
       withoutInstances: 0,
     },
-    places: NO_PLACES,
+    localities: NO_LOCALITY_NAMES,
     nameConflicts: PMap.empty(),
   };
 }

@@ -1,4 +1,4 @@
-/** Tables of resources by kind, and what a change makes of them. */
+/** Tables of resources by kind, and how a change updates them. */
 import { PMap } from '../core/pmap.ts';
 import type { AnyResource, Kind, Resource, ResourceKey } from '../resources/index.ts';
 
@@ -8,19 +8,19 @@ export function emptyTables<K extends Kind>(kinds: readonly K[]): ResourceTables
   return Object.fromEntries(kinds.map((kind) => [kind, PMap.empty<AnyResource>()])) as Record<K, PMap<AnyResource>>;
 }
 
-/** The table of a kind: the one place where a kind's name and its content's type are joined again. */
+/** The table of a kind: the only place that relates a kind's name to its type. */
 export function tableOf<K extends Kind>(tables: ResourceTables<K>, kind: K): PMap<Resource<K>> {
   return tables[kind] as unknown as PMap<Resource<K>>;
 }
 
-/** A resource that really changed: fingerprints differ. */
+/** A resource whose fingerprint changed. */
 export interface Changed {
   readonly key: ResourceKey;
   readonly before: AnyResource | undefined;
   readonly after: AnyResource | undefined;
 }
 
-/** Narrows a side of a change to a kind. */
+/** The resource of a change if it is of this kind. */
 export function ofKind<K extends Kind>(resource: AnyResource | undefined, kind: K): Resource<K> | undefined {
   return resource?.kind === kind ? (resource as unknown as Resource<K>) : undefined;
 }
@@ -29,7 +29,7 @@ export function kindOfKey(key: ResourceKey): string {
   return key.slice(0, key.indexOf('/'));
 }
 
-/** Puts resources into their tables, those of other kinds aside; says which really differ. */
+/** Puts resources into their tables; returns those that differ. */
 export function storeResources<K extends Kind>(
   tables: ResourceTables<K>,
   changes: Iterable<readonly [ResourceKey, AnyResource | undefined]>,

@@ -1,5 +1,6 @@
 /**
- * Virtual services with every name resolved, in precedence order, found by who sees them (for the mesh) and by gateway.
+ * Virtual services with all names resolved, in precedence order, indexed by the namespaces that see them (for the mesh)
+ * and by gateway. /
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type ResourceKey } from '../resources/index.ts';
@@ -15,8 +16,8 @@ import { isPublic, isVisible, normaliseExportTo } from './visibility.ts';
 export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
   /**
-   * What of it holds for the mesh's callers in other namespaces: without the hosts that belong to a third namespace.
-   * The same object where that is all of it, undefined where it is nothing.
+   * The part that applies to callers in other namespaces: without hosts that a third namespace owns. The same object
+   * when that is everything, undefined when it is nothing. /
    */
   readonly abroad: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
@@ -26,9 +27,9 @@ type ResolvedList = readonly ResolvedVirtualService[];
 
 export interface VirtualServiceTables {
   readonly entries: PMap<VirtualServiceEntry>;
-  /** Those for the mesh that every namespace sees, in precedence order. One list for all scopes that see no others. */
+  /** Those for the mesh that every namespace sees, in precedence order; scopes that see no others share this list. */
   readonly publicMesh: ResolvedList;
-  /** Namespace → keys of those for the mesh that it sees and not everybody does, or not as it does. */
+  /** Namespace → keys of those for the mesh that only some namespaces see, or that it sees differently. */
   readonly privateMesh: Groups;
   /** `namespace/name` of a gateway → keys. */
   readonly byGateway: Groups;
@@ -53,10 +54,7 @@ export function gatewayName(written: string, namespace: string): string {
   return `${owner ?? namespace}/${name}`;
 }
 
-/**
- * Undefined for what generation must not see: parts of others (no hosts), and those that delegate, which is not
- * supported.
- */
+/** Undefined for delegates (without hosts) and for those that delegate, which is not supported. / */
 export function resolveVirtualService(
   resource: VirtualService,
   context: DefinitionContext,
@@ -91,7 +89,7 @@ function abroadOf(resolved: ResolvedVirtualService, { settings }: DefinitionCont
   return hosts.length === 0 ? undefined : { ...resolved, hosts, content: { ...resolved.content, hosts } };
 }
 
-/** What a namespace sees of a virtual service for the mesh. */
+/** A virtual service for the mesh as a namespace sees it. */
 export function seenFrom(
   { resolved, abroad, exportTo }: VirtualServiceEntry,
   namespace: string,
@@ -100,7 +98,7 @@ export function seenFrom(
   return resolved.namespace === namespace ? resolved : abroad;
 }
 
-/** The hosts that a virtual service for the mesh claims without its being theirs, one conflict each. */
+/** The hosts of a virtual service for the mesh that another namespace owns, one conflict each. */
 export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined): readonly NameConflict[] {
   if (entry === undefined || !isForMesh(entry)) return [];
   const { resolved, abroad, exportTo } = entry;
@@ -167,7 +165,7 @@ export function destinationHosts({ content }: ResolvedVirtualService): ReadonlyS
   return hosts;
 }
 
-/** Labels `key=value` that matches for the mesh ask for. */
+/** Labels `key=value` that matches for the mesh depend on. */
 export function sourceLabelsOf({ content }: ResolvedVirtualService): ReadonlySet<string> {
   const labels = new Set<string>();
   for (const rule of [...(content.http ?? []), ...(content.tls ?? []), ...(content.tcp ?? [])]) {
@@ -183,7 +181,7 @@ export function compareResolved(a: ResolvedVirtualService, b: ResolvedVirtualSer
   return compareCreated(a.created, b.created) || compareText(a.namespace, b.namespace) || compareText(a.name, b.name);
 }
 
-/** A sorted list with one member replaced, taken out or put in; the same list when nothing differs. */
+/** A sorted list with one member replaced, removed or inserted; the same list when nothing differs. */
 export function replaceResolved(
   list: ResolvedList,
   before: ResolvedVirtualService | undefined,
@@ -191,7 +189,7 @@ export function replaceResolved(
 ): ResolvedList {
   if (before === after) return list;
   const next = list.slice();
-  // Mostly something else is said in the same place.
+  // Mostly a member is replaced at the same index.
   const same = before !== undefined && after !== undefined && compareResolved(before, after) === 0;
   const place = same ? positionOf(next, before) : -1;
   if (same && next[place]?.key === after.key) {
@@ -211,7 +209,7 @@ interface ResolvedChange {
   readonly after: ResolvedVirtualService | undefined;
 }
 
-/** From how many changes on it is cheaper to sort the whole list than to copy it for each. */
+/** With this many changes it is cheaper to sort the whole list than to copy it for each. */
 const MANY_CHANGES = 8;
 
 /** A sorted list after several changes of different members; the same list when nothing differs. */
@@ -226,7 +224,7 @@ function replaceAllResolved(list: ResolvedList, changes: readonly ResolvedChange
   return next.length === list.length && next.every((item, index) => item === list[index]) ? list : next;
 }
 
-/** First position at which `item` could stand. */
+/** The first index at which `item` could be inserted. */
 function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
   let low = 0;
   let high = list.length;
@@ -240,8 +238,8 @@ function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
 }
 
 /**
- * Visible virtual services for the mesh, in precedence order; the shared list when the namespace sees none otherwise
- * than all do.
+ * The virtual services for the mesh that a namespace sees, in precedence order; the shared list when these are the
+ * public ones. /
  */
 export function meshVirtualServices(tables: VirtualServiceTables, namespace: string): ResolvedList {
   const own = membersOf(tables.privateMesh, namespace);
@@ -255,7 +253,7 @@ export function meshVirtualServices(tables: VirtualServiceTables, namespace: str
   return [...others, ...seen].sort(compareResolved);
 }
 
-/** Virtual services of a gateway `namespace/name` that the gateway's namespace may see, in precedence order. */
+/** Virtual services of a gateway `namespace/name` that are visible in the gateway's namespace, in precedence order. */
 export function gatewayVirtualServices(tables: VirtualServiceTables, gateway: string): ResolvedList {
   const namespace = gateway.slice(0, gateway.indexOf('/'));
   return membersOf(tables.byGateway, gateway)
@@ -274,7 +272,7 @@ export interface VirtualServiceChange {
   readonly after: VirtualServiceEntry | undefined;
 }
 
-/** Brings the tables up to date; says which entries differ. */
+/** Updates the tables; returns the entries that differ. */
 export function updateVirtualServices(
   tables: VirtualServiceTables,
   changed: ReadonlyMap<ResourceKey, VirtualService | undefined>,

@@ -4,8 +4,8 @@ import { compareText } from './order.ts';
 const EVERYWHERE: readonly string[] = ['*'];
 
 /**
- * Normal form of an `exportTo` list, sorted: `*` swallows the rest, the own namespace is `.`, `~` stands only alone. An
- * empty list means the mesh's default, and an empty default means everywhere.
+ * Normal form of an `exportTo` list, sorted: `*` replaces the rest, the own namespace is `.`, `~` occurs only alone. An
+ * empty list means the mesh's default, and an empty default means everywhere. /
  */
 export function normaliseExportTo(
   exportTo: readonly string[] | undefined,
@@ -19,7 +19,7 @@ export function normaliseExportTo(
   return [...names].sort(compareText);
 }
 
-/** Whether what `owner` exports to `exportTo` (normalised) is seen from `namespace`. */
+/** Whether something of namespace `owner` with this `exportTo` (normalised) is visible in `namespace`. */
 export function isVisible(exportTo: readonly string[], owner: string, namespace: string): boolean {
   for (const name of exportTo) {
     if (name === '*' || name === namespace || (name === '.' && owner === namespace)) return true;

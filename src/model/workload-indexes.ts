@@ -1,6 +1,6 @@
 /**
- * The first stage of a change: indexes of pods, workload entries, slices and definers, and which services have to be
- * looked at again because something that they are made of changed.
+ * The first step of a change: indexes of pods, workload entries, slices and definers, and which services have to be
+ * recomputed because something that they depend on changed. /
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
@@ -29,12 +29,12 @@ function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
 }
 
-/** Addresses by which a pod is found. */
+/** The addresses under which a pod is indexed. */
 function ownIds(pod: Resource<'Pod'> | undefined): readonly string[] {
   return pod === undefined ? NO_ADDRESSES : idsOf(ownAddresses(pod));
 }
 
-/** In the form of `addressId`, those that are addresses, each once. */
+/** The valid addresses in the form of `addressId`, each once. */
 function idsOf(addresses: readonly string[]): readonly string[] {
   const ids: string[] = [];
   for (const address of addresses) {
@@ -46,13 +46,13 @@ function idsOf(addresses: readonly string[]): readonly string[] {
 
 const NO_ADDRESSES: readonly string[] = [];
 
-/** `namespace/name` of the Service that a document of endpoints is about. */
+/** `namespace/name` of the Service of a document of endpoints. */
 function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
   const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
   return document === undefined || name === undefined ? [] : [`${document.meta.namespace}/${name}`];
 }
 
-/** The resource where it is a document of the kind that endpoints come from. */
+/** The resource if it is of the kind that endpoints are read from. */
 function asDocument(
   resource: AnyResource | undefined,
   { useEndpointSlice }: Pick<ModelSettings, 'useEndpointSlice'>,
@@ -60,7 +60,7 @@ function asDocument(
   return useEndpointSlice ? ofKind(resource, 'EndpointSlice') : ofKind(resource, 'Endpoints');
 }
 
-/** `state` with its indexes of workloads and definers brought up to date (its resources are the new ones already). */
+/** `state` with updated indexes of workloads and definers (its resources are the new ones already). */
 export function indexWorkloads(state: State, changed: readonly Changed[]): State {
   const podsByIp = new GroupEdits();
   const podsByNamespace = new GroupEdits();
@@ -114,8 +114,8 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
 }
 
 /**
- * `after` with its indexes of the addresses that Endpoints or EndpointSlices speak of. It depends on the Services
- * whether these are headless, and at which ports.
+ * `after` with its indexes of the addresses in Endpoints or EndpointSlices. Whether these are headless, and at which
+ * ports, depends on the Services. /
  */
 export function indexEndpointAddresses(before: State, after: State, changed: readonly Changed[]): State {
   const headless = new GroupEdits();
@@ -132,7 +132,7 @@ export function indexEndpointAddresses(before: State, after: State, changed: rea
   };
 }
 
-/** Documents of endpoints that changed, or whose Service did. */
+/** Documents of endpoints that changed or whose Service changed. */
 function addressDocuments(before: State, after: State, changed: readonly Changed[]): ReadonlySet<ResourceKey> {
   const keys = new Set<ResourceKey>();
   for (const { key, before: was, after: is } of changed) {
@@ -176,7 +176,7 @@ function selectingNamespace(resource: AnyResource | undefined, state: State): st
   return workloadSelectorOf(resource, state) === undefined ? [] : namespaceOf(resource);
 }
 
-/** Collects what of which service may differ. */
+/** Collects which services have to be recomputed, and why. */
 class DirtyServices {
   readonly found = new Map<ServiceKey, 'all' | Set<string>>();
   readonly #state: State;
@@ -185,7 +185,7 @@ class DirtyServices {
     this.#state = state;
   }
 
-  /** A part of a service, or something that it read. */
+  /** Adds a part of a service, or a read. */
   add(key: ServiceKey, token: string): void {
     const tokens = this.found.get(key);
     if (tokens === undefined) this.found.set(key, new Set([token]));
@@ -200,18 +200,18 @@ class DirtyServices {
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
-  /** Services that claim an address which a document of endpoints names. */
+  /** Services with an address that a document of endpoints names. */
   addOwned(document: EndpointsDocument | undefined): void {
     for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
-  /** Services that claim address ranges in which a headless Service has come or gone. */
+  /** Services with address ranges in which a headless Service appeared or disappeared. */
   addRangesAround(headlessKeys: readonly string[]): void {
     if (headlessKeys.length === 0 || this.#state.claimedRanges.size === 0) return;
     for (const range of rangesAround(headlessKeys, this.#state.claimedRanges.keys())) this.addReaders(range);
   }
 
-  /** Services of a namespace that select a workload with these labels; only service entries select pods. */
+  /** Services of a namespace that select a workload with these labels; only ServiceEntries select pods. */
   addSelecting(namespace: string, labels: Labels, what: 'pods' | 'entries'): void {
     const { resources, selecting, selectingPods, settings } = this.#state;
     for (const key of membersOf(what === 'pods' ? selectingPods : selecting, namespace)) {
@@ -223,7 +223,10 @@ class DirtyServices {
   }
 }
 
-/** Of which services what may differ after `changed`. `state`, which follows `before`, has its indexes up to date. */
+/**
+ * Which services have to be recomputed after `changed`, and what of them. `state` follows `before`, with updated
+ * indexes.
+ */
 export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
   const dirty = new DirtyServices(state);
   dirty.addRangesAround(state.headlessAddresses.changedKeys(before.headlessAddresses));
@@ -268,8 +271,8 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
 }
 
 /**
- * Services with workloads for which a change of policies may switch mutual TLS off or on again, with the policies that
- * they read.
+ * Services with workloads for which a change of policies may enable or disable mutual TLS, with the policies that they
+ * read. /
  */
 export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, Dirt> {
   const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);

@@ -1,8 +1,8 @@
 /**
  * Which request authentication and authorization policies and EnvoyFilters apply to a workload: those of the root
- * namespace (for the whole mesh) and those of its own namespace, each with or without a selector. They add up; none
- * replaces another. Those with targets (`targetRefs`) apply there and nowhere else. Source: specification
- * "policy-resources", and Istio's security policy scopes.
+ * namespace (for the whole mesh) and those of its own namespace, each with or without a selector. All of them apply;
+ * none replaces another. Those with targets (`targetRefs`) apply to these only. Source: specification
+ * "policy-resources", and Istio's security policy scopes. /
  */
 import { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/index.ts';
@@ -16,11 +16,11 @@ type PolicyKind = (typeof KINDS)[number];
 
 interface Selecting {
   readonly key: ResourceKey;
-  /** Of the policy: their order. */
+  /** Metadata of the policy, which decides the order. */
   readonly created?: number;
   /** Empty: all workloads. */
   readonly selector: Labels;
-  /** In its own namespace alone, also where that is the root namespace. */
+  /** Applies in its own namespace only, also where that is the root namespace. */
   readonly near?: true;
 }
 
@@ -33,15 +33,15 @@ const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], Authorizatio
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
-/** What of the registry is read. */
+/** What is read of the registry. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly policies: PolicyTable;
 }
 
 /**
- * The policies after a change of resources, and whose selection may differ. Costs what the policies of the namespaces
- * concerned cost.
+ * The policies after a change of resources, and the workloads whose policies may differ. The cost follows the policies
+ * of the namespaces concerned. /
  */
 export function updatePolicies(
   state: PolicySources,
@@ -55,7 +55,7 @@ export function updatePolicies(
     const side = is ?? was;
     if (side === undefined) continue;
     const selections = is === undefined ? [] : selectionsOf(is);
-    // What a policy says is no business of this table.
+    // This table has the selections of policies, not their content.
     if (deepEqual(was === undefined ? [] : selectionsOf(was), selections)) continue;
     const { namespace } = side.meta;
     for (const { selector, near } of [...(was === undefined ? [] : selectionsOf(was)), ...selections]) {
@@ -83,20 +83,20 @@ function policyOf(resource: AnyResource | undefined): Policy | undefined {
   return (KINDS as readonly string[]).includes(resource?.kind ?? '') ? (resource as Policy) : undefined;
 }
 
-/** A namespace's policies of one kind with those of some keys replaced, oldest first. */
+/** A namespace's policies of one kind after replacing some of them, oldest first. */
 function replaced(list: readonly Selecting[], by: ReadonlyMap<ResourceKey, readonly Selecting[]>): Selecting[] {
   return [...list.filter(({ key }) => !by.has(key)), ...[...by.values()].flat()].sort(
     (a, b) => compareCreated(a.created, b.created) || compareText(a.key, b.key),
   );
 }
 
-/** What tells the workloads of a Gateway of the Kubernetes Gateway API. */
+/** Label of the workloads of a Gateway of the Kubernetes Gateway API. */
 const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 
 /**
- * Whom a policy is for. What is targeted and cannot be had here (a waypoint's service, say) is nobody: a policy that
- * was meant for one thing must not allow anything elsewhere.
+ * The workloads that a policy is for. A target that is not supported (a waypoint's service, say) selects none: a policy
+ * for one thing must not allow anything elsewhere. /
  */
 function selectionsOf(policy: Policy): Selecting[] {
   const { created } = policy.meta;
@@ -120,7 +120,7 @@ function selectorOf({ kind, content }: Policy): Labels | undefined {
   return kind === 'EnvoyFilter' ? content.workloadSelector?.labels : content.selector?.matchLabels;
 }
 
-/** What holds for a workload: the mesh's first, then its namespace's, oldest first. */
+/** The policies for a workload: the mesh's first, then its namespace's, oldest first. */
 export function policiesOf(state: PolicySources, namespace: string, labels: Labels): WorkloadPolicies {
   return {
     authentication: selectedOf(state, 'RequestAuthentication', namespace, labels),

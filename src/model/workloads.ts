@@ -1,6 +1,6 @@
 /**
- * What stands behind an address: a pod, a workload entry, or an address alone. Whatever is looked up on the way is
- * noted, so that a later change of it (or its arrival) leads back here.
+ * The workload at an address: a pod, a workload entry, or nothing but the address. Everything that is looked up is
+ * recorded as a read, so that a later change of it (or its arrival) recomputes the result. /
  */
 import type { PMap } from '../core/pmap.ts';
 import { type Resource, resourceKey, type WorkloadEntrySpec } from '../resources/index.ts';
@@ -13,25 +13,25 @@ import type { Endpoint, Health, RegistryKind } from './types.ts';
 /** A cluster by its name; undefined: the program's own. */
 export type Cluster = string | undefined;
 
-/** An endpoint without its ports. */
+/** An endpoint without ports. */
 export type Workload = Omit<Endpoint, 'port' | 'servicePort'>;
 
-/** The indexes that workloads are found in. */
+/** The indexes in which workloads are looked up. */
 export interface WorkloadIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
-  /** IP address (`addressId`) → keys of the pods that own it, in whatever cluster. */
+  /** IP address (`addressId`) → keys of the pods that have it, in any cluster. */
   readonly podsByIp: Groups;
   readonly networkOf: NetworkFinder;
   readonly peerPolicies: PeerPolicies;
 }
 
-/** What has an address (as `addressId` writes it), among what was read: Pods, virtual IPs, endpoints. */
+/** The read of the owners of an address (in the form of `addressId`): Pods, virtual IPs, endpoints. */
 export const ADDRESS_READ = 'ip:';
 
-/** The policies of a namespace, among what was read. */
+/** The read of the policies of a namespace. */
 export const POLICY_READ = 'auth:';
 
-/** Notes of what was read: keys of Pods and Nodes, `ip:address`, `auth:ns`. */
+/** What was read: keys of Pods and Nodes, `ip:address`, `auth:ns`. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';
@@ -40,7 +40,7 @@ const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
 const NO_LABELS: Labels = {};
 
 /**
- * `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none.
+ * `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none. /
  */
 export function nodeLocality(labels: Labels): string {
   const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'] ?? '';
@@ -52,13 +52,13 @@ export function joinLocality(region: string, zone: string, subzone: string): str
   return region === '' && zone === '' && subzone === '' ? '' : `${region}/${zone}/${subzone}`;
 }
 
-/** `region`, `region/zone` or `region/zone/subzone` → always three parts; '' stays. */
+/** `region`, `region/zone` or `region/zone/subzone`, extended to three parts; '' stays ''. */
 export function fullLocality(locality: string): string {
   const [region = '', zone = '', subzone = ''] = locality.split('/');
   return joinLocality(region, zone, subzone);
 }
 
-/** A label cannot hold `/`, so localities are written with dots there unless a slash is used after all. */
+/** Labels cannot contain `/`, so localities in labels are written with dots. */
 function labelLocality(labels: Labels): string | undefined {
   const written = labels[LOCALITY_LABEL];
   if (written === undefined || written === '') return undefined;
@@ -84,8 +84,8 @@ function isTlsReady(labels: Labels): boolean {
 }
 
 /**
- * An entry that does not say its mode takes mutual TLS when it has an identity (Istio 1.7:
- * `getTLSModeFromWorkloadEntry`).
+ * A workload entry without a mode accepts mutual TLS when it has a service account (Istio 1.7:
+ * `getTLSModeFromWorkloadEntry`). /
  */
 function isEntryTlsReady(labels: Labels, serviceAccount: string | undefined): boolean {
   return labels[TLS_MODE_LABEL] === undefined
@@ -103,8 +103,8 @@ export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
 }
 
 /**
- * Addresses by which a pod can be found: a finished pod's may belong to another one by now, a host-network pod's is its
- * node's.
+ * Addresses that identify a pod: none for a finished pod, whose address may be another pod's now, and for a
+ * host-network pod, which has its node's. /
  */
 export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
   return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
@@ -115,16 +115,14 @@ export function isFinished(pod: Resource<'Pod'>): boolean {
   return phase === 'Succeeded' || phase === 'Failed';
 }
 
-/** Health by the pod's own word, for those who select pods without the orchestrator's endpoints. */
+/** Health from the pod's status, for services that select pods without Endpoints. */
 export function podHealth(pod: Resource<'Pod'>): Health {
   const ready = pod.content.status?.conditions?.find(({ type }) => type === 'Ready');
   if (ready !== undefined && ready.status !== 'True') return 'unhealthy';
   return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
 }
 
-/**
- * The pod of a cluster that owns an address: those of other clusters may have the same one, on networks of their own.
- */
+/** The pod of a cluster that has an address: pods of other clusters may have the same address on other networks. / */
 export function podAt(
   address: string,
   cluster: Cluster,
@@ -180,7 +178,7 @@ export function podWorkload(
   };
 }
 
-/** An address that no pod is known for. */
+/** An address without a pod. */
 export function bareWorkload(
   address: string,
   health: Health,
@@ -239,7 +237,7 @@ export function entryWorkload(
   };
 }
 
-/** Labels of a workload entry: those of its spec, and those of its metadata that the spec does not set. */
+/** Labels of a workload entry: those of its spec, then those of its metadata. */
 export function entryLabels(spec: WorkloadEntrySpec, metaLabels: Labels): Labels {
   return Object.keys(metaLabels).length === 0 ? (spec.labels ?? NO_LABELS) : { ...metaLabels, ...spec.labels };
 }

@@ -6,7 +6,7 @@ import type { Endpoint, Snapshot } from '../../model/types.ts';
 import { meshResource, parse, snapshotOf } from '../../push/testing/mesh.ts';
 import type { LocalityLbSetting } from '../../resources/schemas.ts';
 import { type AnyResource, keyOf } from '../../resources/types.ts';
-import { changedPlaces, localityClass, localityOfMesh } from './classes.ts';
+import { changedLocalityNames, localityClass, localityOfMesh } from './classes.ts';
 import { shareLocalities } from './locality.ts';
 
 const MEMOS = new Memos();
@@ -90,7 +90,7 @@ describe('localities of a mesh', () => {
 
   it('count where endpoints are and what rules name, and nothing else that proxies report', () => {
     const snapshot = snapshotOf([...MESH, rule]);
-    const isPlace = (place: string) => snapshot.places.has(place);
+    const isPlace = (place: string) => snapshot.localityNames.has(place);
     const stands = (locality: string) => localityOfMesh(snapshot, isPlace, locality);
     assert.equal(stands('r1/z1/s1'), 'r1/z1/s1');
     assert.equal(stands('r1/z1/x'), 'r1/z1/*');
@@ -108,7 +108,7 @@ describe('localities of a mesh', () => {
         changes: resources.map((resource) => ({ key: keyOf(resource), before: undefined, after: resource })),
       }).snapshot;
     const changed = (from: Snapshot, to: Snapshot) => {
-      const places = changedPlaces(from, to);
+      const places = changedLocalityNames(from, to);
       return places && [...places].sort();
     };
     assert.deepEqual(changed(before, after(entry('other', 'r1/z1/s1'))), []);

@@ -3,7 +3,7 @@
  * class, and whatever proxies report, there are no more classes than the configuration makes.
  */
 import type { Memos } from '../../core/memo.ts';
-import { placesOfLocality } from '../../model/places.ts';
+import { namesOfLocality } from '../../model/localities.ts';
 import type { Endpoint, MergedDestinationRule, MeshSnapshot, Snapshot } from '../../model/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
 import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.ts';
@@ -86,11 +86,11 @@ const NO_PLACES: ReadonlySet<string> = new Set();
  * Regions, zones and subzones that were added or removed between two snapshots, as far as rules distinguish proxies by
  * them; undefined when the rules read localities differently than before.
  */
-export function changedPlaces(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
+export function changedLocalityNames(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
   if (reads.text !== localityReads(previous).text) return undefined;
-  if (!reads.any || previous.places === next.places) return NO_PLACES;
-  return previous.places.symmetricDifference(next.places);
+  if (!reads.any || previous.localityNames === next.localityNames) return NO_PLACES;
+  return previous.localityNames.symmetricDifference(next.localityNames);
 }
 
 /**
@@ -146,7 +146,7 @@ function distributes(setting: LocalityLbSetting | undefined): boolean {
 function placesOfEndpoints(memos: Memos, endpoints: readonly Endpoint[]): ReadonlySet<string> {
   return memos.weak<readonly Endpoint[], ReadonlySet<string>>('places of endpoints').get(endpoints, () => {
     const found = new Set<string>();
-    for (const { locality } of endpoints) for (const place of placesOfLocality(locality)) found.add(place);
+    for (const { locality } of endpoints) for (const place of namesOfLocality(locality)) found.add(place);
     return found;
   });
 }

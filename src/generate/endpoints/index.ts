@@ -1,6 +1,6 @@
 /** The endpoints of clusters: which ones a view has, their weights and priorities, and their messages. */
 export { assignEndpoints } from './assign.ts';
-export { changedPlaces, localityOfMesh, networkClass, readsPlacement } from './classes.ts';
+export { changedLocalityNames, localityOfMesh, networkClass, readsPlacement } from './classes.ts';
 export { type Discovery, discoveryOf } from './discovery.ts';
 export { encodeEndpoints } from './encode.ts';
 export { assignmentMessage, TLS_MODE } from './message.ts';

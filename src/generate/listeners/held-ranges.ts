@@ -49,12 +49,13 @@ export function withoutHeldRanges(
  */
 function headlessHolder(
   range: string,
-  { namespace, addresses, heldRanges }: Service,
+  { namespace, addresses, excludedRanges }: Service,
   port: number,
   headless: readonly ServicePortEntry[],
 ): Service | undefined {
   const holder = headless.find(({ service }) => service.namespace !== namespace)?.service;
   if (holder === undefined) return undefined;
-  const isHeld = (address: string) => heldRanges?.some((held) => held.range === address && held.port === port) === true;
+  const isHeld = (address: string) =>
+    excludedRanges?.some((held) => held.range === address && held.port === port) === true;
   return addresses.some((address) => rangeCovers(address, range) && !isHeld(address)) ? undefined : holder;
 }

@@ -257,10 +257,10 @@ class PortBuilder {
    */
   #rangeIsTaken({ range }: Place, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
-    const held = service.heldRanges?.find((each) => each.range === range && each.port === this.#port);
+    const held = service.excludedRanges?.find((each) => each.range === range && each.port === this.#port);
     const owner = holderOfRange(range, entries, this.#input.sniff);
     if (held === undefined && (owner === undefined || owner === service)) return false;
-    const whose = held === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${held.holder}`;
+    const whose = held === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${held.owner}`;
     const message = `${service.hostname}: port ${this.#port} of ${range} is ${whose} already`;
     this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
     return true;

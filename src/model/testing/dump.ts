@@ -42,7 +42,7 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     gatewayRoutes: ask.gateways.map((gateway) => [gateway, snapshot.virtualServicesOfGateway(gateway)]),
     scopes: scopes.map((scope) => dumpScope(scope, ask.hosts)),
     gatewayScopes: ask.proxies.map(({ namespace }) => dumpScope(snapshot.gatewayScope(namespace), ask.hosts)),
-    places: [...snapshot.places].sort(),
+    places: [...snapshot.localityNames].sort(),
     sourceLabels: scopes.map(({ id }) => snapshot.sourceLabels(id)),
     findings: snapshot.findings(),
     nameConflicts: snapshot.nameConflicts(),

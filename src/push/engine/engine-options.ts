@@ -4,7 +4,7 @@ import type { ChangeSet, MeshDelta, Snapshot } from '../../model/types.ts';
 import type { ResourceChange } from '../../resources/types.ts';
 import type { Generator } from '../jobs/index.ts';
 import type { FailingView, PushReason } from '../types.ts';
-import type { ScopeHolder } from './view-table.ts';
+import type { ScopeOwner } from './view-table.ts';
 
 /** What the engine reports, for metrics and logs; times in milliseconds. */
 export interface EngineObserver {
@@ -29,7 +29,7 @@ export interface EngineObserver {
 export interface EngineOptions {
   readonly snapshot: Snapshot;
   /** The model that the snapshots are from. */
-  readonly scopes: ScopeHolder;
+  readonly scopes: ScopeOwner;
   readonly generator: Generator;
   /** CTL_PUSH_THROTTLE */
   readonly throttle: number;

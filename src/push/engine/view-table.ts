@@ -22,14 +22,14 @@ export const MAX_VIEWS_OF_CALLER = 1024;
 export const MAX_IDLE_VIEWS = 256;
 
 /** Keeps scopes up to date while views use them. */
-export interface ScopeHolder {
+export interface ScopeOwner {
   acquire(id: string): void;
   /** True when the scope has no user any more. */
   release(id: string): boolean;
 }
 
 export interface ViewTableOptions {
-  readonly scopes: ScopeHolder;
+  readonly scopes: ScopeOwner;
   /** Called with a scope that no view uses any more. */
   readonly onReleased: (id: string) => void;
 }

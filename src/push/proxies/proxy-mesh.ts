@@ -2,9 +2,9 @@
  * What is read of the mesh to determine the views of a proxy, with each read recorded as a fact; and which of these
  * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others. /
  */
-import { changedPlaces, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
-import { labelsMatch, networkAddress, networksSaidBy } from '../../model/index.ts';
-import type { BoundInstance, ChangeSet, Gateway, ProxyPlace, Scope, Snapshot } from '../../model/types.ts';
+import { changedLocalityNames, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
+import { labelsMatch, networkAddress, statedNetworks } from '../../model/index.ts';
+import type { BoundInstance, ChangeSet, Gateway, ProxyNetwork, Scope, Snapshot } from '../../model/types.ts';
 import type { Resource } from '../../resources/index.ts';
 import { placementText } from './envoy-filters.ts';
 
@@ -18,7 +18,7 @@ export interface LabelledWorkload {
 
 const LOCALITIES: Fact = 'localities';
 /** Whether endpoints are in a region, zone or subzone. */
-const placeNamed = (name: string): Fact => `place ${name}`;
+const localityNamed = (name: string): Fact => `place ${name}`;
 const GATEWAYS: Fact = 'Gateways';
 const sidecarsOf = (namespace: string): Fact => `Sidecars of ${namespace}`;
 const scopeFact = (id: string): Fact => `scope ${id}`;
@@ -64,8 +64,8 @@ export class ProxyMesh {
   localityOf(locality: string): string {
     note(LOCALITIES);
     const isPlace = (place: string): boolean => {
-      note(placeNamed(place));
-      return this.#snapshot.places.has(place);
+      note(localityNamed(place));
+      return this.#snapshot.localityNames.has(place);
     };
     return localityOfMesh(this.#snapshot, isPlace, locality);
   }
@@ -89,8 +89,11 @@ export class ProxyMesh {
   }
 
   /** The service instances at an address of a proxy, with the namespaces of the services. */
-  instancesAt(proxy: ProxyPlace, at: string): readonly (BoundInstance & { readonly namespace: string | undefined })[] {
-    for (const said of networksSaidBy(proxy)) note(networkNamed(said));
+  instancesAt(
+    proxy: ProxyNetwork,
+    at: string,
+  ): readonly (BoundInstance & { readonly namespace: string | undefined })[] {
+    for (const said of statedNetworks(proxy)) note(networkNamed(said));
     const network = this.#snapshot.networkOfProxy(proxy, at);
     note(address(networkAddress(network, at)));
     const { services } = this.#snapshot;
@@ -143,9 +146,9 @@ export function changedProxyFacts(
   const facts = new Set<Fact>();
   // Everyone who may write a WorkloadEntry can make localities and networks appear and disappear. This concerns only
   // proxies that asked for them by name.
-  const places = changedPlaces(previous, next);
+  const places = changedLocalityNames(previous, next);
   if (places === undefined) facts.add(LOCALITIES);
-  for (const name of places ?? []) facts.add(placeNamed(name));
+  for (const name of places ?? []) facts.add(localityNamed(name));
   if (previous.networkNames !== next.networkNames)
     for (const name of previous.networkNames.symmetricDifference(next.networkNames)) facts.add(networkNamed(name));
   for (const key of changes.addresses) facts.add(address(key));

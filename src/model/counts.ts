@@ -1,25 +1,13 @@
-/** Where the endpoints of the mesh are: their localities and the regions and zones that these are in. */
-import { PMap } from '../core/pmap.ts';
+/** Counts of endpoints by locality or network, kept up to date by differences. */
+import type { PMap } from '../core/pmap.ts';
 import type { Endpoint } from './types.ts';
-
-export interface Places {
-  /** Locality (`region/zone/subzone`) → number of services that have endpoints in it. */
-  readonly counts: PMap<number>;
-  /**
-   * Regions, zones (`region/zone`) and subzones (`region/zone/subzone`); the same object for as long as they are the
-   * same.
-   */
-  readonly all: ReadonlySet<string>;
-}
-
-export const NO_PLACES: Places = { counts: PMap.empty(), all: new Set() };
 
 /** Value (a locality, a network) → number of a service's endpoints that have it. */
 export type Counts = ReadonlyMap<string, number>;
 
 export const NO_COUNTS: Counts = new Map();
 
-/** The counts after a change of endpoints; the same object when no value has more or fewer. */
+/** The counts after a change of endpoints; the same object when no count changes. */
 export function countBy(
   of: (endpoint: Endpoint) => string,
   before: Counts,
@@ -41,7 +29,7 @@ export function countBy(
   return after;
 }
 
-/** Value → number of services that have endpoints with it, after services have gone from some values to others. */
+/** Value → number of services that have endpoints with it, after services moved between values. */
 export function nextCounts(
   counts: PMap<number>,
   moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,
@@ -56,23 +44,4 @@ export function nextCounts(
     for (const value of after.keys()) if (!before.has(value)) count(value, 1);
   }
   return counts.with([...changed].map(([value, number]) => [value, number === 0 ? undefined : number]));
-}
-
-/** The region, the zone and the subzone of a locality. */
-export function placesOfLocality(locality: string): readonly [region: string, zone: string, subzone: string] {
-  const [region = '', zone = '', subzone = ''] = locality.split('/');
-  return [region, `${region}/${zone}`, `${region}/${zone}/${subzone}`];
-}
-
-/** The places after services have gone from some localities to others. */
-export function nextPlaces(
-  places: Places,
-  moves: Iterable<{ readonly before: Counts; readonly after: Counts }>,
-): Places {
-  const counts = nextCounts(places.counts, moves);
-  if (counts === places.counts) return places;
-  const same = counts
-    .changedKeys(places.counts)
-    .every((locality) => counts.has(locality) === places.counts.has(locality));
-  return { counts, all: same ? places.all : new Set([...counts.keys()].flatMap(placesOfLocality)) };
 }
