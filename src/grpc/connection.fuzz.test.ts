@@ -81,7 +81,7 @@ async function run({ frames, cuts, deeds, reads }: Run): Promise<void> {
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: undefined },
-    turns: new ReadScheduler({ now: () => 0 }),
+    scheduler: new ReadScheduler({ now: () => 0 }),
     maxStreams: 4,
     now: () => 0,
     onStream: (call) => {

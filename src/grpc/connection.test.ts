@@ -53,7 +53,7 @@ interface Setting {
   readonly secured?: boolean;
   readonly maxStreams?: number;
   readonly clock?: { now: number };
-  readonly turns?: ReadScheduler;
+  readonly scheduler?: ReadScheduler;
   readonly onStream?: (stream: Stream) => void;
 }
 
@@ -61,7 +61,7 @@ function connected({
   secured = false,
   maxStreams = 100,
   clock = { now: 0 },
-  turns = new ReadScheduler({ now: () => clock.now }),
+  scheduler = new ReadScheduler({ now: () => clock.now }),
   onStream,
 }: Setting = {}) {
   const socket = new StuckSocket();
@@ -72,7 +72,7 @@ function connected({
     // Of a socket it uses nothing that a stream does not have.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: secured ? (socket as unknown as TLSSocket) : undefined },
-    turns,
+    scheduler,
     maxStreams,
     now: () => clock.now,
     onStream: (stream) => {
@@ -170,13 +170,13 @@ test('a window that SETTINGS make too large ends the connection', () => {
 
 test('a read that takes long goes on in later turns, in order, and others are read meanwhile', async () => {
   const clock = { now: 0 };
-  const turns = new ReadScheduler({ now: () => clock.now });
+  const scheduler = new ReadScheduler({ now: () => clock.now });
   const opened: number[] = [];
   const onStream = (stream: Stream): void => {
     clock.now++;
     opened.push(stream.id);
   };
-  const [busy, other] = [connected({ clock, turns, onStream }), connected({ clock, turns })];
+  const [busy, other] = [connected({ clock, scheduler, onStream }), connected({ clock, scheduler })];
   const ids = Array.from({ length: 90 }, (_, index) => 2 * index + 1);
   busy.receive(...ids.map(headers));
   const first = opened.length;
@@ -209,7 +209,7 @@ test('answers to pings that are never read end the connection, however slowly th
     assert.ok(socket.writableLength < MAX_KEPT_BYTES);
   }
   assert.equal(socket.destroyed, true);
-  assert.match(String(errors[0]), /does not read the answers/);
+  assert.match(String(errors[0]), /does not read the responses/);
 });
 
 test('calls that end are not kept waiting by one whose data waits for the socket', () => {

@@ -1,7 +1,8 @@
 /**
- * The life of one HTTP/2 connection of a client: it begins with settings, is kept alive by pings, and ends when the
- * client breaks a rule, says nothing, takes nothing, or is asked to move and has no streams any more. incoming.ts has
- * what the client sends, frame-writer.ts what it is sent. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING), 6.8 (GOAWAY)
+ * The life cycle of one HTTP/2 connection: it begins with SETTINGS and is kept alive by pings. It ends when the client
+ * violates the protocol, sends nothing, reads nothing, or was asked to leave and has no streams left. incoming.ts
+ * processes the client's frames, frame-writer.ts writes the server's. Source: RFC 9113 sections 3.4, 5.4, 6.7 (PING),
+ * 6.8 (GOAWAY)
  */
 import type { Socket } from 'node:net';
 import type { OnBytes } from './buffers/shared-reads.ts';
@@ -29,14 +30,14 @@ import type { Stream } from './streams/stream.ts';
 import { StreamNumbers } from './streams/stream-numbers.ts';
 import type { ConnectionInfo } from './types.ts';
 
-/** For a client to read why its connection ends, ms. */
-const LAST_WORDS_MS = 1000;
+/** Time for a client to read why its connection ends, ms. */
+const GOAWAY_MS = 1000;
 
-/** A text for people in GOAWAY. */
+/** Longest text in GOAWAY. */
 const MAX_DEBUG_CHARACTERS = 256;
 
 /** Times in ms; see GrpcServerOptions. */
-export interface Patience {
+export interface ConnectionTimeouts {
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
   readonly idleMs: number;
@@ -47,18 +48,18 @@ const PING = frame(FRAME.ping, 0, 0, Buffer.from('meshd/go'));
 
 export interface ConnectionOptions {
   readonly socket: Socket;
-  /** Where the socket's bytes are had from, when not from the socket itself; see shared-reads.ts. */
+  /** The source of the socket's bytes if it is not the socket itself; see shared-reads.ts. */
   readonly onBytes?: OnBytes | undefined;
   readonly info: ConnectionInfo;
   /** Shared with the other connections of the server. */
-  readonly turns: ReadScheduler;
-  /** Streams at a time. */
+  readonly scheduler: ReadScheduler;
+  /** Most concurrent streams. */
   readonly maxStreams: number;
   /** Monotonic ms. */
   readonly now: () => number;
-  /** A request's headers have come. Called before anything else of the stream. */
+  /** A request has begun. Called before anything else of the stream. */
   readonly onStream: (stream: Stream, method: string) => void;
-  /** The connection is over because of the client. */
+  /** The connection ends because of an error. */
   readonly onError: (error: unknown) => void;
   readonly onClose: () => void;
 }
@@ -68,11 +69,11 @@ export class Connection {
   readonly #socket: Socket;
   readonly #frames: FrameReader;
   readonly #reader: PacedReader;
-  readonly #outlet: FrameWriter;
+  readonly #writer: FrameWriter;
   readonly #numbers = new StreamNumbers();
   readonly #streams: OpenStreams;
   readonly #incoming: Incoming;
-  #heardAt: number;
+  #receivedAt: number;
   #idleSince: number;
   #pingedAt: number | undefined;
   #finishedAt: number | undefined;
@@ -80,16 +81,16 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
-    this.#outlet = new FrameWriter({
+    this.#writer = new FrameWriter({
       socket: options.socket,
       secured: options.info.secured !== undefined,
-      onUnread: () => {
-        const message = 'the client does not read the answers that it asks for';
+      onNotRead: () => {
+        const message = 'the client does not read the responses to its frames';
         options.onError(new Http2Error(ERROR.enhanceYourCalm, message));
         this.destroy();
       },
     });
-    const shared = { outlet: this.#outlet, peer: new PeerSettings(), numbers: this.#numbers, now: options.now };
+    const shared = { writer: this.#writer, peer: new PeerSettings(), numbers: this.#numbers, now: options.now };
     this.#streams = new OpenStreams({
       ...shared,
       info: options.info,
@@ -100,16 +101,16 @@ export class Connection {
     this.#incoming = new Incoming({ ...shared, streams: this.#streams, maxStreams, onStream, onError });
     this.#frames = new FrameReader(this.#incoming);
     this.#reader = new PacedReader({
-      turns: options.turns,
+      scheduler: options.scheduler,
       read: (bytes, late) => this.#read(bytes, late),
       pause: () => void this.#socket.pause(),
       resume: () => void this.#socket.resume(),
     });
-    this.#heardAt = options.now();
-    this.#idleSince = this.#heardAt;
+    this.#receivedAt = options.now();
+    this.#idleSince = this.#receivedAt;
     if (options.onBytes === undefined) this.#socket.on('data', (bytes: Buffer) => this.#take(bytes));
     else options.onBytes((bytes) => this.#take(bytes));
-    // Its error is followed by its close.
+    // An error is followed by the close event.
     this.#socket.on('error', () => {});
     this.#socket.once('close', () => {
       this.#closed();
@@ -129,16 +130,16 @@ export class Connection {
 
   #take(bytes: Buffer): void {
     if (this.#incoming.over) return;
-    this.#heardAt = this.#options.now();
-    // Whatever comes shows that the client lives; its answer may stand behind much else.
+    this.#receivedAt = this.#options.now();
+    // Any bytes show that the client is alive; its answer to the ping may be far behind.
     this.#pingedAt = undefined;
     this.#reader.take(bytes);
   }
 
-  /** What it makes us send leaves together. */
+  /** Everything that is written in response leaves together. */
   #read(bytes: Buffer, late: () => boolean): number {
     if (this.#incoming.over) return bytes.length;
-    this.#outlet.hold();
+    this.#writer.cork();
     try {
       const read = this.#frames.take(bytes, late);
       this.#incoming.settle();
@@ -147,11 +148,11 @@ export class Connection {
       this.#fail(error);
       return bytes.length;
     } finally {
-      this.#outlet.release();
+      this.#writer.uncork();
     }
   }
 
-  /** What the client did ends its connection, or a stream of it; so does a fault of ours. */
+  /** Ends the connection because of a violation of the client, or of a bug. */
   #fail(error: unknown): void {
     if (this.#incoming.over) return;
     if (!(error instanceof Http2Error)) {
@@ -163,10 +164,10 @@ export class Connection {
     this.#goAway(error.code, error.message);
   }
 
-  /** Says why and closes; what waits is given up. */
+  /** Sends GOAWAY and closes; waiting data is given up. */
   #goAway(code: ErrorCode, message: string): void {
     if (this.#incoming.over) return;
-    this.#outlet.finish(goaway(this.#numbers.last, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
+    this.#writer.finish(goaway(this.#numbers.last, code, message.slice(0, MAX_DEBUG_CHARACTERS)));
     this.#finishedAt = this.#options.now();
     this.#closed();
   }
@@ -181,11 +182,11 @@ export class Connection {
     if (this.#incoming.over) return;
     this.#incoming.over = true;
     this.#reader.close();
-    this.#outlet.close();
+    this.#writer.close();
     for (const stream of this.#streams.all()) stream.close();
   }
 
-  /** A call is answered by a header block alone, which ends it. */
+  /** Answers a call with a header block alone, and ends it. */
   answer(stream: Stream, block: Buffer): void {
     this.#streams.sendAnswer(stream, block);
     stream.close();
@@ -196,33 +197,33 @@ export class Connection {
     if (this.#incoming.retired) this.#finish();
   }
 
-  /** Asks the client to move: no new streams, and an end when the last has ended. */
+  /** Asks the client to use another connection: takes no new streams, and ends after the last one. */
   retire(): void {
     if (this.#incoming.over || this.#incoming.retired) return;
     this.#incoming.retired = true;
-    this.#outlet.control(goaway(this.#numbers.last, ERROR.none, ''));
+    this.#writer.control(goaway(this.#numbers.last, ERROR.none, ''));
     if (this.#streams.size === 0) this.#finish();
   }
 
-  /** Closes when what was written has left. */
+  /** Closes after all writes have left. */
   #finish(): void {
     if (this.#incoming.over) return;
     this.#finishedAt ??= this.#options.now();
-    this.#outlet.finish();
+    this.#writer.finish();
   }
 
-  /** To be called now and then: pings, and ends what has ended without saying so. */
-  tick({ keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs }: Patience): void {
+  /** To be called regularly: sends pings, and closes what has timed out. */
+  tick({ keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs }: ConnectionTimeouts): void {
     const now = this.#options.now();
-    const patienceMs = this.#incoming.over ? Math.min(sendTimeoutMs, LAST_WORDS_MS) : sendTimeoutMs;
-    if (this.#finishedAt !== undefined && now - this.#finishedAt > patienceMs) this.destroy();
+    const timeoutMs = this.#incoming.over ? Math.min(sendTimeoutMs, GOAWAY_MS) : sendTimeoutMs;
+    if (this.#finishedAt !== undefined && now - this.#finishedAt > timeoutMs) this.destroy();
     this.#endStuck(sendTimeoutMs);
     if (this.#incoming.over) return;
     if (this.#pingedAt !== undefined && now - this.#pingedAt > keepaliveTimeoutMs) this.destroy();
     else if (this.#streams.size === 0 && now - this.#idleSince > idleMs) this.retire();
-    else if (this.#pingedAt === undefined && now - this.#heardAt > keepaliveIntervalMs) {
+    else if (this.#pingedAt === undefined && now - this.#receivedAt > keepaliveIntervalMs) {
       this.#pingedAt = now;
-      this.#outlet.control(PING);
+      this.#writer.control(PING);
     }
   }
 
@@ -233,7 +234,7 @@ export class Connection {
         stuck = true;
         stream.giveUp();
       }
-    // Where the socket itself takes nothing, the reset that should tell the client does not get out either.
-    if (stuck && this.#outlet.waits) this.destroy();
+    // If the socket itself accepts nothing, the reset does not reach the client either.
+    if (stuck && this.#writer.waits) this.destroy();
   }
 }

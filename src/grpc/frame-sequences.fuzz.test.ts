@@ -168,7 +168,7 @@ class FuzzSocket {
 class World {
   now = 0;
   readonly #due: (() => void)[] = [];
-  readonly turns = new ReadScheduler({ now: () => this.now, later: (run) => void this.#due.push(run) });
+  readonly scheduler = new ReadScheduler({ now: () => this.now, later: (run) => void this.#due.push(run) });
   readonly #bystander = new FuzzSocket('takes');
   readonly #errors: unknown[] = [];
 
@@ -181,7 +181,7 @@ class World {
     return new Connection({
       socket: socket as unknown as Socket,
       info: { peer: 'test', address: '10.0.0.9', secured: undefined },
-      turns: this.turns,
+      scheduler: this.scheduler,
       maxStreams: MAX_STREAMS,
       now: () => this.now,
       onStream,

@@ -16,7 +16,7 @@ export function prefixed(message: Uint8Array): Buffer {
   return bytes;
 }
 
-/** Why a message with this prefix is not taken; undefined when it is. */
+/** Why a message with this prefix is refused; undefined when it is accepted. */
 export function prefixError(flag: number, length: number, maxBytes: number): CtlError | undefined {
   // https://github.com/grpc/grpc/blob/master/doc/compression.md: the flag without an encoding is an internal error.
   if (flag !== 0) return new CtlError('internal', 'compressed message, but the call has no message encoding');
@@ -25,7 +25,7 @@ export function prefixError(flag: number, length: number, maxBytes: number): Ctl
     : undefined;
 }
 
-/** Length of the message behind a prefix. Throws CtlError for one that is not taken. */
+/** Length of the message after a prefix. Throws CtlError when it is refused. */
 export function checkedLength(prefix: Buffer, maxBytes: number): number {
   const length = prefix.readUInt32BE(1);
   const error = prefixError(prefix.readUInt8(0), length, maxBytes);

@@ -1,6 +1,6 @@
 /**
- * The gRPC server: accepts connections on one or several listeners, finds the handler of each call, and keeps watch
- * over the connections with one timer for all.
+ * The gRPC server: accepts connections on one or more listeners, finds the handler of each call, and checks all
+ * connections with one timer.
  */
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
@@ -24,15 +24,15 @@ import type {
 import { UnaryCalls } from './unary.ts';
 
 /**
- * Waiting connections per listener. With Node's 511, a thousand proxies that come back within 50 ms would have to send
+ * Accept backlog of a listener. With Node's 511, some of a thousand proxies that reconnect within 50 ms would send
  * their SYN again after a second. The kernel caps it at net.core.somaxconn.
  */
 const ACCEPT_BACKLOG = 4096;
 
-/** How often the connections are looked after, ms: a part of the shortest patience, within these. */
+/** Interval of the checks of connections, ms: a fraction of the shortest timeout, within these bounds. */
 const MIN_TICK_MS = 5;
 const MAX_TICK_MS = 1000;
-const TICKS_PER_PATIENCE = 4;
+const TICKS_PER_TIMEOUT = 4;
 
 const UNSUPPORTED_MEDIA_TYPE = 415;
 const METHOD_NOT_ALLOWED = 405;
@@ -60,12 +60,12 @@ class Http2GrpcServer implements GrpcServer {
   readonly #options: GrpcServerOptions;
   readonly #handlers: ReadonlyMap<string, Handler>;
   readonly #unary: UnaryCalls;
-  readonly #places: PerAddressLimiter;
+  readonly #limiter: PerAddressLimiter;
   readonly #listening: Listening[] = [];
-  /** Also those that have not done their handshake. */
+  /** Includes those that have not completed their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<Connection>();
-  readonly #turns = new ReadScheduler({ now: () => performance.now() });
+  readonly #scheduler = new ReadScheduler({ now: () => performance.now() });
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
 
@@ -73,16 +73,16 @@ class Http2GrpcServer implements GrpcServer {
     this.#options = options;
     this.#handlers = handlersOf(options);
     this.#unary = new UnaryCalls(options, options.observer);
-    this.#places = new PerAddressLimiter(options.maxConnections);
+    this.#limiter = new PerAddressLimiter(options.maxConnections);
     const { keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs } = options;
     const shortest = Math.min(keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs);
-    const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_PATIENCE));
+    const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_TIMEOUT));
     this.#ticks = setInterval(() => this.#tick(), every).unref();
   }
 
   /**
-   * When this process was busy for long, or was not let run, its timers come first: what clients have said and taken
-   * meanwhile is heard of before any of them is judged.
+   * When the process was busy or stopped for long, its timers run first: what clients have sent and read meanwhile is
+   * processed before their timeouts are checked.
    */
   #tick(): void {
     setImmediate(() => {
@@ -103,15 +103,14 @@ class Http2GrpcServer implements GrpcServer {
     const secure = tls === undefined ? undefined : this.#secure(tls);
     const server = createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
       if (!this.#admit(socket)) return;
-      // Node's documented way to have a TLS server take a connection that it has not accepted itself.
+      // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
       if (secure === undefined) this.#connected(readShared(socket), undefined);
       else secure.server.emit('connection', socket);
     });
     this.#listening.push({ server, close: () => secure?.stop() });
     return new Promise((resolve, reject) => {
       server.on('error', (error) => {
-        // Later on, a connection could not be taken, for want of memory or of a file descriptor: those that stand go
-        // on.
+        // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
         if (server.listening) this.#options.observer.internalError(error, 'listener');
         else reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error));
       });
@@ -122,18 +121,18 @@ class Http2GrpcServer implements GrpcServer {
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
     const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
     server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2' && this.#maySpeak(socket, tls))
+      if (socket.alpnProtocol === 'h2' && this.#isAllowed(socket, tls))
         this.#connected(readSharedSecured(socket), socket);
       else socket.destroy();
     });
     if (tls.resume !== undefined) server.on('resumeSession', (id, done) => done(null, tls.resume?.(id) ?? null));
-    // A client's failed handshake is its own affair.
+    // A failed handshake concerns that client only.
     server.on('tlsClientError', (_error, socket) => socket.destroy());
     return { server, stop: tls.onRenew(() => server.setSecureContext(tls.context())) };
   }
 
-  /** What a stranger has shown is read here for the first time: whatever that does, it does to his connection alone. */
-  #maySpeak(socket: TLSSocket, tls: ListenerTls): boolean {
+  /** Reads the client's certificate for the first time: an error in that ends its connection only. */
+  #isAllowed(socket: TLSSocket, tls: ListenerTls): boolean {
     try {
       return tls.secured?.(socket) !== false;
     } catch (error) {
@@ -144,7 +143,7 @@ class Http2GrpcServer implements GrpcServer {
 
   #admit(socket: Socket): boolean {
     const address = socket.remoteAddress ?? '';
-    const leave = this.#places.enter(address);
+    const leave = this.#limiter.enter(address);
     if (leave === undefined || this.#draining) {
       leave?.();
       const message = 'too many connections of this address, or in all (see the limit of open files)';
@@ -168,7 +167,7 @@ class Http2GrpcServer implements GrpcServer {
       socket,
       onBytes,
       info,
-      turns: this.#turns,
+      scheduler: this.#scheduler,
       maxStreams,
       now: () => performance.now(),
       onStream: (stream, method) => this.#call(connection, stream, method),
@@ -200,14 +199,14 @@ class Http2GrpcServer implements GrpcServer {
       const error = new CtlError('unimplemented', 'messages are not taken compressed');
       answer(trailersOnly(error, [{ name: 'grpc-accept-encoding', value: 'identity' }]));
     } else {
-      this.#limitTime(stream);
+      this.#startDeadline(stream);
       if ('unary' in handler) this.#unary.serve(stream, handler.unary);
       else handler.stream(stream);
     }
   }
 
-  /** The client says how long it will wait. */
-  #limitTime(stream: Stream): void {
+  /** Ends the call at the deadline that the client has set. */
+  #startDeadline(stream: Stream): void {
     const limit = timeoutMs(stream.metadata, stream.id);
     if (limit === undefined || limit > MAX_TIMER_MS) return;
     const timer = setTimeout(() => {

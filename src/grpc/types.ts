@@ -1,29 +1,29 @@
 /**
- * gRPC over HTTP/2, the server's side: the contracts that other modules use. Requests are read where they arrive,
- * chunks that thousands of streams share go to the socket as they are, and what a connection may cost is bounded. Why
- * it is our own is in docs/decisions/0001-own-grpc-server.md. Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
+ * The contracts of the gRPC server. Requests are read without a copy, chunks that thousands of streams share are
+ * written without a copy, and the cost of a connection is bounded. Why this project has a server of its own is in
+ * docs/decisions/0001-own-grpc-server.md. Source: RFC 9113 (HTTP/2), RFC 7541 (HPACK),
  * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
 import type { CtlError } from '../core/errors.ts';
 
-/** Headers of a request without its pseudo headers; names in lower case, values as they came. */
+/** Headers of a request without its pseudo headers; names in lower case, values unchanged. */
 export interface Metadata {
   /** All values of the name, in order. */
   get(name: string): readonly string[];
 }
 
-/** The connection that a call came on. The same object for all of its calls. */
+/** The connection of a call. The same object for all calls of the connection. */
 export interface ConnectionInfo {
-  /** Address and port of the other end, for logs. */
+  /** Address and port of the peer, for logs. */
   readonly peer: string;
-  /** The other end's address alone; empty when it has gone by now. */
+  /** Address of the peer; empty when it has disconnected already. */
   readonly address: string;
   /** Set when the connection is encrypted. */
   readonly secured: TLSSocket | undefined;
 }
 
-/** What a call begins with. */
+/** The beginning of a call. */
 export interface CallHead {
   /** `/package.Service/Method`. */
   readonly path: string;
@@ -31,53 +31,50 @@ export interface CallHead {
   readonly connection: ConnectionInfo;
 }
 
-/**
- * `drained`: the bytes have left for the socket; `timeout`: the other end reads nothing; `closed`: the call is over.
- */
+/** `drained`: the bytes have left the socket; `timeout`: the peer does not read; `closed`: the call is over. */
 export type SendResult = 'drained' | 'timeout' | 'closed';
 
-/** Takes what a client sends. */
+/** Receives the data of a client. */
 export interface CallReader {
   /**
-   * Bytes of length-prefixed messages, cut anywhere. They may change after the return: what is to be kept has to be
-   * copied.
+   * Bytes of length-prefixed messages, cut anywhere. They are valid until the return, and have to be copied to be kept.
    */
   data(bytes: Buffer): void;
-  /** The client has said all that it has to say. */
+  /** The client has half-closed the call. */
   ended(): void;
 }
 
-/** A call whose messages go both ways as bytes with their prefixes. */
+/** A call with messages in both directions, as bytes with their prefixes. */
 export interface StreamCall extends CallHead {
-  /** It is over, whoever ended it. */
+  /** True when the call is over, whichever side ended it. */
   readonly closed: boolean;
-  /** Sends the response's headers: a client sees that it is connected before there is anything to say. */
+  /** Sends the response's headers, so that the client knows that the call was accepted before there is a message. */
   open(): void;
-  /** Starts reading; what came before waited in the flow-control window. To be called once. */
+  /** Starts reading; earlier data has waited in the flow-control window. To be called once. */
   read(reader: CallReader): void;
-  /** Stops and starts reading. Little more than a window's bytes may wait meanwhile. */
+  /** Stop and resume reading. Meanwhile about a window's bytes may wait. */
   pause(): void;
   resume(): void;
   /**
-   * Sends length-prefixed messages given as chunks, which are never changed or copied and may be shared by any number
-   * of calls. `done` is called once, later or at once. Calls may overlap; they are written in order.
+   * Writes length-prefixed messages, given as chunks that are neither changed nor copied and may be shared by many
+   * calls. `done` is called once, later or immediately. Writes may overlap; they are sent in order.
    */
   write(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
-  /** Ends with OK, or with the error's status, after what was written. */
+  /** Ends the call with OK, or with the error's status, after all writes. */
   end(error?: CtlError): void;
-  /** Sends a last message and ends with OK, at once where windows let it. */
+  /** Writes a last message and ends the call with OK, together if windows allow. */
   reply(message: readonly Uint8Array[]): void;
-  /** Tears the call down without waiting for anything (RST_STREAM CANCEL). */
+  /** Resets the call without waiting for writes (RST_STREAM CANCEL). */
   abort(): void;
-  /** Asks the peer to move: no new calls on this connection, which closes when its last call has ended (GOAWAY). */
+  /** Asks the peer to use another connection: this one takes no new calls and closes after its last one (GOAWAY). */
   retireConnection(): void;
-  /** Called once when the call is over, whoever ended it; at once when it is already. */
+  /** Calls `listener` once when the call is over; immediately if it is already. */
   onClose(listener: () => void): void;
 }
 
 export type StreamHandler = (call: StreamCall) => void;
 
-/** A request that has come whole. */
+/** A call with a complete request. */
 export interface UnaryCall extends CallHead {
   readonly request: Buffer;
 }
@@ -97,18 +94,18 @@ export interface GrpcService {
   readonly streams?: Readonly<Record<string, StreamHandler>>;
 }
 
-/** The TLS of a listener. */
+/** TLS settings of a listener. */
 export interface ListenerTls {
   readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized' | 'handshakeTimeout'>;
-  /** Of the connections that come from now on. */
+  /** Used for new connections. */
   context(): SecureContextOptions;
   /**
-   * The session with this identifier, for a client that wants to go on with it; undefined: it has to shake hands anew.
+   * The TLS session with this identifier, for a client that resumes it; undefined: a full handshake is needed.
    */
   resume?(id: Buffer): Buffer | undefined;
-  /** A handshake is done. False: nothing can be said of the client, and the connection is closed. */
+  /** Called after a handshake. False: the client's certificate cannot be read, and the connection is closed. */
   secured?(socket: TLSSocket): boolean;
-  /** Calls after each change of `context`. Returns how to stop. */
+  /** Calls `listener` after each change of `context`. Returns a function that stops this. */
   onRenew(listener: () => void): () => void;
 }
 
@@ -121,13 +118,13 @@ export interface GrpcListener {
   readonly tls?: ListenerTls | undefined;
 }
 
-/** What a server tells of itself. */
+/** Receives the events of a server. */
 export interface GrpcObserver {
-  /** A connection or a call was turned away before a handler saw it. */
+  /** A connection or a call was refused before its handler was called. */
   refused(peer: string, error: CtlError): void;
-  /** A unary request was over its method's limit. */
+  /** A unary request exceeded the limit of its method. */
   requestTooLarge(peer: string, details: string): void;
-  /** A fault of ours. */
+  /** A bug of this program. */
   internalError(error: unknown, peer: string): void;
 }
 
@@ -135,20 +132,20 @@ export interface GrpcServerOptions {
   readonly listeners: readonly GrpcListener[];
   readonly services: readonly GrpcService[];
   readonly observer: GrpcObserver;
-  /** Calls of one connection at a time. */
+  /** Most concurrent calls of one connection. */
   readonly maxStreams: number;
-  /** Connections of all listeners together, of which no single address gets all. Infinity: no limit. */
+  /** Most connections of all listeners; no single address gets all of them. Infinity: no limit. */
   readonly maxConnections: number;
   /** Idle time before a ping, and wait for its answer, ms. */
   readonly keepaliveIntervalMs: number;
   readonly keepaliveTimeoutMs: number;
-  /** A connection without any call for this long, ms, is closed. */
+  /** A connection without a call for this time, ms, is closed. */
   readonly idleMs: number;
-  /** Bytes that wait for a socket which takes nothing for so long, ms, are given up: `timeout`. */
+  /** Writes to a socket that accepts nothing for this time, ms, end with `timeout`. */
   readonly sendTimeoutMs: number;
-  /** A unary request that has not come whole after this long, ms, is refused. */
+  /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
-  /** Unary requests of one connection that have not come whole. */
+  /** Most incomplete unary requests of one connection. */
   readonly maxIncomplete: number;
 }
 
@@ -157,7 +154,7 @@ export interface GrpcServer {
   start(): Promise<void>;
   /** Bound port of each listener, in order. */
   ports(): number[];
-  /** No new connections and calls (GOAWAY); resolves when all connections have ended by themselves. */
+  /** Takes no new connections and calls (GOAWAY); resolves when all connections have ended. */
   drain(): Promise<void>;
   /** Closes everything now. */
   destroy(): void;

@@ -1,6 +1,6 @@
 /**
- * Calls with one request and one answer. A request is gathered before anybody is asked who sends it, so what can be
- * gathered is bounded: in bytes per request, in requests of a connection that have not come whole, and in time.
+ * Calls with one request and one response. A request is assembled before its caller is authenticated, so this is
+ * bounded: in bytes per request, in incomplete requests of a connection, and in time.
  */
 import { CtlError } from '../core/errors.ts';
 import { ByteAccumulator } from './buffers/byte-accumulator.ts';
@@ -8,9 +8,9 @@ import { checkedLength, MESSAGE_PREFIX_BYTES, prefixed } from './messages.ts';
 import type { CallReader, GrpcObserver, StreamCall, UnaryMethod } from './types.ts';
 
 export interface UnaryLimits {
-  /** A request that has not come whole after this long, ms, is refused. */
+  /** A request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs: number;
-  /** Requests of one connection that have not come whole. */
+  /** Most incomplete requests of one connection. */
   readonly maxIncomplete: number;
 }
 
@@ -18,7 +18,7 @@ export interface UnaryLimits {
 export class UnaryCalls {
   readonly #limits: UnaryLimits;
   readonly #observer: GrpcObserver;
-  /** By connection. */
+  /** Number of incomplete requests, by connection. */
   readonly #incomplete = new WeakMap<object, number>();
 
   constructor(limits: UnaryLimits, observer: GrpcObserver) {
@@ -46,7 +46,7 @@ export class UnaryCalls {
       this.#incomplete.set(connection, (this.#incomplete.get(connection) ?? 1) - 1);
     };
     call.onClose(settle);
-    const request = new RequestGatherer(method.maxReceiveBytes, (error) => {
+    const request = new RequestAssembly(method.maxReceiveBytes, (error) => {
       if (error.code === 'resource_exhausted') this.#observer.requestTooLarge(connection.peer, error.message);
       this.#refuse(call, error);
     });
@@ -55,7 +55,7 @@ export class UnaryCalls {
       ended: () => {
         settle();
         const message = request.finish();
-        if (message !== undefined) void this.#answer(call, method, message);
+        if (message !== undefined) void this.#respond(call, method, message);
       },
     });
   }
@@ -65,7 +65,7 @@ export class UnaryCalls {
     call.end(error);
   }
 
-  async #answer(call: StreamCall, { handler }: UnaryMethod, request: Buffer): Promise<void> {
+  async #respond(call: StreamCall, { handler }: UnaryMethod, request: Buffer): Promise<void> {
     const { path, metadata, connection } = call;
     try {
       const answer = await handler({ path, metadata, connection, request });
@@ -77,12 +77,12 @@ export class UnaryCalls {
   }
 }
 
-/** Exactly one message. */
-class RequestGatherer implements Pick<CallReader, 'data'> {
+/** Assembles exactly one message. */
+class RequestAssembly implements Pick<CallReader, 'data'> {
   readonly #maxBytes: number;
   readonly #refuse: (error: CtlError) => void;
   readonly #gathered = new ByteAccumulator();
-  /** With its prefix; undefined until that has come. */
+  /** Length with the prefix; undefined until the prefix has arrived. */
   #length: number | undefined;
   #refused = false;
 
@@ -104,7 +104,7 @@ class RequestGatherer implements Pick<CallReader, 'data'> {
     }
   }
 
-  /** The message; undefined when it was refused, or is now because it is not whole. */
+  /** The message; undefined when it was refused before, or is now because it is incomplete. */
   finish(): Buffer | undefined {
     if (this.#refused) return undefined;
     if (this.#length === undefined || this.#gathered.length < this.#length) {

@@ -129,7 +129,7 @@ class World {
       // Of a socket it uses nothing that a stream does not have.
       socket: this.socket as unknown as Socket,
       info: { peer: 'test', address: '10.0.0.9', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
-      turns: new ReadScheduler({ now: () => this.now }),
+      scheduler: new ReadScheduler({ now: () => this.now }),
       maxStreams: 100,
       now: () => this.now,
       onStream: (stream) => this.streams.push(stream),

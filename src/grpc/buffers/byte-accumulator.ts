@@ -1,7 +1,6 @@
 /**
- * Bytes that come in pieces and are kept together. A client chooses how small its pieces are, and a piece that is kept
- * as an object of its own costs a hundred times its byte: here pieces cost at most twice their bytes, however small
- * they are.
+ * Collects bytes that arrive in pieces. The client chooses the size of the pieces, and a piece of one byte that is kept
+ * as an object takes a hundred bytes. Here pieces take at most twice their bytes, however small they are.
  */
 const NOTHING = Buffer.alloc(0);
 
@@ -25,12 +24,12 @@ export class ByteAccumulator {
     this.#length = length;
   }
 
-  /** What has been gathered; valid until the next piece is added. */
+  /** The collected bytes; valid until the next piece is added. */
   view(): Buffer {
     return this.#bytes.subarray(0, this.#length);
   }
 
-  /** What has been gathered, of which nothing is kept here. */
+  /** The collected bytes; the accumulator is empty afterwards. */
   take(): Buffer {
     const bytes = this.view();
     this.#bytes = NOTHING;

@@ -1,41 +1,43 @@
 /**
- * Sockets that are read into one buffer of the process. By default Node allocates 64 KiB for each read, outside of V8's
- * heap, until the collector lets go of them: for a thousand proxies that answer a push that was a quarter of what the
- * push cost. On encrypted ones it allocates for each record of 16 KiB: for proxies that come back with 600 kB each that
- * was a fifth of what TLS cost.
+ * Reads all sockets into one buffer of the process. By default Node allocates 64 KiB outside of V8's heap for each
+ * read, until it is garbage-collected: when a thousand proxies acknowledge a push, that was a quarter of the cost of
+ * the push. On encrypted sockets it allocates for each record of 16 KiB: when proxies reconnect with 600 kB each, that
+ * was a fifth of the cost of TLS.
  *
- * Node has this for sockets that it connects (`onread`), not for those that it accepts. So the handle of an accepted
- * socket is given to a socket of our own; an encrypted one, whose handle knows its socket, is told what `onread` would
- * have told it. None of the names for that is in the documentation; where something is not as expected, the socket is
- * read as usual.
+ * Node supports this for sockets that it connects (`onread`), not for those that it accepts. So the handle of an
+ * accepted socket is moved to a new socket; on an encrypted one, whose handle refers to its socket, the properties are
+ * set that `onread` would have set. Their names are not documented: where something is not as expected, the socket is
+ * read in the usual way.
  */
 import { Socket, type SocketConstructorOpts } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 
 /**
- * Most of one read. An acknowledgement has 100 bytes, over the state-of-the-world protocol 20 kB; a proxy that comes
- * back brings 600 kB.
+ * Most bytes of one read. An acknowledgement has 100 bytes, or 20 kB over state of the world; a reconnect has 600 kB.
  */
 const READ_BYTES = 256 * 1024;
 
-/** Content of the largest TLS record: OpenSSL gives one at a time. */
+/** Content of the largest TLS record: OpenSSL returns one at a time. */
 const RECORD_BYTES = 16 * 1024;
 
-/** To be called once, in the turn in which the connection was made. The bytes are valid until `take` returns. */
+/**
+ * To be called once, in the turn of the event loop in which the connection was made. Bytes are valid until `take`
+ * returns.
+ */
 export type OnBytes = (take: (bytes: Buffer) => void) => void;
 
 export interface SharedReads {
   readonly socket: Socket;
-  /** Missing when the socket is to be read itself. */
+  /** Undefined when the socket is to be read in the usual way. */
   readonly onBytes?: OnBytes;
 }
 
-/** Made when the first socket needs it. */
+/** Allocated for the first socket. */
 let shared: Buffer | undefined;
 
 /**
- * Takes over a socket that was accepted and not read from (`pauseOnConnect`). The accepted one has no connection any
- * more; it closes, and is counted by its server, as long as the one that is returned.
+ * Moves the handle of an accepted socket that was not read from (`pauseOnConnect`) to a new socket. The accepted socket
+ * has no connection afterwards; its server counts it until the new one closes.
  */
 export function readShared(accepted: Socket): SharedReads {
   const handle: unknown = Reflect.get(accepted, '_handle');
@@ -65,8 +67,8 @@ export function readShared(accepted: Socket): SharedReads {
 let recordBuffer: Buffer | undefined;
 
 /**
- * Has an encrypted socket read so whose handshake was just done (`secureConnection`). It stays the socket that it is;
- * what it reads does not pass through its stream.
+ * Reads an encrypted socket into the shared buffer, right after its handshake (`secureConnection`). The socket stays
+ * the same; its bytes do not pass through its stream.
  */
 export function readSharedSecured(socket: TLSSocket): SharedReads {
   const handle: unknown = Reflect.get(socket, '_handle');
@@ -83,7 +85,7 @@ export function readSharedSecured(socket: TLSSocket): SharedReads {
     return true;
   });
   handle.useUserBuffer(buffer);
-  // For its end, which comes through its stream as ever.
+  // The end of the connection still arrives through its stream.
   socket.resume();
   return {
     socket,
@@ -93,7 +95,7 @@ export function readSharedSecured(socket: TLSSocket): SharedReads {
   };
 }
 
-/** Where a socket keeps what `onread` would have told it: empty, because nothing did. */
+/** The symbol of a property that `onread` would have set; undefined when it has a value or does not exist. */
 function slotOf(socket: Socket, name: string): symbol | undefined {
   const slot = Object.getOwnPropertySymbols(socket).find(({ description }) => description === name);
   return slot !== undefined && Reflect.get(socket, slot) === null ? slot : undefined;
@@ -103,7 +105,7 @@ interface BufferedHandle {
   useUserBuffer(buffer: Uint8Array): void;
 }
 
-/** What `onread` needs of a handle. */
+/** True when the handle has what `onread` needs. */
 function takesBuffer(handle: unknown): handle is BufferedHandle {
   return typeof handle === 'object' && handle !== null && typeof Reflect.get(handle, 'useUserBuffer') === 'function';
 }

@@ -1,16 +1,16 @@
 /**
- * Buffers for slices on their way to encrypted sockets. What is encrypted has to lie side by side: it is put together
- * here once, in buffers that go round, and not by the TLS layer in a new one each time.
+ * Reusable buffers for slices that are written to encrypted sockets. Encryption needs contiguous bytes: they are copied
+ * here once into a pooled buffer, and not by the TLS layer into a new one each time.
  */
 
-/** Kept while nobody needs them: as many as pushes are under way by default. */
+/** Most unused buffers: as many as there are concurrent pushes by default. */
 const MAX_KEPT = 100;
 
 export class SlicePool {
   readonly #bytes: number;
   readonly #free: Buffer[] = [];
 
-  /** @param bytes of each */
+  /** @param bytes size of each buffer */
   constructor(bytes: number) {
     this.#bytes = bytes;
   }
@@ -19,7 +19,7 @@ export class SlicePool {
     return this.#free.pop() ?? Buffer.allocUnsafeSlow(this.#bytes);
   }
 
-  /** For a buffer that nothing reads any more. */
+  /** Returns a buffer that is no longer read. */
   give(slice: Buffer): void {
     if (this.#free.length < MAX_KEPT) this.#free.push(slice);
   }

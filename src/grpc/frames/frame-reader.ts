@@ -1,14 +1,14 @@
 /**
- * Cuts what a socket brings into frames. The payload of DATA is handed on where it lies, in as many pieces as it comes
- * in; that of all other frames, which are short, as a whole. Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2 (frame
- * size), 6.1 (DATA, padding)
+ * Cuts the bytes of a socket into frames. The payload of DATA is passed on without a copy, in the pieces in which it
+ * arrives; the payload of other frames, which are short, as a whole. Source: RFC 9113 sections 3.4 (preface), 4.1, 4.2
+ * (frame size), 6.1 (DATA, padding)
  */
 import { ERROR, FLAG_PADDED, FRAME, FRAME_HEADER_BYTES, FRAME_PAYLOAD_BYTES, Http2Error, PREFACE } from './frames.ts';
 
 export interface FrameSink {
-  /** A DATA frame begins; `length` is what it takes from the windows, padding included. */
+  /** A DATA frame begins; `length` counts against the windows and includes padding. */
   dataBegins(stream: number, length: number): void;
-  /** Bytes of it, without padding. Valid until the return. */
+  /** Payload without padding. Valid until the return. */
   data(stream: number, bytes: Buffer): void;
   dataEnds(stream: number, flags: number): void;
   /** Any other frame. The payload is valid until the return. */
@@ -17,7 +17,7 @@ export interface FrameSink {
 
 const NOTHING = Buffer.alloc(0);
 
-/** Frames that are read before it is asked whether to go on: asking costs as much as the cheapest of them. */
+/** Frames between calls of `late`, which costs as much as the cheapest frame. */
 const FRAMES_AT_A_TIME = 16;
 
 export class FrameReader {
@@ -29,21 +29,21 @@ export class FrameReader {
   #type = 0;
   #flags = 0;
   #stream = 0;
-  /** Bytes of the current frame's payload that have not come. */
+  /** Bytes of the current frame's payload that have not arrived. */
   #left = 0;
-  /** DATA: bytes of padding at the end; undefined while its length has not come. */
+  /** DATA: bytes of padding at the end; undefined until its length has arrived. */
   #padding: number | undefined = 0;
-  /** For the payload of a frame that is handed on as a whole and comes in several pieces. */
-  #gathered: Buffer | undefined;
+  /** The payload of a frame that is passed on as a whole and arrives in several pieces. */
+  #payload: Buffer | undefined;
 
   constructor(sink: FrameSink) {
     this.#sink = sink;
   }
 
   /**
-   * Takes what has come, or the first part of it when `late` says that this is enough for now; `late` is asked between
-   * frames. Throws Http2Error, after which the connection cannot be read any further.
-   * @returns how many bytes were taken: some in any case
+   * Reads the bytes, or a first part of them until `late` returns true, which is called between frames. Throws
+   * Http2Error, after which the connection cannot be read further.
+   * @returns the number of bytes read, at least one
    */
   take(bytes: Buffer, late: () => boolean): number {
     let at = this.#prefaceLeft > 0 ? this.#takePreface(bytes) : 0;
@@ -121,17 +121,17 @@ export class FrameReader {
 
   #takePayload(bytes: Buffer, at: number): number {
     const end = Math.min(bytes.length, at + this.#left);
-    if (this.#gathered === undefined && end - at === this.#left) {
+    if (this.#payload === undefined && end - at === this.#left) {
       this.#inFrame = false;
       this.#sink.frame(this.#type, this.#flags, this.#stream, bytes.subarray(at, end));
       return end;
     }
-    this.#gathered ??= Buffer.allocUnsafe(this.#left);
-    bytes.copy(this.#gathered, this.#gathered.length - this.#left, at, end);
+    this.#payload ??= Buffer.allocUnsafe(this.#left);
+    bytes.copy(this.#payload, this.#payload.length - this.#left, at, end);
     this.#left -= end - at;
     if (this.#left > 0) return end;
-    const payload = this.#gathered;
-    this.#gathered = undefined;
+    const payload = this.#payload;
+    this.#payload = undefined;
     this.#inFrame = false;
     this.#sink.frame(this.#type, this.#flags, this.#stream, payload);
     return end;

@@ -5,7 +5,7 @@
 
 export const FRAME_HEADER_BYTES = 9;
 
-/** Largest payload that either side sends unless it was told otherwise; we never ask for more. */
+/** Largest payload of a frame. The default of both sides, which the server does not change. */
 export const FRAME_PAYLOAD_BYTES = 16_384;
 
 export const FRAME = {
@@ -50,14 +50,14 @@ export const SETTING = {
   maxHeaderListSize: 6,
 } as const;
 
-/** What a client says first. */
+/** The first bytes of a client. */
 export const PREFACE = Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n', 'latin1');
 
-/** Window of a connection, and of its streams until settings say otherwise. */
+/** Window of a connection, and of its streams until SETTINGS change it. */
 export const DEFAULT_WINDOW_BYTES = 65_535;
 export const MAX_WINDOW_BYTES = 2 ** 31 - 1;
 
-/** Something that the peer must not do. On stream 0 it ends the connection, on another only that stream. */
+/** A protocol violation of the peer. On stream 0 it ends the connection, on another only that stream. */
 export class Http2Error extends Error {
   readonly code: ErrorCode;
   readonly stream: number;
@@ -89,7 +89,7 @@ export function writeFrameHeader(
   target[offset + 8] = stream;
 }
 
-/** A whole frame; of the payload a copy is made. */
+/** A whole frame with a copy of the payload. */
 export function frame(type: number, flags: number, stream: number, payload: Uint8Array): Buffer {
   const bytes = Buffer.allocUnsafe(FRAME_HEADER_BYTES + payload.length);
   writeFrameHeader(bytes, 0, type, flags, stream, payload.length);
@@ -124,7 +124,7 @@ export function rstStream(stream: number, code: ErrorCode): Buffer {
   return numberFrame(FRAME.rstStream, stream, code);
 }
 
-/** `lastStream`: no stream above it was or will be looked at. */
+/** @param lastStream no stream above it was or will be processed */
 export function goaway(lastStream: number, code: ErrorCode, debug: string): Buffer {
   const text = Buffer.from(debug);
   const payload = Buffer.alloc(8 + text.length);

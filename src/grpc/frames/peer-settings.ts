@@ -1,6 +1,6 @@
 /**
- * What the client has asked for by SETTINGS. Of its frame size nothing is made: the smallest is as good as any, and
- * always allowed. Source: RFC 9113 sections 6.5.2 and 6.9.2; RFC 7541 section 4.2
+ * The client's SETTINGS. Its maximum frame size is not used: the smallest size is always allowed, and as good as any.
+ * Source: RFC 9113 sections 6.5.2 and 6.9.2; RFC 7541 section 4.2
  */
 import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_PAYLOAD_BYTES, Http2Error, MAX_WINDOW_BYTES, SETTING } from './frames.ts';
 
@@ -8,15 +8,15 @@ const ENTRY_BYTES = 6;
 const LARGEST_FRAME_PAYLOAD_BYTES = 2 ** 24 - 1;
 const DEFAULT_TABLE_BYTES = 4096;
 
-/** A change of the compression table's size to nothing, which stands before a header block. */
+/** Sets the size of the compression table to 0, at the beginning of a header block. */
 const EMPTY_TABLE = Buffer.from([0x20]);
 
 export class PeerSettings {
-  /** Window of streams that are opened. */
+  /** Initial send window of streams. */
   initialWindow = DEFAULT_WINDOW_BYTES;
   #tableUpdateDue = false;
 
-  /** Takes a SETTINGS frame's payload. Returns by how much the windows of open streams grow. Throws Http2Error. */
+  /** Reads the payload of SETTINGS. Returns by how much the windows of open streams grow. Throws Http2Error. */
   take(payload: Buffer): number {
     if (payload.length % ENTRY_BYTES !== 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS of the wrong size');
     const before = this.initialWindow;
@@ -32,7 +32,7 @@ export class PeerSettings {
         this.initialWindow = value;
         break;
       case SETTING.headerTableSize:
-        // Our blocks use no table, but a smaller one has to be acknowledged in the next of them.
+        // The server's blocks use no table, but the next one has to acknowledge a smaller table.
         if (value < DEFAULT_TABLE_BYTES) this.#tableUpdateDue = true;
         break;
       case SETTING.enablePush:
@@ -46,7 +46,7 @@ export class PeerSettings {
     }
   }
 
-  /** What has to stand before the next header block, once. */
+  /** Bytes that have to precede the next header block, once. */
   takeTableUpdate(): Buffer | undefined {
     if (!this.#tableUpdateDue) return undefined;
     this.#tableUpdateDue = false;

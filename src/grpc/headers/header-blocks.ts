@@ -1,19 +1,19 @@
 /**
- * Header blocks out of HEADERS and CONTINUATION frames. All blocks of a connection share one compression table, so each
- * has to be decoded, whatever becomes of its stream. Source: RFC 9113 sections 4.3, 6.2, 6.10; RFC 7541
+ * Assembles header blocks from HEADERS and CONTINUATION frames. All blocks of a connection share one compression table,
+ * so each has to be decoded, even if its stream is refused. Source: RFC 9113 sections 4.3, 6.2, 6.10; RFC 7541
  */
 import { ERROR, FLAG_END_STREAM, FLAG_PADDED, FLAG_PRIORITY, Http2Error } from '../frames/frames.ts';
 import { HpackDecoder } from '../hpack/decoder.ts';
 import { HeaderListTooLarge, HpackError } from '../hpack/errors.ts';
 import type { HeaderField } from '../hpack/types.ts';
 
-/** Of one request; a gRPC call has a few hundred bytes, with a token a few thousand. */
+/** Largest header list of a request; a gRPC call has a few hundred bytes, with a token a few thousand. */
 export const MAX_HEADER_LIST_BYTES = 64 * 1024;
 
-/** HTTP/2's default, which we do not change. */
+/** The default of HTTP/2, which the server does not change. */
 const MAX_TABLE_BYTES = 4096;
 
-/** A block as it comes, compressed; it may hold more than a list, whose entries count 32 bytes each on top. */
+/** Largest compressed block. */
 const MAX_BLOCK_BYTES = MAX_HEADER_LIST_BYTES;
 
 const PRIORITY_BYTES = 5;
@@ -24,10 +24,10 @@ export class HeaderBlocks {
   readonly #decoder = new HpackDecoder({ maxTableBytes: MAX_TABLE_BYTES, maxListBytes: MAX_HEADER_LIST_BYTES });
   #parts: Buffer[] = [];
   #bytes = 0;
-  /** The stream of the block that has begun last. */
+  /** The stream of the current block. */
   stream = 0;
   endStream = false;
-  /** More of the block is to come. */
+  /** The block is not complete. */
   open = false;
 
   /** HEADERS. */
@@ -42,7 +42,7 @@ export class HeaderBlocks {
   }
 
   /** CONTINUATION. */
-  goOn(stream: number, payload: Buffer): void {
+  continue(stream: number, payload: Buffer): void {
     if (!this.open || stream !== this.stream)
       throw new Http2Error(ERROR.protocol, 'CONTINUATION without HEADERS before it');
     this.#add(payload);
@@ -54,7 +54,7 @@ export class HeaderBlocks {
     this.#parts.push(Buffer.from(fragment));
   }
 
-  /** The block is whole. `tooLarge`: it held more than a request may have; `fields` is empty then. */
+  /** The block is complete. With `tooLarge`, it exceeded the limit and `fields` is empty. */
   finish(): { readonly fields: readonly HeaderField[]; readonly tooLarge: boolean } {
     const [first] = this.#parts;
     const block = this.#parts.length === 1 && first !== undefined ? first : Buffer.concat(this.#parts);

@@ -1,5 +1,5 @@
 /**
- * The headers of gRPC calls: what has to stand in a request, and the few blocks that answers consist of.
+ * The headers of gRPC calls: checks those of requests, and encodes the few blocks of responses.
  * Source: RFC 9113 section 8.2 and 8.3; https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import type { CtlError } from '../../core/errors.ts';
@@ -13,11 +13,11 @@ export interface RequestHead {
   readonly method: string;
   readonly path: string;
   readonly metadata: Metadata;
-  /** Bytes of DATA to come, if it says. */
+  /** The announced number of DATA bytes. */
   readonly contentLength: number | undefined;
 }
 
-/** About a connection rather than a message; they do not exist in HTTP/2. */
+/** Fields about a connection, which are not allowed in HTTP/2. */
 const CONNECTION_FIELDS = new Set(['connection', 'keep-alive', 'proxy-connection', 'transfer-encoding', 'upgrade']);
 
 const NO_VALUES: readonly string[] = [];
@@ -49,7 +49,7 @@ function isFieldName(name: string): boolean {
   return name !== '';
 }
 
-/** What would end a line elsewhere, such as in a log or in HTTP/1.1, has no place in a value. */
+/** Characters that would end a line elsewhere, such as in a log or in HTTP/1.1, are not allowed. */
 function isFieldValue(value: string): boolean {
   return !value.includes('\n') && !value.includes('\r') && !value.includes('\0');
 }
@@ -109,7 +109,7 @@ const OK_HEADERS = [
 ] as const;
 const OK_TRAILERS = encodeHeaders([{ name: 'grpc-status', value: '0' }]);
 
-/** Of an answer with messages. */
+/** Headers of a response with messages. */
 export const RESPONSE_HEADERS = encodeHeaders(OK_HEADERS);
 
 /** Percent-encoding of gRPC: everything but printable ASCII, and the percent sign itself. */
@@ -131,18 +131,18 @@ function statusFields(error: CtlError): HeaderField[] {
   ];
 }
 
-/** What ends an answer; OK when there is no error. */
+/** Trailers of a response; OK without an error. */
 export function trailers(error: CtlError | undefined): Buffer {
   return error === undefined ? OK_TRAILERS : encodeHeaders(statusFields(error));
 }
 
-/** A whole answer without messages. */
+/** Headers of a response without messages. */
 export function trailersOnly(error: CtlError | undefined, more: readonly HeaderField[] = []): Buffer {
   const status = error === undefined ? [{ name: 'grpc-status', value: '0' }] : statusFields(error);
   return encodeHeaders([...OK_HEADERS, ...status, ...more]);
 }
 
-/** A whole answer to what is no gRPC. */
+/** Headers of a response to a request that is not gRPC. */
 export function httpError(status: number): Buffer {
   return encodeHeaders([{ name: ':status', value: String(status) }]);
 }
@@ -150,9 +150,7 @@ export function httpError(status: number): Buffer {
 const TIMEOUT = /^(\d{1,8})([HMSmun])$/;
 const UNIT_MS: Readonly<Record<string, number>> = { H: 3_600_000, M: 60_000, S: 1000, m: 1, u: 1e-3, n: 1e-6 };
 
-/**
- * The `grpc-timeout` of a call, ms; undefined without any. Throws Http2Error of the stream for one that cannot be read.
- */
+/** The `grpc-timeout` of a call, ms; undefined without one. Throws Http2Error of the stream for a malformed one. */
 export function timeoutMs(metadata: Metadata, stream: number): number | undefined {
   const [text] = metadata.get('grpc-timeout');
   if (text === undefined) return undefined;

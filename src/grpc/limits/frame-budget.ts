@@ -1,13 +1,13 @@
 /**
- * Frames that cost their sender nothing and us something: pings, settings, resets, empty frames, windows that grow by a
- * few bytes. A client that behaves sends few; one that sends thousands a second attacks (CVE-2019-9511, -9512, -9514,
- * -9515, -9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
+ * Limits frames that cost the sender nothing and the server work: pings, settings, resets, empty frames, windows that
+ * grow by a few bytes. A normal client sends few; thousands a second are an attack (CVE-2019-9511, -9512, -9514, -9515,
+ * -9518, CVE-2023-44487, CVE-2024-27316, CVE-2025-8671).
  */
 
-/** In so much time … */
+/** Length of a window. */
 const WINDOW_MS = 10_000;
 
-/** … so many are taken: a thousand calls that are all cancelled, or a ping every 10 ms. */
+/** Most frames in a window: those of a thousand calls that are all cancelled, or of a ping every 10 ms. */
 const MAX_IN_WINDOW = 1000;
 
 export class FrameBudget {
@@ -15,9 +15,9 @@ export class FrameBudget {
   #spent = 0;
 
   /**
-   * False when there were too many.
-   * @param nowMs any clock that goes forward
-   * @param cost how many frames it counts as
+   * Counts a frame. False when there were too many.
+   * @param nowMs monotonic ms
+   * @param cost number of frames that it counts as
    */
   spend(nowMs: number, cost = 1): boolean {
     if (nowMs - this.#begun > WINDOW_MS) {

@@ -1,12 +1,11 @@
 /**
- * Something that there is so much of for all clients together: connections, streams, watches, memory. Whoever asks
- * first could take all of it before anybody has said who he is, and leave nothing to who comes later. One address may
- * hold most, for thousands of proxies can come from behind one address translation, but never so much that nothing is
- * left for other addresses. Clients behind the same address are not told apart: where that is not enough, they have to
- * come encrypted.
+ * Limits something that all clients share, such as connections, streams, watches or memory, so that no client address
+ * uses up all of it before clients are authenticated. One address may have most, because thousands of proxies can be
+ * behind one address translation, but some is always left for other addresses. Clients behind one address are not
+ * distinguished: where that matters, they have to use the encrypted port.
  */
 
-/** Places of one address for each that is still free: so at most 4 of 5 are of one address. */
+/** Units of one address for each free unit: one address has at most 4 of 5. */
 const PER_FREE = 4;
 
 export class PerAddressLimiter {
@@ -14,42 +13,41 @@ export class PerAddressLimiter {
   readonly #ofAddress = new Map<string, number>();
   #all = 0;
 
-  /** @param max places of all addresses together; Infinity: no limit */
+  /** @param max units of all addresses together; Infinity: no limit */
   constructor(max: number) {
     this.#max = max;
   }
 
   /**
-   * Takes a place, or several.
-   * @returns what to call, any number of times, when they are free again; undefined when there are not so many for this
-   * address
+   * Takes one unit or several.
+   * @returns releases them; further calls have no effect. Undefined when this address cannot have as many
    */
-  enter(remoteAddress: string, places = 1): (() => void) | undefined {
+  enter(remoteAddress: string, units = 1): (() => void) | undefined {
     const address = networkOf(remoteAddress);
-    const held = this.#ofAddress.get(address) ?? 0;
-    // As if they were taken one by one.
-    const last = places - 1;
-    if (held + last >= PER_FREE * (this.#max - this.#all - last)) return undefined;
-    this.#all += places;
-    this.#ofAddress.set(address, held + places);
-    let left = false;
+    const used = this.#ofAddress.get(address) ?? 0;
+    // The result is the same as when they are taken one by one.
+    const last = units - 1;
+    if (used + last >= PER_FREE * (this.#max - this.#all - last)) return undefined;
+    this.#all += units;
+    this.#ofAddress.set(address, used + units);
+    let released = false;
     return () => {
-      if (!left) this.#leave(address, places);
-      left = true;
+      if (!released) this.#release(address, units);
+      released = true;
     };
   }
 
-  #leave(address: string, places: number): void {
-    this.#all -= places;
-    const held = (this.#ofAddress.get(address) ?? 0) - places;
-    if (held > 0) this.#ofAddress.set(address, held);
+  #release(address: string, units: number): void {
+    this.#all -= units;
+    const used = (this.#ofAddress.get(address) ?? 0) - units;
+    if (used > 0) this.#ofAddress.set(address, used);
     else this.#ofAddress.delete(address);
   }
 }
 
 /**
- * What counts as one address: one of IPv4, also where it stands in one of IPv6; of IPv6 the first 64 bits, for the
- * others everyone chooses for himself.
+ * The address that clients are counted by: an IPv4 address, also as a part of an IPv6 address; of other IPv6 addresses
+ * the first 64 bits, because hosts choose the others freely.
  */
 export function networkOf(address: string): string {
   if (address.includes('.')) return address.slice(address.lastIndexOf(':') + 1);

@@ -1,42 +1,41 @@
 /**
- * How long connections may read before others get their turn. A read brings up to 256 KiB, in which a client can put
- * thousands of calls: taken to their end they would hold the event loop, and with it every other client, for a second.
- * So a connection reads for one slice of time; what is left over waits in memory, its socket is not read from
- * meanwhile, and it goes on in later turns of the event loop, in order of arrival with others that wait. Connections
- * that bring little never wait.
+ * Shares the time for reading between connections. One read returns up to 256 KiB, in which a client can put thousands
+ * of calls: processed at once, they would block the event loop, and with it every other client, for a second. So a
+ * connection reads for one slice of time. The remaining bytes wait in memory while its socket is paused, and are read
+ * in later turns of the event loop, in order with other connections that wait. Connections with few bytes never wait.
  */
 
 /**
- * One connection at a time, ms. What proxies send when they connect, some hundred kB of names, takes less for each
- * read. Calls take as long again, or longer, when their handlers go on behind it.
+ * Time of one connection, ms. A read of what proxies send when they connect, some 100 kB of names, takes less. The
+ * handlers of calls may take as long again afterwards.
  */
 const SLICE_MS = 2;
 
-/** A slice when many connections bring much within one turn of the event loop, ms … */
+/** The slice in a turn of the event loop in which many connections read much, ms. */
 const SHORT_SLICE_MS = 0.5;
-/** … which is when the turn has taken so long, ms. */
+/** Duration of a turn after which that slice is used, ms. */
 const BUSY_MS = 20;
 
-/** What connections that wait get together in one turn of the event loop, ms. */
+/** Time of all waiting connections in one turn of the event loop, ms. */
 const ROUND_MS = 4;
 
 export interface ReadSchedulerOptions {
   /** Monotonic ms. */
   readonly now: () => number;
-  /** Runs something in the next turn of the event loop, behind its sockets; setImmediate when left out. */
+  /** Calls `run` in this turn of the event loop after its sockets; setImmediate when left out. */
   readonly later?: (run: () => void) => void;
 }
 
-/** The turns of all connections of a server. */
+/** Schedules the reads of all connections of a server. */
 export class ReadScheduler {
   readonly #now: () => number;
   readonly #later: (run: () => void) => void;
-  /** In order of their turns. */
+  /** In order. */
   readonly #waiting = new Set<PacedReader>();
-  /** Of this turn of the event loop, the first slice. */
+  /** Start of the first slice in this turn of the event loop. */
   #turnBegun = 0;
   #until = 0;
-  /** The end of this turn is waited for. */
+  /** A round is scheduled for the end of this turn. */
   #scheduled = false;
 
   constructor({ now, later = setImmediate }: ReadSchedulerOptions) {
@@ -44,7 +43,7 @@ export class ReadScheduler {
     this.#later = later;
   }
 
-  /** The slice is over. To be asked between the steps of reading. */
+  /** True when the slice is over. To be called between the steps of reading. */
   readonly late = (): boolean => this.#now() >= this.#until;
 
   /** Begins a slice. */
@@ -55,13 +54,13 @@ export class ReadScheduler {
     this.#schedule();
   }
 
-  /** Gives the reader a turn later, behind those that wait already. */
+  /** Lets the reader continue later, after those that wait already. */
   enqueue(reader: PacedReader): void {
     this.#waiting.add(reader);
     this.#schedule();
   }
 
-  /** The reader is over. */
+  /** The reader was closed. */
   forget(reader: PacedReader): void {
     this.#waiting.delete(reader);
   }
@@ -72,7 +71,7 @@ export class ReadScheduler {
     this.#later(() => this.#round());
   }
 
-  /** Behind the sockets of a turn of the event loop. */
+  /** Runs after the sockets of a turn of the event loop. */
   #round(): void {
     this.#scheduled = false;
     const ends = this.#now() + ROUND_MS;
@@ -86,25 +85,25 @@ export class ReadScheduler {
 }
 
 export interface PacedReaderOptions {
-  readonly turns: ReadScheduler;
-  /** Reads until `late` says so; returns how many bytes were read. */
+  readonly scheduler: ReadScheduler;
+  /** Reads until `late` returns true; returns the number of bytes read. */
   readonly read: (bytes: Buffer, late: () => boolean) => number;
-  /** Nothing more is to be read from the socket, or is again. */
+  /** Pause and resume the socket. */
   readonly pause: () => void;
   readonly resume: () => void;
 }
 
-/** What a connection brings, read in its turns. */
+/** Reads the bytes of one connection in slices. */
 export class PacedReader {
   readonly #options: PacedReaderOptions;
-  /** Copies of what came and was not read: what a read brings, and what was decrypted together with it. */
+  /** Copies of unread bytes: of one read, and of what was decrypted together with it. */
   readonly #left: Buffer[] = [];
 
   constructor(options: PacedReaderOptions) {
     this.#options = options;
   }
 
-  /** Reads what has come, or a part of it now. The bytes are valid until the return. */
+  /** Reads the bytes, or a part of them now. They are valid until the return. */
   take(bytes: Buffer): void {
     if (this.#left.length > 0) {
       this.#left.push(Buffer.from(bytes));
@@ -114,15 +113,15 @@ export class PacedReader {
     if (read === bytes.length) return;
     this.#left.push(Buffer.from(bytes.subarray(read)));
     this.#options.pause();
-    this.#options.turns.enqueue(this);
+    this.#options.scheduler.enqueue(this);
   }
 
-  /** Reads on for one slice. False when there is still something left. */
+  /** Continues for one slice. False when unread bytes are left. */
   readOn(): boolean {
     const [first] = this.#left;
     if (first !== undefined) {
       const rest = first.subarray(this.#slice(first));
-      // Reading may have ended the connection.
+      // Reading may have closed the connection.
       if (rest.length > 0 && this.#left.length > 0) this.#left[0] = rest;
       else this.#left.shift();
       if (this.#left.length > 0) return false;
@@ -132,14 +131,14 @@ export class PacedReader {
   }
 
   #slice(bytes: Buffer): number {
-    const { turns, read } = this.#options;
-    turns.begin();
-    return read(bytes, turns.late);
+    const { scheduler, read } = this.#options;
+    scheduler.begin();
+    return read(bytes, scheduler.late);
   }
 
-  /** The connection is over: what is left is given up. */
+  /** The connection has closed: drops unread bytes. */
   close(): void {
     this.#left.length = 0;
-    this.#options.turns.forget(this);
+    this.#options.scheduler.forget(this);
   }
 }

@@ -1,7 +1,7 @@
 /**
- * What a connection sends. Data goes to the socket in slices, the next when the one before has left, so that what waits
- * in memory is bounded whatever the client does: how slowly it reads, how small its windows are, and how much it asks
- * for that is no data. Source: RFC 9113 sections 5.2 and 6.9 (flow control)
+ * Writes the frames of a connection. Data is written to the socket in slices, each after the one before has left, so
+ * that the memory of waiting data is bounded, however slowly the client reads, however small its windows are, and
+ * however many frames without data it causes. Source: RFC 9113 sections 5.2 and 6.9 (flow control)
  */
 import type { Socket } from 'node:net';
 import { SlicePool } from '../buffers/slice-pool.ts';
@@ -9,129 +9,123 @@ import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_HEADER_BYTES, Http2Error, MAX_WINDOW
 import { type Batch, framedBytes } from './send-queue.ts';
 import type { Stream } from './stream.ts';
 
-/**
- * Bytes on their way to the socket: large enough that slicing costs nothing, small enough that a slow reader shows
- * progress.
- */
+/** Bytes of a slice: large enough that slicing costs nothing, small enough to see the progress of a slow reader. */
 const PLAIN_SLICE_BYTES = 256 * 1024;
 
 /**
- * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, hence less at a time: with the headers
- * of its four frames, just four TLS records of 16 KiB.
+ * Over TLS, Node encrypts a whole write into a buffer that the connection keeps, so slices are smaller: with the
+ * headers of four frames, exactly four TLS records of 16 KiB.
  */
 const TLS_SLICE_BYTES = 4 * (16_384 - FRAME_HEADER_BYTES);
 
 const tlsSlices = new SlicePool(framedBytes(TLS_SLICE_BYTES));
 
-/** Answers to pings and the like that wait behind the slices for a client that does not read them. */
+/** Most bytes of control frames that wait behind the slices for a client that does not read. */
 const MAX_UNREAD_BYTES = 64 * 1024;
 
-/**
- * What a batch counts beyond its payload: a client whose windows let one byte pass at a time must not have us keep
- * thousands of writes.
- */
+/** Bytes added to the size of a batch: a client that allows one byte at a time must not cause thousands of writes. */
 const BATCH_BYTES = 512;
 
 export interface FrameWriterOptions {
   readonly socket: Socket;
-  /** What is written gets encrypted. */
+  /** The socket encrypts. */
   readonly secured: boolean;
-  /** The client does not read the answers that it asks for: the connection is to be closed. */
-  readonly onUnread: () => void;
+  /** The client does not read the control frames that it causes: the connection has to be closed. */
+  readonly onNotRead: () => void;
 }
 
 export class FrameWriter {
   readonly sliceBytes: number;
   readonly #socket: Socket;
   readonly #slices: SlicePool | undefined;
-  readonly #onUnread: () => void;
-  /** Streams with data to send; the first has its turn. */
+  readonly #onNotRead: () => void;
+  /** Streams with data to send, in order. */
   readonly #ready = new Set<Stream>();
-  /** Streams that have nothing but their end to send, which needs no room. */
+  /** Streams that have only their end to send, which needs no window. */
   readonly #ending = new Set<Stream>();
   #window = DEFAULT_WINDOW_BYTES;
-  /** What was handed to the socket and has not left, as it counts: see {@link BATCH_BYTES}. */
+  /** Bytes that were written to the socket and have not left, including {@link BATCH_BYTES}. */
   #outstanding = 0;
   #pumping = false;
-  /** How many want what is sent to leave together. */
-  #holds = 0;
+  /** Nested calls of {@link cork}. */
+  #corks = 0;
   #closed = false;
 
-  constructor({ socket, secured, onUnread }: FrameWriterOptions) {
+  constructor({ socket, secured, onNotRead }: FrameWriterOptions) {
     this.#socket = socket;
     this.#slices = secured ? tlsSlices : undefined;
     this.sliceBytes = secured ? TLS_SLICE_BYTES : PLAIN_SLICE_BYTES;
-    this.#onUnread = onUnread;
+    this.#onNotRead = onNotRead;
   }
 
-  /** The socket has not taken all that it was given. */
+  /** Bytes were written that have not left the socket. */
   get waits(): boolean {
     return this.#outstanding > 0;
   }
 
-  /** Sends a frame that has no window and does not wait. */
+  /** Writes a frame without flow control, at once. */
   control(bytes: Buffer): void {
     if (this.#closed) return;
-    if (this.#full()) this.#onUnread();
+    if (this.#full()) this.#onNotRead();
     else this.#socket.write(bytes);
   }
 
   #full(): boolean {
     const most = 2 * this.sliceBytes + MAX_UNREAD_BYTES;
     if (this.#socket.writableLength <= most) return false;
-    // It may be we who hold it.
-    for (let hold = 0; hold < this.#holds; hold++) this.#socket.uncork();
-    for (let hold = 0; hold < this.#holds; hold++) this.#socket.cork();
+    // The socket may only be corked.
+    for (let hold = 0; hold < this.#corks; hold++) this.#socket.uncork();
+    for (let hold = 0; hold < this.#corks; hold++) this.#socket.cork();
     return this.#socket.writableLength > most;
   }
 
-  /** What is sent from now on leaves together, with {@link release}. May be nested. */
-  hold(): void {
-    this.#holds++;
+  /** Collects writes until {@link uncork}. May be nested. */
+  cork(): void {
+    this.#corks++;
     this.#socket.cork();
   }
 
-  release(): void {
-    this.#holds--;
+  uncork(): void {
+    this.#corks--;
     this.#socket.uncork();
   }
 
-  /** The client lets more data pass. Throws Http2Error when that is more than there can be. */
+  /** Grows the connection's window. Throws Http2Error when it gets too large. */
   widen(bytes: number): void {
     this.#window += bytes;
     if (this.#window > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1');
   }
 
-  /** Gives the stream its turn when it has something to send that its window does not hold back; see {@link pump}. */
+  /** Queues the stream if it has something to send that its window allows; see {@link pump}. */
   enqueue(stream: Stream): void {
     if (stream.atEnd) this.#ending.add(stream);
     else if (stream.canSend) this.#ready.add(stream);
   }
 
-  /** The stream is over. */
+  /** The stream has ended. */
   forget(stream: Stream): void {
     this.#ready.delete(stream);
     this.#ending.delete(stream);
   }
 
-  /** Hands slices to the socket as long as there is room, of each stream that is ready in turn. */
+  /** Writes slices while the window allows, of each queued stream in turn. */
   pump(): void {
-    // A stream that ends tells its owner, who may write to another.
+    // A stream that ends calls its handler, which may write to another stream.
     if (this.#pumping) return;
     this.#pumping = true;
     try {
       while (!this.#closed) {
         for (const stream of this.#ending) stream.finish();
-        const room = Math.min(this.sliceBytes - this.#outstanding, this.#window);
+        const allowed = Math.min(this.sliceBytes - this.#outstanding, this.#window);
         const [stream] = this.#ready;
-        if (stream === undefined || room <= 0) break;
+        if (stream === undefined || allowed <= 0) break;
         this.#ready.delete(stream);
-        const batch = stream.cut(room, this.#slices);
+        const batch = stream.cut(allowed, this.#slices);
         this.enqueue(stream);
         this.#write(stream, batch);
       }
     } finally {
-      // A fault of one stream's owner must not silence the others.
+      // A bug in one stream's handler must not stop the others.
       this.#pumping = false;
     }
   }
@@ -144,7 +138,7 @@ export class FrameWriter {
     const left = (error?: Error | null): void => {
       this.#outstanding -= counts;
       if (slice !== undefined) this.#slices?.give(slice);
-      // The socket is closing, and tells so next.
+      // The socket is closing; its close event follows.
       if (error instanceof Error) return;
       stream.left(batch);
       if (this.#ready.size > 0) this.pump();
@@ -160,16 +154,16 @@ export class FrameWriter {
     if (pieces.length > 0) this.#socket.uncork();
   }
 
-  /** Sends nothing any more but what was written before, and the last words, if any. */
-  finish(lastWords?: Buffer): void {
+  /** Writes a last frame, if any, and ends the socket. */
+  finish(lastFrame?: Buffer): void {
     if (this.#closed) return;
     this.close();
-    // What still comes is passed over: to close the socket on it would take back what the client has not read yet.
-    if (lastWords === undefined) this.#socket.end();
-    else this.#socket.end(lastWords);
+    // Bytes that still arrive are ignored: closing the socket now would discard what the client has not read yet.
+    if (lastFrame === undefined) this.#socket.end();
+    else this.#socket.end(lastFrame);
   }
 
-  /** Sends nothing any more. */
+  /** Stops writing. */
   close(): void {
     this.#closed = true;
     this.#ready.clear();

@@ -1,6 +1,6 @@
 /**
- * What a client sends: its frames become streams, and what happens on them; what it may say and when, and what is not
- * put up with. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
+ * Processes the frames of a client: opens streams and passes data to them, checks that frames are allowed where they
+ * arrive, and limits frames that are only work. Source: RFC 9113 sections 5 (streams), 6 (frames), 8.1 (messages)
  */
 import { CtlError } from '../../core/errors.ts';
 import type { FrameSink } from '../frames/frame-reader.ts';
@@ -28,71 +28,71 @@ import type { Stream } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
 /**
- * A client that lets a stream send so little more, bytes, wants frames that are mostly header (CVE-2019-9511). Clients
- * give back a part of their window, or what a message had.
+ * Smaller window updates, bytes, count as abuse: they cause frames that are mostly header (CVE-2019-9511). Normal
+ * clients return a part of their window, or the bytes of a message.
  */
 const TINY_UPDATE_BYTES = 128;
 
-/** What a change of all windows costs, seen as frames: one for so many streams. */
+/** Streams whose windows can be changed at the cost of one frame. */
 const STREAMS_PER_FRAME = 100;
 
 export interface IncomingOptions {
   readonly streams: OpenStreams;
-  readonly outlet: FrameWriter;
+  readonly writer: FrameWriter;
   readonly peer: PeerSettings;
   readonly numbers: StreamNumbers;
   /** Streams at a time. */
   readonly maxStreams: number;
   /** Monotonic ms. */
   readonly now: () => number;
-  /** A request's headers have come. Called before anything else of the stream. */
+  /** A request has begun. Called before anything else of the stream. */
   readonly onStream: (stream: Stream, method: string) => void;
-  /** A fault of a stream's owner. */
+  /** A bug in the handler of a stream. */
   readonly onError: (error: unknown) => void;
 }
 
-/** Its methods throw Http2Error for what ends the connection. */
+/** Its methods throw Http2Error for violations that end the connection. */
 export class Incoming implements FrameSink {
   readonly #options: IncomingOptions;
   readonly #streams: OpenStreams;
-  readonly #outlet: FrameWriter;
+  readonly #writer: FrameWriter;
   readonly #peer: PeerSettings;
   readonly #numbers: StreamNumbers;
   readonly #blocks = new HeaderBlocks();
   readonly #budget = new FrameBudget();
-  /** What the DATA frame that is just coming takes from the windows. */
+  /** Length of the current DATA frame, which counts against the windows. */
   #frameBytes = 0;
-  /** None of that was content. */
+  /** The current DATA frame has had no content. */
   #frameIsEmpty = true;
-  /** The client's first frame has come. */
+  /** The client's first frame has arrived. */
   #begun = false;
   /** The windows of all streams have changed: see {@link settle}. */
   #windowsChanged = false;
-  /** The client lets more be sent than before: see {@link settle}. */
-  #mayPump = false;
+  /** More may be sent than before: see {@link settle}. */
+  #windowGrew = false;
   /** No new streams are taken. */
   retired = false;
-  /** The connection is over: what still comes is passed over. */
+  /** The connection is over: further frames are ignored. */
   over = false;
 
   constructor(options: IncomingOptions) {
     this.#options = options;
     this.#streams = options.streams;
-    this.#outlet = options.outlet;
+    this.#writer = options.writer;
     this.#peer = options.peer;
     this.#numbers = options.numbers;
   }
 
   dataBegins(id: number, length: number): void {
     if (this.over) return;
-    this.#checkTurn(FRAME.data, 0, id);
+    this.#checkOrder(FRAME.data, 0, id);
     this.#frameBytes = length;
     this.#frameIsEmpty = true;
     this.#streams.receive(length);
     const stream = this.#streams.get(id);
     if (stream === undefined) {
       this.#numbers.checkNotIdle(id, 'DATA');
-      // What was on its way when we reset the stream is passed over.
+      // Frames that the client sent before it learned of a reset are ignored.
       if (!this.#numbers.wasReset(id)) this.#refuse(id, ERROR.streamClosed);
       return;
     }
@@ -108,17 +108,17 @@ export class Incoming implements FrameSink {
     try {
       stream?.received(bytes);
     } catch (error) {
-      this.#fault(stream, error);
+      this.#internalError(stream, error);
     }
   }
 
   dataEnds(id: number, flags: number): void {
     if (this.over) return;
-    // A stream has only one end; many clients say it with a frame of its own.
+    // An empty frame with END_STREAM is normal: many clients end a stream with one.
     if (this.#frameIsEmpty && (flags & FLAG_END_STREAM) === 0) this.#spend();
     const stream = this.#streams.get(id);
     if (stream === undefined) {
-      // Of a stream that is over: nobody else gives it back.
+      // The stream is over, so that its bytes are returned here.
       this.#streams.giveBack(this.#frameBytes);
       return;
     }
@@ -128,7 +128,7 @@ export class Incoming implements FrameSink {
 
   frame(type: number, flags: number, id: number, payload: Buffer): void {
     if (this.over) return;
-    this.#checkTurn(type, flags, id);
+    this.#checkOrder(type, flags, id);
     switch (type) {
       case FRAME.headers:
         this.#blocks.begin(flags, id, payload);
@@ -136,7 +136,7 @@ export class Incoming implements FrameSink {
         break;
       case FRAME.continuation:
         this.#spend();
-        this.#blocks.goOn(id, payload);
+        this.#blocks.continue(id, payload);
         if ((flags & FLAG_END_HEADERS) !== 0) this.#headers();
         break;
       case FRAME.rstStream:
@@ -167,8 +167,8 @@ export class Incoming implements FrameSink {
     }
   }
 
-  /** Which frame may follow which: RFC 9113 sections 3.4 and 6.10. */
-  #checkTurn(type: number, flags: number, id: number): void {
+  /** The order of frames: RFC 9113 sections 3.4 and 6.10. */
+  #checkOrder(type: number, flags: number, id: number): void {
     if (!this.#begun && (type !== FRAME.settings || (flags & FLAG_ACK) !== 0))
       throw new Http2Error(ERROR.protocol, 'the first frame is not SETTINGS');
     this.#begun = true;
@@ -176,15 +176,15 @@ export class Incoming implements FrameSink {
       throw new Http2Error(ERROR.protocol, 'another frame between HEADERS and its CONTINUATION');
   }
 
-  /** Frames that cost us more than their sender; see frame-budget.ts. */
+  /** Counts frames that cost the server more than the sender; see frame-budget.ts. */
   #spend(cost = 1): void {
     if (!this.#budget.spend(this.#options.now(), cost))
       throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');
   }
 
   /**
-   * What came with one read was taken: what it lets us send is sent now, once, however many frames let us. Throws
-   * Http2Error for what ends the connection.
+   * To be called after each read: sends what the frames of the read allow, once for all of them. Throws Http2Error for
+   * violations that end the connection.
    */
   settle(): void {
     if (this.over) return;
@@ -193,9 +193,9 @@ export class Incoming implements FrameSink {
       this.#spend(Math.floor(this.#streams.size / STREAMS_PER_FRAME));
       for (const stream of this.#streams.all()) this.#checkWindow(stream, 0);
     }
-    if (!this.#mayPump) return;
-    this.#mayPump = false;
-    this.#outlet.pump();
+    if (!this.#windowGrew) return;
+    this.#windowGrew = false;
+    this.#writer.pump();
   }
 
   #headers(): void {
@@ -216,7 +216,7 @@ export class Incoming implements FrameSink {
   #refuse(id: number, code: ErrorCode): void {
     this.#spend();
     this.#numbers.reset(id);
-    this.#outlet.control(rstStream(id, code));
+    this.#writer.control(rstStream(id, code));
   }
 
   #open(id: number, fields: readonly HeaderField[], endStream: boolean): void {
@@ -230,7 +230,7 @@ export class Incoming implements FrameSink {
       if (endStream) stream.receivedEnd();
     } catch (error) {
       const stream = this.#streams.get(id);
-      if (!(error instanceof Http2Error) || error.stream === 0) this.#fault(stream, error);
+      if (!(error instanceof Http2Error) || error.stream === 0) this.#internalError(stream, error);
       else if (stream === undefined) this.#refuse(id, error.code);
       else this.#resetFor(stream, error.code);
     }
@@ -251,22 +251,22 @@ export class Incoming implements FrameSink {
 
   /** The client has ended its side of the stream. */
   #endOf(stream: Stream): void {
-    if (stream.contentIsAmiss) {
+    if (stream.contentLengthDiffers) {
       this.#resetFor(stream, ERROR.protocol);
       return;
     }
     try {
       stream.receivedEnd();
     } catch (error) {
-      this.#fault(stream, error);
+      this.#internalError(stream, error);
     }
   }
 
   /**
-   * A fault of the stream's owner ends that stream; one without a stream, or a rule that the client has broken, the
-   * connection.
+   * A bug in a stream's handler ends that stream; without a stream it ends the connection, as a violation of the client
+   * does.
    */
-  #fault(stream: Stream | undefined, error: unknown): void {
+  #internalError(stream: Stream | undefined, error: unknown): void {
     if (stream === undefined || error instanceof Http2Error) throw error;
     this.#options.onError(error);
     stream.end(new CtlError('internal', 'internal error'));
@@ -292,24 +292,23 @@ export class Incoming implements FrameSink {
       if (payload.length > 0) throw new Http2Error(ERROR.frameSize, 'SETTINGS with ACK and content');
       return;
     }
-    // Streams count from the new window at once; what follows for each of them is looked at once for all frames of a
-    // read.
+    // The new window holds at once; its effects on each stream are computed once for all frames of a read.
     if (this.#peer.take(payload) !== 0) this.#windowsChanged = true;
-    this.#mayPump = true;
-    this.#outlet.control(SETTINGS_ACK);
+    this.#windowGrew = true;
+    this.#writer.control(SETTINGS_ACK);
   }
 
-  /** The stream's window has grown. `blame`: the stream whose fault it is when it got too large. */
+  /** @param blame the stream that the error belongs to when the window has grown too large */
   #checkWindow(stream: Stream, blame: number): void {
     if (stream.sendWindow > MAX_WINDOW_BYTES) throw new Http2Error(ERROR.flowControl, 'a window over 2^31-1', blame);
-    this.#outlet.enqueue(stream);
+    this.#writer.enqueue(stream);
   }
 
   #ping(flags: number, id: number, payload: Buffer): void {
     if (id !== 0) throw new Http2Error(ERROR.protocol, 'PING on a stream');
     if (payload.length !== 8) throw new Http2Error(ERROR.frameSize, 'PING of the wrong size');
     this.#spend();
-    if ((flags & FLAG_ACK) === 0) this.#outlet.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
+    if ((flags & FLAG_ACK) === 0) this.#writer.control(frame(FRAME.ping, FLAG_ACK, 0, payload));
   }
 
   #windowUpdate(id: number, payload: Buffer): void {
@@ -318,7 +317,7 @@ export class Incoming implements FrameSink {
     if (bytes < TINY_UPDATE_BYTES) this.#spend();
     if (id === 0) {
       if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE by nothing');
-      this.#outlet.widen(bytes);
+      this.#writer.widen(bytes);
     } else {
       const stream = this.#streams.get(id);
       if (stream === undefined) {
@@ -332,6 +331,6 @@ export class Incoming implements FrameSink {
       stream.widen(bytes);
       this.#checkWindow(stream, id);
     }
-    this.#mayPump = true;
+    this.#windowGrew = true;
   }
 }

@@ -1,6 +1,6 @@
 /**
- * The open streams of a connection, as what they are to each other: what they send goes out by one outlet, and what
- * comes for them fills one window. Source: RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
+ * The open streams of a connection, with what they share: the frame writer and the connection's receive window. Source:
+ * RFC 9113 sections 5.1 (states), 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../../core/errors.ts';
 import {
@@ -21,40 +21,37 @@ import type { FrameWriter } from './frame-writer.ts';
 import { Stream, type StreamHost } from './stream.ts';
 import type { StreamNumbers } from './stream-numbers.ts';
 
-/**
- * What a client may send before it has to wait, on a stream and on its connection; this much may wait in memory for a
- * reader.
- */
+/** Receive window of a stream and of a connection: as many bytes may wait in memory for a reader. */
 export const RECEIVE_WINDOW_BYTES = 256 * 1024;
 
 export interface OpenStreamsOptions {
   readonly info: ConnectionInfo;
-  readonly outlet: FrameWriter;
+  readonly writer: FrameWriter;
   readonly peer: PeerSettings;
   readonly numbers: StreamNumbers;
   /** Monotonic ms. */
   readonly now: () => number;
   /** The last stream has ended. */
   readonly onIdle: () => void;
-  /** The connection is to take no new streams. */
+  /** The connection should take no new streams. */
   readonly onRetire: () => void;
 }
 
 export class OpenStreams implements StreamHost {
   readonly info: ConnectionInfo;
   readonly #options: OpenStreamsOptions;
-  readonly #outlet: FrameWriter;
+  readonly #writer: FrameWriter;
   readonly #peer: PeerSettings;
   readonly #numbers: StreamNumbers;
   readonly #streams = new Map<number, Stream>();
   #receiveWindow = RECEIVE_WINDOW_BYTES;
-  /** Bytes taken that the peer was not told of yet. */
+  /** Bytes that were read and not returned to the peer's window yet. */
   #unreturned = 0;
 
   constructor(options: OpenStreamsOptions) {
     this.#options = options;
     this.info = options.info;
-    this.#outlet = options.outlet;
+    this.#writer = options.writer;
     this.#peer = options.peer;
     this.#numbers = options.numbers;
   }
@@ -64,7 +61,7 @@ export class OpenStreams implements StreamHost {
   }
 
   get sliceBytes(): number {
-    return this.#outlet.sliceBytes;
+    return this.#writer.sliceBytes;
   }
 
   get initialSendWindow(): number {
@@ -79,12 +76,12 @@ export class OpenStreams implements StreamHost {
     return this.#streams.get(id);
   }
 
-  /** Those that are open now, whatever happens to them meanwhile. */
+  /** A copy of the open streams. */
   all(): readonly Stream[] {
     return [...this.#streams.values()];
   }
 
-  /** A request has begun. */
+  /** Opens the stream of a request. */
   open(id: number, head: RequestHead): Stream {
     const stream = new Stream({
       id,
@@ -96,10 +93,10 @@ export class OpenStreams implements StreamHost {
     return stream;
   }
 
-  /** So much DATA comes, of whatever stream. Throws Http2Error when that is more than the client may send. */
+  /** DATA of any stream has arrived. Throws Http2Error when it exceeds the window. */
   receive(bytes: number): void {
     this.#receiveWindow -= bytes;
-    if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection has room for');
+    if (this.#receiveWindow < 0) throw new Http2Error(ERROR.flowControl, 'more data than the connection window allows');
   }
 
   #block(bytes: Buffer): Buffer {
@@ -108,7 +105,7 @@ export class OpenStreams implements StreamHost {
   }
 
   sendHeaders(stream: Stream): void {
-    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
+    this.#writer.control(frame(FRAME.headers, FLAG_END_HEADERS, stream.id, this.#block(RESPONSE_HEADERS)));
   }
 
   sendEnd(stream: Stream, error: CtlError | undefined): void {
@@ -118,31 +115,31 @@ export class OpenStreams implements StreamHost {
   /** A header block that ends the stream. */
   sendAnswer(stream: Stream, block: Buffer): void {
     const { id, remoteClosed } = stream;
-    this.#outlet.control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));
-    // RFC 9113 section 8.1: what the client has still to say is not wanted.
+    this.#writer.control(frame(FRAME.headers, FLAG_END_HEADERS | FLAG_END_STREAM, id, this.#block(block)));
+    // RFC 9113 section 8.1: the rest of the request is not needed.
     if (!remoteClosed) this.sendReset(stream, ERROR.none);
   }
 
   sendReset({ id }: Stream, code: ErrorCode): void {
     this.#numbers.reset(id);
-    this.#outlet.control(rstStream(id, code));
+    this.#writer.control(rstStream(id, code));
   }
 
   together(send: () => void): void {
-    this.#outlet.hold();
+    this.#writer.cork();
     try {
       send();
     } finally {
-      this.#outlet.release();
+      this.#writer.uncork();
     }
   }
 
   ready(stream: Stream): void {
-    this.#outlet.enqueue(stream);
-    this.#outlet.pump();
+    this.#writer.enqueue(stream);
+    this.#writer.pump();
   }
 
-  /** With one stream both windows are due at once, and one write says so. */
+  /** With a single stream, both windows are returned in one write. */
   consumed(stream: Stream, bytes: number): void {
     stream.unreturned += bytes;
     this.#unreturned += bytes;
@@ -154,17 +151,17 @@ export class OpenStreams implements StreamHost {
     stream.receiveWindow += stream.unreturned;
     stream.unreturned = 0;
     const ofConnection = this.#returned();
-    this.#outlet.control(ofConnection === undefined ? ofStream : Buffer.concat([ofStream, ofConnection]));
+    this.#writer.control(ofConnection === undefined ? ofStream : Buffer.concat([ofStream, ofConnection]));
   }
 
-  /** Bytes that were taken, or passed over, are the connection's again. */
+  /** Returns bytes that were read or ignored to the connection's window. */
   giveBack(bytes: number): void {
     this.#unreturned += bytes;
     const update = this.#returned();
-    if (update !== undefined) this.#outlet.control(update);
+    if (update !== undefined) this.#writer.control(update);
   }
 
-  /** What tells the peer of the bytes that are the connection's again, when they are enough to be told. */
+  /** The frame that returns bytes to the connection's window; undefined while they are few. */
   #returned(): Buffer | undefined {
     if (this.#unreturned < RECEIVE_WINDOW_BYTES / 2) return undefined;
     const update = windowUpdate(0, this.#unreturned);
@@ -176,7 +173,7 @@ export class OpenStreams implements StreamHost {
   ended(stream: Stream, held: number): void {
     this.giveBack(held);
     this.#streams.delete(stream.id);
-    this.#outlet.forget(stream);
+    this.#writer.forget(stream);
     if (this.#streams.size === 0) this.#options.onIdle();
   }
 

@@ -1,7 +1,6 @@
 /**
- * What a stream still has to send, and how it is cut into DATA frames. Chunks go out as they are, unless they are so
- * small that a copy is less work than a write of their own, or have to be encrypted, for which they must lie side by
- * side anyway.
+ * The data that a stream has to send, and its division into DATA frames. Chunks are written without a copy, unless they
+ * are so small that a copy is cheaper than a write, or are encrypted, which needs contiguous bytes.
  */
 import { InternalError } from '../../core/errors.ts';
 import type { SlicePool } from '../buffers/slice-pool.ts';
@@ -13,20 +12,20 @@ export interface Write {
   readonly done: (result: SendResult) => void;
 }
 
-/** DATA frames to be written, and the writes that end with them. */
+/** DATA frames to write, and the writes that end with them. */
 export interface Batch {
   readonly pieces: Uint8Array[];
   /** Payload. */
   bytes: number;
   readonly finished: Write[];
-  /** Where the frames lie when they were copied; to be given back. */
+  /** The buffer of the frames if they were copied; to be returned to its pool. */
   readonly slice: Buffer | undefined;
 }
 
-/** Up to so many bytes are copied into one buffer with their frame header. */
+/** Up to this size, data is copied into one buffer with its frame header. */
 const MAX_COPIED_BYTES = 4096;
 
-/** Bytes that frames with so much payload take. */
+/** Size of the frames with this payload. */
 export function framedBytes(payload: number): number {
   return payload + FRAME_HEADER_BYTES * (Math.ceil(payload / FRAME_PAYLOAD_BYTES) + 1);
 }
@@ -34,11 +33,11 @@ export function framedBytes(payload: number): number {
 export class SendQueue {
   readonly #stream: number;
   readonly #writes: Write[] = [];
-  /** Where the first write goes on. */
+  /** The position in the first write. */
   #chunk = 0;
   #offset = 0;
 
-  /** @param stream number of the stream that the frames are of */
+  /** @param stream number of the stream */
   constructor(stream: number) {
     this.#stream = stream;
   }
@@ -59,15 +58,16 @@ export class SendQueue {
   }
 
   /**
-   * Takes up to `room` bytes; with `slices`, which must hold them and their frames, they are copied into one of those
-   * unless they are few.
+   * Takes up to `maxBytes` bytes. With `slices`, whose buffers must be large enough for them and their frame headers,
+   * they are copied into one of those unless they are few.
    */
-  cut(room: number, slices: SlicePool | undefined): Batch {
-    const slice = this.#pending(Math.min(room, MAX_COPIED_BYTES + 1)) > MAX_COPIED_BYTES ? slices?.take() : undefined;
+  cut(maxBytes: number, slices: SlicePool | undefined): Batch {
+    const slice =
+      this.#pending(Math.min(maxBytes, MAX_COPIED_BYTES + 1)) > MAX_COPIED_BYTES ? slices?.take() : undefined;
     const batch: Batch = { pieces: [], bytes: 0, finished: [], slice };
     let at = 0;
-    while (batch.bytes < room && this.#writes.length > 0) {
-      const most = Math.min(room - batch.bytes, FRAME_PAYLOAD_BYTES);
+    while (batch.bytes < maxBytes && this.#writes.length > 0) {
+      const most = Math.min(maxBytes - batch.bytes, FRAME_PAYLOAD_BYTES);
       const length = this.#pending(most);
       if (length === 0) batch.finished.push(...this.clear());
       else if (slice !== undefined) {
@@ -84,7 +84,7 @@ export class SendQueue {
     return batch;
   }
 
-  /** Bytes that wait, as far as `enough`. */
+  /** Number of bytes that wait, counted up to `enough`. */
   #pending(enough: number): number {
     let sum = -this.#offset;
     let from = this.#chunk;
@@ -121,7 +121,7 @@ export class SendQueue {
     this.#finishFirst(batch);
   }
 
-  /** The next bytes, at most so many, at least one: there are some. */
+  /** The next bytes, at least one and at most `most`; there must be some. */
   #take(batch: Batch, most: number): Uint8Array {
     for (;;) {
       this.#finishFirst(batch);
@@ -138,7 +138,7 @@ export class SendQueue {
     }
   }
 
-  /** Lets go of writes all of whose chunks were taken. */
+  /** Removes writes whose chunks were all taken. */
   #finishFirst(batch: Batch): void {
     for (let first = this.#writes[0]; first !== undefined; first = this.#writes[0]) {
       if (this.#chunk < first.chunks.length) return;

@@ -1,24 +1,24 @@
 /**
- * Which streams a connection has had. Their numbers grow, so that of one that is not open the number tells whether it
- * is still to come (idle) or over. Source: RFC 9113 sections 5.1 and 5.1.1
+ * The numbers of a connection's streams. They only grow, so that the number of a stream that is not open tells whether
+ * it is idle or closed. Source: RFC 9113 sections 5.1 and 5.1.1
  */
 import { ERROR, Http2Error } from '../frames/frames.ts';
 
-/** Streams that we reset: what the client had sent before it learned of that is passed over. */
+/** Most remembered resets: frames that the client sent before it learned of a reset are ignored. */
 const MAX_REMEMBERED_RESETS = 128;
 
 export class StreamNumbers {
   readonly #reset = new Set<number>();
   #last = 0;
 
-  /** The highest there was. */
+  /** The highest number so far. */
   get last(): number {
     return this.#last;
   }
 
   /**
-   * Headers have come for a stream that is not open. False when they are to be passed over; throws Http2Error for a
-   * number that cannot be.
+   * Headers have arrived for a stream that is not open. False when they have to be ignored. Throws Http2Error for an
+   * invalid number.
    */
   begin(id: number): boolean {
     if (id % 2 === 0) throw new Http2Error(ERROR.protocol, 'a stream with an even number');
@@ -30,13 +30,16 @@ export class StreamNumbers {
     throw new Http2Error(ERROR.streamClosed, 'HEADERS on a stream that is closed');
   }
 
-  /** Throws Http2Error for a stream that is still to come. `what`: the frame that speaks of it. */
+  /**
+   * Throws Http2Error for an idle stream.
+   * @param what the frame that names it
+   */
   checkNotIdle(id: number, what: string): void {
     if (id === 0) throw new Http2Error(ERROR.protocol, `${what} on no stream`);
     if (id % 2 === 0 || id > this.#last) throw new Http2Error(ERROR.protocol, `${what} on a stream that is idle`);
   }
 
-  /** We have reset the stream. */
+  /** The server has reset the stream. */
   reset(id: number): void {
     this.#reset.add(id);
     if (this.#reset.size > MAX_REMEMBERED_RESETS) this.#reset.delete(this.#reset.values().next().value ?? 0);

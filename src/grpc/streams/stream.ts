@@ -1,5 +1,5 @@
 /**
- * One call as an HTTP/2 stream: what it still has to send, what has come and was not taken yet, and which sides are
+ * One call as an HTTP/2 stream: the data to send, the data that arrived and was not read yet, and which sides are
  * closed. Source: RFC 9113 sections 5.1 (states), 5.2 and 6.9 (flow control), 8.1 (messages)
  */
 import type { CtlError } from '../../core/errors.ts';
@@ -10,27 +10,27 @@ import type { RequestHead } from '../headers/headers.ts';
 import type { CallReader, ConnectionInfo, Metadata, SendResult, StreamCall } from '../types.ts';
 import { type Batch, SendQueue } from './send-queue.ts';
 
-/** The connection, as far as its streams need it. */
+/** The connection, as its streams see it. */
 export interface StreamHost {
   readonly info: ConnectionInfo;
-  /** Bytes after which a write has made progress; see {@link Stream.isStuck}. */
+  /** Bytes that count as progress of a write; see {@link Stream.isStuck}. */
   readonly sliceBytes: number;
-  /** What each stream may send before the client lets it send more; changes with the client's SETTINGS. */
+  /** Initial send window of each stream; changes with the client's SETTINGS. */
   readonly initialSendWindow: number;
   /** Monotonic ms. */
   now(): number;
-  /** What `send` sends leaves in one write. */
+  /** Collects everything that `send` writes in one write. */
   together(send: () => void): void;
   /** The stream has something to send. */
   ready(stream: Stream): void;
-  /** Bytes of the stream were taken by its reader: the peer may send as many again. */
+  /** Bytes of the stream were read: the peer may send as many again. */
   consumed(stream: Stream, bytes: number): void;
   sendHeaders(stream: Stream): void;
-  /** Ends the stream with trailers, or with an answer that has nothing else. */
+  /** Ends the stream with trailers, or with headers alone. */
   sendEnd(stream: Stream, error: CtlError | undefined): void;
   sendReset(stream: Stream, code: ErrorCode): void;
-  /** It is over; what was held of it is the connection's again. */
-  ended(stream: Stream, heldBytes: number): void;
+  /** The stream is over; its unread bytes return to the connection's window. */
+  ended(stream: Stream, unreadBytes: number): void;
   retire(): void;
 }
 
@@ -47,30 +47,30 @@ export class Stream implements StreamCall {
   readonly metadata: Metadata;
   readonly connection: ConnectionInfo;
   readonly #host: StreamHost;
-  /** What the client let this stream send beyond its first window, less what was sent. */
+  /** Bytes that the client allowed beyond the initial window, less those that were sent. */
   #sendCredit = 0;
   receiveWindow: number;
-  /** Bytes taken that the peer was not told of yet. */
+  /** Bytes that were read and not returned to the peer's window yet. */
   unreturned = 0;
   /** The client has ended its side. */
   remoteClosed = false;
-  /** The answer has begun. */
+  /** The response has begun. */
   opened = false;
   #closed = false;
-  /** Bytes of content to come, when the client has said how many there will be. */
+  /** Bytes of content that have not arrived, if the client has announced their number. */
   #announced: number | undefined;
   #reader: CallReader | undefined;
   #paused = true;
-  /** What came while reading was paused, and the bytes of its frames. */
-  readonly #held = new ByteAccumulator();
-  #heldBytes = 0;
-  #endTold = false;
+  /** Data that arrived while reading was paused, and the length of its frames. */
+  readonly #unread = new ByteAccumulator();
+  #unreadBytes = 0;
+  #endDelivered = false;
   readonly #writes: SendQueue;
   #ending: { readonly error: CtlError | undefined } | undefined;
-  /** Handed to the socket, and not left yet. */
+  /** Batches that were written and have not left the socket. */
   readonly #leaving = new Set<Batch>();
-  #waitsSince = 0;
-  #passed = 0;
+  #waitingSince = 0;
+  #progress = 0;
   readonly #closeListeners: (() => void)[] = [];
 
   constructor({ id, head, host, receiveWindow }: StreamOptions) {
@@ -89,13 +89,14 @@ export class Stream implements StreamCall {
   }
 
   /**
-   * Bytes that may be sent; below nothing when the client has taken back more than was left (RFC 9113 section 6.9.2).
+   * Bytes that may be sent; negative when the client has reduced the window below what was sent (RFC 9113 section
+   * 6.9.2).
    */
   get sendWindow(): number {
     return this.#host.initialSendWindow + this.#sendCredit;
   }
 
-  /** The client lets so many bytes more be sent. */
+  /** The client allows more bytes. */
   widen(bytes: number): void {
     this.#sendCredit += bytes;
   }
@@ -120,41 +121,41 @@ export class Stream implements StreamCall {
   resume(): void {
     if (this.#reader === undefined) return;
     this.#paused = false;
-    if (this.#held.length > 0) this.#reader.data(this.#held.take());
-    const taken = this.#heldBytes;
-    this.#heldBytes = 0;
+    if (this.#unread.length > 0) this.#reader.data(this.#unread.take());
+    const taken = this.#unreadBytes;
+    this.#unreadBytes = 0;
     if (taken > 0 && !this.#closed) this.#host.consumed(this, taken);
-    this.#tellEnd();
+    this.#deliverEnd();
   }
 
-  /** Bytes of a DATA frame. */
+  /** Payload of a DATA frame. */
   received(bytes: Buffer): void {
     if (this.#closed) return;
     if (this.#announced !== undefined) this.#announced -= bytes.length;
-    if (this.#paused || this.#reader === undefined) this.#held.add(bytes);
+    if (this.#paused || this.#reader === undefined) this.#unread.add(bytes);
     else this.#reader.data(bytes);
   }
 
-  /** The DATA frame is over; it has taken so much of the windows. */
+  /** A DATA frame has ended; `length` was counted against the windows. */
   receivedFrame(length: number): void {
-    if (this.#paused && !this.#closed) this.#heldBytes += length;
+    if (this.#paused && !this.#closed) this.#unreadBytes += length;
     else this.#host.consumed(this, length);
   }
 
-  /** More or less has come than the client had said; to be asked at the end (RFC 9113 section 8.1.1). */
-  get contentIsAmiss(): boolean {
+  /** The content has another length than announced; valid at the end of the request (RFC 9113 section 8.1.1). */
+  get contentLengthDiffers(): boolean {
     return this.#announced !== undefined && this.#announced !== 0;
   }
 
   /** The client has ended its side. */
   receivedEnd(): void {
     this.remoteClosed = true;
-    this.#tellEnd();
+    this.#deliverEnd();
   }
 
-  #tellEnd(): void {
-    if (!this.remoteClosed || this.#paused || this.#endTold || this.#closed) return;
-    this.#endTold = true;
+  #deliverEnd(): void {
+    if (!this.remoteClosed || this.#paused || this.#endDelivered || this.#closed) return;
+    this.#endDelivered = true;
     this.#reader?.ended();
   }
 
@@ -167,12 +168,12 @@ export class Stream implements StreamCall {
     }
     this.open();
     if (this.closed) {
-      // Those headers were too much for a client that does not read.
+      // The headers closed the connection of a client that does not read.
       done('closed');
       return;
     }
     if (chunks.every(({ length }) => length === 0)) {
-      // There is nothing that a window could hold back.
+      // Without bytes there is nothing to wait for.
       done('drained');
       return;
     }
@@ -198,7 +199,7 @@ export class Stream implements StreamCall {
     this.reset(ERROR.cancel);
   }
 
-  /** Tears the stream down and tells the peer. */
+  /** Resets the stream. */
   reset(code: ErrorCode): void {
     if (this.#closed) return;
     this.#host.sendReset(this, code);
@@ -215,71 +216,71 @@ export class Stream implements StreamCall {
   }
 
   #startWaiting(): void {
-    this.#waitsSince = this.#host.now();
-    this.#passed = 0;
+    this.#waitingSince = this.#host.now();
+    this.#progress = 0;
   }
 
-  /** It has something to send that its window does not hold back. */
+  /** The stream has something to send that its window allows. */
   get canSend(): boolean {
     return this.#writes.empty ? this.#ending !== undefined : this.sendWindow > 0;
   }
 
-  /** Nothing but the end is left to be sent. */
+  /** Only the end of the response is left to send. */
   get atEnd(): boolean {
     return this.#writes.empty && this.#ending !== undefined;
   }
 
-  /** Sends the end; see {@link atEnd}. */
+  /** Sends the end of the response; see {@link atEnd}. */
   finish(): void {
     this.#host.sendEnd(this, this.#ending?.error);
     this.close();
   }
 
   /**
-   * Takes up to `room` bytes of what is to be sent; see {@link SendQueue.cut}. Only when {@link canSend}, and not
+   * Takes up to `maxBytes` of the data to send; see {@link SendQueue.cut}. Requires {@link canSend} and not
    * {@link atEnd}.
    */
-  cut(room: number, slices: SlicePool | undefined): Batch {
-    const batch = this.#writes.cut(Math.min(room, this.sendWindow), slices);
+  cut(maxBytes: number, slices: SlicePool | undefined): Batch {
+    const batch = this.#writes.cut(Math.min(maxBytes, this.sendWindow), slices);
     this.#sendCredit -= batch.bytes;
     this.#leaving.add(batch);
     return batch;
   }
 
-  /** A batch has left for the socket. */
+  /** A batch has left the socket. */
   left(batch: Batch): void {
     this.#leaving.delete(batch);
-    this.#passed += batch.bytes;
-    if (this.#passed >= this.#host.sliceBytes) this.#startWaiting();
+    this.#progress += batch.bytes;
+    if (this.#progress >= this.#host.sliceBytes) this.#startWaiting();
     for (const { done } of batch.finished.splice(0)) done('drained');
   }
 
   /**
-   * What waits has waited for longer than `limitMs` without a slice of it leaving for the socket: nobody reads at the
-   * other end, or so slowly that it might as well be nobody.
+   * Data has waited for more than `limitMs` without the progress of a slice: the client does not read, or far too
+   * slowly.
    */
   isStuck(limitMs: number): boolean {
-    return (!this.#writes.empty || this.#leaving.size > 0) && this.#host.now() - this.#waitsSince > limitMs;
+    return (!this.#writes.empty || this.#leaving.size > 0) && this.#host.now() - this.#waitingSince > limitMs;
   }
 
-  /** Gives up what waits, and the stream with it. */
+  /** Gives up waiting data, and resets the stream. */
   giveUp(): void {
-    this.#tellWriters('timeout');
+    this.#finishWrites('timeout');
     this.reset(ERROR.cancel);
   }
 
-  #tellWriters(result: SendResult): void {
+  #finishWrites(result: SendResult): void {
     const leaving = [...this.#leaving].flatMap(({ finished }) => finished.splice(0));
     for (const { done } of [...leaving, ...this.#writes.clear()]) done(result);
   }
 
-  /** The stream is over: its connection has closed, it was reset, or both sides have ended. */
+  /** The stream is over: its connection has closed, it was reset, or both sides have ended it. */
   close(): void {
     if (this.#closed) return;
     this.#closed = true;
-    this.#held.take();
-    this.#host.ended(this, this.#heldBytes);
-    this.#tellWriters('closed');
+    this.#unread.take();
+    this.#host.ended(this, this.#unreadBytes);
+    this.#finishWrites('closed');
     for (const listener of this.#closeListeners.splice(0)) listener();
   }
 }
