@@ -28,7 +28,11 @@ export interface ServerTls {
 
 export interface ServerOptions {
   readonly program: string;
-  readonly configDir: string;
+  /** One of these two. */
+  readonly configDir?: string;
+  readonly kubeconfig?: string;
+  /** Added to the environment of the server. */
+  readonly env?: Readonly<Record<string, string>>;
   /** Ports of an earlier process, for a restart on the same addresses. */
   readonly ports?: ServerPorts;
   /** Files for the secured address; without them there is none. */
@@ -65,7 +69,8 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
   const ports = options.ports ?? (await serverPorts());
   const profiling = options.profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profiles];
   const flags = [
-    ['--configDir', options.configDir],
+    options.configDir === undefined ? [] : ['--configDir', options.configDir],
+    options.kubeconfig === undefined ? [] : ['--kubeconfig', options.kubeconfig],
     ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
@@ -75,7 +80,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
     ...tlsFlags(options.tls),
   ].flat();
-  const folder = await keptFolder(owner, options.configDir);
+  const folder = await keptFolder(owner, options.configDir ?? options.kubeconfig ?? '');
   const startedAt = monotonicMs();
   const child = await startChild(owner, {
     name: 'ctl-discovery',
@@ -88,6 +93,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
       CTL_CERT_PROVIDER: 'none',
       SELF_SIGNED_CA_DIR: join(folder, 'ca'),
       CTL_STATE_DIR: join(folder, 'state'),
+      ...options.env,
     },
   });
   await waitReady(child, ports);

@@ -9,6 +9,7 @@ import { convergence } from './benches/convergence.ts';
 import { encode } from './benches/encode.ts';
 import { fanOut } from './benches/fan-out.ts';
 import { growth } from './benches/growth.ts';
+import { kubernetes } from './benches/kubernetes.ts';
 import { memoryPerProxy } from './benches/memory.ts';
 import { model } from './benches/model.ts';
 import { pushLatency } from './benches/push-latency.ts';
@@ -37,6 +38,7 @@ export const BENCHES: readonly Bench[] = [
   memoryPerProxy,
   growth,
   agent,
+  kubernetes,
 ];
 
 /** Throws for an unknown name. */
@@ -77,7 +79,8 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     for (const options of runs)
       for (const { name, run } of benches) {
         // Encoding, the model and the agent do not depend on the protocol.
-        if ([encode.name, model.name, agent.name, sign.name].includes(name) && options !== first) continue;
+        if ([encode.name, model.name, agent.name, sign.name, kubernetes.name].includes(name) && options !== first)
+          continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));

@@ -8,6 +8,7 @@ import { tablesOf } from '../bench/report/table.ts';
 import type { Outcome, Row } from '../bench/results.ts';
 import { BENCHES, chooseBenches, runBenches } from '../bench/suite.ts';
 import { tempDir } from './harness/files.ts';
+import { kubernetesUnavailable } from './harness/kubernetes/index.ts';
 
 const SIZE = { services: 12, endpoints: 2, proxies: 6, namespaces: 2 } as const;
 const BASE: BenchOptions = {
@@ -135,6 +136,13 @@ test('benches', { concurrency: 3 }, async (t) => {
       for (const plot of plots) assert.ok(markdown.includes(`(${plot})`));
       assert.equal(tablesOf([outcome])[0]?.rows.length, outcome.rows.length);
       assert.equal(JSON.parse(await readFile(`${out}/results.json`, 'utf8')).outcomes[0].rows.length, 24);
+    }),
+    t.test('kubernetes', { skip: kubernetesUnavailable() ?? false }, async () => {
+      const { tables = [] } = await run('delta', 'kubernetes');
+      const [[source, objects, ms] = [], [other] = []] = tables[0]?.rows ?? [];
+      const { services, endpoints } = SIZE;
+      assert.deepEqual([source, other, objects], ['API server', 'directory', services * (2 + 2 * endpoints)]);
+      assert.ok(Number(ms) > 0);
     }),
   ];
   await Promise.all(tests);

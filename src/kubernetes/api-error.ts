@@ -81,7 +81,9 @@ export function statusObject(value: unknown): Status | undefined {
     code: value.code,
     reason: typeof reason === 'string' ? reason : '',
     message: typeof message === 'string' ? message : '',
-    ...(typeof seconds === 'number' && seconds > 0 ? { retryAfterMs: seconds * 1000 } : {}),
+    ...(typeof seconds === 'number' && seconds > 0
+      ? { retryAfterMs: Math.min(seconds * 1000, MAX_RETRY_AFTER_MS) }
+      : {}),
   };
 }
 

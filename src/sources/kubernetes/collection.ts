@@ -37,6 +37,7 @@ export class Collection {
   #reflector: Reflector<ReadObject>;
   #listed = false;
   #forbidden = 0;
+  #absent = false;
   #closed = false;
 
   constructor(type: ServedType, options: CollectionOptions) {
@@ -47,6 +48,11 @@ export class Collection {
 
   get type(): ServedType {
     return this.#type;
+  }
+
+  /** Whether the last answer was that there is no such collection. */
+  get isAbsent(): boolean {
+    return this.#absent;
   }
 
   /**
@@ -122,6 +128,7 @@ export class Collection {
 
   #readable(): void {
     this.#forbidden = 0;
+    this.#absent = false;
     this.#options.failures.recovered(this.#name);
   }
 
@@ -130,6 +137,7 @@ export class Collection {
     if (error instanceof ConnectionError && error.lost) return;
     const status = error instanceof ApiError ? error.status : 0;
     this.#forbidden = status === 403 ? this.#forbidden + 1 : 0;
+    this.#absent = status === 404;
     this.#options.failures.failed(this.#name, this.#reason(error, verb, status));
     if (status === 404) this.#options.onAbsent();
     if (this.#forbidden !== FORBIDDEN_ATTEMPTS || !this.isSettled) return;

@@ -176,7 +176,8 @@ class KubernetesSource implements Source {
       }
     }
     for (const [name, collections] of this.#collections) {
-      if (collections.some(({ type }) => CORE.has(type.kind)) || !isGone(name)) continue;
+      // What answers is not gone, whatever discovery says.
+      if (collections.some(({ type, isAbsent }) => CORE.has(type.kind) || !isAbsent) || !isGone(name)) continue;
       this.#collections.delete(name);
       log.info(`${name}: its definition was deleted, and with it all of its documents`);
       for (const collection of collections) void collection.remove();

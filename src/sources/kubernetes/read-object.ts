@@ -4,8 +4,10 @@ import {
   isClusterScoped,
   type Kind,
   type ListedEvent,
+  type ParsedResource,
   parseResource,
   type ResourceKey,
+  type ResourceOrigin,
   resourceKey,
 } from '../../resources/index.ts';
 
@@ -29,9 +31,23 @@ export function readObject(source: string, kind: Kind, object: KubernetesObject,
     ...(resourceVersion === undefined ? {} : { resourceVersion }),
   };
   const key = keyOfObject(kind, object);
-  const parsed = parseResource(object, origin, () => undefined);
+  const parsed = parse(object, origin);
   if ('resource' in parsed) return { key, event: { type: 'set', resource: parsed.resource, eventTime } };
   // The API server has checked the name, whatever else is wrong: a problem of this key and no other.
   const problem = 'problem' in parsed ? parsed.problem : { origin, field: '', message: `expected ${kind}` };
   return { key, event: { type: 'invalid', problem: { ...problem, id: key, key }, eventTime } };
+}
+
+/** An object that cannot be parsed at all, such as one of a nesting deeper than the stack, is refused by itself. */
+function parse(object: KubernetesObject, origin: ResourceOrigin): ParsedResource {
+  try {
+    return parseResource(object, origin, () => undefined);
+  } catch (error) {
+    const { apiVersion, kind, metadata } = object;
+    const { name, namespace } = metadata;
+    const stub = { apiVersion, kind, metadata: { name, ...(namespace === undefined ? {} : { namespace }) }, spec: '' };
+    const parsed = parseResource(stub, origin, () => undefined);
+    const message = `expected an object that can be read: ${error instanceof Error ? error.message : String(error)}`;
+    return 'problem' in parsed ? { problem: { ...parsed.problem, field: 'spec', message } } : parsed;
+  }
 }
