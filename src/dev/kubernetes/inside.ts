@@ -44,7 +44,7 @@ async function applyFiles({ api }: Kubernetes, files: readonly string[]): Promis
   for (const file of files) await api.apply(readFileSync(join(REPOSITORY, file), 'utf8'));
 }
 
-/** Starts the pretend kubelet; returns why it cannot. */
+/** Starts the simulated kubelet; returns why it cannot. */
 async function startPods(owner: Owner, { api }: Kubernetes): Promise<string | undefined> {
   const unavailable = inOwnNetwork() ? await netnsUnavailable() : 'Pods need network namespaces: run it as root';
   if (unavailable !== undefined) return unavailable;

@@ -96,7 +96,7 @@ function fieldOf(pod: Pod, podIP: string, path: string): string {
     'status.podIP': podIP,
   };
   const value = fields[path];
-  if (value === undefined) throw new Error(`the pretend kubelet knows no fieldRef ${path}`);
+  if (value === undefined) throw new Error(`the simulated kubelet knows no fieldRef ${path}`);
   return value;
 }
 
@@ -158,7 +158,7 @@ class RunningPod {
 
   async #keepRunning(namespace: Namespace, container: Container, signal: AbortSignal): Promise<void> {
     const image = this.#options.images[container.image];
-    if (image === undefined) throw new Error(`the pretend kubelet has no image ${container.image}`);
+    if (image === undefined) throw new Error(`the simulated kubelet has no image ${container.image}`);
     const start = containerStart(this.#pod, container, namespace.address);
     const environment = Object.entries(start.env).map(([name, value]) => `${name}=${value}`);
     const argv = ['env', ...environment, ...image(start)];
