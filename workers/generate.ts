@@ -1,6 +1,6 @@
 /**
  * The piscina entry point of generation. It runs in worker threads so that watches, endpoint pushes and streams never
- * wait for it. A thread that dies loses nothing but its replica. /
+ * wait for it. A thread that dies loses nothing but its replica.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { delayOptimization } from '../src/core/v8-flags.ts';

@@ -1,6 +1,6 @@
 /**
  * The piscina entry point of signing: only this thread has the authority's key, and signing does not delay the main
- * thread. /
+ * thread.
  */
 import { randomBytes } from 'node:crypto';
 import type { SignAnswer, SignTask } from '../src/security/authority/sign-protocol.ts';

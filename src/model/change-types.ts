@@ -11,9 +11,7 @@ export interface WorkloadSelection {
   readonly labels: Readonly<Record<string, string>>;
 }
 
-/**
- * Names of what changed between two snapshots. Exact: a key is listed only if what generation reads of it differs. /
- */
+/** Names of what changed between two snapshots. Exact: a key is listed only if what generation reads of it differs. */
 export interface ChangeSet {
   readonly fromVersion: number;
   readonly toVersion: number;
@@ -52,7 +50,7 @@ export interface ChangeSet {
 
 /**
  * The new values of what changed for generation; undefined: gone. Plain data that is sent to other threads. Consecutive
- * deltas may be merged by taking the newest value of each key. /
+ * deltas may be merged by taking the newest value of each key.
  */
 export interface MeshDelta {
   /** Version of the state after it. */
@@ -72,7 +70,7 @@ export interface MeshDelta {
 export interface ScopeChange {
   /**
    * Its structure (Sidecar, egress listeners, traffic policy) changed, or it is new or gone: everything of it is
-   * generated again. /
+   * generated again.
    */
   readonly everything: boolean;
   /** Host names of services added, removed or redefined in it. */

@@ -1,6 +1,6 @@
 /**
  * From a resource to the services that it defines: an orchestrator Service defines one, a ServiceEntry one per host.
- * Several definitions of one service are merged here. /
+ * Several definitions of one service are merged here.
  */
 import { type AnyResource, keyOf, type MeshConfig, type Resource } from '../resources/index.ts';
 import { canonicalHost, serviceHostname } from './hosts.ts';
@@ -19,7 +19,7 @@ export interface DefinitionContext {
 
 /**
  * Creation time of Services that only other clusters have: later than all, so that cluster IPs of the program's own
- * cluster take precedence over equal ones. /
+ * cluster take precedence over equal ones.
  */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
@@ -165,7 +165,7 @@ export interface MergedService {
 /**
  * Several resources of one namespace may define the same host. The orchestrator's takes precedence, then the oldest: it
  * defines the service. The others add missing ports, their addresses, and endpoints. Definitions with another
- * resolution are ignored, because one cluster cannot do both. /
+ * resolution are ignored, because one cluster cannot do both.
  */
 export function mergeDefinitions(definitions: readonly Service[]): MergedService | undefined {
   const [first, ...others] = [...definitions].sort(compareDefinitions);

@@ -1,7 +1,7 @@
 /**
  * Destination rules by namespace and host; rules of one namespace for one host are merged. The rule for a host is
  * looked up from the most specific pattern to the least, in the own namespace, then in the service's, then in the root
- * namespace. /
+ * namespace.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -79,7 +79,7 @@ function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDest
 
 /**
  * Groups that match a host, most specific first. Kept until the namespace's rules change: a mesh-wide rule of the root
- * namespace is looked up for every host of every scope, with the same result. /
+ * namespace is looked up for every host of every scope, with the same result.
  */
 function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
   const byHost = memos
@@ -95,7 +95,7 @@ function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): 
 
 /**
  * Whether a namespace has rules for exact hosts only: then a dozen lookups of wildcard patterns per host are not
- * needed. /
+ * needed.
  */
 function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
   return memos

@@ -1,6 +1,6 @@
 /**
  * A part of a service's endpoints: those of one document, such as one slice. A service keeps its parts, so that a
- * change of one document does not touch the others. /
+ * change of one document does not touch the others.
  */
 import { keepIfEqual } from './equal.ts';
 import { modeOfPort, type PeerPolicies, peerAuthenticationOf } from './peer-authentication.ts';

@@ -1,6 +1,6 @@
 /**
  * The endpoints of one service, part by part: the orchestrator's Endpoints or slices joined with pods, endpoints of
- * service entries, selected pods and workload entries. Nothing here depends on the order of arrival. /
+ * service entries, selected pods and workload entries. Nothing here depends on the order of arrival.
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -208,7 +208,7 @@ interface AddressReference {
 /**
  * The workload at an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that the
  * address names is unknown, the endpoint is left out: without the pod's labels it would be outside its subsets and
- * without mutual TLS. /
+ * without mutual TLS.
  */
 function resolveAddress(
   { meta: { namespace, cluster } }: EndpointsDocument,

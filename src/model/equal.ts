@@ -1,6 +1,6 @@
 /**
  * Deep equality of plain data, and keeping the older of two equal values: in snapshots, the same object means
- * unchanged. /
+ * unchanged.
  */
 
 /** Equality of plain data (objects, arrays, primitives). A member that is `undefined` equals an absent one. */

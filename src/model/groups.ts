@@ -1,6 +1,6 @@
 /**
  * An index from a key to many members: a persistent map of sorted lists. Changes are collected and applied together, so
- * that adding thousands of members to one group copies its list once. /
+ * that adding thousands of members to one group copies its list once.
  */
 import type { PMap } from '../core/pmap.ts';
 import { lowerBound } from './order.ts';

@@ -1,6 +1,6 @@
 /**
  * Addresses of connections without a virtual IP: those of headless Services, per port, and those that only Endpoints or
- * EndpointSlices name. A ServiceEntry of another namespace must not have listeners or filter chains there. /
+ * EndpointSlices name. A ServiceEntry of another namespace must not have listeners or filter chains there.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import type { Groups } from './groups.ts';
@@ -9,7 +9,7 @@ import { lowerBound } from './order.ts';
 import { protocolOfPort } from './protocol.ts';
 import type { ExcludedRange, ModelSettings, Service } from './types.ts';
 
-/** `port/address` (in the form of {@link sortableAddress}) → the documents of headless Services there. / */
+/** `port/address` (in the form of {@link sortableAddress}) → the documents of headless Services there. */
 export type HeadlessAddresses = Groups;
 
 /** The read of a service that looked up headless addresses in a range. */
@@ -33,7 +33,7 @@ function eachAddress(document: EndpointsDocument, use: (address: string, namesPo
 
 /**
  * Addresses of a document for which it names no Pod: they belong to its namespace, unless a Service or a Pod has them.
- * May contain duplicates. /
+ * May contain duplicates.
  */
 export function bareAddresses(document: EndpointsDocument | undefined): readonly string[] {
   if (document === undefined) return [];
@@ -47,7 +47,7 @@ export function bareAddresses(document: EndpointsDocument | undefined): readonly
 /**
  * Ports of a headless Service at which its connections use a listener shared with other services: a filter chain of
  * another service for the same destination would take them. Where pods have listeners of their own, ports of plain TCP
- * do not share one. /
+ * do not share one.
  */
 function sharedPorts({ content: { spec } }: Resource<'Service'>, settings: ModelSettings): readonly number[] {
   if (spec.clusterIP !== 'None' || spec.type === 'ExternalName') return [];
@@ -108,7 +108,7 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
 
 /**
  * Ports of a ServiceEntry's service at which one of its ranges would take connections to a headless Service of another
- * namespace. Adds what was looked up to `reads`. /
+ * namespace. Adds what was looked up to `reads`.
  */
 export function heldRanges(
   service: Service,

@@ -1,6 +1,6 @@
 /**
  * Host names of mesh configuration: exact (`reviews.default.svc.cluster.local`), wildcard (`*.example.com`), or all
- * (`*`). They are compared in lower case; wildcards occur only at the front, so comparing suffixes is enough. /
+ * (`*`). They are compared in lower case; wildcards occur only at the front, so comparing suffixes is enough.
  */
 
 export function isWildcardHost(host: string): boolean {

@@ -5,7 +5,7 @@ import { type Counts, nextCounts } from './counts.ts';
 export interface LocalityNames {
   /** Locality (`region/zone/subzone`) → number of services that have endpoints in it. */
   readonly counts: PMap<number>;
-  /** Regions, zones (`region/zone`) and subzones (`region/zone/subzone`); the same object until they change. / */
+  /** Regions, zones (`region/zone`) and subzones (`region/zone/subzone`); the same object until they change. */
   readonly all: ReadonlySet<string>;
 }
 

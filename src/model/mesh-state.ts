@@ -1,7 +1,7 @@
 /**
  * The mesh as generation sees it: services, their visibility, routes, rules, and the configuration that generation
  * reads directly. The main thread and every worker have one, built from the same changes. The maps are persistent, so
- * the next state shares everything that a change does not touch. Other modules read it through `MeshSnapshot`. /
+ * the next state shares everything that a change does not touch. Other modules read it through `MeshSnapshot`.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -61,7 +61,7 @@ export interface MeshState {
 
 /**
  * Whether generation reads a service's endpoints: clusters contain them where proxies resolve names, and listeners
- * where the pods of a headless service have their own. Endpoints of all other services are sent by EDS only. /
+ * where the pods of a headless service have their own. Endpoints of all other services are sent by EDS only.
  */
 export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
   if (resolution === 'dns') return true;

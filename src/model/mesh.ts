@@ -1,7 +1,7 @@
 /**
  * The mesh stage of a change, which runs on the main thread and in every worker: from what the registry stage derived,
  * and the configuration that generation reads, to what generation sees. Pure and deterministic: equal changes make
- * equal states, however they are merged. /
+ * equal states, however they are merged.
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -32,7 +32,7 @@ export interface MeshStep {
 
 /**
  * The next state, its scopes, and what differs. The cost follows the size of the change; equal values stay the same
- * objects. /
+ * objects.
  */
 export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
   const { version, mesh = before.mesh, networks = before.networks } = delta;

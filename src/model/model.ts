@@ -1,6 +1,6 @@
 /**
  * The model: the current snapshot, and the scopes that are kept up to date because they are acquired. Other scopes can
- * be read, but their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`. /
+ * be read, but their changes are not reported. The main thread has a `Model`, a worker a `MeshModel`.
  */
 import { Memos } from '../core/memo.ts';
 import type { AnyResource, MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
@@ -95,7 +95,7 @@ abstract class ScopedModel<S extends MeshSnapshot> {
 
   /**
    * Keeps the scope of this id up to date: later steps report its changes. It has to be released as often as it is
-   * acquired. A scope may be acquired before its Sidecar exists. /
+   * acquired. A scope may be acquired before its Sidecar exists.
    */
   acquire(id: string): void {
     if (!this.references.has(id)) this.current.scopes.keep(id);
@@ -179,7 +179,7 @@ export class Model extends ScopedModel<Snapshot> {
 
   /**
    * Makes the next snapshot and reports what differs. The cost follows the size of the change; equal values stay the
-   * same objects. When it throws, nothing has changed. /
+   * same objects. When it throws, nothing has changed.
    */
   apply({ changes, mesh, networks, version }: ModelUpdate): ModelStep {
     const before = this.#states;

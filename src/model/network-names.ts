@@ -1,6 +1,6 @@
 /**
  * The networks of a mesh, which are those that the configuration names and those that endpoints are in; and the network
- * of a proxy. /
+ * of a proxy.
  */
 import { PMap } from '../core/pmap.ts';
 import type { MeshNetworks } from '../resources/index.ts';
@@ -50,7 +50,7 @@ export function statedNetworks({ network, labels }: ProxyNetwork): readonly stri
 /**
  * The network in which a proxy has an address: the one that it states, else that of its label. Names that are no
  * network of the mesh are ignored: proxies may state one where the mesh has no networks. Otherwise it is the network of
- * the address in the program's own cluster. /
+ * the address in the program's own cluster.
  */
 export function networkOfProxy(
   proxy: ProxyNetwork,

@@ -107,7 +107,7 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
-/** Finds the network of an address in a cluster (undefined: the program's own); '' when it has none. / */
+/** Finds the network of an address in a cluster (undefined: the program's own); '' when it has none. */
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 
 /**

@@ -1,7 +1,7 @@
 /**
  * Who owns a name that documents of several namespaces use. A host name below the mesh's own DNS domain is owned by the
  * namespace that it contains; a virtual IP by the orchestrator Service that has it. A namespace's documents about names
- * of others apply to its own callers at most. The rules are in docs/security-model.md. /
+ * of others apply to its own callers at most. The rules are in docs/security-model.md.
  */
 import type { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
@@ -22,7 +22,7 @@ type OwnershipSettings = Pick<ModelSettings, 'domain' | 'rootNamespace'>;
 /**
  * The namespace that owns a host (lower case, possibly a wildcard) by its name: `shop` owns
  * `web.shop.svc.cluster.local`, `*.shop.svc.cluster.local` and `web.shop.svc`. {@link SEVERAL} for wildcards such as
- * `*.svc.cluster.local` and `*.local`; undefined for names outside the mesh's domain, which have no owner. /
+ * `*.svc.cluster.local` and `*.local`; undefined for names outside the mesh's domain, which have no owner.
  */
 function namespaceOfHost(host: string, domain: string): string | undefined {
   const wildcard = isWildcardHost(host);
@@ -41,7 +41,7 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
 
 /**
  * Whether documents of `namespace` about a host may apply to callers of other namespaces. Those of the root namespace
- * may, for any host. /
+ * may, for any host.
  */
 export function mayClaimForOthers(host: string, namespace: string, settings: OwnershipSettings): boolean {
   const owner = namespaceOfHost(host, settings.domain);
@@ -50,7 +50,7 @@ export function mayClaimForOthers(host: string, namespace: string, settings: Own
 
 /**
  * The effective `exportTo` (normalised) of a document about a name of another namespace: its own callers, if it is
- * exported to them. /
+ * exported to them.
  */
 export function ownCallersOnly(exportTo: readonly string[]): readonly string[] {
   return isPublic(exportTo) || exportTo.includes('.') ? ['.'] : ['~'];
@@ -58,7 +58,7 @@ export function ownCallersOnly(exportTo: readonly string[]): readonly string[] {
 
 /**
  * The services of one host name that are in force, in precedence order: no ServiceEntry is while there is an
- * orchestrator Service. /
+ * orchestrator Service.
  */
 export function servicesInForce(services: readonly Service[]): readonly Service[] {
   return services[0]?.registry === 'Orchestrator'
@@ -104,7 +104,7 @@ export interface AddressIndexes {
 
 /**
  * A ServiceEntry's service without the addresses of other namespaces' orchestrator Services, Pods and endpoints: a
- * listener there would take connections to them. Adds what was looked up to `reads`. /
+ * listener there would take connections to them. Adds what was looked up to `reads`.
  */
 export function withoutTakenAddresses(
   service: Service,
@@ -136,7 +136,7 @@ export function withHeldRanges(service: Service, { headlessAddresses }: AddressI
  * The owner of an address, unless `namespace` owns it: the first Service or Pod of another namespace that has it.
  * Clusters may use the same addresses; having an address in one cluster does not give it to a namespace in another.
  * Without Services and Pods, the oldest of the Endpoints and EndpointSlices with the address is its owner: everyone can
- * write those about any address, and a later one must not take it. /
+ * write those about any address, and a later one must not take it.
  */
 function ownerOutside(
   namespace: string,

@@ -3,7 +3,7 @@
  * a namespace, or in the root namespace to the whole mesh; those with a selector to matching workloads of their
  * namespace. The narrower scope wins, within a scope the oldest policy; what it leaves unset is inherited from the
  * wider scope. Source: specification "policy-resources", scope and precedence rules. The substitute of a refused policy
- * wins over all others of its scope, and over narrower ones where the policy's selector is unknown. /
+ * wins over all others of its scope, and over narrower ones where the policy's selector is unknown.
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';
@@ -146,7 +146,7 @@ function modeOf(written: 'UNSET' | MutualTlsMode | undefined): MutualTlsMode | u
 
 /**
  * The effective peer authentication of a workload. The ports are those that the policies name; they apply only where a
- * service serves them. /
+ * service serves them.
  */
 export function peerAuthenticationOf(policies: PeerPolicies, namespace: string, labels: Labels): PeerAuthentication {
   if (policies.strict) return { mode: 'STRICT', ports: NO_PORTS };
@@ -165,7 +165,7 @@ export function modeOfPort({ mode, ports }: PeerAuthentication, port: number): M
 
 /**
  * Namespaces whose change concerns clients: these depend only on whether mutual TLS is disabled. `all` when that
- * changed for the mesh. /
+ * changed for the mesh.
  */
 export function clientChange(before: PeerPolicies, after: PeerPolicies, change: PolicyChange): PolicyChange {
   if (change === 'all') {

@@ -15,7 +15,7 @@ export const NO_PEERS: PeerCounts = { accounts: new Map(), ready: new Map(), unr
 
 /**
  * The counts after a change of endpoints. Identities count whether or not their workloads accept mutual TLS: a
- * destination rule may override the labels. /
+ * destination rule may override the labels.
  */
 export function countPeers(
   before: PeerCounts,

@@ -1,7 +1,7 @@
 /**
  * The labels of the workloads of each service account, from pods and workload entries. A proxy states its labels
  * itself, and its certificate proves only a namespace and a service account; the registry tells whether workloads of
- * that account have such labels. /
+ * that account have such labels.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
@@ -57,7 +57,7 @@ interface Edit {
 /**
  * The registered workloads after a change of resources, and the namespaces in which the result of {@link
  * registeredLabels} may differ: another workload with known labels changes nothing. The cost follows the changed
- * workloads, and the label sets of accounts that gained or lost one. /
+ * workloads, and the label sets of accounts that gained or lost one.
  */
 export function updateRegistered(
   before: RegisteredWorkloads,

@@ -1,7 +1,7 @@
 /**
  * The registry stage of a change, which only the main thread runs: from resources to services, endpoints and workloads,
  * in steps that each process only what the step before found changed. What generation reads of the result is the input
- * of the mesh stage (`mesh.ts`). /
+ * of the mesh stage (`mesh.ts`).
  */
 import type { AnyResource, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../resources/index.ts';
 import { changedConfigs } from './configs.ts';
@@ -22,7 +22,7 @@ import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads 
 import { ownAddresses, podNetwork } from './workloads.ts';
 
 export interface RegistryUpdate {
-  /** The new resources by key; undefined: gone. Without the kinds that generation reads directly. / */
+  /** The new resources by key; undefined: gone. Without the kinds that generation reads directly. */
   readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
   readonly mesh?: MeshConfig | undefined;
   readonly networks?: MeshNetworks | undefined;
@@ -101,7 +101,7 @@ function configure(
   return { state: { ...before, ...changed, networkOf }, changed };
 }
 
-/** Pods at whose addresses no service is served, after a change of pods, addresses, or the networks of addresses. / */
+/** Pods at whose addresses no service is served, after a change of pods, addresses, or the networks of addresses. */
 function updateUnserved(
   before: State,
   state: State,

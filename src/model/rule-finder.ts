@@ -1,7 +1,7 @@
 /**
  * Finds the destination rule of a scope for a host. For most namespaces the answers are the same, because most rules
  * are public and about services of their own namespace. These namespaces share one finder object, which tells
- * generation that results for one of them apply to all. /
+ * generation that results for one of them apply to all.
  */
 import { type Memos, WeakMemo } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
@@ -32,7 +32,7 @@ interface Sources {
 
 /**
  * Generation looks up the same rules repeatedly, also for scopes that differ only in their virtual services. Scopes
- * with equal inputs get the same finder object, so generation knows that the answers are the same. /
+ * with equal inputs get the same finder object, so generation knows that the answers are the same.
  */
 export function ruleFinder(sources: Sources, namespace: string, services: PMap<Service>): Finder {
   const { memos, rules, settings } = sources;
@@ -59,7 +59,7 @@ function viewOf(memos: Memos, rules: RuleTable, viewer: string): RuleView {
 /**
  * Whether a namespace finds the same rules as one without rules: no rules are exported to it by name, and its own are
  * public and about its own services, for which every namespace looks there first. May be false where the answer would
- * be the same. /
+ * be the same.
  */
 function seesAsAnybody(memos: Memos, table: RuleTable, namespace: string, services: PMap<Service>): boolean {
   if (namedBy(memos, table).has(namespace)) return false;

@@ -1,6 +1,6 @@
 /**
  * Builds scopes from scratch, and resolves what building and updating share: the service of a host name for a listener,
- * and the services that a scope needs because a virtual service routes to them. /
+ * and the services that a scope needs because a virtual service routes to them.
  */
 import { PMap } from '../core/pmap.ts';
 import { membersOf } from './groups.ts';
@@ -34,7 +34,7 @@ export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan
   return sidecar === undefined ? undefined : planScope(namespace, sidecar);
 }
 
-/** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. / */
+/** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. */
 function choose(
   state: MeshState,
   namespace: string,
@@ -70,7 +70,7 @@ export function listenerService(
 
 /**
  * All services that a namespace sees: the shared map of public services with the differences for this namespace, or the
- * shared map itself when there are none. /
+ * shared map itself when there are none.
  */
 export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
   const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
@@ -176,7 +176,7 @@ export interface ScopeParts {
   readonly watches: readonly string[];
 }
 
-/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots alive. / */
+/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots alive. */
 export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
   const { egress, services, routed, watches } = parts;
   const scope: Scope = {

@@ -1,6 +1,6 @@
 /**
  * An index of the scopes that are kept up to date, by what they depend on. It is immutable: the next state's index
- * shares the scopes that a change does not touch. /
+ * shares the scopes that a change does not touch.
  */
 import { PMap } from '../core/pmap.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';

@@ -1,6 +1,6 @@
 /**
  * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
- * imports. Without a Sidecar, one listener imports everything. /
+ * imports. Without a Sidecar, one listener imports everything.
  */
 import { keyOf, type Resource } from '../resources/index.ts';
 import { addTo } from './groups.ts';
@@ -43,7 +43,7 @@ export function defaultScopeId(namespace: string): string {
   return `${namespace}/`;
 }
 
-/** Id of the scope of a Sidecar. The root namespace's Sidecar has one scope for each namespace that it applies to. / */
+/** Id of the scope of a Sidecar. The root namespace's Sidecar has one scope for each namespace that it applies to. */
 export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
   const { namespace: owner, name } = sidecar.meta;
   return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;

@@ -1,6 +1,6 @@
 /**
  * Finds the hosts of a scope whose destination rule changed. A rule for all hosts of the mesh concerns every host of
- * every scope, so scopes with the same answer are compared once. /
+ * every scope, so scopes with the same answer are compared once.
  */
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
@@ -24,7 +24,7 @@ interface Comparison {
 
 /**
  * A comparer for one change of the rules. Two scopes have the same answer when they share their services, their
- * namespaces have no rules of their own, and all rules are public. /
+ * namespaces have no rules of their own, and all rules are public.
  */
 export function compareRulesOf(rulesBefore: RuleTable, rulesAfter: RuleTable): RuleComparer {
   const known: Comparison[] = [];

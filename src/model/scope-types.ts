@@ -45,7 +45,7 @@ export interface EgressListener {
   readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE';
   /**
    * The services visible through this listener, by host name: the scope's own namespace takes precedence, then the
-   * oldest service. /
+   * oldest service.
    */
   readonly services: PMap<Service>;
   /** For gateway `mesh`, in precedence order (oldest first, then by namespace/name). */
@@ -54,7 +54,7 @@ export interface EgressListener {
 
 /**
  * What a namespace's proxies, or those that a Sidecar selects, can see. A scope is shared by all proxies of the same
- * namespace and Sidecar. A scope that a change does not touch is the same object in the next snapshot. /
+ * namespace and Sidecar. A scope that a change does not touch is the same object in the next snapshot.
  */
 export interface Scope {
   /**
@@ -73,7 +73,7 @@ export interface Scope {
   /**
    * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
    * namespace. Undefined for hosts that are no services of the scope. A function object always gives the same answers;
-   * scopes with the same rules may share it. /
+   * scopes with the same rules may share it.
    */
   destinationRule(hostname: string): MergedDestinationRule | undefined;
 }

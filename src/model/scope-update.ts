@@ -1,6 +1,6 @@
 /**
  * The last step of a change: which scopes it touches, their new content, and what exactly differs. The cost follows the
- * number of scopes that depend on what changed. /
+ * number of scopes that depend on what changed.
  */
 import type { Resource, ResourceKey } from '../resources/index.ts';
 import type { RuleGroupChange, RuleTable } from './destination-rules.ts';

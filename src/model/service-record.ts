@@ -1,6 +1,6 @@
 /**
  * What is kept of a service from one snapshot to the next: its definition, and its endpoints in parts. A change
- * rebuilds the parts that it concerns and merges the differences; other endpoints of the service are not touched. /
+ * rebuilds the parts that it concerns and merges the differences; other endpoints of the service are not touched.
  */
 
 import { type Counts, countBy, NO_COUNTS } from './counts.ts';
@@ -131,9 +131,7 @@ function isConcerned(id: string, { reads }: EndpointPart, dirt: Dirt): boolean {
   return dirt === 'all' || dirt.has(id) || !reads.isDisjointFrom(dirt);
 }
 
-/**
- * The difference between the parts. An equal endpoint that moves to another part stays the same object, in `after`. /
- */
+/** The difference between the parts. An equal endpoint that moves to another part stays the same object, in `after`. */
 function deltaOf(
   before: ServiceRecord['parts'],
   after: Map<string, EndpointPart>,

@@ -54,7 +54,7 @@ export interface Service {
   readonly addresses: readonly string[];
   /**
    * Ranges among {@link addresses} that are not used at some ports, because connections there are to a headless Service
-   * of another namespace. /
+   * of another namespace.
    */
   readonly excludedRanges?: readonly ExcludedRange[];
   readonly resolution: Resolution;
@@ -103,7 +103,7 @@ export interface Endpoint {
   /**
    * True when it accepts mesh mutual TLS: the workload has a proxy (label `security.mesh.io/tlsMode: mesh`, or a
    * workload entry with a service account and without that label), and no peer authentication policy disables mutual
-   * TLS at this port. /
+   * TLS at this port.
    */
   readonly tlsReady: boolean;
 }
@@ -137,7 +137,7 @@ export interface ServicePeers {
 }
 
 /**
- * A service port that a proxy itself serves, found by the proxy's addresses: the input of its inbound configuration. /
+ * A service port that a proxy itself serves, found by the proxy's addresses: the input of its inbound configuration.
  */
 export interface BoundInstance {
   readonly service: ServiceKey;

@@ -1,6 +1,6 @@
 /**
  * Recomputes the services and endpoints whose reads changed, keeps those that are equal, and updates the indexes with
- * the differences. /
+ * the differences.
  */
 import type { Resource } from '../resources/index.ts';
 import { type Counts, NO_COUNTS } from './counts.ts';

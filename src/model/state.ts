@@ -1,7 +1,7 @@
 /**
  * The registry: resources, and the services, endpoints and workloads that are derived from them. Only the main thread
  * has it. The maps are persistent, so the next state shares everything that a change does not touch. Other modules read
- * it through `Snapshot`. /
+ * it through `Snapshot`.
  */
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';

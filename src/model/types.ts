@@ -4,7 +4,7 @@
  * MeshSnapshot}, which is what generation may read.
  *
  * resources ──changes──▶ services, endpoints, workloads ──▶ indexes (by address, host, namespace) ──▶ scopes (lazy,
- * carried over) /
+ * carried over)
  */
 import type { Memos } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';
@@ -77,7 +77,7 @@ export interface MeshSnapshot {
   /** The memos of the model: they keep results of generation for as long as the values that these depend on. */
   readonly memos: Memos;
   readonly services: PMap<Service>;
-  /** Endpoints, in stable order, of the services whose clusters or listeners contain them: see `carriesEndpoints`. / */
+  /** Endpoints, in stable order, of the services whose clusters or listeners contain them: see `carriesEndpoints`. */
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   /** For services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;
@@ -108,10 +108,10 @@ export interface Snapshot extends MeshSnapshot {
   instancesAt(network: string, address: string): readonly BoundInstance[];
   /**
    * The network of a proxy at one of its addresses: the one that it states, if that is a network of the mesh, otherwise
-   * the one of the address. /
+   * the one of the address.
    */
   networkOfProxy(proxy: ProxyNetwork, address: string): string;
-  /** Networks that the configuration names or that endpoints are in; the same object until they change. / */
+  /** Networks that the configuration names or that endpoints are in; the same object until they change. */
   readonly networkNames: ReadonlySet<string>;
   /**
    * The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default
@@ -125,17 +125,17 @@ export interface Snapshot extends MeshSnapshot {
   gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
   /**
    * Labels of the workloads (running pods, workload entries) that the registry knows to run as this service account,
-   * each distinct set once. Unlike the labels that a proxy states, these can be trusted. /
+   * each distinct set once. Unlike the labels that a proxy states, these can be trusted.
    */
   registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
   /**
    * Labels `key=value` that `sourceLabels` of the scope's virtual services match, sorted: the only labels of a proxy
-   * that its routes depend on. /
+   * that its routes depend on.
    */
   sourceLabels(scopeId: string): readonly string[];
   /**
    * The regions, zones (`region/zone`) and subzones (`region/zone/subzone`) that endpoints are in; the same object
-   * until they change. /
+   * until they change.
    */
   readonly localityNames: ReadonlySet<string>;
   resources<K extends Kind>(kind: K): PMap<Resource<K>>;

@@ -1,6 +1,6 @@
 /**
  * Virtual services with all names resolved, in precedence order, indexed by the namespaces that see them (for the mesh)
- * and by gateway. /
+ * and by gateway.
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type ResourceKey } from '../resources/index.ts';
@@ -17,7 +17,7 @@ export interface VirtualServiceEntry {
   readonly resolved: ResolvedVirtualService;
   /**
    * The part that applies to callers in other namespaces: without hosts that a third namespace owns. The same object
-   * when that is everything, undefined when it is nothing. /
+   * when that is everything, undefined when it is nothing.
    */
   readonly abroad: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
@@ -54,7 +54,7 @@ export function gatewayName(written: string, namespace: string): string {
   return `${owner ?? namespace}/${name}`;
 }
 
-/** Undefined for delegates (without hosts) and for those that delegate, which is not supported. / */
+/** Undefined for delegates (without hosts) and for those that delegate, which is not supported. */
 export function resolveVirtualService(
   resource: VirtualService,
   context: DefinitionContext,
@@ -239,7 +239,7 @@ function positionOf(list: ResolvedList, item: ResolvedVirtualService): number {
 
 /**
  * The virtual services for the mesh that a namespace sees, in precedence order; the shared list when these are the
- * public ones. /
+ * public ones.
  */
 export function meshVirtualServices(tables: VirtualServiceTables, namespace: string): ResolvedList {
   const own = membersOf(tables.privateMesh, namespace);

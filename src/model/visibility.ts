@@ -5,7 +5,7 @@ const EVERYWHERE: readonly string[] = ['*'];
 
 /**
  * Normal form of an `exportTo` list, sorted: `*` replaces the rest, the own namespace is `.`, `~` occurs only alone. An
- * empty list means the mesh's default, and an empty default means everywhere. /
+ * empty list means the mesh's default, and an empty default means everywhere.
  */
 export function normaliseExportTo(
   exportTo: readonly string[] | undefined,

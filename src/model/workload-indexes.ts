@@ -1,6 +1,6 @@
 /**
  * The first step of a change: indexes of pods, workload entries, slices and definers, and which services have to be
- * recomputed because something that they depend on changed. /
+ * recomputed because something that they depend on changed.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
@@ -115,7 +115,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
 
 /**
  * `after` with its indexes of the addresses in Endpoints or EndpointSlices. Whether these are headless, and at which
- * ports, depends on the Services. /
+ * ports, depends on the Services.
  */
 export function indexEndpointAddresses(before: State, after: State, changed: readonly Changed[]): State {
   const headless = new GroupEdits();
@@ -272,7 +272,7 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
 
 /**
  * Services with workloads for which a change of policies may enable or disable mutual TLS, with the policies that they
- * read. /
+ * read.
  */
 export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, Dirt> {
   const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);

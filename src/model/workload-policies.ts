@@ -2,7 +2,7 @@
  * Which request authentication and authorization policies and EnvoyFilters apply to a workload: those of the root
  * namespace (for the whole mesh) and those of its own namespace, each with or without a selector. All of them apply;
  * none replaces another. Those with targets (`targetRefs`) apply to these only. Source: specification
- * "policy-resources", and Istio's security policy scopes. /
+ * "policy-resources", and Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type ResourceKey } from '../resources/index.ts';
@@ -41,7 +41,7 @@ interface PolicySources {
 
 /**
  * The policies after a change of resources, and the workloads whose policies may differ. The cost follows the policies
- * of the namespaces concerned. /
+ * of the namespaces concerned.
  */
 export function updatePolicies(
   state: PolicySources,
@@ -96,7 +96,7 @@ const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 
 /**
  * The workloads that a policy is for. A target that is not supported (a waypoint's service, say) selects none: a policy
- * for one thing must not allow anything elsewhere. /
+ * for one thing must not allow anything elsewhere.
  */
 function selectionsOf(policy: Policy): Selecting[] {
   const { created } = policy.meta;

@@ -1,6 +1,6 @@
 /**
  * The workload at an address: a pod, a workload entry, or nothing but the address. Everything that is looked up is
- * recorded as a read, so that a later change of it (or its arrival) recomputes the result. /
+ * recorded as a read, so that a later change of it (or its arrival) recomputes the result.
  */
 import type { PMap } from '../core/pmap.ts';
 import { type Resource, resourceKey, type WorkloadEntrySpec } from '../resources/index.ts';
@@ -40,7 +40,7 @@ const TLS_MODE_LABEL = 'security.mesh.io/tlsMode';
 const NO_LABELS: Labels = {};
 
 /**
- * `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none. /
+ * `region/zone/subzone` of a node's labels (current names, then the orchestrator's older ones); '' when it has none.
  */
 export function nodeLocality(labels: Labels): string {
   const region = labels['topology.kubernetes.io/region'] ?? labels['failure-domain.beta.kubernetes.io/region'] ?? '';
@@ -85,7 +85,7 @@ function isTlsReady(labels: Labels): boolean {
 
 /**
  * A workload entry without a mode accepts mutual TLS when it has a service account (Istio 1.7:
- * `getTLSModeFromWorkloadEntry`). /
+ * `getTLSModeFromWorkloadEntry`).
  */
 function isEntryTlsReady(labels: Labels, serviceAccount: string | undefined): boolean {
   return labels[TLS_MODE_LABEL] === undefined
@@ -104,7 +104,7 @@ export function podAddresses(pod: Resource<'Pod'>): readonly string[] {
 
 /**
  * Addresses that identify a pod: none for a finished pod, whose address may be another pod's now, and for a
- * host-network pod, which has its node's. /
+ * host-network pod, which has its node's.
  */
 export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
   return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
@@ -122,7 +122,7 @@ export function podHealth(pod: Resource<'Pod'>): Health {
   return pod.content.deletionTimestamp === undefined ? 'healthy' : 'draining';
 }
 
-/** The pod of a cluster that has an address: pods of other clusters may have the same address on other networks. / */
+/** The pod of a cluster that has an address: pods of other clusters may have the same address on other networks. */
 export function podAt(
   address: string,
   cluster: Cluster,

@@ -2,7 +2,7 @@
  * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a replica of
  * what generation reads of the mesh. A task first updates the replica from `fromVersion` to `toVersion`, then
  * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
- * everything. /
+ * everything.
  */
 import type { Fact } from '../generate/index.ts';
 import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/types.ts';
@@ -10,7 +10,7 @@ import type { MeshDelta, ModelSettings } from '../model/types.ts';
 
 /**
  * What changed between two snapshot versions, as far as generation reads it. With `fromVersion` 0 the update is
- * complete and replaces the replica; then mesh configuration, networks and settings are present. /
+ * complete and replaces the replica; then mesh configuration, networks and settings are present.
  */
 export interface ReplicaUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;

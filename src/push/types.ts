@@ -1,6 +1,6 @@
 /**
  * The engine's interface to streams: interned encoded resources in immutable bundles, and sessions that hold the
- * bundles a proxy should have. *What to serve* is defined here; *how to talk* in `xds/`. /
+ * bundles a proxy should have. *What to serve* is defined here; *how to talk* in `xds/`.
  */
 import type { ProxyNode } from '../core/proxy.ts';
 import type { XdsType } from '../generate/types.ts';
@@ -46,7 +46,7 @@ export interface Bundle {
   sotwBody(): readonly Uint8Array[];
 }
 
-/** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. / */
+/** All parts of a proxy at one moment, by type; a new object whenever one of them is replaced. */
 export type Parts = Readonly<Record<XdsType, readonly Bundle[]>>;
 
 /** Why a push happens: the label values of `ctl_push_triggers`. */
@@ -68,14 +68,14 @@ export interface PendingPush {
 export interface PushSink {
   /**
    * Sends what the proxy does not have of `session.content()`. The outcome frees the push slot: it is returned at once
-   * when no large write is pending, otherwise when the bytes have drained to the socket. Never throws or rejects. /
+   * when no large write is pending, otherwise when the bytes have drained to the socket. Never throws or rejects.
    */
   push(pending: PendingPush): PushOutcome | Promise<PushOutcome>;
 }
 
 /**
  * `sent`: a response was written; `nothing`: the proxy has everything; `deferred`: an earlier response is not
- * acknowledged, and the stream asks again after that; `closed`: the stream has ended. /
+ * acknowledged, and the stream asks again after that; `closed`: the stream has ended.
  */
 export type PushOutcome = 'sent' | 'nothing' | 'deferred' | 'closed';
 
@@ -98,7 +98,7 @@ export interface ProxySession {
   readonly connectionId: string;
   /**
    * Resolves when every part has the first bundles of the types that were asked for. Rejects with CtlError when they
-   * cannot be generated. /
+   * cannot be generated.
    */
   readonly ready: Promise<void>;
   /** The current parts, read at each send; the same object for as long as nothing changes. */
@@ -109,12 +109,10 @@ export interface ProxySession {
   version(): number;
   /**
    * Generates what is needed to answer requests of a type. Undefined when it exists already; otherwise resolves when it
-   * does, and rejects with CtlError when it cannot be generated. /
+   * does, and rejects with CtlError when it cannot be generated.
    */
   need(type: XdsType): Promise<void> | undefined;
-  /**
-   * Asks for a push slot outside a publication, for a new subscription or after an ACK. Merged with a pending push. /
-   */
+  /** Asks for a push slot outside a publication, for a new subscription or after an ACK. Merged with a pending push. */
   request(types: Iterable<XdsType>): void;
   /** The proxy has acknowledged everything that it needs of `version`: ends the measurement of convergence. */
   synced(version: number): void;
@@ -145,7 +143,7 @@ export interface TypeStatus {
   readonly versionAcked: number;
   /**
    * Snapshot version of the last acknowledged response after which the proxy had everything: no resource of it, or of
-   * earlier ones, was quarantined; 0: none. /
+   * earlier ones, was quarantined; 0: none.
    */
   readonly versionHeld: number;
   /** The proxy has exactly what it should have: nothing is in flight, pending or quarantined. */

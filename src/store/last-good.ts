@@ -3,7 +3,8 @@
  * take it out of force at the next start. A cache, and no source: what is in it counts only where a document of that
  * key is refused.
  *
- *   <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode 0700
+ * <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode
+ * 0700
  *
  * Each source has versions of its own: what one source said of a policy says nothing of what another one means by it.
  *

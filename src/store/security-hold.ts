@@ -4,7 +4,8 @@
  * directory, and where there is none either, the strictest that the document can have meant holds
  * (`resources/substitute.ts`).
  *
- *   events of a source ──▶ admit ──▶ the same events, with `hold`s and `release`s of what holds in place of refused documents ──▶ store
+ * events of a source ──▶ admit ──▶ the same events, with `hold`s and `release`s of what holds in place of refused
+ * documents ──▶ store
  *
  * Each source is looked at by itself: what holds is a document of the source whose document is refused, and gives way
  * to those of sources before it alone. So a good document of a later source does not take the place of a refused one,

@@ -80,7 +80,7 @@ export interface Store {
   add(source: SourceIdentity): void;
   /**
    * The source has been gone since this event time, monotonic ms: what it told is gone, and so is what holds in the
-   * place of its refused documents. /
+   * place of its refused documents.
    */
   remove(source: string, eventTime: number): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */

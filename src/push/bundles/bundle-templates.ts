@@ -1,7 +1,7 @@
 /**
  * Builds the first bundles of views from those of similar views. Views of different namespaces have nearly the same
  * content, so a first bundle starts from the one built before it: the two share memory, and units that are the same
- * objects cost nothing. /
+ * objects cost nothing.
  */
 import type { Unit } from '../../generate/types.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
@@ -26,7 +26,6 @@ export class BundleTemplates {
    * A view's first bundle, with exactly the resources of these units; `empty` itself when there are none. The units
    * must not change afterwards.
    * @param kind names bundles with nearly the same content: the part, and the placement where the content depends on it
-   * /
    */
   begin(kind: string, empty: Bundle, units: UnitContents): Bundle {
     let size = 0;

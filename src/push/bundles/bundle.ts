@@ -1,7 +1,7 @@
 /**
  * Immutable bundles on a persistent map. The next bundle of a view shares everything that did not change with the one
  * before. So the difference of two bundles costs what they do not share, and streams that step between the same two
- * bundles share one difference. /
+ * bundles share one difference.
  */
 import { PMap, type PMapChanges } from '../../core/pmap.ts';
 import type { XdsType } from '../../generate/types.ts';
@@ -81,7 +81,7 @@ export function nextBundle(bundle: Bundle, changes: PMapChanges<EncodedResource>
 
 /**
  * The successor of `bundle` with the content of `other` after `changes`. `other` may be of another view; the two share
- * memory. /
+ * memory.
  */
 export function bundleAfter(bundle: Bundle, other: Bundle, changes: PMapChanges<EncodedResource>): Bundle {
   return following(bundle, contentOf(other).with(changes));

@@ -3,7 +3,7 @@
  * the main thread, and this layout lets one buffer serve SotW and Delta:
  *
  * DeltaDiscoveryResponse.resources (2) = Resource { version (1), name (3), resource (2) = Any { type_url (1), value (2)
- * } } └── from here on: DiscoveryResponse.resources (2) /
+ * } } └── from here on: DiscoveryResponse.resources (2)
  */
 import { hash } from 'node:crypto';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
@@ -12,7 +12,7 @@ import type { EncodedResource } from '../types.ts';
 
 /**
  * 96 bits: short, because a version is sent with every resource and comes back with every reconnect. Versions are
- * compared only with others of the same name, so two never collide by chance, and constructing a collision is costly. /
+ * compared only with others of the same name, so two never collide by chance, and constructing a collision is costly.
  */
 const VERSION_CHARACTERS = 16;
 

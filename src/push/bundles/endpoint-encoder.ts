@@ -1,6 +1,6 @@
 /**
  * Encodes load assignments once for all views with equal inputs: a change of a service that a hundred namespaces see
- * costs one encoding. A result is kept as long as the list of endpoints that it was made of. /
+ * costs one encoding. A result is kept as long as the list of endpoints that it was made of.
  */
 import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../../generate/index.ts';
 import type { Endpoint } from '../../model/types.ts';
@@ -50,7 +50,7 @@ export class EndpointEncoder {
     return resource;
   }
 
-  /** The host of all EDS clusters of a unit; '' when there are none, undefined when they are of several hosts. / */
+  /** The host of all EDS clusters of a unit; '' when there are none, undefined when they are of several hosts. */
   hostOfUnit(clusters: Encoded): string | undefined {
     let host = this.#hosts.get(clusters);
     if (host === undefined) {
@@ -64,7 +64,7 @@ export class EndpointEncoder {
 
   /**
    * The resources that the clusters of one unit ask for: the same list for all views with the same clusters and inputs.
-   * Undefined when the clusters are of several hosts, or one of them fails: the caller then encodes them one by one. /
+   * Undefined when the clusters are of several hosts, or one of them fails: the caller then encodes them one by one.
    */
   encodeUnit(clusters: readonly EncodedResource[], inputsOf: (host: string) => HostInputs): Encoded | undefined {
     const host = this.hostOfUnit(clusters);

@@ -18,7 +18,7 @@ export interface EngineObserver {
   pushBegan(): void;
   /** The change was acknowledged after this time; undefined: the proxy needs nothing of it, or is gone. */
   pushEnded(connectionId: string, milliseconds: number | undefined): void;
-  /** Something about one view or proxy, or a resource of this type, failed; the last good version stays. / */
+  /** Something about one view or proxy, or a resource of this type, failed; the last good version stays. */
   failed(message: string, type?: XdsType): void;
   /** Generating these types of a view failed; its proxies keep what they have, and it is tried again. */
   viewFailed(failure: FailingView, types: readonly XdsType[]): void;

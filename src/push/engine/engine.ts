@@ -3,7 +3,7 @@
  * those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
  *
  * publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks └──▶
- * endpoints: encoded here, at once ────────────────────────────────────────────▶ /
+ * endpoints: encoded here, at once ────────────────────────────────────────────▶
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -198,7 +198,7 @@ export class Engine implements PushEngine, SessionHost {
 
   /**
    * Takes over the next snapshot. Endpoint changes are queued when this returns, the rest when it is generated. Never
-   * throws for the content of a snapshot: what fails for one view or proxy leaves that one as it is. /
+   * throws for the content of a snapshot: what fails for one view or proxy leaves that one as it is.
    */
   publish(publication: Publication): void {
     const { snapshot, changes, eventTime, reasons } = publication;
@@ -266,7 +266,7 @@ export class Engine implements PushEngine, SessionHost {
     return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
-  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. / / */
+  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. / */
   #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
     const changed: PlacedSessionView[] = [];
     const started = this.now();

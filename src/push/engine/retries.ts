@@ -1,6 +1,6 @@
 /**
  * Decides when views whose generation failed are tried again: with growing delays, until one attempt succeeds. Failures
- * are kept by key for longer than the view, so that a proxy that reconnects does not reset the delay. /
+ * are kept by key for longer than the view, so that a proxy that reconnects does not reset the delay.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { CtlError } from '../../core/errors.ts';

@@ -1,6 +1,6 @@
 /**
  * All live views, and what was read for them. Views without proxies are kept for a while, so that a proxy that
- * reconnects finds its configuration ready. /
+ * reconnects finds its configuration ready.
  */
 import { CtlError } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
@@ -15,7 +15,7 @@ export const IDLE_VIEW_MS = 120_000;
 /**
  * Limit of views per caller, which is one service account's workloads, or everything that connects from one address. A
  * view counts once for each placement. Views depend on what proxies state about themselves, so a caller could otherwise
- * make the engine generate and keep any number of them. /
+ * make the engine generate and keep any number of them.
  */
 export const MAX_VIEWS_OF_CALLER = 1024;
 /** Limit of idle views. */

@@ -1,6 +1,6 @@
 /**
  * A queue that serves its callers round-robin: a caller with a thousand items gets one of them served per round, as
- * every other caller does. An item of several callers is served at the first of their turns. /
+ * every other caller does. An item of several callers is served at the first of their turns.
  */
 export class FairQueue<T> {
   /** Items by caller: the map is in the order of turns, each set in the order of arrival. */
@@ -18,7 +18,7 @@ export class FairQueue<T> {
 
   /**
    * Appends an item to the lane of each of these callers; without callers, to that of ''. Does nothing when the item
-   * waits already. /
+   * waits already.
    */
   add(item: T, callers: Iterable<string>): void {
     if (this.#callersOf.has(item)) return;

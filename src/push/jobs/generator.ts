@@ -1,6 +1,6 @@
 /**
  * Where generation runs: in a pool of worker threads (`pool-generator.ts`) or, without workers, on the main thread
- * between other work. Both serve callers round-robin. /
+ * between other work. Both serve callers round-robin.
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
@@ -27,7 +27,7 @@ export interface GeneratedJob {
 
 /**
  * Something to generate. The job is taken when its turn has come, together with the snapshot that it is generated from,
- * and taken again when it is repeated: a job fixed at submission would miss units that later snapshots made dirty. /
+ * and taken again when it is repeated: a job fixed at submission would miss units that later snapshots made dirty.
  */
 export interface JobSource {
   readonly key: string;
@@ -46,7 +46,7 @@ export interface Generator {
   advance(snapshot: MeshSnapshot, delta: MeshDelta): void;
   /**
    * Rejects with CtlError `internal` when the job failed for whatever reason, `unavailable` when closed. Nothing is
-   * retried here: the submitter decides whether and when. A source must not be submitted while its last job runs. /
+   * retried here: the submitter decides whether and when. A source must not be submitted while its last job runs.
    */
   submit(source: JobSource, options?: SubmitOptions): Promise<GeneratedJob>;
   /** Releases scopes that no view uses any more. */

@@ -1,7 +1,7 @@
 /**
  * Generation in a pool of worker threads, which serves callers round-robin. A job that kills its worker, hangs or
  * throws is rejected. When it is submitted again, it runs `isolated`: in a thread that is started for such jobs alone
- * and ended after them, so that a job that fails again delays no other. /
+ * and ended after them, so that a job that fails again delays no other.
  */
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
@@ -16,7 +16,7 @@ import { WorkerSlot } from './worker-slot.ts';
 
 /**
  * A job that takes longer hangs, or would delay others for too long: its worker is terminated. The largest meshes take
- * a few seconds. /
+ * a few seconds.
  */
 const JOB_TIMEOUT_MS = 15_000;
 /** The same for an isolated job, which delays no other. */
@@ -30,7 +30,7 @@ const MAX_REST_MS = 30_000;
 
 /**
  * The number of workers for this machine. One core is left to the main thread; more than four workers mostly wait for
- * it. /
+ * it.
  */
 export function defaultWorkers(): number {
   return Math.max(1, Math.min(4, availableParallelism() - 1));

@@ -1,7 +1,7 @@
 /**
  * What has to be sent to workers to update their replicas: the newest values that changed since a worker's version, or
  * everything for a new worker. Kept by name, not by update, so that a worker that is idle during thousands of changes
- * still catches up cheaply. /
+ * still catches up cheaply.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/types.ts';

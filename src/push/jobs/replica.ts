@@ -1,6 +1,6 @@
 /**
  * A worker's replica of what generation reads of the mesh. Only changes cross the thread border, as plain data; the
- * same code as on the main thread applies them. /
+ * same code as on the main thread applies them.
  */
 import { messageOf } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
@@ -31,7 +31,7 @@ export class Replica {
   /**
    * Updates the replica and runs the task's jobs. Answers `behind` when the update does not start at the replica's
    * version, and `failed` when a job throws; the replica stays usable in both cases. Throws when the update cannot be
-   * applied; then the replica is empty. /
+   * applied; then the replica is empty.
    */
   run(task: GenerateTask): GenerateAnswer {
     const started = performance.now();

@@ -1,6 +1,6 @@
 /**
  * Runs jobs against a snapshot, down to the bytes in one buffer. Workers and, without workers, the main thread use the
- * same function, so their results are equal byte for byte. /
+ * same function, so their results are equal byte for byte.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
 import { generate, MeshReader, scopeOfView } from '../../generate/index.ts';
@@ -32,7 +32,7 @@ function versionOf(versions: Versions, bytes: Uint8Array): string {
 
 /**
  * The hash of the pieces' hashes. It identifies the content as well as a hash of the message would, because a message
- * is always cut into the same pieces; and a changed virtual host does not cost hashing the thousand others. /
+ * is always cut into the same pieces; and a changed virtual host does not cost hashing the thousand others.
  */
 function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): string {
   return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
@@ -129,7 +129,7 @@ function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, sentUn
 
 /**
  * Runs jobs one after the other; units that were sent before are named by number. Never throws for what is in the
- * configuration (`generate` reports that in `failures`). /
+ * configuration (`generate` reports that in `failures`).
  */
 export function runJobs(
   snapshot: MeshSnapshot,

@@ -5,7 +5,6 @@
  *
  * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
  * repeated job, before which the worker is told to forget its numbers; so neither side has to know what the other has.
- * /
  */
 import type { GeneratedResource } from '../../generate/types.ts';
 import type { JobAnswer } from '../protocol.ts';
@@ -22,7 +21,7 @@ interface NumberedUnit {
 
 /**
  * Units kept that have the same first resource, such as those of one port that namespaces see differently. The oldest
- * is dropped first. /
+ * is dropped first.
  */
 const MAX_ALIKE = 24;
 
@@ -41,7 +40,7 @@ export interface UnitMessage {
 
 /**
  * The worker's side. Units are equal when they consist of the same objects, which are immutable; no content is
- * compared. /
+ * compared.
  */
 export class SentUnits {
   /** By the unit's first resource: entries are freed when generation frees the resource. */
@@ -52,7 +51,7 @@ export class SentUnits {
   #last = NO_NUMBER;
 
   /**
-   * Numbers the unit of these resources and tells what has to be sent; `path` names it among all units of all views. /
+   * Numbers the unit of these resources and tells what has to be sent; `path` names it among all units of all views.
    */
   send(resources: readonly GeneratedResource[], path: string): UnitMessage {
     const [first] = resources;

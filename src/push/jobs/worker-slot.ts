@@ -1,6 +1,6 @@
 /**
  * One worker thread, and what it is known to have. Each is a piscina pool of one thread, so that the main thread knows
- * the version of every replica. Piscina restarts a thread that dies; the new one has nothing. /
+ * the version of every replica. Piscina restarts a thread that dies; the new one has nothing.
  */
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
@@ -56,7 +56,7 @@ export class WorkerSlot {
 
   /**
    * Updates the replica and runs the jobs. Rejects when the thread dies, or takes longer than `timeoutMs` and is
-   * terminated. /
+   * terminated.
    */
   async run(log: ReplicaLog, jobs: GenerateJob[], timeoutMs: number): Promise<GenerateAnswer> {
     // A new worker has given out no numbers.

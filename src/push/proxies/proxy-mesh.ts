@@ -1,6 +1,6 @@
 /**
  * What is read of the mesh to determine the views of a proxy, with each read recorded as a fact; and which of these
- * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others. /
+ * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others.
  */
 import { changedLocalityNames, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
 import { labelsMatch, networkAddress, statedNetworks } from '../../model/index.ts';

@@ -1,6 +1,6 @@
 /**
  * From a proxy to its views: the parts of its configuration, each shared by all proxies with the same key. Everything
- * that generation reads of a proxy is copied into the view here, and nowhere else. /
+ * that generation reads of a proxy is copied into the view here, and nowhere else.
  */
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
@@ -74,7 +74,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): Outbound
 /**
  * The instances of services of the proxy's own namespace at its addresses. A proxy states its addresses itself, and
  * only its namespace is authenticated: a proxy that states the address of another namespace's workload learns nothing
- * about that. Clusters may use the same addresses on different networks: those of the proxy's network count. /
+ * about that. Clusters may use the same addresses on different networks: those of the proxy's network count.
  */
 function instancesOf(mesh: ProxyMesh, node: ProxyNode): BoundInstance[] {
   const { addresses, namespace } = node;
@@ -148,7 +148,7 @@ function portMap(mesh: ProxyMesh, node: ProxyNode): Record<number, number> {
 /**
  * The Gateways that a proxy is authorized to serve with Secrets of its namespace. A node may state any labels; its
  * credential proves a namespace and a service account only. So the registry has to know a workload of that account that
- * the Gateway selects. Namespaces of other trust domains are other namespaces, even with equal names. /
+ * the Gateway selects. Namespaces of other trust domains are other namespaces, even with equal names.
  */
 function provedGateways(mesh: ProxyMesh, node: ProxyNode, gateways: readonly Gateway[]): readonly Gateway[] {
   const { identity, namespace } = node;

@@ -1,6 +1,6 @@
 /**
  * The changes since the oldest running job was submitted. What a job reads is known only when it is done; units that
- * read something that changed in the meantime have to be generated again. /
+ * read something that changed in the meantime have to be generated again.
  */
 import type { ChangedFacts } from '../../generate/index.ts';
 import type { PushReason } from '../types.ts';
@@ -16,7 +16,7 @@ export interface LoggedChange {
 
 /**
  * Changes kept; there are more only while a job hangs. Then the oldest are merged into one that says everything
- * changed. /
+ * changed.
  */
 const MAX_CHANGES = 1024;
 

@@ -1,6 +1,6 @@
 /**
  * An index from facts to their readers. Readers that read the same facts share one set, so the index grows with what
- * there is to read and not with the number of readers. /
+ * there is to read and not with the number of readers.
  */
 import type { Fact, Facts } from '../../generate/index.ts';
 

@@ -37,6 +37,6 @@ describe('numbers of reads', () => {
 
   it('that were never told are refused', () => {
     const sets = Uint32Array.from([1, 7]);
-    assert.throws(() => new ReceivedReads().receive({ fresh: true, facts: ['a'], sets }), /has not told/);
+    assert.throws(() => new ReceivedReads().receive({ fresh: true, facts: ['a'], sets }), /has not sent/);
   });
 });

@@ -1,6 +1,6 @@
 /**
  * Numbers for facts and sets of facts, so that each crosses the thread border once: a worker sends a fact, or a set,
- * when it first occurs, and only its number afterwards. /
+ * when it first occurs, and only its number afterwards.
  */
 import type { Fact, Facts } from '../../generate/index.ts';
 import type { ReadsMessage } from '../protocol.ts';
@@ -11,7 +11,7 @@ export const NO_READS = -1;
 
 /**
  * Facts and sets numbered before a worker starts over with new numbers. Many of them are facts about objects that are
- * gone. /
+ * gone.
  */
 const MAX_REMEMBERED = 400_000;
 
@@ -70,7 +70,7 @@ export class ReceivedReads {
 
   /**
    * Takes over what an answer sends; returns all sets by number. Throws TypeError for the number of a fact that was
-   * never sent. /
+   * never sent.
    */
   receive({ fresh, facts, sets }: ReadsMessage): NumberedReads {
     if (fresh) {

@@ -1,7 +1,7 @@
 /**
  * What was read for each unit of each view, and from that which units a change touches. What a unit reads is known once
  * it is generated. So changes that arrive while a job runs are kept, and compared with what the job has read when it is
- * done. /
+ * done.
  */
 import {
   ALL_UNITS,

@@ -5,7 +5,7 @@
  *
  * A session that gets new work during its push goes to the end of the queue when the push ends, so no session delays
  * others. A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of
- * them. /
+ * them.
  */
 import type { XdsType } from '../../generate/types.ts';
 import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
@@ -54,7 +54,7 @@ export class PushQueue<S extends object> {
 
   /**
    * Adds work for a session, merged with its pending push: the union of types, the newest version, the earliest event
-   * time. /
+   * time.
    */
   enqueue(session: S, pending: PendingPush): void {
     const busy = this.#underWay.has(session);

@@ -1,6 +1,6 @@
 /**
  * Decides which pushes sessions get, and when. A push is postponed while another part of the same proxy is being
- * generated, and merged with a move to other views. /
+ * generated, and merged with a move to other views.
  */
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
@@ -54,7 +54,7 @@ export class SessionPushes {
 
   /**
    * Moves the session to its next views if these are built. The push covers what differs there, `change` of the current
-   * views, and the postponed push. True when it moved. /
+   * views, and the postponed push. True when it moved.
    */
   move(session: Session, change: PostponedPush): boolean {
     if (!session.isMoving) return false;
@@ -67,7 +67,7 @@ export class SessionPushes {
 
   /**
    * Queues a push of what a view's commit changed. While another part of the same proxy is being generated, the push is
-   * postponed until that part's commit: once, or during a move until the move. So a change of two parts is one push. /
+   * postponed until that part's commit: once, or during a move until the move. So a change of two parts is one push.
    */
   commit(session: Session, committed: SessionView, change: PostponedPush): void {
     // A view that it moves to: pushed with the move.

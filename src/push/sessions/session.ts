@@ -18,7 +18,7 @@ export interface SessionHost {
   converged(milliseconds: number): void;
   /** A change of the mesh is on its way to a proxy; each call is followed by one of {@link pushEnded}. */
   pushBegan(): void;
-  /** The change was acknowledged after this many ms; undefined: the proxy needs nothing of it, or is gone. / */
+  /** The change was acknowledged after this many ms; undefined: the proxy needs nothing of it, or is gone. */
   pushEnded(session: Session, milliseconds: number | undefined): void;
   /** The content that a session built last, for the next session with the same views. */
   shared: SharedContent;
@@ -109,7 +109,7 @@ export class Session implements ProxySession {
   #wantedVersion = 0;
   /**
    * The secrets that it had when its move began. The views that it leaves may get new secrets, and it may be leaving
-   * them because it has lost the right to those. /
+   * them because it has lost the right to those.
    */
   #lastSecrets: readonly Bundle[] | undefined;
   /** The last result of {@link content}. */
@@ -185,7 +185,7 @@ export class Session implements ProxySession {
   /**
    * True for a view, or a new placement of a current view, that does not include the change that makes the proxy move
    * there: moving now would show it a state that it should never have. A view that cannot be generated at present is
-   * accepted as it is, and a proxy without configuration accepts any. /
+   * accepted as it is, and a proxy without configuration accepts any.
    */
   #isEarlier(placed: PlacedSessionView): boolean {
     if (this.#views.length === 0 || this.has(placed) || placed.view.lastJobFailed) return false;

@@ -2,7 +2,7 @@
  * What a job's answer changes in a view: units replaced, resources set and removed. Computed before anything is
  * changed, so that a bad answer leaves the view as it was. Units that were generated independently are made consistent
  * here: a listener is withheld while its routes are missing (an Envoy would wait for them), a route that a listener
- * still refers to stays, and virtual hosts are added and removed with their route configuration. /
+ * still refers to stays, and virtual hosts are added and removed with their route configuration.
  */
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/types.ts';
 import type { Interner } from '../bundles/index.ts';
@@ -57,7 +57,7 @@ export function jobChanges(
 
 /**
  * The resources that replacing units sets and (undefined) removes. Removals first: a name may move from one unit to
- * another. /
+ * another.
  */
 export function resourceChanges(
   current: ReadonlyMap<Unit, readonly EncodedResource[]>,

@@ -1,6 +1,6 @@
 /**
  * A view in one placement: with clusters and endpoints of its own where these depend on the placement, and with the
- * view's common bundles otherwise. When something is generated is decided by the view. /
+ * view's common bundles otherwise. When something is generated is decided by the view.
  */
 import type { GeneratedType, Placement, Unit, XdsType } from '../../generate/types.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
@@ -37,7 +37,7 @@ export class PlacedView<S extends Member, V extends OwnerView> {
   initialized = false;
   /**
    * The current bundles; a new object whenever one of them is replaced. They are the view's common ones where nothing
-   * depends on the placement. /
+   * depends on the placement.
    */
   bundles: Bundles;
 

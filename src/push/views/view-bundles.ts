@@ -1,7 +1,7 @@
 /**
  * The bundles of a view: common ones, and in each placement those of clusters and endpoints. Where nothing depends on
  * the placement, all placements have the common bundles, and so share one difference and one encoded body. Otherwise a
- * placement's bundles share memory with the common ones. /
+ * placement's bundles share memory with the common ones.
  */
 import { byXdsType, XDS } from '../../core/xds-types.ts';
 import {
@@ -132,7 +132,7 @@ export class ViewBundles<P extends PlacedBundles> {
 
   /**
    * The next bundles of initialized placements; puts the common endpoints into `bundles`. Endpoints are encoded also
-   * where the cluster's bytes are unchanged: the labels of a subset are in the endpoints only. /
+   * where the cluster's bytes are unchanged: the labels of a subset are in the endpoints only.
    */
   #ownAfter(
     { units, edits, placed }: Commit<P>,
@@ -191,7 +191,7 @@ export class ViewBundles<P extends PlacedBundles> {
     return [...changed.keys()];
   }
 
-  /** Replaces the common bundles, and those of the placements in `own`; other placements keep their own. / */
+  /** Replaces the common bundles, and those of the placements in `own`; other placements keep their own. */
   #replacing(bundles: Bundles, own: ReadonlyMap<P, PlacementBundles>, placements: Iterable<P>): Next<P> {
     const before = this.#common;
     const common = XDS_TYPES.every((type) => bundles[type] === before[type]) ? before : bundles;
@@ -268,7 +268,7 @@ export class ViewBundles<P extends PlacedBundles> {
 
 /**
  * The successor of a placement's bundle: the common one where nothing in it depends on the placement. A bundle that has
- * become equal to the common one is kept until something changes, because a new bundle costs every proxy a look. /
+ * become equal to the common one is kept until something changes, because a new bundle costs every proxy a look.
  */
 function following(
   bundle: Bundle,

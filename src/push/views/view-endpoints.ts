@@ -1,6 +1,6 @@
 /**
  * The endpoint resources of a view's clusters: one for all placements where these see the same endpoints, otherwise one
- * for each. Endpoints are encoded on the main thread whenever they change. /
+ * for each. Endpoints are encoded on the main thread whenever they change.
  */
 import { messageOf } from '../../core/errors.ts';
 import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../../generate/index.ts';
@@ -46,7 +46,7 @@ export interface EndpointUnits {
 /**
  * Endpoint resources for clusters of these names: encoded where the cluster is an EDS cluster, removed where it no
  * longer is.
- * @param clusters the common ones; those that depend on the placement carry their endpoints themselves /
+ * @param clusters the common ones; those that depend on the placement carry their endpoints themselves
  */
 export function endpointChanges(
   clusterNames: Iterable<string>,

@@ -2,7 +2,7 @@
  * The state of one live view: its units, the bundles built from them, and what still has to be generated. Bundles of
  * all types are replaced together, so that a stream never sees listeners of one snapshot beside clusters of another.
  * Proxies of a view may be in several placements: what depends on the placement is generated for each of them, in the
- * same jobs and committed with the rest. /
+ * same jobs and committed with the rest.
  */
 import {
   GENERATED_TYPES,
@@ -71,7 +71,7 @@ export class ViewState<S extends Member> {
   /** True after a failed job, until the next commit. */
   lastJobFailed = false;
   /**
-   * Snapshot version of the last commit. While nothing is dirty or in flight, the view is at the engine's version. / /
+   * Snapshot version of the last commit. While nothing is dirty or in flight, the view is at the engine's version. /
    */
   committedVersion = 0;
   /** Snapshot version of the last commit without failing units. */
@@ -195,7 +195,7 @@ export class ViewState<S extends Member> {
   /**
    * Gives a new placement its clusters and endpoints: at once where no cluster depends on the placement, otherwise with
    * the next job. Returns what could not be built. While a job runs this waits for its commit, because a job covers
-   * exactly the placements that existed when it was taken. /
+   * exactly the placements that existed when it was taken.
    */
   beginPlacement(
     placed: Placed<S>,
@@ -235,7 +235,7 @@ export class ViewState<S extends Member> {
 
   /**
    * Takes the job when its turn has come, with everything that is dirty by then: a job generates at least what its
-   * snapshot changed. When it is taken again (a worker crashed), it includes what became dirty in the meantime. /
+   * snapshot changed. When it is taken again (a worker crashed), it includes what became dirty in the meantime.
    */
   takeJob(): GenerateJob {
     this.#returnJob();
@@ -267,7 +267,7 @@ export class ViewState<S extends Member> {
 
   /**
    * The job generated nothing, because its snapshot did not have the view's scope or nobody needs it: its units are
-   * dirty again. /
+   * dirty again.
    */
   postpone(): void {
     this.inFlight = false;
