@@ -14,6 +14,7 @@ import { eventually } from '../harness/index.ts';
 import {
   ApiError,
   type ApiObject,
+  applyDefinitions,
   type Kubernetes,
   kubernetesUnavailable,
   startKubernetes,
@@ -25,12 +26,10 @@ const skip = kubernetesUnavailable() ?? false;
 const owner = suiteOwner();
 const cluster = lazy<Kubernetes>();
 
-const DEFINITIONS = globSync('deploy/crds/**/*.yaml', { cwd: REPOSITORY }).map((file) => join(REPOSITORY, file));
-
 before(async () => {
   if (skip !== false) return;
   cluster.set(await startKubernetes(owner));
-  for (const file of DEFINITIONS) await cluster.get().api.apply(readFileSync(file, 'utf8'));
+  await applyDefinitions(cluster.get().api, { istio: true });
 });
 
 interface Condition {

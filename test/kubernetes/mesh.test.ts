@@ -3,9 +3,6 @@
  * of the cluster, and traffic continues through failures of the API server.
  */
 import assert from 'node:assert/strict';
-import { globSync } from 'node:fs';
-import { readFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type MeshProxy, sidecar, startProxy } from '../e2e/support/mesh.ts';
 import { startTraffic } from '../e2e/support/steady-traffic.ts';
@@ -18,10 +15,14 @@ import {
   startDiscovery,
   startEcho,
 } from '../harness/index.ts';
-import { type Kubernetes, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
+import {
+  applyDefinitions,
+  type Kubernetes,
+  kubernetesUnavailable,
+  startKubernetes,
+} from '../harness/kubernetes/index.ts';
 
 const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
-const DEFINITIONS = join(import.meta.dirname, '../../deploy/crds');
 const PORT = 7480;
 const [CLIENT, V1, V2] = ['10.244.7.11', '10.244.7.21', '10.244.7.22'] as const;
 
@@ -50,9 +51,7 @@ describe('a mesh from a real API server', { skip }, () => {
 
   before(async () => {
     cluster = await startKubernetes(owner);
-    for (const file of globSync('*.yaml', { cwd: DEFINITIONS })) {
-      await cluster.api.apply(await readFile(join(DEFINITIONS, file), 'utf8'));
-    }
+    await applyDefinitions(cluster.api);
     namespace = await cluster.newNamespace('shop');
     await startEcho(owner, { name: 'web-v1', address: V1, port: PORT });
     await startEcho(owner, { name: 'web-v2', address: V2, port: PORT });

@@ -3,7 +3,7 @@
  * network namespace where possible. Servers are reached from outside through Unix sockets, which network namespaces do
  * not separate. It ends when the outer process says so, or has ended.
  */
-import { globSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import {
   createNetworkHere,
@@ -15,6 +15,7 @@ import {
 } from '../../../test/harness/index.ts';
 import {
   type ApiObject,
+  applyDefinitions,
   IMAGES,
   type Kubernetes,
   startKubelet,
@@ -25,8 +26,6 @@ import { type Address, startControlPlane, startGateway } from './mesh.ts';
 import type { Ready, Start } from './messages.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
-
-const DEFINITIONS = globSync('deploy/crds/*.yaml', { cwd: REPOSITORY }).sort();
 
 /** The workloads of a cluster, and the rules of the demo that are about them. */
 const SAMPLES = [
@@ -88,7 +87,7 @@ async function start(owner: Owner, { folder }: Start): Promise<Ready> {
   progress('starting etcd, kube-apiserver and kube-controller-manager');
   const cluster = await startKubernetes(owner, { controllerManager: true });
   progress('applying deploy/crds and samples');
-  await applyFiles(cluster, DEFINITIONS);
+  await applyDefinitions(cluster.api);
   const withoutPods = await startPods(owner, cluster);
   await applyFiles(cluster, SAMPLES);
   progress('starting ctl-discovery');

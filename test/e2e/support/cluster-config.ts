@@ -2,13 +2,15 @@
  * Configuration as tests write it, stored in a Kubernetes API server: the other source for tests that are about what
  * the mesh does and not about files.
  */
-import { globSync, readFileSync } from 'node:fs';
-import { join } from 'node:path';
 import type { Owner } from '../../harness/index.ts';
-import { ApiError, type ApiObject, type Kubernetes, startKubernetes } from '../../harness/kubernetes/index.ts';
+import {
+  ApiError,
+  type ApiObject,
+  applyDefinitions,
+  type Kubernetes,
+  startKubernetes,
+} from '../../harness/kubernetes/index.ts';
 import type { ConfigDir, Document } from './config.ts';
-
-const DEFINITIONS = join(import.meta.dirname, '../../../deploy/crds');
 
 /** A field cannot change in place: the object has to be another one. */
 const UNPROCESSABLE = 422;
@@ -82,7 +84,6 @@ export interface ClusterSource {
 /** Starts an API server with the mesh's kinds. */
 export async function startClusterSource(owner: Owner): Promise<ClusterSource> {
   const cluster = await startKubernetes(owner);
-  for (const file of globSync('*.yaml', { cwd: DEFINITIONS }))
-    await cluster.api.apply(readFileSync(join(DEFINITIONS, file), 'utf8'));
+  await applyDefinitions(cluster.api);
   return { cluster, config: clusterConfig(cluster), kubeconfig: await cluster.kubeconfig(owner) };
 }
