@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse as parseYaml } from 'yaml';
 import { destinationRule, serviceEntry, serviceRef, virtualService } from '../bench/world/documents.ts';
-import { XDS_TYPES, type XdsType } from '../src/generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../src/core/xds-types.ts';
 import { inline, Mesh, parse, sidecar } from '../src/push/testing/mesh.ts';
 
 const NAMESPACE = 'ns-00';

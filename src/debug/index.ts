@@ -4,7 +4,7 @@
  */
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
-import type { ConnectionStatus } from '../push/types.ts';
+import type { ConnectionStatus } from '../push/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';

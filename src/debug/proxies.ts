@@ -1,8 +1,7 @@
 /** Debug pages about connected proxies: what each was sent and acknowledged, in the format of existing mesh tools. */
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
-import { messageOf } from '../push/index.ts';
-import type { ConnectionStatus, EncodedResource, TypeStatus } from '../push/types.ts';
+import { type ConnectionStatus, type EncodedResource, messageOf, type TypeStatus } from '../push/index.ts';
 import type { Viewed } from './viewed.ts';
 
 /** A list whose items are computed when they are serialized. */

@@ -1,8 +1,8 @@
 /** The state of the program that debug pages read. The program implements it. */
-import type { GenerationFinding, XdsType } from '../generate/types.ts';
+import type { XdsType } from '../core/xds-types.ts';
+import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
-import type { ReadUnits, Reason } from '../push/index.ts';
-import type { Bundle, ConnectionStatus, FailingView } from '../push/types.ts';
+import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { ResourceKey, ResourceProblem } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';

@@ -4,10 +4,10 @@
  */
 import { CtlError } from '../core/errors.ts';
 import type { ProxyNode } from '../core/proxy.ts';
-import type { GenerationFinding, XdsType } from '../generate/types.ts';
+import type { XdsType } from '../core/xds-types.ts';
+import type { GenerationFinding } from '../generate/index.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../model/index.ts';
-import type { ReadUnits, Reason } from '../push/index.ts';
-import type { Bundle, ConnectionStatus, FailingView } from '../push/types.ts';
+import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';

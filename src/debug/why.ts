@@ -1,5 +1,5 @@
 /** `/debug/why`: what a resource of a proxy was generated from, and which proxies a document affects. */
-import type { ConnectionStatus } from '../push/types.ts';
+import type { ConnectionStatus } from '../push/index.ts';
 import type { ResourceKey } from '../resources/index.ts';
 import type { Viewed } from './viewed.ts';
 

@@ -1,7 +1,6 @@
 /** Gives debug pages access to the state of the running program. */
 import type { DebugSource } from '../debug/index.ts';
-import type { Engine, Session } from '../push/index.ts';
-import type { ConnectionStatus } from '../push/types.ts';
+import type { ConnectionStatus, Engine, Session } from '../push/index.ts';
 import type { SecurityHold, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';

@@ -3,8 +3,8 @@
  * version of its response, so each type of a proxy has an acknowledged snapshot version. This history maps a snapshot
  * version to the content of a resource, for the time CTL_DISTRIBUTION_HISTORY_RETENTION.
  */
-import { XDS_TYPES, type XdsType } from '../generate/types.ts';
-import type { ConnectionStatus } from '../push/types.ts';
+import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
+import type { ConnectionStatus } from '../push/index.ts';
 import type { ResourceChange, ResourceKey } from '../resources/index.ts';
 
 /** The largest number of remembered changes. The oldest are dropped first, even before the retention time. */

@@ -3,7 +3,7 @@
  * authorizers): one line when a finding appears and one when it is resolved. `/debug/push_status` lists current
  * findings.
  */
-import type { GenerationFinding } from '../generate/types.ts';
+import type { GenerationFinding } from '../generate/index.ts';
 import { type Logger, limitLog } from '../logging/index.ts';
 
 /** Delay after a generation, ms: the views of one change are generated one after the other. */

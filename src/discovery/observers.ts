@@ -2,7 +2,7 @@
 import { systemClock } from '../core/clock.ts';
 import { type CtlError, messageOf } from '../core/errors.ts';
 import { spiffeUri } from '../core/identity.ts';
-import type { XdsType } from '../generate/types.ts';
+import type { XdsType } from '../core/xds-types.ts';
 import { getScope, type LimitedLog, limitLog, type ScopeName } from '../logging/index.ts';
 import type { NameConflict, Snapshot } from '../model/index.ts';
 import type { Metrics, Series } from '../observe/index.ts';

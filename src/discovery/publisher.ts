@@ -6,8 +6,7 @@
  */
 import { toError } from '../core/errors.ts';
 import type { ChangeSet, Model, ModelStep, ModelUpdate, Snapshot } from '../model/index.ts';
-import type { Publication } from '../push/index.ts';
-import type { PushReason } from '../push/types.ts';
+import type { Publication, PushReason } from '../push/index.ts';
 import type { MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
 import type { TakenChanges } from '../store/index.ts';
 

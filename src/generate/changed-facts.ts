@@ -2,9 +2,18 @@
  * Which facts a change of the mesh changes: the counterpart of what a reader records (`reads/`). Units that have read a
  * changed fact are generated again, and no others; a property test compares that with generating everything.
  */
-import { gatewayName, hostMatches, isWildcardHost } from '../model/index.ts';
-import type { ChangeSet, MergedDestinationRule, MeshSnapshot, Scope, ScopeChange, Service } from '../model/types.ts';
-import type { AnyResource, Resource, ResourceKey } from '../resources/types.ts';
+import {
+  type ChangeSet,
+  gatewayName,
+  hostMatches,
+  isWildcardHost,
+  type MergedDestinationRule,
+  type MeshSnapshot,
+  type Scope,
+  type ScopeChange,
+  type Service,
+} from '../model/index.ts';
+import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { outboundRouteName, serviceRouteName } from './common/index.ts';
 import { targetHosts } from './indexes/index.ts';
 import { passesOn } from './plans/index.ts';

@@ -3,7 +3,7 @@
  * resource refers to one that does not exist.
  */
 import { toError } from '../core/errors.ts';
-import type { MeshSnapshot } from '../model/types.ts';
+import type { MeshSnapshot } from '../model/index.ts';
 import {
   gatewayClusters,
   gatewayClusterUnits,

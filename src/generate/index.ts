@@ -18,3 +18,23 @@ export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
 export { ALL_UNITS, hostOfServiceKey, TouchedUnits, touchedUnits } from './touched-units.ts';
+export {
+  type AppliedFilter,
+  type Capabilities,
+  type EndpointNames,
+  type GatewayView,
+  GENERATED_FOR,
+  GENERATED_TYPES,
+  type GeneratedResource,
+  type GeneratedType,
+  type GenerationFinding,
+  type InboundPort,
+  type InboundView,
+  NOWHERE,
+  type OutboundView,
+  type Placement,
+  type TypeReads,
+  type Unit,
+  type UnitSelection,
+  type View,
+} from './types.ts';

@@ -1,5 +1,5 @@
 /** Which units a change touches, by what was read for them. */
-import type { ServiceKey } from '../model/types.ts';
+import type { ServiceKey } from '../model/index.ts';
 import type { ChangedFacts, FactChanges } from './changed-facts.ts';
 import { scopeIdOfView } from './common/index.ts';
 import type { Facts } from './reads/index.ts';

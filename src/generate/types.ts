@@ -4,11 +4,9 @@
  * stand in the view.
  */
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
-import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/types.ts';
-import type { ResourceKey } from '../resources/types.ts';
+import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
+import type { ResourceKey } from '../resources/index.ts';
 import type { Facts, MeshReader } from './reads/index.ts';
-
-export { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
 export type GeneratedType = Exclude<XdsType, 'eds'>;

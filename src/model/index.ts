@@ -2,20 +2,51 @@
  * The door of the model: snapshots made and stepped; what they are stands in `types.ts`, host wildcards in `hosts.ts`.
  */
 
-export { fullHostname, hostMatches, hostsOverlap, isWildcardHost, serviceHostname } from './hosts.ts';
+export {
+  canonicalHost,
+  fullHostname,
+  hostMatches,
+  hostsOverlap,
+  isWildcardHost,
+  matchingPatterns,
+  serviceHostname,
+} from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
+export { namesOfLocality } from './localities.ts';
 export { MeshModel, Model, type ModelOptions, type ModelStep, type ModelUpdate } from './model.ts';
 export { addressOfKey, networkAddress, statedNetworks } from './network-names.ts';
+export { addressBytes } from './networks.ts';
+export { compareCreated, compareMeta, compareText } from './order.ts';
 export { modeOfPort } from './peer-authentication.ts';
+export { parseProtocol } from './protocol.ts';
 export { defaultScopeId } from './scope-plan.ts';
-export type {
-  BoundInstance,
-  ChangeSet,
-  Endpoint,
-  ModelSettings,
-  NameConflict,
-  Service,
-  Snapshot,
-  SnapshotFindings,
+export {
+  type BoundInstance,
+  type ChangeSet,
+  CONFIG_KINDS,
+  type ConfigKind,
+  type EgressListener,
+  type Endpoint,
+  type Gateway,
+  type Health,
+  type MergedDestinationRule,
+  type MeshDelta,
+  type MeshSnapshot,
+  type ModelSettings,
+  type MutualTlsMode,
+  type NameConflict,
+  type PeerAuthentication,
+  type Protocol,
+  type ProxyNetwork,
+  type ResolvedVirtualService,
+  type Scope,
+  type ScopeChange,
+  type Service,
+  type ServiceKey,
+  type ServicePeers,
+  type ServicePort,
+  type Snapshot,
+  type SnapshotFindings,
+  type WorkloadPolicies,
 } from './types.ts';
 export { destinationHosts, gatewayName } from './virtual-services.ts';

@@ -4,3 +4,17 @@ export type { EngineObserver, EngineOptions, Publication, ReadUnits, Reason } fr
 export { Engine } from './engine/index.ts';
 export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './jobs/index.ts';
 export type { Session } from './sessions/index.ts';
+export type {
+  Bundle,
+  ConnectionStatus,
+  EncodedResource,
+  FailingView,
+  Parts,
+  PendingPush,
+  ProxySession,
+  PushEngine,
+  PushOutcome,
+  PushReason,
+  PushSink,
+  TypeStatus,
+} from './types.ts';

@@ -4,9 +4,8 @@
  * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
  * everything.
  */
-import type { Fact } from '../generate/index.ts';
-import type { GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/types.ts';
-import type { MeshDelta, ModelSettings } from '../model/types.ts';
+import type { Fact, GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/index.ts';
+import type { MeshDelta, ModelSettings } from '../model/index.ts';
 
 /**
  * What changed between two snapshot versions, as far as generation reads it. With `fromVersion` 0 the update is

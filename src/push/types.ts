@@ -3,7 +3,7 @@
  * bundles a proxy should have. *What to serve* is defined here; *how to talk* in `xds/`.
  */
 import type { ProxyNode } from '../core/proxy.ts';
-import type { XdsType } from '../generate/types.ts';
+import type { XdsType } from '../core/xds-types.ts';
 
 /**
  * One resource, encoded once, shared by all proxies. `fragment` is a whole field of a DeltaDiscoveryResponse:

@@ -18,4 +18,4 @@ export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
 export { credentialsOfCall, MeshServerCredentials, type ServerTls } from './tls-credentials.ts';
 export { createTokenAuthenticator, type TokenIssuer } from './token-authenticator.ts';
 export { readRoots, TrustBundles } from './trust.ts';
-export type { Authentication, Authenticator, Authority } from './types.ts';
+export type { Authentication, Authenticator, Authority, Caller } from './types.ts';

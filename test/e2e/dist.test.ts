@@ -92,6 +92,10 @@ test('both programs print their environment variables', async () => {
   }
 });
 
+test('generation workers do not contain the schemas of resources, which each thread would keep in memory', async () => {
+  assert.doesNotMatch(await readFile(join(folder, 'workers/generate.js'), 'utf8'), /ZodError/);
+});
+
 test('commands find the modules that they load lazily in the bundle', async () => {
   const dry = await run(
     'ctl-agent',

@@ -3,8 +3,7 @@
  * API groups, and one in those of Istio, for clusters that have Istio's resources and not its definitions.
  */
 import { stringify } from 'yaml';
-import { apiVersionsOf, resourceNames, SCHEMAS } from '../../resources/index.ts';
-import { MESH_KINDS, type MeshKind } from '../../resources/types.ts';
+import { apiVersionsOf, MESH_KINDS, type MeshKind, resourceNames, SCHEMAS } from '../../resources/index.ts';
 import { type StructuralSchema, structuralSchema } from './structural.ts';
 
 const DOMAINS = ['mesh.io', 'istio.io'] as const;

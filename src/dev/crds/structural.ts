@@ -8,9 +8,7 @@
  * Source: https://kubernetes.io/docs/tasks/extend-kubernetes/custom-resources/custom-resource-definitions/
  */
 import { z } from 'zod';
-import { coreOf } from '../../resources/index.ts';
-import { duration, headerMatch, stringMatch } from '../../resources/schema/common.ts';
-import { DURATION_PATTERN } from '../../resources/schema/duration.ts';
+import { coreOf, DURATION_PATTERN, duration, headerMatch, stringMatch } from '../../resources/index.ts';
 import { pathRules, type Rule, STRING_MATCH_RULES } from './rules.ts';
 
 type ZodSchema = z.core.$ZodType;

@@ -1,5 +1,5 @@
 /** Writes the reference documents (`docs/reference`) from the tables of flags, variables, metrics, scopes and pages. */
-import { AGENT_METRICS } from '../../agent/metrics/table.ts';
+import { AGENT_METRICS } from '../../agent/index.ts';
 import { agentProgram } from '../../cli/agent.ts';
 import { discoveryProgram } from '../../cli/discovery.ts';
 import { jwtCommand } from '../../cli/jwt.ts';

@@ -1,7 +1,7 @@
 /** Limits of connections and requests, and connection settings, from a connection pool. */
 
 import type { envoy } from '../../protobuf/index.ts';
-import type { ConnectionPool, TcpKeepalive } from '../../resources/schemas.ts';
+import type { ConnectionPool, TcpKeepalive } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;

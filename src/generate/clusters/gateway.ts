@@ -3,7 +3,7 @@
  * do, and with the cluster already present a new route works at once. Where there are too many services for that,
  * CTL_FILTER_GATEWAY_CLUSTER_CONFIG leaves those that something of the gateway leads to.
  */
-import type { Service } from '../../model/types.ts';
+import type { Service } from '../../model/index.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
 import { isPassedOn } from '../plans/index.ts';
 import { askedHosts, asks } from '../policies/index.ts';

@@ -1,8 +1,7 @@
 /** Clusters of a sidecar's inbound part: the application's own ports, and the original port of other connections. */
-import { parseProtocol } from '../../model/protocol.ts';
-import type { Protocol } from '../../model/types.ts';
+import { type Protocol, parseProtocol } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
-import type { ConnectionPool, SidecarIngress } from '../../resources/schemas.ts';
+import type { ConnectionPool, SidecarIngress } from '../../resources/index.ts';
 import {
   addressOf,
   type Binds,

@@ -1,6 +1,6 @@
 /** How a cluster chooses among its endpoints. */
 import type { envoy } from '../../protobuf/index.ts';
-import type { ConsistentHash, LoadBalancerSettings } from '../../resources/schemas.ts';
+import type { ConsistentHash, LoadBalancerSettings } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 
 type Cluster = envoy.config.cluster.v3.Cluster.Input;

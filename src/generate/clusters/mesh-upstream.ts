@@ -1,8 +1,7 @@
 /** The transport to workloads of the mesh: mutual TLS to endpoints that accept it, decided endpoint by endpoint. */
-import type { ModelSettings, Service, ServicePeers } from '../../model/types.ts';
+import type { ModelSettings, Service, ServicePeers } from '../../model/index.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
-import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import type { ClientTlsSettings, MeshConfig } from '../../resources/index.ts';
 import {
   anyWorkload,
   exactName,

@@ -1,6 +1,6 @@
 /** Which failures eject an endpoint from load balancing, and for how long. */
 import type { envoy } from '../../protobuf/index.ts';
-import type { OutlierDetection } from '../../resources/schemas.ts';
+import type { OutlierDetection } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 
 type Message = envoy.config.cluster.v3.OutlierDetection.Input;

@@ -4,9 +4,9 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
-import type { MergedDestinationRule, Protocol, Service } from '../../model/types.ts';
+import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import {
   adsConfigSource,
   clusterName,

@@ -4,8 +4,8 @@
  *
  * Accepted names: subjectAltNames of the rule, else those of the ServiceEntry, else `sni`, else the host.
  */
-import type { Service } from '../../model/types.ts';
-import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import type { Service } from '../../model/index.ts';
+import type { ClientTlsSettings } from '../../resources/index.ts';
 import { exactName, type SanMatcher } from '../common/index.ts';
 
 /** The traffic of the cluster. */

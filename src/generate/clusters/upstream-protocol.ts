@@ -1,8 +1,8 @@
 /** The HTTP version of a cluster. */
 
-import type { Protocol } from '../../model/types.ts';
+import type { Protocol } from '../../model/index.ts';
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
-import type { ConnectionPool } from '../../resources/schemas.ts';
+import type { ConnectionPool } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import type { ServerNames } from './upstream-names.ts';
 

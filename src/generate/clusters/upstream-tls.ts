@@ -3,7 +3,7 @@
 import { CtlError } from '../../core/errors.ts';
 import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
-import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import type { ClientTlsSettings } from '../../resources/index.ts';
 import { agentFileSecret, type SanMatcher, TLS_SOCKET } from '../common/index.ts';
 import { adsSecret, type ClientCredential } from '../secrets/index.ts';
 import type { ServerNames } from './upstream-names.ts';

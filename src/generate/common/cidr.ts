@@ -1,5 +1,5 @@
 /** Address ranges as Envoy matches them. */
-import { addressBytes } from '../../model/networks.ts';
+import { addressBytes } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 
 /** A range in canonical form: the bits after the prefix are zero. */

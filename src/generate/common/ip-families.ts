@@ -3,7 +3,7 @@
  * where IPv6 is switched off), which addresses of services get listeners, and which of a workload's addresses it uses.
  */
 import type { Memos } from '../../core/memo.ts';
-import type { Endpoint } from '../../model/types.ts';
+import type { Endpoint } from '../../model/index.ts';
 import type { IpFamily, NodeFamilies } from '../types.ts';
 import { isIpAddress } from './values.ts';
 

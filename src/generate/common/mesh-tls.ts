@@ -5,9 +5,9 @@
  */
 import { parseSpiffeUri } from '../../core/identity.ts';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
-import type { ModelSettings } from '../../model/types.ts';
+import type { ModelSettings } from '../../model/index.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import { API_VERSION_V3, durationOf, isIpAddress } from './values.ts';
 
 const { DownstreamTlsContext, TlsParameters } = envoy.extensions.transport_sockets.tls.v3;

@@ -2,8 +2,8 @@
  * Which settings of a destination rule apply to one port and subset. Clusters, hash policies of routes and TCP proxies
  * all use this function.
  */
-import type { MergedDestinationRule } from '../../model/types.ts';
-import type { TrafficPolicy } from '../../resources/schemas.ts';
+import type { MergedDestinationRule } from '../../model/index.ts';
+import type { TrafficPolicy } from '../../resources/index.ts';
 
 /** The settings in force for one cluster: absent ones have their default. */
 export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalancer' | 'outlierDetection' | 'tls'>;

@@ -4,7 +4,7 @@
  * https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto).
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareCreated } from '../../model/order.ts';
+import { compareCreated } from '../../model/index.ts';
 import { type DomainIndex, type IndexedHost, ownHosts } from './domain-index.ts';
 import { serviceDomains, type Viewer } from './service-domains.ts';
 

@@ -1,5 +1,5 @@
 /** Which hosts of a virtual service belong to a gateway server. */
-import { canonicalHost, hostMatches } from '../../model/hosts.ts';
+import { canonicalHost, hostMatches } from '../../model/index.ts';
 
 /** A server's host entry: `namespace/host`, where the namespace may be `*` or absent (any) or `.` (the gateway's). */
 export interface ServerHost {

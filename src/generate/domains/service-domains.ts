@@ -1,6 +1,6 @@
 /** The `Host` headers with which clients address a service or host. */
 import type { Memos } from '../../core/memo.ts';
-import type { Service } from '../../model/types.ts';
+import type { Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
 
 /** Where clients are, as far as short names depend on it. */

@@ -3,10 +3,14 @@
  * class, and whatever proxies report, there are no more classes than the configuration makes.
  */
 import type { Memos } from '../../core/memo.ts';
-import { namesOfLocality } from '../../model/localities.ts';
-import type { Endpoint, MergedDestinationRule, MeshSnapshot, Snapshot } from '../../model/types.ts';
-import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import type { LocalityLbSetting, TrafficPolicy } from '../../resources/schemas.ts';
+import {
+  type Endpoint,
+  type MergedDestinationRule,
+  type MeshSnapshot,
+  namesOfLocality,
+  type Snapshot,
+} from '../../model/index.ts';
+import type { LocalityLbSetting, MeshConfig, MeshNetworks, TrafficPolicy } from '../../resources/index.ts';
 import { localityMatches } from './locality.ts';
 import { networkGateways } from './networks.ts';
 

@@ -1,5 +1,5 @@
 /** How Envoy learns a cluster's endpoints. Clusters and endpoints must agree on it. */
-import type { ModelSettings, Service } from '../../model/types.ts';
+import type { ModelSettings, Service } from '../../model/index.ts';
 import type { EffectivePolicy } from '../common/index.ts';
 import type { View } from '../types.ts';
 

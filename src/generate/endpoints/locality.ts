@@ -2,7 +2,7 @@
  * Localities (`region/zone/subzone`): which of them a proxy prefers, and how much of its traffic each gets. This
  * decides only priorities and weights; the endpoints stay the same.
  */
-import type { LocalityLbSetting } from '../../resources/schemas.ts';
+import type { LocalityLbSetting } from '../../resources/index.ts';
 
 /** How localities are treated for one cluster, as seen by proxies of one locality. */
 export interface LocalityRules {

@@ -1,6 +1,6 @@
 /** A load assignment as a message, for clusters that contain their endpoints. */
 
-import type { Health } from '../../model/types.ts';
+import type { Health } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import { addressOf } from '../common/index.ts';
 import type { AssignedLocality, Assignment } from './assign.ts';

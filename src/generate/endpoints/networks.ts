@@ -1,6 +1,6 @@
 /** Gateways through which the networks of a mesh are reached from other networks. */
 import type { Memos } from '../../core/memo.ts';
-import type { MeshNetworks } from '../../resources/mesh-config.ts';
+import type { MeshNetworks } from '../../resources/index.ts';
 import { isIpAddress } from '../common/index.ts';
 
 export interface NetworkGateway {

@@ -11,8 +11,8 @@ import type {
   ServiceKey,
   ServicePort,
   Snapshot,
-} from '../../model/types.ts';
-import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
+} from '../../model/index.ts';
+import type { MeshConfig, MeshNetworks } from '../../resources/index.ts';
 import {
   clusterName,
   type EffectivePolicy,

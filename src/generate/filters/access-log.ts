@@ -1,6 +1,6 @@
 /** Access logs of the mesh configuration: one file for all listeners, with lines of text or of JSON. */
 import { envoy, type google } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import {
   FILE_ACCESS_LOG,
   hasExtension,

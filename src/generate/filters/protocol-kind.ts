@@ -1,5 +1,5 @@
 /** What a port's protocol means for a listener. */
-import type { ModelSettings, Protocol } from '../../model/types.ts';
+import type { ModelSettings, Protocol } from '../../model/index.ts';
 import { HTTP_INSPECTOR, hasExtension, type ProxyCapabilities, TLS_INSPECTOR } from './extensions.ts';
 
 /** `auto`: whether it is HTTP is detected from a connection's first bytes. */

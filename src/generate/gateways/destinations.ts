@@ -1,8 +1,8 @@
 /** Destinations of a gateway's TCP connections: TCP and TLS routes of virtual services. */
 
-import { canonicalHost } from '../../model/hosts.ts';
+import { canonicalHost } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
-import type { RouteDestination } from '../../resources/schemas.ts';
+import type { RouteDestination } from '../../resources/index.ts';
 import { commonHosts } from '../domains/index.ts';
 import { destinationTraits, tcpFilters } from '../filters/index.ts';
 import type { ServerPlan } from '../plans/index.ts';

@@ -4,7 +4,7 @@
  * Envoy's own limits do the rest (streams of a connection, windows, sizes of headers).
  */
 import { envoy } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;

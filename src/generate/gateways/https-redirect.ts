@@ -2,7 +2,7 @@
  * `httpsRedirect`: plain requests are redirected to HTTPS. Envoy's own way (`require_tls`) keeps the port that the
  * client named, which is the wrong one wherever that is not 80.
  */
-import { hostMatches } from '../../model/hosts.ts';
+import { hostMatches } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { GatewayPlan } from '../plans/index.ts';
 import type { Route } from '../routes/index.ts';

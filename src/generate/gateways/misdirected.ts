@@ -6,7 +6,7 @@
  * of its own.
  */
 import type { Memos } from '../../core/memo.ts';
-import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/hosts.ts';
+import { hostMatches, isWildcardHost, matchingPatterns } from '../../model/index.ts';
 import type { GatewayPlan, ServerPlan } from '../plans/index.ts';
 
 /** A server's hosts that are available only by the server names of others. */

@@ -1,6 +1,5 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
-import { compareMeta, compareText } from '../../model/order.ts';
-import type { ResolvedVirtualService } from '../../model/types.ts';
+import { compareMeta, compareText, type ResolvedVirtualService } from '../../model/index.ts';
 import { commonHosts, settleDomains } from '../domains/index.ts';
 import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';

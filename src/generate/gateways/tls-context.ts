@@ -1,7 +1,7 @@
 /** TLS termination at a gateway, with certificates from files or from Secrets. */
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { ServerTlsSettings } from '../../resources/schemas.ts';
+import type { ServerTlsSettings } from '../../resources/index.ts';
 import { agentFileSecret, exactName } from '../common/index.ts';
 import { adsSecret, type ServerCredentials } from '../secrets/index.ts';
 

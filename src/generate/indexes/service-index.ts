@@ -5,7 +5,7 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
-import type { Service, ServicePort } from '../../model/types.ts';
+import type { Service, ServicePort } from '../../model/index.ts';
 
 /** One port of one service. */
 export interface ServicePortEntry {

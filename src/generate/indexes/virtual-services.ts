@@ -3,8 +3,7 @@
  * them changed, so that lookups for ten thousand services do not walk all virtual services each time.
  */
 import type { Memos } from '../../core/memo.ts';
-import { destinationHosts, hostMatches, isWildcardHost } from '../../model/index.ts';
-import type { ResolvedVirtualService } from '../../model/types.ts';
+import { destinationHosts, hostMatches, isWildcardHost, type ResolvedVirtualService } from '../../model/index.ts';
 
 type List = readonly ResolvedVirtualService[];
 

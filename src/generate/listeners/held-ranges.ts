@@ -1,5 +1,5 @@
 /** Address ranges of routes that contain connections of other Services: no filter chain may match these. */
-import type { Service } from '../../model/types.ts';
+import type { Service } from '../../model/index.ts';
 import { rangeCovers } from '../common/index.ts';
 import { protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';

@@ -2,8 +2,7 @@
  * Which connections an inbound port accepts: mutual TLS of the mesh, plain text, or both, distinguished by a
  * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed through.
  */
-import { modeOfPort } from '../../model/index.ts';
-import type { MutualTlsMode } from '../../model/types.ts';
+import { type MutualTlsMode, modeOfPort } from '../../model/index.ts';
 import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/index.ts';
 import {
   type FilterChain,

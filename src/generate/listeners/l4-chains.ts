@@ -2,9 +2,8 @@
  * Filter chains of TCP connections: the TCP and TLS routes of virtual services, then the service's own cluster. Chains
  * are in precedence order; where two match the same connections, the first gets them (see `chain-merge.ts`).
  */
-import { canonicalHost } from '../../model/hosts.ts';
-import type { ResolvedVirtualService, Service } from '../../model/types.ts';
-import type { L4Match, RouteDestination } from '../../resources/schemas.ts';
+import { canonicalHost, type ResolvedVirtualService, type Service } from '../../model/index.ts';
+import type { L4Match, RouteDestination } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import {
   type DestinationTraits,

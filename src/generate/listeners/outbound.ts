@@ -3,10 +3,9 @@
  * connections.
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareText } from '../../model/order.ts';
-import type { ModelSettings, Scope } from '../../model/types.ts';
+import { compareText, type ModelSettings, type Scope } from '../../model/index.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import {
   BLACKHOLE_CLUSTER,
   cidrRanges,

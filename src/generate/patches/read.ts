@@ -1,7 +1,6 @@
 /** The patches of a view, read of the mesh and decoded once for each version of an EnvoyFilter. */
 import { fromProtoJson } from '../../protobuf/index.ts';
-import { PATCHED_MESSAGES, type Resource, type ResourceKey } from '../../resources/index.ts';
-import type { EnvoyConfigPatch } from '../../resources/schemas.ts';
+import { type EnvoyConfigPatch, PATCHED_MESSAGES, type Resource, type ResourceKey } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { View } from '../types.ts';
 import type { Patch, PatchLookup } from './types.ts';

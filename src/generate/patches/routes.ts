@@ -1,7 +1,6 @@
 /** Patches of route configurations, their virtual hosts and routes. */
 import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
-import { PATCHED_MESSAGES } from '../../resources/index.ts';
-import type { EnvoyConfigMatch } from '../../resources/schemas.ts';
+import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.ts';
 import { placeOfRoutes } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { patchList } from './patch-list.ts';

@@ -1,5 +1,5 @@
 /** A patch of an EnvoyFilter as it is applied. */
-import type { EnvoyConfigMatch, EnvoyConfigPatch } from '../../resources/schemas.ts';
+import type { EnvoyConfigMatch, EnvoyConfigPatch } from '../../resources/index.ts';
 
 export interface Patch {
   /** For messages: `EnvoyFilter/shop/lua: spec.configPatches[0]`. */

@@ -1,8 +1,7 @@
 /** The servers of a proxy's gateways, by the kind of listener they need. */
 import { SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
-import type { Gateway } from '../../model/types.ts';
-import type { GatewayServer, ServerTlsSettings } from '../../resources/schemas.ts';
-import { type ResourceKey, resourceKey } from '../../resources/types.ts';
+import type { Gateway } from '../../model/index.ts';
+import { type GatewayServer, type ResourceKey, resourceKey, type ServerTlsSettings } from '../../resources/index.ts';
 import { gatewayHttpRouteName, gatewayHttpsRouteName, isIpAddress, wildcardBinds } from '../common/index.ts';
 import { type ServerHost, serverHost } from '../domains/index.ts';
 import type { MeshReader } from '../reads/index.ts';

@@ -2,7 +2,7 @@
  * Address ranges that contain HTTP ports of orchestrator Services: no filter chain of another service may match
  * connections there.
  */
-import type { Service } from '../../model/types.ts';
+import type { Service } from '../../model/index.ts';
 import { rangeHolds } from '../common/index.ts';
 import { protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';

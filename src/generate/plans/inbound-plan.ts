@@ -2,8 +2,7 @@
  * The ports on which a sidecar accepts connections for its application: those of the workload's services, or of a
  * Sidecar's ingress listeners, which replace them.
  */
-import { parseProtocol } from '../../model/protocol.ts';
-import type { Scope } from '../../model/types.ts';
+import { parseProtocol, type Scope } from '../../model/index.ts';
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';

@@ -3,8 +3,8 @@
  * see the same services share it, and it outlives every change that leaves the services unchanged.
  */
 import type { Memos } from '../../core/memo.ts';
-import type { ModelSettings } from '../../model/types.ts';
-import type { MeshConfig } from '../../resources/mesh-config.ts';
+import type { ModelSettings } from '../../model/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
 import { placeOfRoutes, scopeOfView } from '../common/index.ts';
 import { sniffs } from '../filters/index.ts';
 import { fact, type MeshReader, note, type ScopeReader, unrecorded } from '../reads/index.ts';

@@ -2,8 +2,7 @@
  * Services to which a gateway passes mutual TLS through by server name (AUTO_PASSTHROUGH): listeners, clusters and
  * endpoints agree on it.
  */
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
-import type { Service } from '../../model/types.ts';
+import { hostMatches, isWildcardHost, type Service } from '../../model/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
 import type { GatewayView, View } from '../types.ts';
 import { gatewayPlan } from './gateway-plan.ts';

@@ -11,8 +11,7 @@
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareCreated, compareText } from '../../model/order.ts';
-import type { Protocol, Service } from '../../model/types.ts';
+import { compareCreated, compareText, type Protocol, type Service } from '../../model/index.ts';
 import {
   addressKey,
   hasFamilyOf,

@@ -4,7 +4,7 @@
  * so that views of many namespaces have the same facts. The others (configuration resources, peers, carried endpoints,
  * what gateways lead to) hold mesh-wide.
  */
-import type { ResourceKey } from '../../resources/types.ts';
+import type { ResourceKey } from '../../resources/index.ts';
 
 export type Fact = string;
 

@@ -12,9 +12,8 @@ import type {
   Scope,
   ServiceKey,
   ServicePeers,
-} from '../../model/types.ts';
-import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import type { Resource, ResourceKey } from '../../resources/types.ts';
+} from '../../model/index.ts';
+import type { MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
 import * as fact from './facts.ts';
 import { note } from './recorder.ts';
 import { Rules, Services } from './services.ts';

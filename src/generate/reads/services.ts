@@ -1,8 +1,13 @@
 /** Services and destination rules of a scope, as generation reads them: every question is a fact. */
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
-import { hostMatches } from '../../model/hosts.ts';
-import type { MergedDestinationRule, Scope, Service, ServicePort } from '../../model/types.ts';
+import {
+  hostMatches,
+  type MergedDestinationRule,
+  type Scope,
+  type Service,
+  type ServicePort,
+} from '../../model/index.ts';
 import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
 import * as fact from './facts.ts';
 import { note, unrecorded } from './recorder.ts';

@@ -1,6 +1,6 @@
 /** Virtual services as generation reads them: every question is a fact. */
 import type { Memos } from '../../core/memo.ts';
-import type { ResolvedVirtualService } from '../../model/types.ts';
+import type { ResolvedVirtualService } from '../../model/index.ts';
 import { targetHosts, virtualServicesFor, virtualServicesForAny } from '../indexes/index.ts';
 import * as fact from './facts.ts';
 import { note } from './recorder.ts';

@@ -1,5 +1,5 @@
 /** The forwarding action of a route: clusters, time limits, retries, rewrites. */
-import type { HttpRoute, HttpRouteDestination } from '../../resources/schemas.ts';
+import type { HttpRoute, HttpRouteDestination } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationCluster } from './destination.ts';

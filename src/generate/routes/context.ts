@@ -6,7 +6,7 @@
  * the same questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
  */
 import type { Memos } from '../../core/memo.ts';
-import type { ConsistentHash } from '../../resources/schemas.ts';
+import type { ConsistentHash } from '../../resources/index.ts';
 import { effectivePolicy } from '../common/index.ts';
 import {
   type AskedExtension,

@@ -1,6 +1,6 @@
 /** Cross-origin policy of a route, as configuration of the CORS filter for that route. */
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
-import type { CorsPolicy } from '../../resources/schemas.ts';
+import type { CorsPolicy } from '../../resources/index.ts';
 import { stringMatcher } from './string-match.ts';
 
 const { CorsPolicy: CorsPolicyMessage } = envoy.extensions.filters.http.cors.v3;

@@ -1,5 +1,5 @@
 /** Which cluster a destination of a virtual service means. */
-import type { Destination } from '../../resources/schemas.ts';
+import type { Destination } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 

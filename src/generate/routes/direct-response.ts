@@ -1,5 +1,5 @@
 /** Fixed answers that Envoy gives itself. */
-import type { HttpDirectResponse } from '../../resources/schemas.ts';
+import type { HttpDirectResponse } from '../../resources/index.ts';
 import type { DirectResponseAction } from './messages.ts';
 
 /** Bytes of the longest body; route configurations raise Envoy's own limit (4 KiB) to this. */

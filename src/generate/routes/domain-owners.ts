@@ -4,8 +4,7 @@
  * services and virtual services share the candidates; only the short names of a namespace's own services differ.
  */
 import type { Memos } from '../../core/memo.ts';
-import { hostMatches, isWildcardHost } from '../../model/hosts.ts';
-import type { ResolvedVirtualService, Service } from '../../model/types.ts';
+import { hostMatches, isWildcardHost, type ResolvedVirtualService, type Service } from '../../model/index.ts';
 import {
   type CandidateDomains,
   candidateDomains,

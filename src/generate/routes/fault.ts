@@ -1,6 +1,6 @@
 /** Injected faults of a route, as configuration of the fault filter for that route. */
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
-import type { FaultAbort, FaultDelay, HttpRoute } from '../../resources/schemas.ts';
+import type { FaultAbort, FaultDelay, HttpRoute } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import { fractionalPercent } from './percent.ts';
 

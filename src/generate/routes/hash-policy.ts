@@ -1,5 +1,5 @@
 /** What of a request consistent hashing looks at: said by the destination rule, done by the route. */
-import type { ConsistentHash, Destination } from '../../resources/schemas.ts';
+import type { ConsistentHash, Destination } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationPort } from './destination.ts';

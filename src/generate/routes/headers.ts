@@ -1,6 +1,6 @@
 /** Header operations of routes and of single destinations. */
 import { envoy } from '../../protobuf/index.ts';
-import type { HeaderOperations, HttpHeaders } from '../../resources/schemas.ts';
+import type { HeaderOperations, HttpHeaders } from '../../resources/index.ts';
 import type { HeaderValueOption, Route } from './messages.ts';
 
 const { APPEND_IF_EXISTS_OR_ADD, OVERWRITE_IF_EXISTS_OR_ADD } =

@@ -1,6 +1,6 @@
 /** HTTP routes of a virtual service as Envoy's routes, in order. */
-import type { ResolvedVirtualService } from '../../model/types.ts';
-import type { HttpMatch, HttpRoute } from '../../resources/schemas.ts';
+import type { ResolvedVirtualService } from '../../model/index.ts';
+import type { HttpMatch, HttpRoute } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import { CORS_FILTER, FAULT_FILTER } from '../filters/index.ts';
 import { forwardAction, timeoutFields, weighted } from './action.ts';

@@ -1,5 +1,5 @@
 /** Matches of an HTTP route: which of them can apply here at all, and what Envoy compares for those that can. */
-import type { HttpMatch } from '../../resources/schemas.ts';
+import type { HttpMatch } from '../../resources/index.ts';
 import { MESH_GATEWAY, type RouteContext } from './context.ts';
 import type { HeaderMatcher, Route, RouteMatch } from './messages.ts';
 import { headerMatcher, queryParameterMatcher, withoutHeaderMatcher } from './string-match.ts';

@@ -1,5 +1,5 @@
 /** Mirroring: copies of requests that are sent to another destination, whose answers are dropped. */
-import type { HttpRoute } from '../../resources/schemas.ts';
+import type { HttpRoute } from '../../resources/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationCluster } from './destination.ts';
 import type { MirrorPolicy } from './messages.ts';

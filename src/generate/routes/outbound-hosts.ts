@@ -2,8 +2,7 @@
  * The virtual hosts of one sidecar route configuration: those that are claimed (see `domain-owners.ts`), then where everything
  * else goes.
  */
-import { compareText } from '../../model/order.ts';
-import type { Scope } from '../../model/types.ts';
+import { compareText, type Scope } from '../../model/index.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../domains/index.ts';
 import { timeoutFields } from './action.ts';

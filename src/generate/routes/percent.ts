@@ -1,6 +1,6 @@
 /** Percentages: users write 0–100 with fractions, Envoy counts parts of a million. */
 import { envoy } from '../../protobuf/index.ts';
-import type { Percent } from '../../resources/schemas.ts';
+import type { Percent } from '../../resources/index.ts';
 import type { FractionalPercent } from './messages.ts';
 
 const { MILLION } = envoy.type.v3.FractionalPercent.DenominatorType;

@@ -1,6 +1,6 @@
 /** Redirects: Envoy answers itself with another address. */
 import { envoy } from '../../protobuf/index.ts';
-import type { HttpRedirect } from '../../resources/schemas.ts';
+import type { HttpRedirect } from '../../resources/index.ts';
 import type { RedirectAction } from './messages.ts';
 
 const { MOVED_PERMANENTLY, FOUND, SEE_OTHER, TEMPORARY_REDIRECT, PERMANENT_REDIRECT } =

@@ -1,6 +1,6 @@
 /** Retries of a route. */
 import { envoy, packAny } from '../../protobuf/index.ts';
-import type { HttpRetries } from '../../resources/schemas.ts';
+import type { HttpRetries } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import { PREVIOUS_HOSTS, PREVIOUS_PRIORITIES } from '../filters/index.ts';
 import type { RouteFeatures } from './context.ts';

@@ -1,5 +1,5 @@
 /** Rewrites of path and authority before a request is forwarded. */
-import type { HttpRewrite } from '../../resources/schemas.ts';
+import type { HttpRewrite } from '../../resources/index.ts';
 import type { RouteAction } from './messages.ts';
 
 /**

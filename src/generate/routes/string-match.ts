@@ -1,5 +1,5 @@
 /** String matches of the resources as Envoy's matchers. */
-import type { HeaderMatch, StringMatch } from '../../resources/schemas.ts';
+import type { HeaderMatch, StringMatch } from '../../resources/index.ts';
 import type { HeaderMatcher, QueryParameterMatcher, StringMatcher } from './messages.ts';
 
 /** Exact, prefix, or RE2 over the whole string (Envoy's `safe_regex` is a full match too). */

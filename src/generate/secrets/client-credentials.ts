@@ -3,8 +3,8 @@
  * has only when it has proved who it is. A cluster whose certificates are missing has no endpoints: it is neither
  * waited for, nor reached in a weaker way.
  */
-import type { MergedDestinationRule } from '../../model/types.ts';
-import type { ClientTlsSettings, TrafficPolicy } from '../../resources/schemas.ts';
+import type { MergedDestinationRule } from '../../model/index.ts';
+import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
 import { parseCredentialName } from './credentials.ts';

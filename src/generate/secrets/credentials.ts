@@ -6,7 +6,7 @@
  * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
  */
 
-import type { ServerTlsSettings } from '../../resources/schemas.ts';
+import type { ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';

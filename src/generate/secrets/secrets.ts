@@ -6,9 +6,15 @@
 
 import type { PMap } from '../../core/pmap.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import { authoritiesOf, keyPairOf, secretBytes } from '../../resources/credentials.ts';
-import type { SecretContent } from '../../resources/schemas.ts';
-import { type Resource, type ResourceKey, resourceKey } from '../../resources/types.ts';
+import {
+  authoritiesOf,
+  keyPairOf,
+  type Resource,
+  type ResourceKey,
+  resourceKey,
+  type SecretContent,
+  secretBytes,
+} from '../../resources/index.ts';
 import { API_VERSION_V3 } from '../common/index.ts';
 import { type Fact, fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
 

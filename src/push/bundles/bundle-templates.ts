@@ -3,7 +3,7 @@
  * content, so a first bundle starts from the one built before it: the two share memory, and units that are the same
  * objects cost nothing.
  */
-import type { Unit } from '../../generate/types.ts';
+import type { Unit } from '../../generate/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 import { bundleAfter, nextBundle } from './bundle.ts';
 

@@ -4,7 +4,7 @@
  * bundles share one difference.
  */
 import { PMap, type PMapChanges } from '../../core/pmap.ts';
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, BundleDiff, EncodedResource } from '../types.ts';
 
 const NO_DIFF: BundleDiff = { changed: [], removed: [] };

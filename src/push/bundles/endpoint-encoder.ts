@@ -3,7 +3,7 @@
  * costs one encoding. A result is kept as long as the list of endpoints that it was made of.
  */
 import { type EndpointsInput, encodeEndpoints, hostOfCluster } from '../../generate/index.ts';
-import type { Endpoint } from '../../model/types.ts';
+import type { Endpoint } from '../../model/index.ts';
 import type { EncodedResource } from '../types.ts';
 import { contentVersion } from './encode-resource.ts';
 import type { Interner } from './interner.ts';

@@ -3,7 +3,7 @@
  * before and after a change. Entries are weak references, so what no bundle and no stream uses is freed without
  * reference counts.
  */
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { EncodedResource } from '../types.ts';
 import { encodeResource } from './encode-resource.ts';
 

@@ -1,7 +1,7 @@
 /** The options of the push engine, its input, and what it reports. */
-import type { XdsType } from '../../generate/types.ts';
-import type { ChangeSet, MeshDelta, Snapshot } from '../../model/types.ts';
-import type { ResourceChange } from '../../resources/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
+import type { ChangeSet, MeshDelta, Snapshot } from '../../model/index.ts';
+import type { ResourceChange } from '../../resources/index.ts';
 import type { Generator } from '../jobs/index.ts';
 import type { FailingView, PushReason } from '../types.ts';
 import type { ScopeOwner } from './view-table.ts';

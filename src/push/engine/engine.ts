@@ -7,10 +7,19 @@
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { ALL_UNITS, type ChangedFacts, changedFacts, recorded, scopeIdOfView } from '../../generate/index.ts';
-import { GENERATED_TYPES, type Placement, type View, XDS_TYPES, type XdsType } from '../../generate/types.ts';
-import type { ChangeSet, Snapshot } from '../../model/types.ts';
-import type { ResourceKey } from '../../resources/types.ts';
+import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import {
+  ALL_UNITS,
+  type ChangedFacts,
+  changedFacts,
+  GENERATED_TYPES,
+  type Placement,
+  recorded,
+  scopeIdOfView,
+  type View,
+} from '../../generate/index.ts';
+import type { ChangeSet, Snapshot } from '../../model/index.ts';
+import type { ResourceKey } from '../../resources/index.ts';
 import { BundleTemplates, EndpointEncoder, Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import { placementOf, viewsOf } from '../proxies/index.ts';

@@ -3,8 +3,7 @@
  * reconnects finds its configuration ready.
  */
 import { CtlError } from '../../core/errors.ts';
-import { scopeIdOfView } from '../../generate/index.ts';
-import { NOWHERE, type Placement, type View } from '../../generate/types.ts';
+import { NOWHERE, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
 import { viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';

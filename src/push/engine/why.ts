@@ -1,8 +1,14 @@
 /** Why a proxy has a resource: the unit that it belongs to, and what was read to generate it. */
-import { factsAbout, scopeIdOfView } from '../../generate/index.ts';
-import { GENERATED_TYPES, type GeneratedType, type Unit, type View } from '../../generate/types.ts';
-import type { MeshSnapshot, Service } from '../../model/types.ts';
-import type { ResourceKey } from '../../resources/types.ts';
+import {
+  factsAbout,
+  GENERATED_TYPES,
+  type GeneratedType,
+  scopeIdOfView,
+  type Unit,
+  type View,
+} from '../../generate/index.ts';
+import type { MeshSnapshot, Service } from '../../model/index.ts';
+import type { ResourceKey } from '../../resources/index.ts';
 import type { ViewReads } from '../reads/index.ts';
 import type { SessionView } from '../sessions/index.ts';
 

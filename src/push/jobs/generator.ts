@@ -3,7 +3,7 @@
  * between other work. Both serve callers round-robin.
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
+import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
 import { FairQueue } from './fair-queue.ts';

@@ -6,7 +6,7 @@
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
-import type { MeshDelta, MeshSnapshot } from '../../model/types.ts';
+import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import type { GenerateAnswer } from '../protocol.ts';
 import { namesUnknownReads } from '../reads/index.ts';
 import { FairQueue } from './fair-queue.ts';

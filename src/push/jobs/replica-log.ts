@@ -4,8 +4,8 @@
  * still catches up cheaply.
  */
 import type { PMap } from '../../core/pmap.ts';
-import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/types.ts';
-import type { AnyResource, ResourceKey } from '../../resources/types.ts';
+import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/index.ts';
+import type { AnyResource, ResourceKey } from '../../resources/index.ts';
 import type { ReplicaUpdate } from '../protocol.ts';
 
 /** Changed values kept; a worker that is further behind is sent everything, which then costs little more. */

@@ -4,8 +4,7 @@
  */
 import { messageOf } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
-import { MeshModel } from '../../model/index.ts';
-import type { MeshSnapshot } from '../../model/types.ts';
+import { MeshModel, type MeshSnapshot } from '../../model/index.ts';
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
 import { scopeOfKey } from '../proxies/index.ts';
 import { runJobs } from './run-jobs.ts';

@@ -3,15 +3,17 @@
  * same function, so their results are equal byte for byte.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
-import { generate, MeshReader, scopeOfView } from '../../generate/index.ts';
 import {
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   type GenerationFinding,
+  generate,
+  MeshReader,
+  scopeOfView,
   type Unit,
-} from '../../generate/types.ts';
-import type { MeshSnapshot } from '../../model/types.ts';
+} from '../../generate/index.ts';
+import type { MeshSnapshot } from '../../model/index.ts';
 import { contentVersion } from '../bundles/index.ts';
 import type { EncodedSlot, GenerateJob, JobAnswer, ReadsMessage, UnitAnswer } from '../protocol.ts';
 import { NO_READS } from '../reads/index.ts';

@@ -6,7 +6,7 @@
  * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
  * repeated job, before which the worker is told to forget its numbers; so neither side has to know what the other has.
  */
-import type { GeneratedResource } from '../../generate/types.ts';
+import type { GeneratedResource } from '../../generate/index.ts';
 import type { JobAnswer } from '../protocol.ts';
 import { ReceivedReads, SentReads } from '../reads/index.ts';
 import type { EncodedResource } from '../types.ts';

@@ -3,10 +3,15 @@
  * becomes part of the view; what the patches say is read by generation.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { PATCH_CONTEXTS } from '../../generate/index.ts';
-import type { AppliedFilter, View } from '../../generate/types.ts';
-import { type AnyResource, keyOf, matchesRegex, type Resource, unappliedPatch } from '../../resources/index.ts';
-import type { EnvoyConfigPatch } from '../../resources/schemas.ts';
+import { type AppliedFilter, PATCH_CONTEXTS, type View } from '../../generate/index.ts';
+import {
+  type AnyResource,
+  type EnvoyConfigPatch,
+  keyOf,
+  matchesRegex,
+  type Resource,
+  unappliedPatch,
+} from '../../resources/index.ts';
 
 type EnvoyFilter = Resource<'EnvoyFilter'>;
 

@@ -3,8 +3,17 @@
  * facts a change touches. The views of proxies for which such a fact was read are determined again, and no others.
  */
 import { changedLocalityNames, type Fact, fact, localityOfMesh, note } from '../../generate/index.ts';
-import { labelsMatch, networkAddress, statedNetworks } from '../../model/index.ts';
-import type { BoundInstance, ChangeSet, Gateway, ProxyNetwork, Scope, Snapshot } from '../../model/types.ts';
+import {
+  type BoundInstance,
+  type ChangeSet,
+  type Gateway,
+  labelsMatch,
+  networkAddress,
+  type ProxyNetwork,
+  type Scope,
+  type Snapshot,
+  statedNetworks,
+} from '../../model/index.ts';
 import type { Resource } from '../../resources/index.ts';
 import { placementText } from './envoy-filters.ts';
 

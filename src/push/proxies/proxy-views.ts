@@ -5,19 +5,29 @@
 import { hash } from 'node:crypto';
 import { isAtLeast, OLDEST_TESTED } from '../../core/envoy-version.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { ASKED_EXTENSIONS, familiesOfNode, namesSecrets, networkClass } from '../../generate/index.ts';
-import type {
-  Capabilities,
-  EndpointNames,
-  GatewayView,
-  InboundPort,
-  InboundView,
-  OutboundView,
-  Placement,
-  View,
-} from '../../generate/types.ts';
-import { isEmptySelector, labelsMatch } from '../../model/index.ts';
-import type { BoundInstance, Gateway, MutualTlsMode, PeerAuthentication, Snapshot } from '../../model/types.ts';
+import {
+  ASKED_EXTENSIONS,
+  type Capabilities,
+  type EndpointNames,
+  familiesOfNode,
+  type GatewayView,
+  type InboundPort,
+  type InboundView,
+  namesSecrets,
+  networkClass,
+  type OutboundView,
+  type Placement,
+  type View,
+} from '../../generate/index.ts';
+import {
+  type BoundInstance,
+  type Gateway,
+  isEmptySelector,
+  labelsMatch,
+  type MutualTlsMode,
+  type PeerAuthentication,
+  type Snapshot,
+} from '../../model/index.ts';
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
 

@@ -8,13 +8,17 @@ import {
   type ChangedFacts,
   type FactChanges,
   fact,
+  type GeneratedType,
   hostOfServiceKey,
   scopeIdOfView,
   TouchedUnits,
+  type TypeReads,
   touchedUnits,
+  type Unit,
+  type UnitSelection,
+  type View,
 } from '../../generate/index.ts';
-import type { GeneratedType, TypeReads, Unit, UnitSelection, View } from '../../generate/types.ts';
-import type { ServiceKey } from '../../model/types.ts';
+import type { ServiceKey } from '../../model/index.ts';
 import type { JobAnswer } from '../protocol.ts';
 import { ChangeLog, type LoggedChange } from './change-log.ts';
 import { ReadIndex } from './read-index.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
-import { XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
 

@@ -7,7 +7,7 @@
  * others. A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of
  * them.
  */
-import type { XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
 import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
 
 /** What the queue reports; times in milliseconds. */

@@ -1,6 +1,6 @@
 /** All sessions, and which facts were read to determine their views: a change of those may move them. */
 import type { Facts } from '../../generate/index.ts';
-import type { ChangeSet, Snapshot } from '../../model/types.ts';
+import type { ChangeSet, Snapshot } from '../../model/index.ts';
 import { changedProxyFacts, isReadPerReplica, type LabelledWorkload, workloadText } from '../proxies/index.ts';
 import { ReadIndex, ReadSet } from '../reads/index.ts';
 import type { Session } from './session.ts';

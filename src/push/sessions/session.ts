@@ -3,8 +3,8 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { byXdsType } from '../../core/xds-types.ts';
-import { GENERATED_FOR, type GeneratedType, XDS_TYPES, type XdsType } from '../../generate/types.ts';
+import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import { GENERATED_FOR, type GeneratedType } from '../../generate/index.ts';
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
 

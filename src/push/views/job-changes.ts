@@ -4,7 +4,7 @@
  * here: a listener is withheld while its routes are missing (an Envoy would wait for them), a route that a listener
  * still refers to stays, and virtual hosts are added and removed with their route configuration.
  */
-import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/types.ts';
+import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/index.ts';
 import type { Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import type { UnitAnswer } from '../protocol.ts';

@@ -2,7 +2,8 @@
  * A view in one placement: with clusters and endpoints of its own where these depend on the placement, and with the
  * view's common bundles otherwise. When something is generated is decided by the view.
  */
-import type { GeneratedType, Placement, Unit, XdsType } from '../../generate/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
+import type { GeneratedType, Placement, Unit } from '../../generate/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 
 /** What a view reads of its sessions. */

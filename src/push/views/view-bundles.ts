@@ -3,17 +3,9 @@
  * the placement, all placements have the common bundles, and so share one difference and one encoded body. Otherwise a
  * placement's bundles share memory with the common ones.
  */
-import { byXdsType, XDS } from '../../core/xds-types.ts';
-import {
-  GENERATED_TYPES,
-  type GeneratedType,
-  type Placement,
-  type Unit,
-  type View,
-  XDS_TYPES,
-  type XdsType,
-} from '../../generate/types.ts';
-import type { Snapshot } from '../../model/types.ts';
+import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
+import { GENERATED_TYPES, type GeneratedType, type Placement, type Unit, type View } from '../../generate/index.ts';
+import type { Snapshot } from '../../model/index.ts';
 import {
   type BundleTemplates,
   type EndpointEncoder,

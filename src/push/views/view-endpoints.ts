@@ -3,9 +3,18 @@
  * for each. Endpoints are encoded on the main thread whenever they change.
  */
 import { messageOf } from '../../core/errors.ts';
-import { type ClientView, type EdsInput, endpointName, endpointsOfHost, hostOfCluster } from '../../generate/index.ts';
-import { NOWHERE, type Placement, type Unit, type XdsType } from '../../generate/types.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { XdsType } from '../../core/xds-types.ts';
+import {
+  type ClientView,
+  type EdsInput,
+  endpointName,
+  endpointsOfHost,
+  hostOfCluster,
+  NOWHERE,
+  type Placement,
+  type Unit,
+} from '../../generate/index.ts';
+import type { Snapshot } from '../../model/index.ts';
 import type { EndpointEncoder, UnitContents } from '../bundles/index.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 

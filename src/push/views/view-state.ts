@@ -12,8 +12,8 @@ import {
   type Unit,
   type UnitSelection,
   type View,
-} from '../../generate/types.ts';
-import type { Snapshot } from '../../model/types.ts';
+} from '../../generate/index.ts';
+import type { Snapshot } from '../../model/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import type { GenerateJob } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';

@@ -2,7 +2,8 @@
 import { CtlError } from '../../core/errors.ts';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { unappliedPatch } from '../envoy-patches.ts';
-import { type EnvoyConfigPatch, type EnvoyFilterSpec, PATCHED_MESSAGES } from '../schema/envoy-filter.ts';
+import { PATCHED_MESSAGES } from '../patched-messages.ts';
+import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkRegex, checkSelectorLabels } from './values.ts';
 

@@ -2,7 +2,7 @@
  * What the server knows a proxy to have of one type: the content of some bundles, except for a few names. Usually there
  * are no exceptions, so that a stream's memory does not grow with the mesh.
  */
-import type { Bundle, EncodedResource } from '../../push/types.ts';
+import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { covers, type Interest } from './interest.ts';
 
 /**

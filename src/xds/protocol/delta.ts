@@ -10,7 +10,7 @@
 
 import { CtlError } from '../../core/errors.ts';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import { type Interest, MAX_SUBSCRIBED_NAMES, WILDCARD, withoutWildcard } from './interest.ts';
 import { bodyOf, type Plan } from './plan.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';

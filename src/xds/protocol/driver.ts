@@ -2,7 +2,7 @@
  * Takes the requests of one type and makes its responses, in either variant of the protocol: the bookkeeping of nonces,
  * plans and rejections is here, what the variants do differently comes in as a {@link Variant}.
  */
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import type { AnyRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
 import { type Answer, NO_ANSWER, type Subscription } from './subscription.ts';

@@ -4,7 +4,7 @@
  * the proxy has refers to the removed resources. What is particular to virtual hosts is in `vhds-state.ts`.
  */
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import type { Parts, TypeStatus } from '../../push/types.ts';
+import type { Parts, TypeStatus } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE } from './client-state.ts';
 import { receive, respond } from './driver.ts';
 import type { Interest } from './interest.ts';

@@ -2,7 +2,7 @@
  * What to send to bring a proxy from some bundles to others. Usually thousands of proxies in the same state take the
  * same step, one after the other: they share one plan, and one object for the state after it.
  */
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import {
   type ClientState,
   findResource,

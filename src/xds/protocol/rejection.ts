@@ -5,7 +5,7 @@
  * (an Any that cannot be parsed, some routes) it gives only the reason. Then the changed resources are sent in halves,
  * until the rejected ones are alone. The message formats are those of Envoy 1.40.
  */
-import type { EncodedResource } from '../../push/types.ts';
+import type { EncodedResource } from '../../push/index.ts';
 
 /**
  * Most responses of one search. Halving finds one rejected resource among 16,000 with 2 x 14 responses. A proxy that

@@ -1,5 +1,5 @@
 /** Responses as the protocol machines make them; `src/xds/server` writes them as frames. */
-import type { EncodedResource } from '../../push/types.ts';
+import type { EncodedResource } from '../../push/index.ts';
 
 /** Only `version` and `nonce` differ from stream to stream; `body` is shared. */
 export interface ResponseMessage {

@@ -4,7 +4,7 @@
  * for all of them.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import { findResource, type KnownResource } from './client-state.ts';
 import type { NameSet } from './name-set.ts';
 import type { VersionMap } from './requests.ts';

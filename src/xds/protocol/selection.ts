@@ -4,7 +4,7 @@
  * they are.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
-import type { Bundle, EncodedResource } from '../../push/types.ts';
+import type { Bundle, EncodedResource } from '../../push/index.ts';
 import type { Interest } from './interest.ts';
 import type { NameSet, NameSets } from './name-set.ts';
 import { fieldOf, type Mode } from './responses.ts';

@@ -5,7 +5,7 @@
  * version", "Resource updates", "How the client specifies what resources to return")
  */
 import { XDS, type XdsType } from '../../core/xds-types.ts';
-import type { Bundle, EncodedResource } from '../../push/types.ts';
+import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE, findResource, type KnownResource, knownResource } from './client-state.ts';
 import { covers, type Interest, WILDCARD, withoutWildcard } from './interest.ts';
 import type { NameSet } from './name-set.ts';

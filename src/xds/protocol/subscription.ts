@@ -5,7 +5,7 @@
  * The parts of a type have to be disjoint: no name is in two of them.
  */
 import type { XdsType } from '../../core/xds-types.ts';
-import type { Bundle, EncodedResource, TypeStatus } from '../../push/types.ts';
+import type { Bundle, EncodedResource, TypeStatus } from '../../push/index.ts';
 import {
   type ClientState,
   EMPTY_STATE,

@@ -3,7 +3,7 @@
  * response. What they have in common is in `driver.ts`.
  */
 import type { XdsType } from '../../core/xds-types.ts';
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import type { Interest } from './interest.ts';
 import type { Plan } from './plan.ts';
 import type { RemovalPolicy } from './removal-policy.ts';

@@ -9,7 +9,7 @@
  * the stream ends in between, it does not report them. When a configuration that contained its virtual hosts is
  * replaced by one that uses discovery, no host is served until they arrive.
  */
-import type { Bundle } from '../../push/types.ts';
+import type { Bundle } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE, findResource, hasAnyVersion, knownResource } from './client-state.ts';
 import { covers } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';

@@ -2,7 +2,7 @@
  * The key of a stream's caller: what one caller can have kept and generated is bounded, and callers are served in turn.
  */
 import { networkOf } from '../../grpc/index.ts';
-import type { Caller } from '../../security/types.ts';
+import type { Caller } from '../../security/index.ts';
 
 /** The authenticated identity, or else the address of the peer (`address:port`); of IPv6 the first 64 bits. */
 export function callerKey(caller: Caller | undefined, peer: string): string {

@@ -4,7 +4,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { Caller } from '../../security/types.ts';
+import type { Caller } from '../../security/index.ts';
 
 function denied(field: string, value: string, allowed: string): CtlError {
   const shown = JSON.stringify(value.slice(0, 253));

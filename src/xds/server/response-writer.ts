@@ -5,7 +5,7 @@
 
 import type { XdsType } from '../../core/xds-types.ts';
 import type { SendResult } from '../../grpc/index.ts';
-import type { PushOutcome } from '../../push/types.ts';
+import type { PushOutcome } from '../../push/index.ts';
 import type { Outgoing } from '../protocol/index.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import type { SmallWrites } from './small-writes.ts';

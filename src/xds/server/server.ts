@@ -13,8 +13,8 @@ import {
   type StreamCall,
   type StreamHandler,
 } from '../../grpc/index.ts';
-import type { ConnectionStatus, PushEngine } from '../../push/types.ts';
-import type { Caller } from '../../security/types.ts';
+import type { ConnectionStatus, PushEngine } from '../../push/index.ts';
+import type { Caller } from '../../security/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';

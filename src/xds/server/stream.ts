@@ -14,8 +14,8 @@ import type {
   PushEngine,
   PushOutcome,
   PushSink,
-} from '../../push/types.ts';
-import type { Caller } from '../../security/types.ts';
+} from '../../push/index.ts';
+import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';

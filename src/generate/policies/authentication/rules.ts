@@ -1,8 +1,6 @@
 /** The token rules of all policies of a workload, each with its known keys. */
 
-import { usableInlineKeys } from '../../../resources/inline-keys.ts';
-import { keySetKey, keySetReference } from '../../../resources/key-sets.ts';
-import type { JwtRule } from '../../../resources/schemas.ts';
+import { type JwtRule, keySetKey, keySetReference, usableInlineKeys } from '../../../resources/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView } from '../types.ts';
 

@@ -4,7 +4,7 @@
  * with some, but not all, rules in common therefore need separate providers, or one rule's token would be invalid for
  * the other.
  */
-import type { JwtRule } from '../../../resources/schemas.ts';
+import type { JwtRule } from '../../../resources/index.ts';
 import type { TokenRule } from './rules.ts';
 
 export interface Places {

@@ -6,10 +6,9 @@
  * An unavailable authorizer (not in the mesh configuration, not a service that the proxy can see, or one that supports
  * only HTTP while the traffic is TCP) refuses everything that its rules match.
  */
-import { canonicalHost } from '../../../model/hosts.ts';
-import type { ServicePort } from '../../../model/types.ts';
+import { canonicalHost, type ServicePort } from '../../../model/index.ts';
 import { envoy } from '../../../protobuf/index.ts';
-import type { ExtensionProvider, MeshConfig } from '../../../resources/mesh-config.ts';
+import type { ExtensionProvider, MeshConfig } from '../../../resources/index.ts';
 import { API_VERSION_V3, clusterName, durationOf } from '../../common/index.ts';
 import { typedConfig } from '../../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../../reads/index.ts';

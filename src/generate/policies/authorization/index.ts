@@ -4,10 +4,8 @@
  * of their rules must match it; AUDIT rules record it.
  */
 
-import type { ModelSettings } from '../../../model/types.ts';
-import type { MeshConfig } from '../../../resources/mesh-config.ts';
-import type { AuthorizationRule } from '../../../resources/schema/security.ts';
-import type { Resource, ResourceKey } from '../../../resources/types.ts';
+import type { ModelSettings } from '../../../model/index.ts';
+import type { AuthorizationRule, MeshConfig, Resource, ResourceKey } from '../../../resources/index.ts';
 import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';

@@ -11,7 +11,7 @@ import type {
   AuthorizationOperation,
   AuthorizationRule,
   AuthorizationSource,
-} from '../../../resources/schema/security.ts';
+} from '../../../resources/index.ts';
 import { attributeOf, type Matches, type Meaning, OPERATION_FIELDS, SOURCE_FIELDS } from './attributes.ts';
 import {
   ALWAYS,
