@@ -230,7 +230,7 @@ describe('validation while the proxy runs', { skip }, () => {
   test('is not misled by another program at the probe port', async () => {
     const { web } = machines();
     await assert.rejects(runCtlAgent(web.netns, 'mesh-iptables', ...FLAGS, '--iptables-probe-port', '8080'), {
-      stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so it cannot show redirection\n$/,
+      stderr: /^ctl-agent: --iptables-probe-port: something listens at port 8080, so it cannot test redirection\n$/,
     });
   });
 });

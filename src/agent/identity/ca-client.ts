@@ -1,7 +1,6 @@
 /**
- * The client of the certificate service (proto/mesh/v1/auth/ca.proto). What it proves the workload with and whom it
- * trusts is read anew for each call: the token's file, the roots' file, and the certificate that the workload has by
- * then.
+ * The client of the certificate service (proto/mesh/v1/auth/ca.proto). Credentials and trusted roots are read for each
+ * call: the token file, the roots file, and the workload's current certificate.
  */
 import { CtlError } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
@@ -14,10 +13,10 @@ import { certificateRequest, pemList } from './messages.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { currentToken } from './token.ts';
 
-/** Requested in place of a lifetime without limit, which no number of the protocol expresses. */
+/** Requested for a lifetime without limit, because the protocol has no value for that. */
 const MAX_LIFETIME_SECONDS = Number.MAX_SAFE_INTEGER;
 
-/** Where the authority is. */
+/** The address of the authority. */
 export interface CaServer {
   readonly host: string;
   readonly port: number;
@@ -29,14 +28,14 @@ export interface CaClientOptions {
   readonly server: CaServer;
   /** PEM file with roots of the server's certificate. */
   readonly rootsFile: string;
-  /** The trust domain that the operator has set; undefined: whatever the authority's is. */
+  /** The trust domain that the operator has set; undefined: any trust domain of the authority. */
   readonly trustDomain: string | undefined;
   readonly tokenFile: string;
-  /** False sends the token unread (SKIP_PARSE_TOKEN). */
+  /** False to send the token without parsing it (SKIP_PARSE_TOKEN). */
   readonly parseToken: boolean;
-  /** True: a request for a certificate without a token is not sent (USE_TOKEN_FOR_CSR). */
+  /** True to send no request for a certificate without a token (USE_TOKEN_FOR_CSR). */
   readonly tokenRequired: boolean;
-  /** What was provisioned before the workload had a certificate of the mesh (PROV_CERT). */
+  /** The secrets that were provisioned before the workload had a certificate of the mesh (PROV_CERT). */
   readonly provisioned: () => Promise<WorkloadSecrets | undefined>;
   readonly readFile: (file: string) => Promise<string>;
   readonly clock: WallClock;
@@ -47,34 +46,36 @@ export interface CaClientOptions {
 export interface SignedCertificate {
   /** PEM, leaf first, root last. */
   readonly chain: readonly string[];
-  /** PEM of all roots to trust; undefined when the authority cannot tell. */
+  /** PEM of all trusted roots; undefined when the authority does not provide them. */
   readonly roots: string | undefined;
 }
 
 export interface CaClient {
   /**
-   * A certificate for the request's key, and the roots of the same moment. `current` is what the workload has. Rejects
-   * with CtlError.
+   * Requests a certificate for the CSR's key, and the roots. `current` is the workload's certificate, if there is one.
+   * Rejects with CtlError.
    */
   sign(csr: string, lifetimeSeconds: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate>;
-  /** PEM of all roots to trust now; undefined when the authority cannot tell. Rejects with CtlError. */
+  /**
+   * PEM of all roots that are trusted now; undefined when the authority does not provide them. Rejects with CtlError.
+   */
   trustBundle(current: WorkloadSecrets): Promise<string | undefined>;
-  /** Ends the calls under way. */
+  /** Aborts calls in progress. */
   close(): void;
 }
 
 const SERVICE = '/mesh.v1.auth.MeshCertificateService';
-/** Signing takes milliseconds; a call that takes this long is better made anew. */
+/** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
 
 export function createCaClient(options: CaClientOptions): CaClient {
   const { clock, counters, log } = options;
   const open = new Set<GrpcConnection>();
-  const tokenState = createFailureLog(log, 'the token is not sent', 'the token is good again');
+  const tokenState = createFailureLog(log, 'the token is not sent', 'the token is usable again');
   const rootsState = createFailureLog(
     log,
     'CA_ROOT_CA: the roots known so far stay in force',
-    'CA_ROOT_CA is good again',
+    'CA_ROOT_CA is usable again',
   );
   let rootsWereRead = false;
 
@@ -84,7 +85,7 @@ export function createCaClient(options: CaClientOptions): CaClient {
     try {
       return await connection.unary(request);
     } catch (error) {
-      // An authority of another make that lacks a method has not failed.
+      // A foreign authority that does not implement a method has not failed.
       if (!isUnimplemented(error)) counters.num_failed_outgoing_requests++;
       throw error;
     } finally {
@@ -118,7 +119,7 @@ export function createCaClient(options: CaClientOptions): CaClient {
       ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
     };
     const { text: roots, fault } = await trustedRoots(options, [current?.roots, known?.roots]);
-    // A file that never was there is how a machine with provisioned certificates is set up.
+    // A machine with provisioned certificates never has the file.
     if (fault === undefined) rootsState.succeeded();
     else if (rootsWereRead || fault.code !== 'not_found') rootsState.failed(fault.oneLine());
     rootsWereRead ||= fault === undefined;
@@ -160,8 +161,8 @@ export function createCaClient(options: CaClientOptions): CaClient {
         try {
           return { chain, roots: await bundle(connection, metadata) };
         } catch (error) {
-          // The certificate is worth having all the same: the roots are asked for again at the next check.
-          log.debug('no trust bundle came with the certificate', { error: String(error) });
+          // The certificate is usable without it: the roots are requested again at the next check.
+          log.debug('no trust bundle was received with the certificate', { error: String(error) });
           const known = current === undefined ? [] : [current.roots];
           return { chain, roots: rootsText([...known, chain.at(-1) ?? ''], 'the chain') };
         }
@@ -181,7 +182,7 @@ function endsAfter({ expiresAt }: WorkloadCertificate, now: number): boolean {
   return expiresAt > now;
 }
 
-/** What an operator can do about a token that cannot be used while there is no valid certificate to go on with. */
+/** Adds the remedy to the error for an unusable token, when there is no valid certificate either. */
 function withAdvice(error: unknown, file: string): unknown {
   if (!(error instanceof CtlError)) return error;
   const advice =
@@ -191,9 +192,9 @@ function withAdvice(error: unknown, file: string): unknown {
 }
 
 /**
- * The roots of the file together with those that the mesh gave since: the file of a virtual machine is written once,
- * and the mesh's root may have been replaced after that. `fault`: why the file does not count, when others do. Rejects
- * with CtlError when there are none.
+ * The roots of the file and those received from the mesh: the file of a virtual machine is written once, and the mesh's
+ * root may have been replaced since. `fault` is the reason why the file is not used, when there are other roots.
+ * Rejects with CtlError when there are none.
  */
 async function trustedRoots(
   { rootsFile, readFile }: CaClientOptions,
@@ -215,7 +216,7 @@ async function trustedRoots(
           );
     if (texts.length > 0) return { text: texts.join(''), fault };
     if (error instanceof CtlError) throw error;
-    const message = `no roots to know the authority by: ${unreadable(rootsFile, error)}`;
+    const message = `no roots to verify the authority with: ${unreadable(rootsFile, error)}`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ROOT_CA' }, error);
   }
 }

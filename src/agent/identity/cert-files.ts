@@ -1,9 +1,9 @@
 /**
- * Certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. Read where somebody else keeps them
- * (FILE_MOUNTED_CERTS, PROV_CERT), written where the workload wants them (OUTPUT_CERTS).
+ * Reads and writes certificates in a directory: `cert-chain.pem`, `key.pem`, `root-cert.pem`. They are read from
+ * FILE_MOUNTED_CERTS and PROV_CERT, and written to OUTPUT_CERTS.
  *
- * Written as a set: the files of one moment stand in a directory of their own, `..data` is a link to it, and the three
- * names are links through `..data`. Replacing that one link changes all three at once, which is how orchestrators mount
+ * They are written as a set: the files are in a directory of their own, `..data` is a link to it, and the three names
+ * are links through `..data`. Replacing that one link changes all three at once, as orchestrators do for mounted
  * secrets.
  */
 import { constants, type Stats } from 'node:fs';
@@ -19,19 +19,19 @@ const KEY = 'key.pem';
 const ROOTS = 'root-cert.pem';
 const DATA = '..data';
 
-/** Larger files hold something else. */
+/** Larger files are refused: certificates are smaller. */
 const MAX_FILE_BYTES = 1024 * 1024;
 
-/** Read at a time: nearly always a whole file. */
+/** Bytes per read: nearly always a whole file. */
 const READ_BYTES = 16 * 1024;
 
 /**
- * The secrets of a directory. Rejects with CtlError: not_found when a file is missing, invalid_argument when they do
- * not fit together, as between two writes.
+ * Reads the secrets of a directory. Rejects with CtlError: not_found when a file is missing, invalid_argument when the
+ * files do not fit together, as between two writes.
  */
 export async function readCertFiles(directory: string, now: number): Promise<WorkloadSecrets> {
   const read = (name: string): Promise<string> => readText(join(directory, name));
-  // One after the other would make it likelier to read half of one set and half of the next.
+  // In parallel: sequential reads would more likely mix two sets.
   const [chain, key, roots] = await Promise.all([read(CHAIN), read(KEY), read(ROOTS)]);
   try {
     return secretsOf(key, [chain], rootsText([roots], ROOTS), now);
@@ -42,12 +42,12 @@ export async function readCertFiles(directory: string, now: number): Promise<Wor
 }
 
 /**
- * A file as text. Rejects with CtlError naming it. Whoever may write a Gateway names files: what is no plain file
- * (`/dev/zero`, a pipe that nobody writes) would fill the memory or hold a thread for ever.
+ * Reads a file as text. Rejects with CtlError that names it. Authors of Gateways name files: anything but a regular
+ * file (`/dev/zero`, a pipe without a writer) could fill the memory or block a thread forever.
  */
 export async function readText(file: string): Promise<string> {
   try {
-    // Before it is opened, which with a device may already do something.
+    // Checked before it is opened, which may have effects for a device.
     checkPlain(await stat(file), file);
     const handle = await open(file, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOCTTY);
     try {
@@ -69,7 +69,7 @@ function checkPlain(stats: Stats, file: string): void {
   if (stats.size > MAX_FILE_BYTES) throw tooLarge(file);
 }
 
-/** What files say of their size need not be true: those of the kernel have none. */
+/** Reads at most the limit: the reported size may be wrong, and is 0 for files of the kernel. */
 async function readBounded(handle: FileHandle, file: string): Promise<string> {
   const parts: Buffer[] = [];
   let total = 0;
@@ -87,19 +87,19 @@ function tooLarge(file: string): CtlError {
 }
 
 /**
- * Replaces the files of a directory by these, all at once; the key for the owner only. Rejects with the file system's
+ * Replaces the files of a directory atomically; the key is readable by the owner only. Rejects with the file system's
  * error.
  */
 export async function writeCertFiles(directory: string, { certificate, roots }: WorkloadSecrets): Promise<void> {
   await makeFolder(directory, 0o755);
   const before = await readlink(join(directory, DATA)).catch(() => undefined);
-  // Not `join`, which would take the two dots for the folder above.
+  // Not `join`, which would treat the two dots as the parent folder.
   const fresh = await mkdtemp(`${directory}/..`);
   try {
     await writeSynced(join(fresh, CHAIN), certificate.chain, 0o644);
     await writeSynced(join(fresh, KEY), certificate.key, 0o600);
     await writeSynced(join(fresh, ROOTS), roots, 0o644);
-    // Others may read the chain and the roots; the key's own mode keeps it.
+    // Others may read the chain and the roots; the mode of the key's file protects it.
     await chmodDirectory(fresh);
     await replaceLink(basename(fresh), join(directory, DATA));
   } catch (error) {
@@ -111,7 +111,7 @@ export async function writeCertFiles(directory: string, { certificate, roots }: 
     const path = join(directory, name);
     if ((await readlink(path).catch(() => undefined)) !== target) await replaceLink(target, path);
   }
-  // Only what an earlier write made: names of one part that begin as mkdtemp's do.
+  // Only folders of earlier writes: names of one part that begin like mkdtemp's.
   if (before !== undefined && /^\.\.[A-Za-z0-9]{6}$/.test(before)) {
     await rm(join(directory, before), { recursive: true, force: true });
   }
@@ -121,7 +121,7 @@ async function writeSynced(path: string, text: string, mode: number): Promise<vo
   const file = await open(path, 'wx', mode);
   try {
     await file.writeFile(text);
-    // The process's mask must not take from the mode what readers need.
+    // The process's umask must not remove permissions that readers need.
     await file.chmod(mode);
     await file.sync();
   } finally {
@@ -139,7 +139,7 @@ async function chmodDirectory(path: string): Promise<void> {
   }
 }
 
-/** A link in the place of whatever file or link stands there, without a moment in which nothing does. */
+/** Replaces a file or link by a link, atomically. */
 async function replaceLink(target: string, path: string): Promise<void> {
   const aside = `${path}.new`;
   await rm(aside, { force: true });

@@ -1,20 +1,20 @@
-/** Certificates as PEM: what came from the authority or from files is looked at before it replaces what works. */
+/** Checks certificates from the authority or from files before they replace working ones. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
 import { pemBlocks } from '../../core/pem.ts';
 import type { WorkloadSecrets } from '../types.ts';
 
-/** More than any chain or bundle of roots has; the texts come from elsewhere. */
+/** More than any chain or bundle of roots has. */
 const MAX_CERTIFICATES = 1_000;
 
-/** The certificates of a text, each ending with a line break. */
+/** The certificates of a text, each with a line break at its end. */
 export function splitPem(text: string): string[] {
   return pemBlocks(text, 'CERTIFICATE');
 }
 
 /**
- * The certificates of texts, read. Throws CtlError invalid_argument (naming `what`) when there is none or one cannot be
- * read.
+ * Parses the certificates of texts. Throws CtlError invalid_argument (naming `what`) when there is none or one is
+ * unreadable.
  */
 export function readCertificates(texts: readonly string[], what: string): X509Certificate[] {
   const pems = texts.flatMap(splitPem);
@@ -31,15 +31,15 @@ export function readCertificates(texts: readonly string[], what: string): X509Ce
   });
 }
 
-/** Roots as one text: each once, in order. Throws CtlError as `readCertificates` does. */
+/** The roots as one text without duplicates, in order. Throws CtlError as `readCertificates` does. */
 export function rootsText(texts: readonly string[], what: string): string {
   return [...new Set(readCertificates(texts, what).map(pemOf))].join('');
 }
 
 /**
- * Key, chain and roots as secrets. A self-signed certificate at the chain's end is the root, not part of what is shown
- * to peers; it is what is trusted when no `roots` are given. Throws CtlError invalid_argument when they do not belong
- * together or have ended.
+ * Combines key, chain and roots to secrets. A self-signed certificate at the chain's end is the root: it is not
+ * presented to peers, and it is trusted when no `roots` are given. Throws CtlError invalid_argument when they do not
+ * belong together or have expired.
  */
 export function secretsOf(
   key: string,
@@ -76,7 +76,7 @@ export function spiffeIdOf({ certificate }: WorkloadSecrets): string | undefined
   return /URI:(spiffe:\/\/[^,\s]+)/.exec(new X509Certificate(certificate.chain).subjectAltName ?? '')?.[1];
 }
 
-/** Throws CtlError invalid_argument when a key is not that of a certificate. */
+/** Throws CtlError invalid_argument when the key does not belong to the certificate. */
 export function checkKey(leaf: X509Certificate, key: string): void {
   let matches: boolean;
   try {

@@ -1,4 +1,4 @@
-/** What this room writes and reads by hand, held against generated code and openssl. */
+/** Compares the agent's own encodings with generated code and openssl. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { createPrivateKey } from 'node:crypto';
@@ -29,7 +29,7 @@ const discovery = envoy.service.discovery.v3;
 const run = promisify(execFile);
 const URI = 'spiffe://cluster.local/ns/default/sa/web';
 
-test('requests of the proxy are read as the generated code writes them', () => {
+test('requests of the proxy that the generated code wrote are read', () => {
   const names = fc.array(fc.string(), { maxLength: 5 });
   const error = fc.option(fc.string(), { nil: undefined });
   fc.assert(
@@ -78,7 +78,7 @@ test('requests of the proxy are read as the generated code writes them', () => {
   );
 });
 
-test('responses and secrets are what the generated code reads', () => {
+test('the generated code reads responses and secrets', () => {
   const certificate = { key: 'the key', chain: 'é chain', notBefore: 0, expiresAt: 1 };
   const bytes = certificateSecret('default', certificate);
   const secret = Secret.decode(bytes);
@@ -99,7 +99,7 @@ test('responses and secrets are what the generated code reads', () => {
   assert.deepEqual(Buffer.from(delta.resources[0]?.resource?.value ?? []), Buffer.from(bytes));
 });
 
-test('the messages of the certificate service are those of its .proto file', () => {
+test('the messages of the certificate service match its .proto file', () => {
   const request = mesh.v1.auth.MeshCertificateRequest.decode(certificateRequest('csr', 86_400));
   assert.deepEqual([request.csr, Number(request.validityDuration)], ['csr', 86_400]);
   const certChain = ['a', 'b'.repeat(300), 'c'];
@@ -107,7 +107,7 @@ test('the messages of the certificate service are those of its .proto file', () 
   assert.deepEqual(pemList(mesh.v1.auth.TrustBundleResponse.encode({ roots: certChain }).finish()), certChain);
 });
 
-test('what is no protobuf is refused, whatever it is', () => {
+test('arbitrary bytes are read or refused with CtlError', () => {
   fc.assert(
     fc.property(fc.uint8Array({ maxLength: 200 }), (bytes) => {
       for (const read of [sotwRequest, deltaRequest, pemList]) {
@@ -122,7 +122,7 @@ test('what is no protobuf is refused, whatever it is', () => {
   assert.throws(() => pemList(Buffer.from([0x0a, 0x05, 0x61])), { code: 'invalid_argument' });
 });
 
-test('messages come out of their frames however the bytes are cut, and large ones are refused by their head', () => {
+test('messages are read from frames in any chunks, and large ones are refused by their length', () => {
   fc.assert(
     fc.property(
       fc.array(fc.uint8Array({ maxLength: 50 }), { maxLength: 6 }),
@@ -169,7 +169,7 @@ for (const [kind, pkcs8, label] of [
   });
 }
 
-test('only algorithms that exist are taken', () => {
+test('only known algorithms are accepted', () => {
   assert.deepEqual([keyKind(''), keyKind('ECDSA')], ['RSA', 'ECDSA']);
   assert.throws(() => keyKind('ED25519'), { code: 'invalid_argument', location: { field: 'ECC_SIGNATURE_ALGORITHM' } });
 });

@@ -1,5 +1,6 @@
 /**
- * The workload's key and the request for its certificate (PKCS #10, RFC 2986) with the SPIFFE ID as the only name.
+ * Creates the workload's key and the request for its certificate (PKCS #10, RFC 2986), with the SPIFFE ID as the only
+ * name.
  */
 import { generateKeyPair, type KeyObject, sign } from 'node:crypto';
 import { promisify } from 'node:util';
@@ -21,7 +22,7 @@ import { encodePem } from '../../core/pem.ts';
 
 const generate = promisify(generateKeyPair);
 
-/** RFC 8017 and RFC 5758: how a signature is named. */
+/** Names of the signature algorithms (RFC 8017, RFC 5758). */
 const SHA256_WITH_RSA = sequence(oid('1.2.840.113549.1.1.11'), nullValue());
 const ECDSA_WITH_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
 /** PKCS #9 extensionRequest, RFC 5280 subjectAltName. */
@@ -30,12 +31,12 @@ const SUBJECT_ALT_NAME = '2.5.29.17';
 /** Context tag of GeneralName: a URI. */
 const URI_NAME = 6;
 
-/** 2048 bits are what the field uses; more only cost handshakes time. */
+/** The usual size; larger keys make handshakes slower. */
 const RSA_BITS = 2048;
 
 export type KeyKind = 'RSA' | 'ECDSA';
 
-/** What ECC_SIGNATURE_ALGORITHM asks for. Throws CtlError invalid_argument for what does not exist. */
+/** The kind of key for ECC_SIGNATURE_ALGORITHM. Throws CtlError invalid_argument for an unknown value. */
 export function keyKind(eccSignatureAlgorithm: string): KeyKind {
   if (eccSignatureAlgorithm === '') return 'RSA';
   if (eccSignatureAlgorithm === 'ECDSA') return 'ECDSA';
@@ -51,8 +52,9 @@ export interface KeyAndRequest {
 }
 
 /**
- * A new key (made off the main thread) and a request for a certificate of `uri`. `pkcs8` says how the key is written
- * (PKCS8_KEY).
+ * Creates a key (outside of the main thread) and a request for a certificate of `uri`.
+ *
+ * @param pkcs8 whether the key is written as PKCS #8 (PKCS8_KEY)
  */
 export async function newKeyAndRequest(kind: KeyKind, pkcs8: boolean, uri: string): Promise<KeyAndRequest> {
   const { privateKey, publicKey } =

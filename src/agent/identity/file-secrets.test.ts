@@ -37,7 +37,7 @@ async function setting(context: TestContext) {
     await rm(folder, { recursive: true });
   });
   const at = (name: string) => join(folder, name);
-  /** Name → what is served under it. */
+  /** The served secrets by name. */
   const served = () =>
     Object.fromEntries(
       [...files.current()].map(({ name, bytes }) => {
@@ -54,12 +54,12 @@ async function setting(context: TestContext) {
   return { files, clock, log, at, served, unwanted, changes: () => changes };
 }
 
-/** Reading files takes real time, however little: lets the clock go on until `done`. */
+/** Reading files takes real time: advances the fake clock until `done`. */
 function until(clock: FakeClock, done: () => boolean): Promise<void> {
   return waitUntil(done, { step: () => clock.advance(1_000) });
 }
 
-test('a key pair is served from when its files are there, and again when they are replaced', async (context) => {
+test('a key pair is served as soon as its files exist, and again when they are replaced', async (context) => {
   const { files, clock, log, at, served, changes } = await setting(context);
   const name = keyPairFileName(at('c.pem'), at('k.pem')) ?? '';
   files.follow(name);
@@ -72,7 +72,7 @@ test('a key pair is served from when its files are there, and again when they ar
   await writeFile(at('c.pem'), first.leaf);
   await until(clock, () => changes() === 1);
   assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
-  // Half a replacement leaves the last good version.
+  // A partial replacement leaves the last good version in force.
   await writeFile(at('c.pem'), second.leaf);
   await until(clock, () => log.lines.some((line) => line.includes('the key is not that of the certificate')));
   assert.deepEqual(served(), { [name]: [first.leaf, first.key] });
@@ -83,7 +83,7 @@ test('a key pair is served from when its files are there, and again when they ar
   assert.equal(changes(), 2);
 });
 
-test('authorities, with a list of those that are revoked', async (context) => {
+test('authorities are served with their revocation list', async (context) => {
   const { files, clock, at, served } = await setting(context);
   await writeFile(at('ca.pem'), root.pem);
   await writeFile(at('crl.pem'), CRL);
@@ -93,7 +93,7 @@ test('authorities, with a list of those that are revoked', async (context) => {
   assert.deepEqual(Object.values(served()), [[root.pem], [root.pem, CRL]]);
 });
 
-test('authorities of the system: where the environment says, and followed', async (context) => {
+test('authorities of the system are read from the file in the environment, and followed', async (context) => {
   const { files, clock, log, at, served, changes } = await setting(context);
   const name = authoritiesFileName(SYSTEM_AUTHORITIES, undefined) ?? '';
   assert.equal(files.follow(name), true);
@@ -108,7 +108,7 @@ test('authorities of the system: where the environment says, and followed', asyn
   assert.deepEqual(served(), { [name]: [`${root.pem}${next.pem}`] });
 });
 
-test('authorities of the system without the variable: the first of the known files that is there', async () => {
+test('authorities of the system without the variable are those of the first known file that exists', async () => {
   const readable = new Set<string>();
   const read = (file: string) =>
     readable.has(file)
@@ -124,7 +124,7 @@ test('authorities of the system without the variable: the first of the known fil
   assert.equal((await readSystemAuthorities(read, {})).text, 'text of /etc/pki/tls/certs/ca-bundle.crt');
 });
 
-test('names of other secrets are passed over, and files that are no certificates refused', async (context) => {
+test('names of other secrets are ignored, and files without certificates are refused', async (context) => {
   const { files, clock, log, at, served } = await setting(context);
   await writeFile(at('text'), 'no certificate');
   for (const name of ['default', 'ROOTCA', 'kubernetes://x', `file-root:${at('text')}`])
@@ -154,13 +154,13 @@ test('what is no plain file, or no list of revoked certificates, is not handed o
   assert.equal(log.lines.filter((line) => line.includes('is no plain file')).length, 5);
   assert.match(log.lines.join(), /no list of revoked certificates/);
   assert.doesNotMatch(log.lines.join(), /secret of somebody/);
-  // None of them keeps the others from being looked at again.
+  // None of them prevents checks of the others.
   const next = testRoot('next');
   await writeFile(at('ca.pem'), next.pem);
   await until(clock, () => served()[good]?.[0] === next.pem);
 });
 
-test('what nobody asks for any more makes room for others, and is followed again when it is asked for', async (context) => {
+test('a secret that is no longer requested makes room for others, and is followed again on request', async (context) => {
   const { files, clock, at, served, unwanted, log } = await setting(context);
   await writeFile(at('ca.pem'), root.pem);
   const good = authoritiesFileName(at('ca.pem'), undefined) ?? '';

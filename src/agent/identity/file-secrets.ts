@@ -1,7 +1,8 @@
 /**
- * Secrets in files that the configuration of a gateway, or of TLS that a proxy originates, names besides the workload's
- * own. They are followed from when Envoy first asks for them: read again and again, as mounts change by swapped links,
- * which watchers miss. Files that cannot be read or do not fit together leave the last good version in force.
+ * Serves secrets from files that Envoy's configuration names: certificates of gateways, or of TLS that a proxy
+ * originates. A file is followed from Envoy's first request for it. It is read periodically, because mounts change by
+ * swapped links, which watchers miss. Files that are unreadable or do not fit together leave the last good version in
+ * force.
  */
 import { sleep } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
@@ -15,34 +16,37 @@ import { authoritiesSecret, certificateSecret, type SecretResource } from './mes
 import { secretResource } from './secret-table.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 
-/** Far more than a gateway has; each is read every few seconds. */
+/** Far more than a gateway needs; each is read every few seconds. */
 const MAX_FOLLOWED = 500;
-/** Certificates are replaced long before they end, so seconds do not matter. */
-const LOOK_MS = 5_000;
+/** The interval of reads: certificates are replaced long before they expire, so a few seconds do not matter. */
+const CHECK_MS = 5_000;
 
 export interface FileSecrets {
-  /** Begins to follow the files that a name speaks of. False for other names, and one too many. */
+  /** Starts to follow the files of a name. False for other names, and when there are too many. */
   follow(name: string): boolean;
-  /** Those that could be read. */
+  /** The secrets that could be read. */
   current(): Iterable<SecretResource>;
   close(): Promise<void>;
 }
 
-/** An Envoy that reconnects asks for the same again: only who is silent for two looks has gone. */
-const UNASKED_LOOKS = 2;
+/**
+ * A secret is dropped after this many checks without a request for it: an Envoy that reconnects requests it again
+ * before.
+ */
+const MAX_UNWANTED_CHECKS = 2;
 
 interface Followed {
   readonly state: FailureLog;
-  /** Looks since somebody wanted it. */
-  unasked: number;
-  /** What `secret` was made of: files that are the same are not parsed again. */
+  /** Checks since a stream was last subscribed to it. */
+  unwantedChecks: number;
+  /** The content of the files of `secret`: unchanged files are not parsed again. */
   text: string;
   secret: SecretResource | undefined;
 }
 
 /**
- * @param changed called when there is something new to serve, or less
- * @param isWanted whether anybody asks for a name now
+ * @param changed is called when a secret was added, replaced or removed
+ * @param isWanted whether any stream is subscribed to a name
  * @param env may name the file of the system's authorities
  */
 export function createFileSecrets(
@@ -57,8 +61,8 @@ export function createFileSecrets(
   const { signal } = stop;
   let running: Promise<void> | undefined;
 
-  /** Whether it is another one than before. */
-  const look = async (name: string, entry: Followed): Promise<boolean> => {
+  /** Reads a secret. True when it has changed. */
+  const check = async (name: string, entry: Followed): Promise<boolean> => {
     try {
       const { text, encode } = await readSecret(name, env);
       if (entry.secret !== undefined && entry.text === text) {
@@ -81,25 +85,23 @@ export function createFileSecrets(
     'not all certificates in files are followed',
     'certificates in files are followed again',
   );
-  /**
-   * Names come and go with Gateways: those of the past must not take the room of new ones. True when one was served.
-   */
-  const forgetUnasked = (): boolean => {
+  /** Drops names that are no longer used, which would otherwise displace new ones. True when one of them was served. */
+  const dropUnwanted = (): boolean => {
     let served = false;
     for (const [name, entry] of followed) {
-      entry.unasked = isWanted(name) ? 0 : entry.unasked + 1;
-      if (entry.unasked < UNASKED_LOOKS) continue;
+      entry.unwantedChecks = isWanted(name) ? 0 : entry.unwantedChecks + 1;
+      if (entry.unwantedChecks < MAX_UNWANTED_CHECKS) continue;
       followed.delete(name);
       served ||= entry.secret !== undefined;
     }
     return served;
   };
-  const lookAtAll = async (): Promise<void> => {
+  const checkAll = async (): Promise<void> => {
     while (!signal.aborted) {
-      await sleep(clock, LOOK_MS, signal);
+      await sleep(clock, CHECK_MS, signal);
       if (signal.aborted) return;
-      const isLess = forgetUnasked();
-      const isNew = await Promise.all([...followed].map(([name, entry]) => look(name, entry)));
+      const isLess = dropUnwanted();
+      const isNew = await Promise.all([...followed].map(([name, entry]) => check(name, entry)));
       if ((isLess || isNew.includes(true)) && !signal.aborted) changed();
     }
   };
@@ -114,13 +116,13 @@ export function createFileSecrets(
       }
       isFull.succeeded();
       const what = `the certificates ${name}`;
-      const state = createFailureLog(log, `${what} cannot be used`, `${what} are good again`);
-      const entry: Followed = { state, unasked: 0, text: '', secret: undefined };
+      const state = createFailureLog(log, `${what} cannot be used`, `${what} are usable again`);
+      const entry: Followed = { state, unwantedChecks: 0, text: '', secret: undefined };
       followed.set(name, entry);
-      void look(name, entry).then((isNew) => {
+      void check(name, entry).then((isNew) => {
         if (isNew && !signal.aborted) changed();
       });
-      running ??= lookAtAll();
+      running ??= checkAll();
       return true;
     },
     current: () => [...followed.values()].flatMap(({ secret }) => secret ?? []),
@@ -132,14 +134,14 @@ export function createFileSecrets(
 }
 
 /**
- * The names come from authors of Gateways and DestinationRules: no other content of a file is served, such as a token.
+ * Names come from authors of Gateways and DestinationRules, so no other content of a file, such as a token, is served.
  */
 const REVOCATIONS = 'X509 CRL';
 
-/** The content of a secret's files. */
+/** The texts of a secret's files. */
 interface SecretFiles {
   readonly text: string;
-  /** The encoded Secret. Throws CtlError when the files are not what they should be, or do not fit together. */
+  /** The encoded Secret. Throws CtlError when the files are invalid, or do not fit together. */
   encode(): Uint8Array;
 }
 
@@ -153,7 +155,7 @@ async function readSecret(name: string, env: Readonly<Record<string, string | un
     text: `${chain}\0${key}`,
     encode() {
       const [leaf] = readCertificates([chain], files.chain);
-      // Between two writes they do not fit together, and Envoy would refuse them.
+      // Between two writes they do not fit together; Envoy would refuse them.
       if (leaf !== undefined) checkKey(leaf, key);
       return certificateSecret(name, { chain, key });
     },

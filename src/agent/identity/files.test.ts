@@ -29,19 +29,19 @@ async function put(directory: string, { key, leaf, root }: CertificateSet): Prom
   await writeFile(join(directory, 'root-cert.pem'), root);
 }
 
-/** As an orchestrator mounts a secret: the files are links through `..data`, which is swapped. */
+/** Mounts a secret like an orchestrator: the files are links through `..data`, which is swapped. */
 async function mount(directory: string, version: string, set: CertificateSet): Promise<void> {
   await put(join(directory, version), set);
   await symlink(version, join(directory, '..new'));
   await rename(join(directory, '..new'), join(directory, '..data'));
 }
 
-/** Reading files takes real time, however little: lets the clock go on until `done`. */
+/** Reading files takes real time: advances the fake clock until `done`. */
 function until(clock: FakeClock, done: () => boolean): Promise<void> {
   return waitUntil(done, { step: () => clock.advance(1_000) });
 }
 
-test('mounted certificates are followed over three swaps of links; old ones may be deleted', async (context) => {
+test('mounted certificates are followed over three swaps of links, also when old ones are deleted', async (context) => {
   const directory = await folder(context);
   for (const name of ['cert-chain.pem', 'key.pem', 'root-cert.pem']) {
     await symlink(join('..data', name), join(directory, name));
@@ -62,13 +62,13 @@ test('mounted certificates are followed over three swaps of links; old ones may 
   assert.deepEqual(clock.pending(), []);
 });
 
-/** In one step: a file that is read while it is empty is another fault than a pair that does not fit. */
+/** In one step: reading an empty file would be another problem than a pair that does not fit. */
 async function replaceFile(path: string, text: string): Promise<void> {
   await writeFile(`${path}.new`, text);
   await rename(`${path}.new`, path);
 }
 
-test('half-written pairs leave the last good ones in force, three times over, and are told of once each', async (context) => {
+test('half-written pairs leave the last good ones in force, and each is reported once', async (context) => {
   const directory = await folder(context);
   const clock = fakeClock();
   const log = logLines();
@@ -92,7 +92,7 @@ test('half-written pairs leave the last good ones in force, three times over, an
   await source.close();
 });
 
-test('files that are not there yet are waited for', async (context) => {
+test('missing files are used as soon as they exist', async (context) => {
   const directory = await folder(context);
   const clock = fakeClock();
   const log = logLines();
@@ -105,9 +105,9 @@ test('files that are not there yet are waited for', async (context) => {
   await source.close();
 });
 
-test('what is written is read again, replaces what stood there, and nothing is left behind', async (context) => {
+test('written files can be read, replace earlier ones, and leave no temporary files', async (context) => {
   const directory = join(await folder(context), 'out');
-  // Provisioned as plain files, which the first write replaces.
+  // Provisioned as regular files, which the first write replaces.
   await put(directory, certificateSet(root, NAME));
   for (let round = 0; round < 3; round++) {
     const set = certificateSet(root, NAME);
@@ -121,7 +121,7 @@ test('what is written is read again, replaces what stood there, and nothing is l
   }
 });
 
-test('a reader never meets files of two sets, whenever it reads', async (context) => {
+test('a reader never sees files of two sets', async (context) => {
   const directory = await folder(context);
   const sets = [1, 2].map(() => {
     const set = certificateSet(root, NAME);
@@ -139,7 +139,7 @@ test('a reader never meets files of two sets, whenever it reads', async (context
   let reads = 0;
   while (writing) {
     const link = join(directory, await readlink(join(directory, '..data')));
-    // The set that the link named may be gone by now, but never be half there.
+    // The set of the link may have been deleted since, but is never incomplete.
     const pair = await Promise.all([
       readFile(join(link, 'key.pem'), 'utf8'),
       readFile(join(link, 'cert-chain.pem'), 'utf8'),
@@ -175,7 +175,7 @@ for (const [what, content, parse, expected] of [
   });
 }
 
-test('the token is where JWT_POLICY says, unless a file is named', () => {
+test('the token is in the file of JWT_POLICY, unless another file is set', () => {
   assert.equal(tokenFileOf('third-party-jwt', ''), './var/run/secrets/tokens/mesh-token');
   assert.equal(tokenFileOf('first-party-jwt', ''), './var/run/secrets/orchestrator.io/serviceaccount/token');
   assert.equal(tokenFileOf('first-party-jwt', '/x'), '/x');

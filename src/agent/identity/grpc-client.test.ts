@@ -5,7 +5,7 @@ import { openGrpc } from './grpc-client.ts';
 import { testRoot } from './testing/certificates.ts';
 import { startTestCa, TEST_SERVER_NAME } from './testing/test-ca.ts';
 
-test('a server that the roots do not know is named, without advice on the roots of Node', async (t) => {
+test('a server that the roots do not verify is named, without advice on the roots of Node', async (t) => {
   const ca = await startTestCa();
   t.after(() => ca.close());
   const server = { host: '127.0.0.1', port: ca.port, serverName: TEST_SERVER_NAME };

@@ -1,22 +1,22 @@
 /**
- * A unary gRPC call over `node:http2`, each on a connection of its own: calls are minutes apart, and whatever is proved
- * and trusted is read anew for each. (@grpc/grpc-js would cost an agent more memory than everything else here
- * together.) Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * Unary gRPC calls over `node:http2`, on a new connection each: calls are minutes apart, and credentials and roots are
+ * read for each. (@grpc/grpc-js would need more memory than everything else here.) Source:
+ * https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import { type ClientHttp2Session, connect, constants } from 'node:http2';
 import { CtlError, type CtlErrorCode } from '../../core/errors.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { frame, frameReader } from './grpc-frame.ts';
 
-/** Where to call and what is shown there. */
+/** The server and the client's credentials. */
 export interface GrpcTarget {
   readonly host: string;
   readonly port: number;
   /** DNS name that the server's certificate must have. */
   readonly serverName: string;
-  /** PEM certificates of roots that the server's certificate must come from. */
+  /** PEM certificates of the roots that verify the server's certificate. */
   readonly roots: string;
-  /** PEM; shown when the server asks for it. */
+  /** The client certificate, PEM. */
   readonly client: { readonly chain: string; readonly key: string } | undefined;
 }
 
@@ -24,21 +24,21 @@ export interface UnaryCall {
   /** `/package.Service/Method`. */
   readonly path: string;
   readonly request: Uint8Array;
-  /** Metadata: lower-case names. */
+  /** Metadata, with lower-case names. */
   readonly metadata: Readonly<Record<string, string>>;
 }
 
-/** A connection that may be called several times. */
+/** A connection for several calls. */
 export interface GrpcConnection {
   /**
-   * The response. Rejects with CtlError: the server's status, `unavailable` for everything below it, and at the
-   * deadline.
+   * Calls a method. Rejects with CtlError: the server's status, or `unavailable` for failures of the connection and at
+   * the deadline.
    */
   unary(call: UnaryCall): Promise<Buffer>;
   close(): void;
 }
 
-/** Longer answers are none of an authority's. */
+/** Longer responses are refused: an authority's are shorter. */
 const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 const CODES: Readonly<Record<number, CtlErrorCode>> = {
@@ -53,11 +53,11 @@ const CODES: Readonly<Record<number, CtlErrorCode>> = {
   16: 'unauthenticated',
 };
 
-/** Connects over TLS. Each call, the first one's connecting included, may take `timeoutMs`. */
+/** Connects over TLS. `timeoutMs` is the limit of each call, including the connection for the first one. */
 export function openGrpc(target: GrpcTarget, clock: WallClock, timeoutMs: number): GrpcConnection {
   const { host, port, serverName, roots, client } = target;
-  const place = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-  const session = connect(`https://${place}`, {
+  const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+  const session = connect(`https://${address}`, {
     ca: roots,
     servername: serverName,
     minVersion: 'TLSv1.2',
@@ -68,7 +68,7 @@ export function openGrpc(target: GrpcTarget, clock: WallClock, timeoutMs: number
     fault ??= error;
   });
   return {
-    unary: (call) => unary(session, call, `${serverName}:${port}`, () => fault, place, clock, timeoutMs),
+    unary: (call) => unary(session, call, `${serverName}:${port}`, () => fault, address, clock, timeoutMs),
     close: () => session.destroy(),
   };
 }
@@ -77,15 +77,15 @@ function unary(
   session: ClientHttp2Session,
   call: UnaryCall,
   authority: string,
-  sessionFault: () => Error | undefined,
-  place: string,
+  sessionError: () => Error | undefined,
+  address: string,
   clock: WallClock,
   timeoutMs: number,
 ): Promise<Buffer> {
   const { promise, resolve, reject } = Promise.withResolvers<Buffer>();
-  const unreachable = (error: unknown): void => reject(unavailable(place, error));
+  const unreachable = (error: unknown): void => reject(unavailable(address, error));
   if (session.destroyed) {
-    unreachable(sessionFault() ?? new CtlError('unavailable', 'the connection was closed'));
+    unreachable(sessionError() ?? new CtlError('unavailable', 'the connection was closed'));
     return promise;
   }
   const stream = session.request({
@@ -98,19 +98,19 @@ function unary(
     ...call.metadata,
   });
   const timer = clock.setTimer(timeoutMs, () => {
-    reject(new CtlError('unavailable', `${place} did not answer within ${timeoutMs} ms`));
+    reject(new CtlError('unavailable', `${address} did not answer within ${timeoutMs} ms`));
     session.destroy();
   });
   const read = frameReader(MAX_RESPONSE_BYTES);
   let answer: Buffer | undefined;
   let status: Error | 'ok' | undefined;
   const take = (headers: Readonly<Record<string, unknown>>): void => {
-    status ??= statusOf(headers, place);
+    status ??= statusOf(headers, address);
   };
   stream.on('response', (headers) => {
     take(headers);
     const http = headers[':status'];
-    if (http !== 200) status ??= new CtlError('unavailable', `${place} answered with HTTP status ${http}`);
+    if (http !== 200) status ??= new CtlError('unavailable', `${address} answered with HTTP status ${http}`);
   });
   stream.on('trailers', take);
   stream.on('data', (chunk: Buffer) => {
@@ -121,34 +121,34 @@ function unary(
       stream.close(constants.NGHTTP2_CANCEL);
     }
   });
-  // A stream that the connection's end has cancelled names the reason as its cause.
-  stream.on('error', (error) => unreachable(sessionFault() ?? error.cause ?? error));
+  // A stream that was canceled by the end of its connection has the reason as its cause.
+  stream.on('error', (error) => unreachable(sessionError() ?? error.cause ?? error));
   stream.on('close', () => {
     timer.cancel();
     if (status instanceof Error) reject(status);
     else if (status === 'ok' && answer !== undefined) resolve(answer);
     else
       unreachable(
-        sessionFault() ?? new CtlError('unavailable', 'the connection was closed before the answer was complete'),
+        sessionError() ?? new CtlError('unavailable', 'the connection was closed before the answer was complete'),
       );
   });
   stream.end(frame(call.request));
   return promise.finally(() => timer.cancel());
 }
 
-/** The status that headers or trailers carry, if they carry one. */
-function statusOf(headers: Readonly<Record<string, unknown>>, place: string): Error | 'ok' | undefined {
+/** The status in headers or trailers, if there is one. */
+function statusOf(headers: Readonly<Record<string, unknown>>, address: string): Error | 'ok' | undefined {
   const code = headers['grpc-status'];
   if (code === undefined) return undefined;
   if (code === '0') return 'ok';
   const details = decoded(String(headers['grpc-message'] ?? ''));
   return new CtlError(
     CODES[Number(code)] ?? 'unavailable',
-    `${place} answered: ${details || `gRPC status ${String(code)}`}`,
+    `${address} answered: ${details || `gRPC status ${String(code)}`}`,
   );
 }
 
-/** grpc-message is percent-encoded; one that is not, is shown as it is. */
+/** Decodes a percent-encoded grpc-message; any other is shown unchanged. */
 function decoded(text: string): string {
   try {
     return decodeURIComponent(text);
@@ -157,11 +157,11 @@ function decoded(text: string): string {
   }
 }
 
-function unavailable(place: string, error: unknown): CtlError {
+function unavailable(address: string, error: unknown): CtlError {
   const { code, message } = error as NodeJS.ErrnoException;
-  // Node's messages on connecting repeat the address; those on certificates say what is wrong, and give advice on
-  // Node's own roots.
+  // Node's messages about connections repeat the address; those about certificates are useful, except for their advice
+  // on Node's own roots.
   const [words] = message.split('; if the root CA is installed');
   const reason = code === 'ECONNREFUSED' ? 'connection refused' : words || code || 'no connection';
-  return new CtlError('unavailable', `${place} cannot be reached: ${reason}`, {}, error);
+  return new CtlError('unavailable', `${address} cannot be reached: ${reason}`, {}, error);
 }

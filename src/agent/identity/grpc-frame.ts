@@ -1,6 +1,7 @@
 /**
- * gRPC's messages inside an HTTP/2 stream: a byte that says whether it is compressed, four of length, the message.
- * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md ("Length-Prefixed-Message")
+ * Framing of gRPC messages in an HTTP/2 stream: a byte that tells whether the message is compressed, four bytes of
+ * length, the message. Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
+ * ("Length-Prefixed-Message")
  */
 import { CtlError } from '../../core/errors.ts';
 
@@ -13,8 +14,8 @@ export function frame(message: Uint8Array): Buffer {
 }
 
 /**
- * Gathers messages out of chunks. The function returned gives those that are complete now; it throws CtlError
- * resource_exhausted for a message of more than `maxBytes`, before its bytes are kept, and unimplemented for a
+ * Assembles messages from chunks. The returned function gives the messages that are complete. It throws CtlError
+ * resource_exhausted for a message of more than `maxBytes`, before its bytes are stored, and unimplemented for a
  * compressed one.
  */
 export function frameReader(maxBytes: number): (chunk: Buffer) => Buffer[] {

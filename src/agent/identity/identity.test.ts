@@ -1,4 +1,4 @@
-/** The whole room against a certificate service of the test's own: tokens, certificates, roots, and what is refused. */
+/** The identity part with a fake certificate service: tokens, certificates, roots, and refused input. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { readFileSync } from 'node:fs';
@@ -14,7 +14,7 @@ import { eventually, metric, site } from './testing/site.ts';
 
 const URI = 'spiffe://cluster.local/ns/default/sa/web';
 
-test('the token is read again for each request, and the certificate goes along once there is one', async (context) => {
+test('the token is read for each request, and the certificate is sent as soon as there is one', async (context) => {
   const { ca, start, writeToken } = await site(context);
   ca.lifeMs = 1_500;
   const first = await writeToken(3600);
@@ -32,7 +32,7 @@ test('the token is read again for each request, and the certificate goes along o
   assert.equal(metric(identity, 'num_failed_outgoing_requests'), 0);
 });
 
-test('an ended token is not sent; a new one is found without help', async (context) => {
+test('an expired token is not sent, and a new one is used without a restart', async (context) => {
   const { ca, start, writeToken } = await site(context);
   await writeToken(-10);
   const identity = await start();
@@ -42,14 +42,14 @@ test('an ended token is not sent; a new one is found without help', async (conte
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
 });
 
-test('SKIP_PARSE_TOKEN sends what it finds', async (context) => {
+test('SKIP_PARSE_TOKEN sends any token', async (context) => {
   const { ca, start, files } = await site(context);
   await writeFile(files.token, 'opaque');
   await start({ skipParseToken: true });
   await eventually(() => assert.equal(ca.calls[0]?.authorization, 'Bearer opaque'));
 });
 
-/** What is logged from here on, in a file of the test's own. */
+/** Collects the log from here on. */
 function collectLog(context: TestContext, folder: string): () => string {
   const file = join(folder, 'log');
   const none = { json: false, callerScopes: new Set<never>(), outputLevels: new Map(), stackLevels: new Map() };
@@ -72,7 +72,7 @@ async function provision(directory: string, root: TestRoot): Promise<string> {
   return new X509Certificate(set.leaf).fingerprint256;
 }
 
-test('a virtual machine: the provisioned certificate asks first, the own one after that, and OUTPUT_CERTS after a restart', async (context) => {
+test('a virtual machine uses the provisioned certificate first, then its own, and OUTPUT_CERTS after a restart', async (context) => {
   const { ca, start, folder } = await site(context, { certificateRequired: true });
   const provisioned = join(folder, 'provisioned');
   const output = join(folder, 'out');
@@ -98,7 +98,7 @@ test('a virtual machine: the provisioned certificate asks first, the own one aft
   assert.equal(ca.calls[calls]?.certificate, new X509Certificate(kept.certificate.chain).fingerprint256);
 });
 
-test('a restart after the token has ended goes on with the kept certificate; without one the line says what to do', async (context) => {
+test('after the token has expired a restart uses the stored certificate, and without one the log has the remedy', async (context) => {
   const { ca, start, folder, files, writeToken } = await site(context);
   const kept = join(folder, 'certs');
   const settings = { provCert: kept, outputCerts: kept };
@@ -107,7 +107,7 @@ test('a restart after the token has ended goes on with the kept certificate; wit
   const identity = await start(settings);
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
   await identity.close();
-  // An empty folder is how it begins.
+  // The folder is empty at first.
   assert.doesNotMatch(lines(), /PROV_CERT/);
 
   await writeToken(-10);
@@ -124,7 +124,7 @@ test('a restart after the token has ended goes on with the kept certificate; wit
   await eventually(() => assert.ok(lines().includes(advice.replace('FILE', files.token)), lines()));
 });
 
-test('files of OUTPUT_CERTS and CA_ROOT_CA that are deleted are reported, and the first ones written again', async (context) => {
+test('deleted files of OUTPUT_CERTS and CA_ROOT_CA are reported, and those of OUTPUT_CERTS are written again', async (context) => {
   const { start, folder, files, writeToken } = await site(context);
   const output = join(folder, 'out');
   const lines = collectLog(context, folder);
@@ -140,7 +140,7 @@ test('files of OUTPUT_CERTS and CA_ROOT_CA that are deleted are reported, and th
   await eventually(() => assert.match(lines(), /CA_ROOT_CA: the roots known so far stay in force: .*ENOENT/));
 });
 
-test('USE_TOKEN_FOR_CSR: without a token nothing is asked, even with a certificate', async (context) => {
+test('USE_TOKEN_FOR_CSR sends no request without a token, even with a certificate', async (context) => {
   const { ca, start, folder, writeToken } = await site(context);
   const provisioned = join(folder, 'provisioned');
   await provision(provisioned, ca.root);
@@ -151,7 +151,7 @@ test('USE_TOKEN_FOR_CSR: without a token nothing is asked, even with a certifica
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
 });
 
-test('an authority that fails to tell its roots still certifies; what was trusted stays so beside the root of the chain', async (context) => {
+test('without a trust bundle a certificate is still used, and earlier roots stay trusted beside that of the chain', async (context) => {
   const { ca, start, writeToken } = await site(context);
   await writeToken(100);
   ca.bundle = [ca.root.pem];
@@ -164,7 +164,7 @@ test('an authority that fails to tell its roots still certifies; what was truste
   await eventually(() => assert.equal(identity.secrets.current()?.roots, first + ca.root.pem));
 });
 
-test('an authority that is not what the roots file says is sent no token; a new roots file is read', async (context) => {
+test('an authority that the roots file does not verify is sent no token, and a new roots file is used', async (context) => {
   const { ca, start, files, writeToken } = await site(context);
   await writeToken(100);
   await writeFile(files.roots, testRoot('another').pem);
@@ -175,7 +175,7 @@ test('an authority that is not what the roots file says is sent no token; a new 
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
 });
 
-test("the socket is the owner's; a dead process's is replaced, a live one's and other files are left alone", async (context) => {
+test("the socket is the owner's, and replaces that of a dead process, but not that of a live one or another file", async (context) => {
   const { folder, start } = await site(context);
   const path = join(folder, 'own', 'SDS');
   const first = await start({}, { sdsPath: path });
@@ -188,7 +188,7 @@ test("the socket is the owner's; a dead process's is replaced, a live one's and 
   await first.close();
   await assert.rejects(stat(path), { code: 'ENOENT' });
 
-  // What a killed process leaves: a socket that nobody listens on.
+  // A killed process leaves a socket without a listener.
   const left = createServer();
   await new Promise<void>((resolve) => left.listen(`${path}.bound`, resolve));
   await rename(`${path}.bound`, path);

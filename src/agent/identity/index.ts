@@ -1,6 +1,6 @@
 /**
- * The identity of a workload: its key and certificate and the roots it trusts, got from the authority (or from files),
- * replaced in time, and given to Envoy over the secret discovery service.
+ * Entry point of the workload's identity: its key, certificate and trusted roots, fetched from the authority (or read
+ * from files), renewed, and served to Envoy over the secret discovery service.
  *
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
  *   mounted files ───────────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
@@ -32,18 +32,18 @@ export type { IdentitySettings } from './settings.ts';
 export interface AgentIdentityOptions {
   readonly identity: Identity;
   /**
-   * Whether the operator has set the identity's trust domain; an authority of another one refuses the workload then.
+   * Whether the operator has set the identity's trust domain: an authority of another one then refuses the workload.
    */
   readonly trustDomainSet: boolean;
   /**
-   * CA_ADDR or the discovery address; `tls: false` is refused, a token is not sent in plain text. Not used with mounted
-   * certificates.
+   * CA_ADDR or the discovery address; `tls: false` is refused, because a token must not be sent in plain text. Not used
+   * with mounted certificates.
    */
   readonly caServer: CaServer & { readonly tls: boolean };
-  /** Path of the socket to make; at most 107 bytes. */
+  /** Path of the socket to create; at most 107 bytes. */
   readonly sdsPath: string;
   readonly settings: IdentitySettings;
-  /** Folder of FILE_MOUNTED_CERTS; /etc/certs without it. */
+  /** Folder of FILE_MOUNTED_CERTS; default /etc/certs. */
   readonly mountedFolder?: string;
   readonly clock?: WallClock;
   /** 0 ≤ x < 1. */
@@ -51,8 +51,8 @@ export interface AgentIdentityOptions {
 }
 
 /**
- * Starts getting secrets and serving them. Resolves as soon as the socket listens, whatever the authority's state.
- * Rejects with a CtlError of one line for settings that cannot be used, and a socket that cannot be made.
+ * Starts fetching and serving secrets. Resolves as soon as the socket listens, whatever the authority's state. Rejects
+ * with a CtlError of one line for invalid settings, and when the socket cannot be created.
  */
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { sdsPath, settings, clock = wallClock } = options;
@@ -94,7 +94,7 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   const kind = keyKind(settings.eccSignatureAlgorithm);
   const uri = spiffeUri(options.identity);
   if (!caServer.tls) {
-    const message = `the authority at ${caServer.host}:${caServer.port} is to be called in plain text, which a token is not sent in`;
+    const message = `the authority at ${caServer.host}:${caServer.port} uses plain text, in which a token must not be sent`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ADDR' });
   }
   const ca = createCaClient({
@@ -113,7 +113,7 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   return createRotation({
     ca,
     newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, uri),
-    claimed: {
+    announced: {
       namespace: options.identity.namespace,
       serviceAccount: settings.serviceAccount || undefined,
       trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
@@ -130,13 +130,13 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
 }
 
 /**
- * What a virtual machine was provisioned with, or what an earlier run of the agent got with it and wrote to
- * OUTPUT_CERTS: a restart after the provisioned certificate's end finds the workload's own.
+ * The provisioned secrets of a virtual machine, or those that an earlier run of the agent fetched with them and wrote
+ * to OUTPUT_CERTS: after a restart the workload's own certificate is used even when the provisioned one has expired.
  */
 function provisionedSource(settings: IdentitySettings, clock: WallClock): () => Promise<WorkloadSecrets | undefined> {
   const { provCert, outputCerts } = settings;
   if (provCert === '') return () => Promise.resolve(undefined);
-  const state = createFailureLog(getScope('secretfetcher'), 'PROV_CERT cannot be used', 'PROV_CERT is good again');
+  const state = createFailureLog(getScope('secretfetcher'), 'PROV_CERT cannot be used', 'PROV_CERT is usable again');
   const earlier = async (): Promise<WorkloadSecrets | undefined> =>
     outputCerts === '' || outputCerts === provCert
       ? undefined
@@ -147,7 +147,7 @@ function provisionedSource(settings: IdentitySettings, clock: WallClock): () => 
       state.succeeded();
       return secrets;
     } catch (error) {
-      // A folder that the agent itself fills is empty at first.
+      // A folder that the agent itself writes is empty at first.
       const isFirst = provCert === outputCerts && error instanceof CtlError && error.code === 'not_found';
       if (!isFirst) state.failed(oneLineOf(error));
       return undefined;
@@ -161,8 +161,8 @@ function provisionedSource(settings: IdentitySettings, clock: WallClock): () => 
 }
 
 /**
- * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when somebody has deleted them: a restart may
- * need them. Returns how to stop; resolves when nothing is being written.
+ * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when they are deleted: a restart may need
+ * them. Returns the function that stops it; it resolves when no write is in progress.
  */
 function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: WallClock): () => Promise<void> {
   const { outputCerts: directory, secretRotationCheckIntervalMs } = settings;

@@ -1,8 +1,8 @@
 /**
- * The messages that the agent reads and writes itself: those of the certificate service (proto/mesh/v1/auth/ca.proto),
- * of the discovery protocol (envoy/service/discovery/v3/discovery.proto) and Envoy's Secret
- * (envoy/extensions/transport_sockets/tls/v3/secret.proto). Field numbers are theirs; the tests hold them against the
- * generated code.
+ * Reads and writes the messages of the agent: those of the certificate service (proto/mesh/v1/auth/ca.proto), of the
+ * discovery protocol (envoy/service/discovery/v3/discovery.proto) and Envoy's Secret
+ * (envoy/extensions/transport_sockets/tls/v3/secret.proto). Generated code for them would need too much memory. Tests
+ * compare the field numbers with the generated code.
  */
 import { XDS } from '../../core/xds-types.ts';
 import { encodeFields, type FieldToWrite, LENGTH_DELIMITED, WireReader } from '../../protobuf/wire/index.ts';
@@ -10,27 +10,27 @@ import type { WorkloadSecrets } from '../types.ts';
 
 export const SECRET_TYPE = XDS.sds.url;
 
-/** A DiscoveryRequest, as far as a server of secrets looks at it. */
+/** The fields of a DiscoveryRequest that a server of secrets needs. */
 export interface SotwRequest {
   readonly typeUrl: string;
   readonly names: readonly string[];
   readonly nonce: string;
-  /** Message of the error with which the response of that nonce was rejected. */
+  /** The error message, if the response of that nonce was rejected. */
   readonly error: string | undefined;
 }
 
-/** A DeltaDiscoveryRequest, as far as a server of secrets looks at it. */
+/** The fields of a DeltaDiscoveryRequest that a server of secrets needs. */
 export interface DeltaRequest {
   readonly typeUrl: string;
   readonly subscribe: readonly string[];
   readonly unsubscribe: readonly string[];
-  /** Versions that the client has from an earlier stream, by name. */
+  /** Versions that the client received on an earlier stream, by name. */
   readonly initialVersions: ReadonlyMap<string, string>;
   readonly nonce: string;
   readonly error: string | undefined;
 }
 
-/** An encoded Secret; the version says whether its content is the same. */
+/** An encoded Secret; equal versions mean equal content. */
 export interface SecretResource {
   readonly name: string;
   readonly version: string;
@@ -45,7 +45,7 @@ export function certificateRequest(csr: string, lifetimeSeconds: number): Uint8A
   ]);
 }
 
-/** PEM texts of MeshCertificateResponse and TrustBundleResponse, which look the same. */
+/** PEM texts of MeshCertificateResponse and TrustBundleResponse, which have the same fields. */
 export function pemList(bytes: Uint8Array): string[] {
   return texts(contentsOf(bytes), 1);
 }
@@ -119,7 +119,7 @@ export function certificateSecret(
   ]);
 }
 
-/** A Secret with certificates that are trusted, and a list of those that are revoked. */
+/** A Secret with trusted certificates, and a list of revoked ones. */
 export function authoritiesSecret(name: string, roots: string, crl?: string): Uint8Array {
   return message([
     [1, name],

@@ -1,7 +1,4 @@
-/**
- * The counters of this room (specification: ctl-agent "Metrics exported by the agent"), as plain numbers that whoever
- * serves metrics prints.
- */
+/** Counters of the identity part (specification: ctl-agent "Metrics exported by the agent"), as plain numbers. */
 import { X509Certificate } from 'node:crypto';
 import type { IdentityMetric, WorkloadSecrets } from '../types.ts';
 import { splitPem } from './certificates.ts';
@@ -34,7 +31,7 @@ export function newCounters(): IdentityCounters {
   };
 }
 
-/** The counters, and how many seconds each secret is still good for (negative: how long it has been expired). */
+/** The counters, and the remaining validity of each secret in seconds (negative after its expiry). */
 export function metricsOf(
   counters: IdentityCounters,
   secrets: WorkloadSecrets | undefined,

@@ -1,7 +1,7 @@
 /**
- * Secrets that somebody else writes into a directory (FILE_MOUNTED_CERTS). The files are read again and again instead
- * of watched: mounts change by swapped links, and watchers of files miss that after the first time. What does not fit
- * together, as between two writes, leaves the last good set in force.
+ * Follows secrets that another program writes into a directory (FILE_MOUNTED_CERTS). The files are read periodically
+ * instead of watched: mounts change by swapped links, and watchers of files miss that after the first time. Files that
+ * do not fit together, as between two writes, leave the last good set in force.
  */
 import { sleep } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
@@ -11,11 +11,14 @@ import type { SecretSource } from '../types.ts';
 import { readCertFiles } from './cert-files.ts';
 import { createSecretHolder } from './secret-holder.ts';
 
-/** Where orchestrators mount them. */
+/** The folder where orchestrators mount them. */
 export const MOUNTED_FOLDER = '/etc/certs';
 
-/** Three small files; certificates are replaced long before they end, so seconds do not matter. */
-const LOOK_MS = 5_000;
+/**
+ * The interval of reads: the files are small, and certificates are replaced long before they expire, so a few seconds
+ * do not matter.
+ */
+const CHECK_MS = 5_000;
 
 export function createMountedSource(directory: string, clock: WallClock, log: Log): SecretSource {
   const holder = createSecretHolder(log);
@@ -27,7 +30,7 @@ export function createMountedSource(directory: string, clock: WallClock, log: Lo
     const state = createFailureLog(
       log,
       'the mounted certificates cannot be used',
-      'the mounted certificates are good again',
+      'the mounted certificates are usable again',
     );
     while (!signal.aborted) {
       try {
@@ -37,7 +40,7 @@ export function createMountedSource(directory: string, clock: WallClock, log: Lo
       } catch (error) {
         state.failed(oneLineOf(error));
       }
-      await sleep(clock, LOOK_MS, signal);
+      await sleep(clock, CHECK_MS, signal);
     }
   };
 

@@ -25,13 +25,13 @@ interface SetUp {
   readonly lifeMs?: number;
   readonly random?: () => number;
   readonly graceRatio?: number;
-  readonly claimed?: { readonly namespace: string; readonly serviceAccount: string | undefined };
+  readonly announced?: { readonly namespace: string; readonly serviceAccount: string | undefined };
   readonly clock?: FakeClock;
 }
 
-/** A rotation whose authority and time are the test's. */
+/** A rotation with a fake authority and a fake clock. */
 function setUp(options: SetUp = {}) {
-  // Certificates count whole seconds.
+  // Certificates have whole seconds.
   const clock = options.clock ?? fakeClock(Math.floor(Date.now() / SECOND) * SECOND);
   const log = logLines();
   const counters = newCounters();
@@ -75,7 +75,7 @@ function setUp(options: SetUp = {}) {
       pairs.set(made.csr, pair);
       return Promise.resolve(made);
     },
-    ...(options.claimed === undefined ? {} : { claimed: options.claimed }),
+    ...(options.announced === undefined ? {} : { announced: options.announced }),
     lifetimeSeconds: (24 * HOUR) / 1000,
     graceRatio: options.graceRatio ?? 0.5,
     checkIntervalMs: 5 * MINUTE,
@@ -132,7 +132,7 @@ for (const [what, hours] of [
     await source.close();
   });
 
-test('workloads that start together do not renew together, and never after the certificate has ended', () => {
+test('workloads that start together do not renew together, and never after the certificate has expired', () => {
   fc.assert(
     fc.property(
       fc.integer({ min: 2 * SECOND, max: 1000 * HOUR }),
@@ -150,7 +150,7 @@ test('workloads that start together do not renew together, and never after the c
   assert.ok(rotationTime(0, HOUR, 0.5, () => 0.9) < rotationTime(0, HOUR, 0.5, () => 0.1));
 });
 
-test('an authority that is away is asked again with growing delays, told of once, and found when it is back', async () => {
+test('an unreachable authority is retried with growing delays, reported once, and used again when it is reachable', async () => {
   const { clock, source, log, state, counters, signedAt } = setUp();
   state.fail = unavailable;
   source.start();
@@ -167,7 +167,7 @@ test('an authority that is away is asked again with growing delays, told of once
   state.fail = () => undefined;
   await clock.advance(MAX_BACKOFF_MS);
   assert.notEqual(source.current(), undefined);
-  assert.ok(log.lines.includes('info certificates are had again'));
+  assert.ok(log.lines.includes('info certificates are issued again'));
   await source.close();
 });
 
@@ -192,7 +192,7 @@ test('retries go on until and beyond expiry; the old certificate stays', async (
   await source.close();
 });
 
-test('what the authority signs for another key is not taken over', async () => {
+test('a certificate for another key is refused', async () => {
   const { clock, source, log, state, keys } = setUp();
   const stranger = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const { issue } = state.root;
@@ -205,7 +205,7 @@ test('what the authority signs for another key is not taken over', async () => {
   await source.close();
 });
 
-test('new roots are taken over at the next check, with the same certificate; without a bundle the chain has the root', async () => {
+test('new roots are used from the next check on, and without a bundle the root of the chain', async () => {
   const { clock, source, state, changes } = setUp();
   source.start();
   await clock.advance(SECOND);
@@ -221,7 +221,7 @@ test('new roots are taken over at the next check, with the same certificate; wit
   await source.close();
 });
 
-test('a listener that throws does not keep the others from being told', async () => {
+test('a listener that throws does not affect the others', async () => {
   const { clock, source, log, changes } = setUp();
   source.onChange(() => {
     throw new Error('broken');
@@ -233,7 +233,7 @@ test('a listener that throws does not keep the others from being told', async ()
   source.start();
   await clock.advance(SECOND);
   assert.deepEqual([told, changes.length], [1, 1]);
-  assert.ok(log.lines.includes('error new secrets were not taken over: broken'));
+  assert.ok(log.lines.includes('error new secrets were not applied: broken'));
   await source.close();
 });
 
@@ -255,8 +255,8 @@ test('retry delays double up to a maximum, and stay within their jitter', () => 
   );
 });
 
-test('a certificate of another identity is not taken, and asked for again until it is the own one', async () => {
-  const { clock, source, changes, log, state } = setUp({ claimed: { namespace: 'default', serviceAccount: 'web' } });
+test('a certificate of another identity is refused, and requested again until it is the right one', async () => {
+  const { clock, source, changes, log, state } = setUp({ announced: { namespace: 'default', serviceAccount: 'web' } });
   state.uri = 'spiffe://cluster.local/ns/default/sa/other';
   source.start();
   await clock.advance(10 * SECOND);
@@ -271,12 +271,12 @@ test('a certificate of another identity is not taken, and asked for again until 
   await source.close();
 });
 
-test('an account that is not said is the one that is certified, in the own namespace', async () => {
+test('without a configured account any certified account of the namespace is accepted', async () => {
   for (const [namespace, taken] of [
     ['default', 1],
     ['elsewhere', 0],
   ] as const) {
-    const { clock, source, changes } = setUp({ claimed: { namespace, serviceAccount: undefined } });
+    const { clock, source, changes } = setUp({ announced: { namespace, serviceAccount: undefined } });
     source.start();
     await clock.advance(SECOND);
     assert.equal(changes.length, taken);

@@ -1,7 +1,7 @@
 /**
- * The workload's secrets, got from the authority and replaced in time. Two loops that nothing but their own clock
- * wakes: one for the certificate (a new key each time; what there is stays until the next is complete), one for the
- * roots, which may change between two certificates and must reach everybody before a new root signs.
+ * Fetches the workload's secrets from the authority, and renews them. Two independent loops: one for the certificate
+ * (with a new key each time; the current one stays until the next is complete), one for the roots, which may change
+ * between two certificates and must reach all workloads before a new root signs.
  */
 import { backoff } from '../../core/backoff.ts';
 import { sleep } from '../../core/clock.ts';
@@ -19,17 +19,15 @@ import { createSecretHolder } from './secret-holder.ts';
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
   readonly newKey: () => Promise<KeyAndRequest>;
-  /**
-   * What the proxy says of itself to the control plane; an undefined account or trust domain is whatever is certified.
-   */
-  readonly claimed?: {
+  /** The identity that the proxy announces to the control plane; an undefined account or trust domain accepts any. */
+  readonly announced?: {
     readonly namespace: string;
     readonly serviceAccount: string | undefined;
     readonly trustDomain?: string | undefined;
   };
   /** The lifetime to request. */
   readonly lifetimeSeconds: number;
-  /** Part of a certificate's life that is left when it is replaced (SECRET_GRACE_PERIOD_RATIO). */
+  /** The part of a certificate's life that is left when it is renewed (SECRET_GRACE_PERIOD_RATIO). */
   readonly graceRatio: number;
   readonly checkIntervalMs: number;
   readonly initialBackoffMs: number;
@@ -40,33 +38,36 @@ export interface RotationOptions {
   readonly log: Log;
 }
 
-/** Grace is jittered by this part of itself to both sides, so that workloads started together do not renew together. */
+/**
+ * The grace period varies by this part in both directions, so that workloads that started together do not renew
+ * together.
+ */
 const GRACE_JITTER = 0.1;
 /**
- * However much grace is asked for, a certificate is used for this part of its life: authorities are not asked without
- * end.
+ * A certificate is used for at least this part of its life, for any grace period, so that the authority is not called
+ * continuously.
  */
-const LEAST_USE = 0.05;
-/** Certificates of less life than this are not replaced faster; ms. */
-const LEAST_USE_MS = 500;
-/** Authorities date certificates back by about this much, ms: a clock that was set back by less leaves them valid. */
+const MIN_USE = 0.05;
+/** A certificate is used for at least this time, however short its life is, ms. */
+const MIN_USE_MS = 500;
+/** Authorities backdate certificates by about this much, ms: they stay valid when the clock is set back by less. */
 const CLOCK_TOLERANCE_MS = 60_000;
 
 /**
- * When a certificate had at `receivedAt` is replaced, epoch ms. Its life counts from when it was had: authorities date
- * certificates back, and of a short-lived one that would be most of its life.
+ * When a certificate is renewed, epoch ms. Its life counts from `receivedAt`: authorities backdate certificates, by
+ * most of the life of a short-lived one.
  */
 export function rotationTime(receivedAt: number, expiresAt: number, graceRatio: number, random: () => number): number {
   const life = Math.max(0, expiresAt - receivedAt);
   const grace = life * graceRatio * (1 - GRACE_JITTER + 2 * GRACE_JITTER * random());
-  return receivedAt + Math.max(life - grace, life * LEAST_USE, LEAST_USE_MS);
+  return receivedAt + Math.max(life - grace, life * MIN_USE, MIN_USE_MS);
 }
 
-/** Without INITIAL_BACKOFF_MSEC; Envoy waits for the first certificate, so the first retry is soon. */
+/** The default of INITIAL_BACKOFF_MSEC: short, because Envoy waits for the first certificate. */
 const DEFAULT_INITIAL_BACKOFF_MS = 500;
-/** A control plane that is available again is noticed within this time; ms. */
+/** The maximum delay, ms: how soon a control plane that is available again is noticed. */
 export const MAX_BACKOFF_MS = 30_000;
-/** Each delay is somewhere in its upper half, so that not all agents ask at once. */
+/** A random delay in the upper half, so that not all agents call at once. */
 const BACKOFF_JITTER = 0.5;
 
 /**
@@ -87,7 +88,7 @@ export function createRotation(options: RotationOptions): SecretSource {
   let running: Promise<unknown> = Promise.resolve();
   let identity: string | undefined;
 
-  /** Gives when the certificate was received and when it is to be replaced, epoch ms. */
+  /** Requests a certificate. Gives when it was received and when it must be renewed, epoch ms. */
   const renew = async (): Promise<{ readonly receivedAt: number; readonly next: number }> => {
     const { key, csr } = await options.newKey();
     const before = holder.current();
@@ -96,10 +97,10 @@ export function createRotation(options: RotationOptions): SecretSource {
     const secrets = secretsOf(key, chain, roots, receivedAt);
     if (signal.aborted) return { receivedAt, next: receivedAt };
     const named = spiffeIdOf(secrets);
-    checkClaim(named, options.claimed);
+    checkIdentity(named, options.announced);
     if (named !== identity) {
       log.info('the identity is certified', { identity: named ?? 'none' });
-      warnOfTrustDomain(named, options.claimed?.trustDomain, log);
+      warnOfTrustDomain(named, options.announced?.trustDomain, log);
     }
     identity = named;
     holder.set(secrets);
@@ -108,7 +109,7 @@ export function createRotation(options: RotationOptions): SecretSource {
 
   const rotate = async (): Promise<void> => {
     let failures = 0;
-    const state = createFailureLog(log, 'no new certificate', 'certificates are had again');
+    const state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
     let saidExpired = false;
     while (!signal.aborted) {
       if (failures > 0) counters.num_outgoing_retries++;
@@ -118,8 +119,8 @@ export function createRotation(options: RotationOptions): SecretSource {
         failures = 0;
         saidExpired = false;
         log.debug('certificate replaced', { next: new Date(next).toISOString() });
-        // Looked at again at each check, too: the wall clock may have been set, or the machine have slept. One that was
-        // set back makes it a certificate of the future, which peers with the right time refuse.
+        // Also checked in between: the wall clock may have been set, or the machine may have slept. After the clock was
+        // set back the certificate is not valid yet for peers with the right time.
         const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
         while (!signal.aborted && !due()) {
           await sleep(clock, Math.min(next - clock.now(), options.checkIntervalMs), signal);
@@ -139,7 +140,7 @@ export function createRotation(options: RotationOptions): SecretSource {
   };
 
   const followRoots = async (): Promise<void> => {
-    const state = createFailureLog(log, 'the trusted roots cannot be asked for', 'the trusted roots are known again');
+    const state = createFailureLog(log, 'the trusted roots cannot be fetched', 'the trusted roots are fetched again');
     while (!signal.aborted) {
       await sleep(clock, options.checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
       const before = holder.current();
@@ -147,7 +148,7 @@ export function createRotation(options: RotationOptions): SecretSource {
       try {
         const roots = await ca.trustBundle(before);
         state.succeeded();
-        // A certificate that came meanwhile brought its roots along, and they are newer.
+        // A certificate that was issued meanwhile came with newer roots.
         if (roots !== undefined && !signal.aborted && holder.current() === before) holder.set({ ...before, roots });
       } catch (error) {
         if (!signal.aborted) state.failed(oneLineOf(error));
@@ -170,29 +171,29 @@ export function createRotation(options: RotationOptions): SecretSource {
 }
 
 /**
- * With a certificate of another workload the control plane would refuse the proxy, and the certificate would prove that
- * other identity at each renewal, whatever the token says by then. Without one the token is what counts.
+ * Refuses a certificate of another workload. The control plane would refuse the proxy, and the certificate would prove
+ * the wrong identity at each renewal, whatever the token then contains. Without it the token decides.
  */
-function checkClaim(named: string | undefined, claimed: RotationOptions['claimed']): void {
+function checkIdentity(named: string | undefined, announced: RotationOptions['announced']): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named);
-  if (certified === undefined || claimed === undefined) return;
-  const { namespace, serviceAccount = certified.serviceAccount } = claimed;
+  if (certified === undefined || announced === undefined) return;
+  const { namespace, serviceAccount = certified.serviceAccount } = announced;
   if (certified.namespace === namespace && certified.serviceAccount === serviceAccount) return;
   const who = `service account ${serviceAccount} of namespace ${namespace}`;
   throw new CtlError('permission_denied', `the authority knows this workload as ${named}, but it is ${who}`);
 }
 
 /**
- * Meshd's authority refuses a workload that is set to a trust domain which is neither its own nor an alias of it; what
- * comes here is an alias, or of an authority of another make.
+ * Warns about an alias of the trust domain, or a foreign authority; meshd's authority refuses a workload whose trust
+ * domain is neither its own nor an alias of it.
  */
 function warnOfTrustDomain(named: string | undefined, set: string | undefined, log: Log): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named)?.trustDomain;
   if (certified === undefined || set === undefined || certified === set) return;
-  log.warn(`the certificate is of trust domain ${certified}, but the agent is set to ${set}`);
+  log.warn(`the certificate is of trust domain ${certified}, but the agent is configured with ${set}`);
 }
 
-/** Throws CtlError invalid_argument for a share that is none. */
+/** Throws CtlError invalid_argument for a ratio that is not between 0 and 1. */
 export function checkGraceRatio(ratio: number): void {
   if (ratio >= 0 && ratio <= 1) return;
   throw new CtlError('invalid_argument', `${ratio} is not between 0 and 1`, { field: 'SECRET_GRACE_PERIOD_RATIO' });

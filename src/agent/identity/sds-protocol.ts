@@ -1,9 +1,9 @@
 /**
- * What a stream of secrets is owed: the protocol state of one stream, without any I/O. State of the World and Delta
- * differ in their messages; what was asked for, sent, acknowledged and rejected is kept alike. Source:
+ * The protocol state of one stream of secrets, without I/O. State of the World and Delta differ in their messages;
+ * subscriptions, sent versions, acknowledgements and rejections are tracked alike. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol
  *
- * At most one response is unacknowledged; what changes meanwhile is sent with the acknowledgement, latest first.
+ * At most one response is unacknowledged; later changes are merged, and sent after the acknowledgement.
  */
 import { CtlError } from '../../core/errors.ts';
 import {
@@ -15,21 +15,21 @@ import {
   sotwResponse,
 } from './messages.ts';
 
-/** The secrets there are. Undefined: none yet, and a stream waits. */
+/** The secrets by name. Undefined: there are none yet, and streams wait. */
 export type SecretTable = ReadonlyMap<string, SecretResource>;
 
 export interface StreamEvents {
-  /** A subscribed name is none that there is. */
+  /** A stream has subscribed to an unknown name. */
   unknown(name: string): void;
-  /** A response was rejected, with the peer's message. */
+  /** The peer has rejected a response, with a message. */
   rejected(names: readonly string[], message: string): void;
 }
 
-/** One stream of one variant. */
+/** One stream of one protocol variant. */
 export interface SecretStream {
-  /** Takes a request. Throws CtlError for one that ends the stream. */
+  /** Processes a request. Throws CtlError for one that ends the stream. */
   receive(bytes: Uint8Array): void;
-  /** The response that is due now, if one is; taking it makes it outstanding. */
+  /** The next response, if there is one; it then counts as sent and unacknowledged. */
   next(table: SecretTable | undefined): Uint8Array | undefined;
   /** False until the first request. */
   started(): boolean;
@@ -39,13 +39,13 @@ export interface SecretStream {
 
 export type Variant = 'sotw' | 'delta';
 
-/** Envoy asks for two names; gateways for one per credential. */
+/** Envoy subscribes to two names, gateways to one more per credential. */
 const MAX_NAMES = 100;
 const MAX_NAME_BYTES = 1024;
 
 interface State {
   readonly wanted: Set<string>;
-  /** Version last sent, by name; '' says that the name was answered as not existing. */
+  /** Version last sent, by name; '' when the name was answered as not existing. */
   readonly sent: Map<string, string>;
   readonly outstanding: { readonly nonce: string; readonly names: readonly string[] } | undefined;
 }
@@ -60,7 +60,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
   const acknowledge = (nonce: string, error: string | undefined): boolean => {
     if (outstanding === undefined || nonce !== outstanding.nonce) return false;
     if (error !== undefined) events.rejected(outstanding.names, error);
-    // A rejected version is not sent again: the next rotation brings another.
+    // A rejected version is not sent again; the next rotation creates another.
     outstanding = undefined;
     return true;
   };
@@ -79,7 +79,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
   const receiveSotw = (bytes: Uint8Array): void => {
     const { typeUrl, names, nonce, error } = sotwRequest(bytes);
     checkType(typeUrl);
-    // A request that answers an older response says what was wanted then; the answer to the latest is still to come.
+    // A request for an older response has an outdated subscription; the one for the latest response follows.
     if (nonce !== '' && started && !acknowledge(nonce, error) && outstanding !== undefined) return;
     started = true;
     for (const name of [...wanted]) if (!names.includes(name)) drop(name);
@@ -93,7 +93,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
     for (const name of unsubscribe) drop(name);
     for (const name of subscribe) {
       want(name);
-      // Subscribing again asks for the resource again; only the first request may say what is known already.
+      // Subscribing again requests the resource again; only the first request may list known versions.
       const known = started ? undefined : initialVersions.get(name);
       if (known === undefined) sent.delete(name);
       else sent.set(name, known);
@@ -117,8 +117,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
       }
       const resources = names.flatMap((name) => table.get(name) ?? []);
       const removed = variant === 'delta' ? names.filter((name) => !table.has(name)) : [];
-      // State of the World has no words for a secret that does not exist: nothing is sent, and the peer goes on
-      // waiting.
+      // State of the World cannot report that a secret does not exist: nothing is sent, and the peer keeps waiting.
       if (resources.length + removed.length === 0) return undefined;
       const nonce = String(++nonces);
       outstanding = { nonce, names };
@@ -129,7 +128,7 @@ export function createSecretStream(variant: Variant, events: StreamEvents): Secr
 }
 
 function checkType(typeUrl: string): void {
-  // The service is for one type only, so that leaving it out says the same.
+  // The service has one type only, so the type may be left out.
   if (typeUrl === SECRET_TYPE || typeUrl === '') return;
   throw new CtlError(
     'invalid_argument',

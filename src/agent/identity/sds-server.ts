@@ -1,7 +1,7 @@
 /**
  * Envoy's secret discovery service (envoy.service.secret.v3.SecretDiscoveryService) on a Unix domain socket: gRPC over
- * `node:http2`, both streaming variants. New secrets go to every stream that asked for them; a stream that came before
- * there were any waits.
+ * `node:http2`, both streaming variants. New secrets are sent to every stream that subscribed to them; a stream that
+ * was opened before there were any waits.
  */
 import {
   createServer,
@@ -20,7 +20,7 @@ import { createSecretStream, type SecretStream, type SecretTable, type Variant }
 import { listenOnSocket } from './unix-socket.ts';
 
 export interface SdsServer {
-  /** Replaces the secrets and sends what changed to the streams that want it. */
+  /** Replaces the secrets, and sends changed ones to the streams that subscribed to them. */
   publish(table: SecretTable): void;
   /** Whether any stream is subscribed to a name. */
   isWanted(name: string): boolean;
@@ -33,20 +33,20 @@ export interface SdsServerOptions {
   readonly clock: WallClock;
   readonly counters: IdentityCounters;
   readonly log: Log;
-  /** Told of every name that is asked for and not among the secrets. True: it may come to be one. */
+  /** Called for every requested name that is not among the secrets. True when it may exist later. */
   readonly wanted?: (name: string) => boolean;
 }
 
-/** gRPC's usual limit; an Envoy sends all of its node's metadata with the first request. */
+/** gRPC's usual limit; Envoy sends all metadata of its node with the first request. */
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
 /** An Envoy opens one stream for each secret of each of its configuration sources. */
 const MAX_STREAMS = 1_000;
-/** Nobody but Envoy, and a person with a tool, connects. */
+/** Only Envoy, and users with a tool, connect. */
 const MAX_CONNECTIONS = 100;
-/** A peer on the same machine that answers no ping for this long is stopped or gone. */
+/** A peer on the same machine that does not answer a ping within this time is stopped or dead. */
 const PING_TIMEOUT_MS = 5_000;
 
-/** How long a peer may leave its half of an ended stream open. */
+/** How long a peer may keep its half of an ended stream open. */
 const HALF_OPEN_MS = 1_000;
 
 const VARIANTS: Readonly<Record<string, Variant>> = {
@@ -57,12 +57,15 @@ const VARIANTS: Readonly<Record<string, Variant>> = {
 interface Open {
   readonly secrets: SecretStream;
   readonly session: Http2Session | undefined;
-  /** Sends what is due. */
+  /** Sends the next response, if there is one. */
   push(): void;
   end(error: CtlError): void;
 }
 
-/** Resolves when it listens. Rejects with CtlError when another process does, or the path cannot be used. */
+/**
+ * Starts the server; resolves when it listens. Rejects with CtlError when another process listens on the path, or the
+ * path is not usable.
+ */
 export async function startSdsServer(options: SdsServerOptions): Promise<SdsServer> {
   const { counters, log } = options;
   const streams = new Map<Http2Stream, Open>();
@@ -97,10 +100,10 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
       log,
       unknown(name) {
         if (options.wanted?.(name) === true) return;
-        // What a peer asks for must not fill the memory.
+        // Names of peers must not fill the memory.
         if (unknownSaid.has(name) || unknownSaid.size >= MAX_STREAMS) return;
         unknownSaid.add(name);
-        log.warn('a secret that does not exist is asked for', { name });
+        log.warn('a secret was requested that does not exist', { name });
       },
     });
     streams.set(stream, open);
@@ -113,7 +116,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
 
   const closeSocket = await listenOnSocket(server, options.path);
   server.on('error', (error) => log.error(`the server of secrets: ${oneLineOf(error)}`));
-  const stopLooking = recycleStale({ ...options, streams, sessions });
+  const stopRecycling = recycleStale({ ...options, streams, sessions });
 
   return {
     publish(next) {
@@ -122,7 +125,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
     },
     isWanted: (name) => [...streams.values()].some(({ secrets }) => secrets.wants(name)),
     async close() {
-      stopLooking();
+      stopRecycling();
       const closed = closeSocket();
       for (const session of sessions) session.destroy();
       await closed;
@@ -143,7 +146,7 @@ function refusalOf(
   return undefined;
 }
 
-/** A response that is nothing but a status (gRPC "Trailers-Only"). */
+/** Sends a response with only a status (gRPC "Trailers-Only"). */
 function refuse(stream: ServerHttp2Stream, error: CtlError): void {
   const { code, details } = statusOf(error);
   stream.respond(
@@ -180,13 +183,13 @@ function openStream(stream: ServerHttp2Stream, variant: Variant, deps: StreamDep
   stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
   stream.on('wantTrailers', () => {
     stream.sendTrailers({ 'grpc-status': String(status.code), 'grpc-message': encodeURIComponent(status.details) });
-    // A peer that leaves its own half open must not keep the stream; closing at once would overtake the status.
+    // A peer that keeps its own half open must not occupy the stream; closing at once would overtake the status.
     const timer = clock.setTimer(HALF_OPEN_MS, () => stream.close());
     stream.on('close', () => timer.cancel());
   });
   const end = (error: CtlError): void => {
     status = statusOf(error);
-    log.warn(`a stream of secrets is ended: ${error.oneLine()}`);
+    log.warn(`ending a stream of secrets: ${error.oneLine()}`);
     stream.end();
   };
   const push = (): void => {
@@ -218,8 +221,8 @@ interface RecycleOptions extends SdsServerOptions {
 }
 
 /**
- * Looks for stale connections: those whose peer answers no ping, and streams that in a whole interval have not asked
- * for anything. Returns how to stop.
+ * Closes stale connections (whose peer does not answer a ping), and streams without a request in a whole interval.
+ * Returns the function that stops it.
  */
 function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions }: RecycleOptions): () => void {
   let silent = new Set<Open>();
@@ -251,7 +254,7 @@ function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions
   return () => timer.cancel();
 }
 
-/** Calls `onSilence` when the peer does not answer a ping in time. */
+/** Sends a ping, and calls `onSilence` when the peer does not answer in time. */
 function pinged(session: ServerHttp2Session, clock: WallClock, onSilence: () => void): void {
   const timer = clock.setTimer(PING_TIMEOUT_MS, () => {
     if (!session.destroyed) onSilence();

@@ -1,4 +1,4 @@
-/** The server of secrets, as a proxy meets it. */
+/** The server of secrets with clients of both protocol variants. */
 import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
@@ -15,7 +15,7 @@ const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 const chainIn = (bytes: Uint8Array | undefined): string =>
   Buffer.from(Secret.decode(bytes ?? new Uint8Array()).tlsCertificate?.certificateChain?.inlineBytes ?? []).toString();
 
-test('State of the World: waits for the first secrets, acknowledges, is pushed what changed and no more', async (context) => {
+test('State of the World: a stream waits for the first secrets, and is then sent only changed ones', async (context) => {
   const { ca, start, writeToken } = await site(context);
   await writeToken(100);
   ca.failure = { code: 14, details: 'away' };
@@ -32,7 +32,7 @@ test('State of the World: waits for the first secrets, acknowledges, is pushed w
   assert.deepEqual(names(0), ['default', 'ROOTCA']);
   assert.equal(chainIn(answers[0]?.resources?.[0]?.value ?? undefined), identity.secrets.current()?.certificate.chain);
 
-  // Unacknowledged: what changes meanwhile waits.
+  // Unacknowledged: further changes wait.
   ca.bundle = [ca.root.pem, testRoot('b').pem];
   await eventually(() => assert.equal(identity.secrets.current()?.roots.length, ca.bundle?.join('').length));
   assert.equal(answers.length, 1);
@@ -42,7 +42,7 @@ test('State of the World: waits for the first secrets, acknowledges, is pushed w
   await eventually(() => assert.equal(answers.length, 2));
   assert.deepEqual(names(1), ['ROOTCA']);
 
-  // A rejection is counted; nothing is sent until there is something new.
+  // A rejection is counted; nothing is sent until there is a new version.
   send({ ...again, responseNonce: answers[1]?.nonce ?? '', errorDetail: { code: 13, message: 'no' } });
   await eventually(() => assert.equal(metric(identity, 'total_secret_update_failures'), 1));
   assert.equal(metric(identity, 'total_pushes'), 2);
@@ -50,7 +50,7 @@ test('State of the World: waits for the first secrets, acknowledges, is pushed w
   await eventually(() => assert.equal(answers.length, 3));
 });
 
-test('Delta: removes what does not exist, sends nothing that is known by its version, and all that is asked for again', async (context) => {
+test('Delta: missing secrets are removed, known versions are not sent, and repeated subscriptions are answered', async (context) => {
   const { start, writeToken } = await site(context);
   await writeToken(100);
   const identity = await start();
@@ -90,7 +90,7 @@ for (const [what, request, code] of [
   ['a name without end', { resourceNames: ['x'.repeat(5_000)] }, 3],
   ['a message without end', { resourceNames: ['x'.repeat(5 * 1024 * 1024)] }, 8],
 ] as const) {
-  test(`${what} ends the stream, and only that`, async (context) => {
+  test(`${what} ends the stream, and no other`, async (context) => {
     const { start, writeToken } = await site(context);
     await writeToken(100);
     const identity = await start();
@@ -105,7 +105,7 @@ for (const [what, request, code] of [
   });
 }
 
-test('methods that are not served are said to be', async (context) => {
+test('other methods are answered as unimplemented', async (context) => {
   const { start } = await site(context);
   const identity = await start();
   const fetch = peer(
@@ -119,17 +119,17 @@ test('methods that are not served are said to be', async (context) => {
   assert.equal((await fetch.ended).code, 12);
 });
 
-test('connections without a live peer, and streams that ask for nothing, are closed and counted', async (context) => {
+test('connections without a live peer, and streams without requests, are closed and counted', async (context) => {
   const { start } = await site(context);
   const clock = fakeClock();
   const identity = await start({ staleConnectionIntervalMs: 60_000 }, { clock });
-  // Opens HTTP/2 (RFC 9113 section 3.4: the preface and empty SETTINGS), then is as silent as a stopped process.
+  // Opens HTTP/2 (RFC 9113 section 3.4: the preface and empty SETTINGS), then is silent like a stopped process.
   const socket = connectSocket(identity.sdsPath);
   socket.write('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\0\0\0\x04\0\0\0\0\0');
   const closed = new Promise((resolve) => socket.on('close', resolve));
-  // The server's own SETTINGS: it has a session now.
+  // The server's SETTINGS: it has a session now.
   await new Promise((resolve) => socket.once('data', resolve));
-  // A second one answers pings, and only never asks.
+  // A second one answers pings, but sends no request.
   const quiet = connect('http://localhost', { createConnection: () => connectSocket(identity.sdsPath) });
   context.after(() => quiet.destroy());
   const trailers = new Promise((resolve) => {
@@ -140,7 +140,7 @@ test('connections without a live peer, and streams that ask for nothing, are clo
   });
   await eventually(() => assert.equal(metric(identity, 'total_active_connections'), 1));
   await clock.advance(60_000);
-  // Time for the pong of the one that is alive.
+  // Time for the pong of the live one.
   await new Promise((resolve) => setTimeout(resolve, 200));
   await clock.advance(10_000);
   assert.equal(metric(identity, 'total_stale_connections'), 1);

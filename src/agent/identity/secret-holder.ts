@@ -1,4 +1,4 @@
-/** The present secrets and who wants to know of new ones: what all sources have in common. */
+/** Holds the current secrets and notifies listeners of new ones; used by all sources. */
 import { oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { WorkloadSecrets } from '../types.ts';
@@ -6,7 +6,10 @@ import type { WorkloadSecrets } from '../types.ts';
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
-  /** Tells everybody, unless nothing is new. A listener that throws does not keep the others from being told. */
+  /**
+   * Sets the secrets, and notifies all listeners if they have changed. A listener that throws does not affect the
+   * others.
+   */
   set(secrets: WorkloadSecrets): void;
 }
 
@@ -26,7 +29,7 @@ export function createSecretHolder(log: Log): SecretHolder {
         try {
           listener(secrets);
         } catch (error) {
-          log.error(`new secrets were not taken over: ${oneLineOf(error)}`);
+          log.error(`new secrets were not applied: ${oneLineOf(error)}`);
         }
       }
     },

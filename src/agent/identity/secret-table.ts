@@ -1,6 +1,6 @@
 /**
- * The secrets as Envoy asks for them: the workload's `default` and `ROOTCA`, and others by their names; encoded once
- * per change.
+ * The secrets under the names that Envoy requests: the workload's `default` and `ROOTCA`, and others; encoded once per
+ * change.
  */
 import { createHash } from 'node:crypto';
 import type { WorkloadSecrets } from '../types.ts';
@@ -10,7 +10,7 @@ import type { SecretTable } from './sds-protocol.ts';
 const CERTIFICATE = 'default';
 const ROOTS = 'ROOTCA';
 
-/** @param more secrets besides the workload's own */
+/** @param more other secrets than the workload's own */
 export function secretTable({ certificate, roots }: WorkloadSecrets, more: Iterable<SecretResource> = []): SecretTable {
   const resources = [
     secretResource(CERTIFICATE, certificateSecret(CERTIFICATE, certificate)),
@@ -21,8 +21,8 @@ export function secretTable({ certificate, roots }: WorkloadSecrets, more: Itera
 }
 
 /**
- * The version is of the content, so that a proxy that reconnects, even to an agent started anew, is not sent what it
- * has.
+ * The version is a hash of the content, so that a proxy that reconnects, even to a restarted agent, is not sent what it
+ * already has.
  */
 export function secretResource(name: string, bytes: Uint8Array): SecretResource {
   return { name, version: createHash('sha256').update(bytes).digest('hex').slice(0, 32), bytes };

@@ -1,4 +1,4 @@
-/** Which settings decide over the workload's identity, checked before anything is started. */
+/** The settings of the workload's identity, and checks of them before anything is started. */
 import { CtlError } from '../../core/errors.ts';
 import type { AgentSettings } from '../../settings/index.ts';
 
@@ -21,13 +21,13 @@ export type IdentitySettings = Pick<
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
 > &
-  // Empty or left out: whatever the token says.
+  // Empty or left out: that of the token.
   Partial<Pick<AgentSettings, 'serviceAccount'>>;
 
-/** Where the pod's volume with the mesh's roots is mounted. */
+/** The mesh's roots in a volume of the pod. */
 export const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';
 
-/** Throws CtlError invalid_argument for a provider that does not exist. */
+/** Throws CtlError invalid_argument for an unknown provider. */
 export function checkProvider(provider: string): void {
   if (provider === 'SelfCA') return;
   const message = `${JSON.stringify(provider)} is not known: only SelfCA is, the authority of the control plane`;

@@ -1,10 +1,10 @@
-/** The certificate authorities that this machine trusts, as its distribution keeps them: one file of PEM. */
+/** Reads the certificate authorities that this machine trusts: one PEM file, whose path depends on the distribution. */
 import { CtlError } from '../../core/errors.ts';
 
-/** Where OpenSSL, and most programs that use it, are told of another file. */
+/** Names another file, for OpenSSL and most programs that use it. */
 const VARIABLE = 'SSL_CERT_FILE';
 
-/** As Go's `crypto/x509/root_linux.go` looks for them, which is where other meshes' agents find them. */
+/** The files of Go's `crypto/x509/root_linux.go`, which agents of other meshes use. */
 const FILES = [
   // Debian, Ubuntu, Gentoo, Arch.
   '/etc/ssl/certs/ca-certificates.crt',
@@ -25,10 +25,10 @@ export interface SystemAuthorities {
 }
 
 /**
- * Rejects with CtlError not_found when no file is there; with what `readText` rejects with when one is there and cannot
- * be read, and for the file that the variable names.
+ * Reads the file that the variable names, else the first known file that exists. Rejects with CtlError not_found when
+ * there is none; with the error of `readText` when one is unreadable.
  *
- * @param readText rejects with CtlError not_found for a file that is not there
+ * @param readText rejects with CtlError not_found for a missing file
  */
 export async function readSystemAuthorities(
   readText: (file: string) => Promise<string>,

@@ -1,20 +1,20 @@
 /**
- * The token that a workload proves itself with until it has a certificate. It is read for each request: whoever issues
- * it writes it anew before it ends. What it says is not verified here, only when it ends is looked at, so that an ended
- * one gets a line in the log that says so instead of the authority's refusal.
+ * Reads the token that authenticates a workload until it has a certificate. It is read for each request, because its
+ * issuer replaces it before it expires. It is not verified here; only its expiry is checked, so that the log names an
+ * expired token instead of the authority's refusal.
  */
 import { CtlError } from '../../core/errors.ts';
 
-/** Where orchestrators put the token, by JWT_POLICY. */
+/** The token's path in a pod, by JWT_POLICY. */
 const TOKEN_FILES: Readonly<Record<string, string>> = {
   'third-party-jwt': './var/run/secrets/tokens/mesh-token',
   'first-party-jwt': './var/run/secrets/orchestrator.io/serviceaccount/token',
 };
 
-/** A header of more does not get through servers. */
+/** Servers refuse longer headers. */
 const MAX_TOKEN_BYTES = 32 * 1024;
 
-/** The file of CA_TOKEN_FILE or, without it, of the policy. Throws CtlError for a policy that does not exist. */
+/** The file of CA_TOKEN_FILE or, without it, of the policy. Throws CtlError for an unknown policy. */
 export function tokenFileOf(policy: string, override: string): string {
   if (override !== '') return override;
   const file = Object.hasOwn(TOKEN_FILES, policy) ? TOKEN_FILES[policy] : undefined;
@@ -25,14 +25,14 @@ export function tokenFileOf(policy: string, override: string): string {
 
 export interface TokenOptions {
   readonly file: string;
-  /** False sends it without looking when it ends (SKIP_PARSE_TOKEN). */
+  /** False to send it without checking its expiry (SKIP_PARSE_TOKEN). */
   readonly parse: boolean;
   readonly read: (file: string) => Promise<string>;
 }
 
 /**
- * The token of this moment. Rejects with CtlError not_found when there is no file, and unauthenticated, in words for
- * people, when what is there cannot be used.
+ * Reads the current token. Rejects with CtlError not_found when there is no file, and unauthenticated, with a message
+ * for operators, when it is not usable.
  */
 export async function currentToken({ file, parse, read }: TokenOptions, now: number): Promise<string> {
   const token = (await readToken(file, read)).trim();
@@ -56,7 +56,7 @@ async function readToken(file: string, read: TokenOptions['read']): Promise<stri
   }
 }
 
-/** Epoch ms of the claim `exp` (RFC 7519 section 4.1.4); without it a token never ends. */
+/** Epoch ms of the claim `exp` (RFC 7519 section 4.1.4); without it a token never expires. */
 function expiryOf(token: string): number | 'unreadable' {
   const [, payload, , more] = token.split('.');
   if (payload === undefined || more !== undefined) return 'unreadable';

@@ -1,4 +1,4 @@
-/** Listening on a Unix domain socket that belongs to the owner only, in the place of one that a dead process left. */
+/** Listens on a Unix domain socket that only the owner may use, and replaces one that a dead process left. */
 import { lstat, unlink } from 'node:fs/promises';
 import type { Http2Server } from 'node:http2';
 import { connect, type Server } from 'node:net';
@@ -6,10 +6,10 @@ import { dirname } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
 import { makeFolder } from '../folder.ts';
 
-/** `sun_path` of unix(7), without the zero at its end. */
+/** Length of `sun_path` of unix(7), without the terminating zero. */
 const MAX_PATH_BYTES = 107;
 
-/** Resolves with how to stop when the server listens. Rejects with CtlError naming the path. */
+/** Starts to listen. Resolves with the function that stops it. Rejects with CtlError that names the path. */
 export async function listenOnSocket(server: Http2Server, path: string): Promise<() => Promise<void>> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, {
@@ -38,7 +38,7 @@ export async function listenOnSocket(server: Http2Server, path: string): Promise
 function listen(server: Http2Server | Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
-    // The socket is made inside this call. It has its mode from the mask, so that there is no moment in which others
+    // The socket is created in this call, with its mode from the umask, so that there is no moment in which others
     // could connect.
     const mask = process.umask(0o177);
     try {
@@ -52,7 +52,7 @@ function listen(server: Http2Server | Server, path: string): Promise<void> {
   });
 }
 
-/** Removes the socket if nobody listens on it. */
+/** Removes the socket if no process listens on it. */
 async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket()) {
     throw new CtlError('already_exists', 'something that is no socket stands here', { file: path });
@@ -69,7 +69,7 @@ function answers(path: string): Promise<boolean> {
       resolve(answer);
     };
     socket.on('connect', () => done(true));
-    // A full backlog says that somebody listens, too.
+    // A full backlog also means that a process listens.
     socket.on('error', (error: NodeJS.ErrnoException) => done(error.code === 'EAGAIN'));
   });
 }

@@ -10,7 +10,7 @@ interface Call {
   readonly input: string | undefined;
 }
 
-/** A host that notes what is run; `answers` maps the beginning of a command to what it gives. */
+/** A fake host that records commands; `answers` has results by the beginning of a command. */
 function host(answers: Readonly<Record<string, Partial<RunResult>>> = {}): { run: Run; calls: Call[] } {
   const calls: Call[] = [];
   const run: Run = async (program, args, input) => {
@@ -27,7 +27,7 @@ const changes = ({ calls }: { calls: Call[] }) =>
 
 const TPROXY = redirection({ meshInboundInterceptionMode: 'TPROXY', meshInboundPorts: '*' });
 
-test('one transaction for each table, after the routes that it needs', async () => {
+test('each table gets one transaction, after the routes that it needs', async () => {
   const made = host();
   await applyRedirection(made.run, ['ipv4'], TPROXY);
   assert.deepEqual(changes(made), [
@@ -38,10 +38,10 @@ test('one transaction for each table, after the routes that it needs', async () 
   ]);
 });
 
-test('a rule that stands is not added again; one of another mark goes', async () => {
-  const standing =
+test('an existing rule is not added again, and one of another mark is removed', async () => {
+  const existing =
     '0:\tfrom all lookup local\n15006:\tfrom all fwmark 0x539 lookup 133\n15006:\tfrom all fwmark 0x7 lookup 8\n';
-  const made = host({ 'ip -4 rule show': { stdout: standing } });
+  const made = host({ 'ip -4 rule show': { stdout: existing } });
   await applyRedirection(made.run, ['ipv4'], TPROXY);
   assert.deepEqual(changes(made).slice(0, 3), [
     'ip -4 rule del pref 15006 fwmark 7 lookup 8',
@@ -50,7 +50,7 @@ test('a rule that stands is not added again; one of another mark goes', async ()
   ]);
 });
 
-test('what fails halfway is taken away again', async () => {
+test('everything is removed when a step fails', async () => {
   const saved = { stdout: ':MESH_OUTPUT - [0:0]\n' };
   const made = host({
     'iptables-save -t nat': saved,
@@ -66,19 +66,19 @@ test('what fails halfway is taken away again', async () => {
   );
 });
 
-test('without permission nothing is tried', async () => {
+test('without permission nothing is changed', async () => {
   const made = host({ 'iptables-save': { code: 4, stderr: 'Fatal: Permission denied (you must be root)\n' } });
   await assert.rejects(applyRedirection(made.run, ['ipv4'], TPROXY), { code: 'permission_denied' });
   assert.deepEqual(changes(made), []);
 });
 
-test('cleaning a host where nothing stands changes nothing', async () => {
+test('cleaning a host without rules changes nothing', async () => {
   const made = host();
   await cleanRedirection(made.run, ['ipv4']);
   assert.deepEqual(changes(made), []);
 });
 
-test('IPv6 that cannot be redirected is an error where it could be used, and else a warning', async () => {
+test('IPv6 that cannot be redirected is an error when there are IPv6 addresses, and otherwise a warning', async () => {
   const { run } = host({ 'ip6tables-save': { code: 1, stderr: 'no such table\n' } });
   const warnings: string[] = [];
   const families = (addresses: string) =>

@@ -1,7 +1,7 @@
 /**
- * Everything that redirection can leave behind, by table: rules are built from it and cleaning removes it, so that what
- * one adds the other finds. Built-in chains get nothing but the jumps here, written as iptables-save writes them; all
- * else stands in our chains.
+ * Everything that redirection may leave behind, by table. Rules are built from it and cleaning removes it, so that both
+ * always match. Built-in chains only get the jumps listed here, in the notation of iptables-save; everything else is in
+ * chains of meshd.
  */
 import type { Family, TableName } from './types.ts';
 
@@ -34,7 +34,7 @@ interface FamilyFacts {
   readonly restore: string;
   readonly iptables: string;
   readonly loopback: string;
-  /** From where the proxy connects to the application: such connections go through untouched. */
+  /** Source address of the proxy's connections to the application: these are not redirected. */
   readonly inboundSource: string;
 }
 
@@ -58,7 +58,7 @@ export const FAMILIES: Readonly<Record<Family, FamilyFacts>> = {
 };
 
 /**
- * Preference of our routing rule and metric of our route: by these they are told from others with the same mark or
- * table, without a file that remembers them.
+ * Preference of meshd's routing rule and metric of its route: they identify both among others with the same mark or
+ * table.
  */
 export const ROUTING_MARKER = 15006;

@@ -1,4 +1,4 @@
-/** What the host, or rather its network namespace, is like. */
+/** Reads properties of the host's network namespace. */
 import { readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { FAMILIES } from './footprint.ts';
@@ -6,21 +6,22 @@ import type { ProxyUser } from './options.ts';
 import { mustRun, type Run } from './run.ts';
 import type { Family } from './types.ts';
 
-/** Reads a text file; undefined when there is none. */
+/** Reads a text file; undefined when it does not exist. */
 export type ReadText = (path: string) => Promise<string | undefined>;
 
 export const readText: ReadText = (path) => readFile(path, 'utf8').catch(() => undefined);
 
 /**
- * The families that are to be redirected: IPv6 where the namespace has it. Where it has but ip6tables does not work,
- * that is an error if anything could come or go by IPv6, past the proxy; else `warn` is told. Rejects with CtlError.
+ * The families to redirect: IPv6 if the namespace has it. When it has IPv6 but ip6tables does not work, that is an
+ * error if there are IPv6 addresses, because their traffic would bypass the proxy; otherwise `warn` is called. Rejects
+ * with CtlError.
  */
 export async function usableFamilies(
   run: Run,
   read: ReadText,
   warn: (why: string) => void,
 ): Promise<readonly Family[]> {
-  // Without iptables at all, or without permission, that is what a user must hear.
+  // Without iptables, or without permission, the user must see that error.
   await mustRun(run, FAMILIES.ipv4.save, ['-t', 'nat']);
   const addresses = await ipv6Addresses(read);
   if (addresses.length === 0) return ['ipv4'];
@@ -36,7 +37,7 @@ export async function usableFamilies(
   return ['ipv4'];
 }
 
-/** The families that the namespace has, asking nothing but the kernel's files. */
+/** The families of the namespace, read from the kernel's files only. */
 export async function presentFamilies(read: ReadText): Promise<readonly Family[]> {
   return (await ipv6Addresses(read)).length === 0 ? ['ipv4'] : ['ipv4', 'ipv6'];
 }

@@ -1,7 +1,7 @@
 /**
- * Traffic redirection beside a workload: rules that hand its connections to the proxy, and their removal
- * (specification: ctl-agent "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), what they leave behind is one
- * table (`footprint.ts`), and only `run.ts` touches the host.
+ * Entry point of traffic redirection: rules that redirect a workload's connections to the proxy, and their removal
+ * (specification: ctl-agent "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), `footprint.ts` lists what they
+ * leave behind, and only `run.ts` changes the host.
  */
 import { getScope } from '../../logging/index.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';
@@ -19,17 +19,17 @@ export interface MeshIptablesSettings extends RedirectionSettings {
   readonly skipRuleApply: boolean;
   readonly iptablesProbePort: string;
   readonly probeTimeoutMs: number;
-  /** User whose uid and gid are those of the proxy when neither is given. */
+  /** User whose uid and gid the proxy has when neither is set. */
   readonly proxyUser: string;
 }
 
-/** Sets up redirection; `print` takes what a user asked to see. Rejects with a CtlError of one line. */
+/** Sets up redirection; `print` receives requested output. Rejects with a CtlError of one line. */
 export async function meshIptables(settings: MeshIptablesSettings, print: (text: string) => void): Promise<void> {
   const log = getScope('default');
   const redirection = redirectionOf(settings, await findUser(readText, settings.proxyUser));
   const probePort = portOf('iptables-probe-port', settings.iptablesProbePort);
   const ineffective = ineffectiveSettings(settings, redirection);
-  // What is printed is for shells and iptables-restore, which skip comments.
+  // The output is for shells and iptables-restore, which ignore comments.
   if (settings.dryRun || settings.restoreFormat) print(ineffective.map((each) => `# warning: ${each}\n`).join(''));
   if (!settings.dryRun) for (const each of ineffective) log.warn(each);
   if (settings.restoreFormat) print(printRestoreFormat(await presentFamilies(readText), redirection));

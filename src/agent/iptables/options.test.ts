@@ -3,7 +3,7 @@ import { describe, test } from 'node:test';
 import { ineffectiveSettings, type RedirectionSettings, redirectionOf } from './options.ts';
 import { DEFAULT_SETTINGS, redirection } from './testing.ts';
 
-test('nothing said: nothing is redirected, the ports and the user are the usual ones', () => {
+test('without settings nothing is redirected, and ports and user have their defaults', () => {
   assert.deepEqual(redirection({}), {
     interception: { mode: 'REDIRECT' },
     proxyPort: 15001,
@@ -21,13 +21,13 @@ test('nothing said: nothing is redirected, the ports and the user are the usual 
   });
 });
 
-test('lists lose blanks and repetitions, addresses are ranges of one', () => {
+test('lists are read without blanks and duplicates, and addresses become ranges', () => {
   const wanted = redirection({ meshInboundPorts: ' 80, 443,,80', meshServiceCidr: '10.0.0.1,fd00::/8' });
   assert.deepEqual(wanted.inboundPorts, [80, 443]);
   assert.deepEqual(wanted.cidrs, ['10.0.0.1/32', 'fd00::/8']);
 });
 
-test('TPROXY has a mark and a routing table, numbers in either base', () => {
+test('TPROXY has a mark and a routing table, in decimal or hexadecimal', () => {
   const mode = { meshInboundInterceptionMode: 'TPROXY' };
   assert.deepEqual(redirection(mode).interception, { mode: 'TPROXY', mark: 1337, routeTable: 133 });
   const given = { ...mode, meshInboundTproxyMark: '0x10', meshInboundTproxyRouteTable: '7' };
@@ -41,11 +41,11 @@ describe("the proxy's user", () => {
     return [proxyUids, proxyGids];
   };
   test('is the one of the host by default', () => assert.deepEqual(of({}), [[201], [202]]));
-  test('gives its number to the group when only it is said', () => assert.deepEqual(of({ proxyUid: '5' }), [[5], [5]]));
+  test('determines the group when only the user is set', () => assert.deepEqual(of({ proxyUid: '5' }), [[5], [5]]));
   test('may be several', () => assert.deepEqual(of({ proxyUid: '5,6', proxyGid: '7' }), [[5, 6], [7]]));
 });
 
-describe('what has no effect is said', () => {
+describe('settings without effect are reported', () => {
   const rows: readonly (readonly [Partial<RedirectionSettings>, RegExp | undefined])[] = [
     [
       { meshServiceCidr: '10.0.0.0/8', meshServiceExcludeCidr: '10.1.0.0/16' },
@@ -69,7 +69,7 @@ describe('what has no effect is said', () => {
   }
 });
 
-describe('what cannot be is refused, naming the flag', () => {
+describe('invalid values are refused with the name of the flag', () => {
   const rows = [
     ['proxyPort', '0', /^--proxy-port: "0" is not a port \(1 to 65535\)$/],
     ['proxyPort', '', /--proxy-port/],
@@ -91,7 +91,7 @@ describe('what cannot be is refused, naming the flag', () => {
       assert.throws(() => redirection({ [setting]: text }), { code: 'invalid_argument', message });
     });
   }
-  test('a mark of 0, or a table of the kernel', () => {
+  test('a mark of 0 and a table of the kernel are refused', () => {
     const mode = { meshInboundInterceptionMode: 'TPROXY' };
     assert.throws(() => redirection({ ...mode, meshInboundTproxyMark: '0' }), /--mesh-inbound-tproxy-mark/);
     assert.throws(() => redirection({ ...mode, meshInboundTproxyRouteTable: '254' }), /--mesh-inbound-tproxy-route/);

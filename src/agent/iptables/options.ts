@@ -1,13 +1,13 @@
 /**
- * From flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. Everything is
- * checked here: what is let through goes into rules as it is.
+ * Converts flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. All values are
+ * checked here: they become parts of rules unchanged.
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
 import { FAMILIES } from './footprint.ts';
 import type { Included, Interception, Redirection } from './types.ts';
 
-/** What the user said, as text; empty means nothing said. Named as the settings of the command. */
+/** The settings of the command, as text; empty for settings that are not given. */
 export interface RedirectionSettings {
   readonly proxyPort: string;
   readonly inboundCapturePort: string;
@@ -26,9 +26,9 @@ export interface RedirectionSettings {
   readonly proxyGid: string;
 }
 
-/** The user that proxies of such meshes run as where the host has no user of that name. */
+/** The usual id of the proxy's user, on a host without a user of that name. */
 const DEFAULT_PROXY_ID = '1337';
-/** What other meshes use too, so that rules that people know by heart look the same. */
+/** The same as in Istio, so that rules look familiar. */
 const DEFAULT_MARK = '1337';
 const DEFAULT_ROUTE_TABLE = '133';
 const MAX_ID = 0xffff_fffe;
@@ -40,12 +40,13 @@ export interface ProxyUser {
 }
 
 /**
- * `proxyUser` is the user named by PROXY_USER, if the host has it: the default of uid and gid. Throws CtlError
- * invalid_argument naming the flag.
+ * Checks the settings. Throws CtlError invalid_argument that names the flag.
+ *
+ * @param proxyUser the user of PROXY_USER, if the host has it: the default of uid and gid
  */
 export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUser | undefined): Redirection {
   const uid = settings.proxyUid || (proxyUser?.uid ?? DEFAULT_PROXY_ID);
-  // Whoever names another user means its group as well.
+  // A given user implies its group.
   const gid = settings.proxyGid || (settings.proxyUid === '' ? (proxyUser?.gid ?? uid) : uid);
   return {
     interception: interceptionOf(settings),
@@ -64,7 +65,7 @@ export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUse
   };
 }
 
-/** What the user said that has no effect beside the rest, a sentence each. */
+/** Settings without effect because of other settings, one sentence each. */
 export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redirection): readonly string[] {
   const { meshServiceExcludeCidr, meshLocalExcludePorts, meshInboundTproxyMark, meshInboundTproxyRouteTable } =
     settings;
@@ -88,7 +89,7 @@ export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redir
   return sentences;
 }
 
-/** Whether a range is the one address by which applications of one machine talk to each other. */
+/** Whether a range is localhost, through which applications of one machine talk to each other. */
 export function isLocalhost(cidr: string): boolean {
   return Object.values(FAMILIES).some(({ loopback }) => loopback === cidr);
 }
@@ -116,7 +117,7 @@ function includedOf<T>(flag: string, text: string, read: ReadItem<T>): Included<
   return text.trim() === '*' ? '*' : listOf(flag, text, read);
 }
 
-/** The number of a port. Throws CtlError invalid_argument naming the flag. */
+/** Parses a port. Throws CtlError invalid_argument that names the flag. */
 export function portOf(flag: string, text: string): number {
   return numberOf(flag, text, 1, 65_535, 'a port');
 }
@@ -128,7 +129,7 @@ function idOf(flag: string, text: string): number {
 function cidrOf(flag: string, text: string): string {
   const [address = '', bits, ...rest] = text.split('/');
   const version = isIP(address);
-  // A zone is no part of what rules match.
+  // Rules do not match zones of addresses.
   const fits = version !== 0 && !address.includes('%') && rest.length === 0;
   if (!fits) throw wrong(flag, text, 'an address range, such as 10.0.0.0/8');
   const most = isIPv6(address) ? 128 : 32;
@@ -136,7 +137,7 @@ function cidrOf(flag: string, text: string): string {
   return `${address}/${numberOf(flag, bits, 0, most, `the number of bits of ${address}`)}`;
 }
 
-/** Names of interfaces as the kernel takes them; `+` at the end is a wildcard of iptables. */
+/** Checks the name of an interface as the kernel does; `+` at the end is a wildcard of iptables. */
 function interfaceOf(flag: string, text: string): string {
   if (!/^[A-Za-z0-9_.@-]{1,15}\+?$/.test(text) || text.startsWith('-')) throw wrong(flag, text, 'an interface');
   return text;

@@ -1,11 +1,11 @@
-/** A redirection as text, for people and for `iptables-restore`: what `--dry-run` and `--restore-format` print. */
+/** Prints a redirection for people and for `iptables-restore`: the output of `--dry-run` and `--restore-format`. */
 import { FAMILIES, FOOTPRINT, TABLES } from './footprint.ts';
 import { inboundSourceAddress, routeCommand, ruleCommand } from './routing.ts';
 import { redirectionRules } from './rules.ts';
-import { applyTransaction, NOTHING_STANDING } from './transaction.ts';
+import { applyTransaction, NO_RULES } from './transaction.ts';
 import type { Family, Redirection } from './types.ts';
 
-/** One shell command a line, in the order in which they would be needed on a host without rules of ours. */
+/** Shell commands, one per line, in the order for a host without rules of meshd. */
 export function printCommands(families: readonly Family[], wanted: Redirection): string {
   const lines = families.flatMap((family) => [
     ...networkCommands(family, wanted),
@@ -21,7 +21,10 @@ export function printCommands(families: readonly Family[], wanted: Redirection):
   return `${lines.join('\n')}\n`;
 }
 
-/** What `iptables-restore --noflush` takes, a part for each address family; what it cannot do stands in comments. */
+/**
+ * Input for `iptables-restore --noflush`, a part for each address family; commands that it does not support are
+ * comments.
+ */
 export function printRestoreFormat(families: readonly Family[], wanted: Redirection): string {
   return families
     .map((family) => {
@@ -29,13 +32,13 @@ export function printRestoreFormat(families: readonly Family[], wanted: Redirect
         `# ${FAMILIES[family].restore} --noflush`,
         ...networkCommands(family, wanted).map((each) => `# ${each}`),
       ];
-      const tables = redirectionRules(family, wanted).map((rules) => applyTransaction(rules, NOTHING_STANDING));
+      const tables = redirectionRules(family, wanted).map((rules) => applyTransaction(rules, NO_RULES));
       return `${heads.join('\n')}\n${tables.join('')}`;
     })
     .join('');
 }
 
-/** What cleaning would do, one shell command a line; those that find nothing to remove do no harm. */
+/** The shell commands of cleaning, one per line; those that find nothing to remove have no effect. */
 export function printCleanCommands(families: readonly Family[]): string {
   const lines = families.flatMap((family) =>
     TABLES.flatMap((table) => {

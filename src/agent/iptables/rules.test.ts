@@ -11,7 +11,7 @@ const rulesOf = (family: Family, wanted: Redirection, table: string, chain: stri
 
 const EVERYTHING = { meshInboundPorts: '*', meshServiceCidr: '*' };
 
-test('everything is redirected, except SSH, what the agent answers and what the proxy sends', () => {
+test('everything is redirected, except SSH, the agent’s ports and the proxy’s own traffic', () => {
   assert.deepEqual(redirectionRules('ipv4', redirection({ ...EVERYTHING, meshLocalExcludePorts: '8022,15020' })), [
     {
       table: 'nat',
@@ -48,19 +48,19 @@ test('everything is redirected, except SSH, what the agent answers and what the 
   ]);
 });
 
-test('no inbound ports: no inbound chain and no jump to one', () => {
+test('without inbound ports there is no inbound chain and no jump to one', () => {
   const [nat, ...others] = redirectionRules('ipv4', redirection({ meshServiceCidr: '*' }));
   assert.deepEqual(others, []);
   assert.deepEqual(nat?.jumps, ['OUTPUT -p tcp -j MESH_OUTPUT']);
   assert.ok(!nat?.chains.some(({ name }) => name === 'MESH_INBOUND'));
 });
 
-test('no destinations: nothing that leaves is redirected', () => {
+test('without destinations outbound traffic is not redirected', () => {
   const rules = rulesOf('ipv4', redirection({ meshInboundPorts: '*' }), 'nat', 'MESH_OUTPUT') ?? [];
   assert.ok(!rules.some((rule) => rule.endsWith('MESH_REDIRECT') && !rule.includes('MESH_IN_REDIRECT')));
 });
 
-test('given inbound ports are redirected, and exclusions have no meaning then', () => {
+test('listed inbound ports are redirected, and exclusions have no effect then', () => {
   const wanted = redirection({ meshInboundPorts: '80,22', meshLocalExcludePorts: '22' });
   assert.deepEqual(rulesOf('ipv4', wanted, 'nat', 'MESH_INBOUND'), [
     '-p tcp --dport 15008 -j RETURN',
@@ -69,7 +69,7 @@ test('given inbound ports are redirected, and exclusions have no meaning then', 
   ]);
 });
 
-test('destinations go to the rules of their family; excluded ones count where all are redirected', () => {
+test('destinations are in the rules of their family, and exclusions apply when all are redirected', () => {
   const some = redirection({ meshServiceCidr: '10.0.0.0/8,fd00::/8', meshServiceExcludeCidr: '10.1.0.0/16' });
   const tail = (family: Family, wanted: Redirection) => rulesOf(family, wanted, 'nat', 'MESH_OUTPUT')?.slice(6);
   assert.deepEqual(tail('ipv4', some), ['-d 10.0.0.0/8 -j MESH_REDIRECT']);
@@ -79,7 +79,7 @@ test('destinations go to the rules of their family; excluded ones count where al
   assert.deepEqual(tail('ipv6', all), ['-d fd01::/16 -j RETURN', '-j MESH_REDIRECT']);
 });
 
-test('outbound ports are excluded first and included besides the destinations', () => {
+test('outbound ports are excluded first, and included in addition to destinations', () => {
   const wanted = redirection({
     meshLocalOutboundPortsExclude: '3306',
     meshOutboundPorts: '8080',
@@ -92,7 +92,7 @@ test('outbound ports are excluded first and included besides the destinations', 
   ]);
 });
 
-test('a loopback range that is named is redirected, in its own family and without localhost', () => {
+test('a listed loopback range is redirected in its own family, without localhost', () => {
   const wanted = redirection({
     meshServiceCidr: '127.1.0.0/16,127.0.0.1,10.0.0.0/8,::1',
     meshLocalOutboundPortsExclude: '3306',
@@ -106,14 +106,14 @@ test('a loopback range that is named is redirected, in its own family and withou
   assert.equal(rulesOf('ipv6', wanted, 'nat', 'MESH_OUTPUT')?.[5], '-o lo -j RETURN');
 });
 
-test('IPv6 has its own loopback and its own source towards the application', () => {
+test('IPv6 has its own loopback and source address of connections to the application', () => {
   assert.deepEqual(rulesOf('ipv6', redirection(EVERYTHING), 'nat', 'MESH_OUTPUT')?.slice(0, 2), [
     '-s ::6/128 -o lo -j RETURN',
     '! -d ::1/128 -o lo -p tcp -m owner --uid-owner 1337 -j MESH_IN_REDIRECT',
   ]);
 });
 
-test('what comes from a virtual interface is treated as sent here', () => {
+test('traffic from a virtual interface is treated as outbound', () => {
   const wanted = redirection({ ...EVERYTHING, meshServiceExcludeCidr: '10.1.0.0/16', orchVirtInterfaces: 'net1' });
   assert.deepEqual(rulesOf('ipv4', wanted, 'nat', 'MESH_INBOUND')?.slice(0, 3), [
     '-i net1 -d 10.1.0.0/16 -j RETURN',
@@ -122,7 +122,7 @@ test('what comes from a virtual interface is treated as sent here', () => {
   ]);
 });
 
-test('of several users none is taken for an application because it is not the other', () => {
+test('with several proxy users, traffic of each is the proxy’s', () => {
   const rules = rulesOf('ipv4', redirection({ ...EVERYTHING, proxyUid: '1,2', proxyGid: '3' }), 'nat', 'MESH_OUTPUT');
   const lo = rules?.indexOf('-o lo -j RETURN') ?? -1;
   for (const owner of ['--uid-owner 1', '--uid-owner 2', '--gid-owner 3']) {
@@ -131,7 +131,7 @@ test('of several users none is taken for an application because it is not the ot
   }
 });
 
-test('TPROXY takes inbound connections in mangle, without touching where they go', () => {
+test('TPROXY redirects inbound connections in mangle, without changing their destination', () => {
   const wanted = redirection({ ...EVERYTHING, meshInboundInterceptionMode: 'TPROXY' });
   const [nat, mangle] = redirectionRules('ipv4', wanted);
   assert.deepEqual(nat?.jumps, ['OUTPUT -p tcp -j MESH_OUTPUT']);

@@ -1,5 +1,5 @@
 /**
- * The packet filter rules of a redirection, as plain data. Order matters: the first rule that decides, decides.
+ * The packet filter rules of a redirection, as plain data. Order matters: the first matching rule decides.
  *
  *   in    PREROUTING ─▶ MESH_INBOUND ─▶ MESH_IN_REDIRECT (nat) or MESH_TPROXY / MESH_DIVERT (mangle)
  *   out   OUTPUT ─▶ MESH_OUTPUT ─▶ MESH_REDIRECT, or MESH_IN_REDIRECT where the proxy calls its own workload
@@ -18,12 +18,12 @@ import {
 } from './footprint.ts';
 import type { Family, Included, Interception, Redirection, TableRules } from './types.ts';
 
-/** The agent and the proxy answer here themselves: merged metrics, readiness, the proxy's metrics. */
+/** Ports of the agent and the proxy: merged metrics, readiness, the proxy's metrics. */
 const OWN_PORTS: readonly number[] = [15020, 15021, 15090];
-/** How an operator gets in: all inbound ports do not include it, a list that names it does. */
+/** The operator's access: not among all inbound ports, only redirected when listed. */
 const SSH_PORT = 22;
 
-/** The rules of one address family, a table each. */
+/** The rules of one address family, by table. */
 export function redirectionRules(family: Family, wanted: Redirection): readonly TableRules[] {
   const { interception } = wanted;
   const nat = natRules(family, wanted);
@@ -54,7 +54,10 @@ function natRules(family: Family, wanted: Redirection): TableRules {
   };
 }
 
-/** What enters: `capture` are the rule ends that take a connection, after a port match if there is one. */
+/**
+ * Rules for inbound traffic. `capture` has the ends of rules that redirect a connection, after a port match if there is
+ * one.
+ */
 function inboundRules(wanted: Redirection, capture: readonly string[]): readonly string[] {
   const { inboundPorts, tunnelPort, inboundPortsExcluded } = wanted;
   if (!takesInbound(wanted)) return [];
@@ -70,7 +73,7 @@ function inboundRules(wanted: Redirection, capture: readonly string[]): readonly
   ];
 }
 
-/** What applications here send. */
+/** Rules for traffic that applications here send. */
 function outputRules(family: Family, wanted: Redirection): readonly string[] {
   const { loopback, inboundSource } = FAMILIES[family];
   const owners = [
@@ -78,25 +81,22 @@ function outputRules(family: Family, wanted: Redirection): readonly string[] {
     ...wanted.proxyGids.map((gid) => `-m owner --gid-owner ${gid}`),
   ];
   return [
-    // The proxy hands an inbound connection to the application: from a source of its own, so that it is not taken once
-    // more.
+    // The proxy forwards an inbound connection to the application from a special source address, so that it is not
+    // redirected again.
     `-s ${inboundSource} -o lo -j RETURN`,
-    // An application that calls its own service was sent back here by the proxy: policy is the inbound side's, so it
-    // goes in there.
+    // An application that calls its own service: the proxy sends it back here, to the inbound side, which enforces the
+    // policies.
     ...owners.map((owner) => `! -d ${loopback} -o lo -p tcp ${owner} -j ${IN_REDIRECT}`),
-    // All else of the proxy is on its way out, or on its way to the application on localhost.
+    // All other traffic of the proxy is outbound, or goes to the application on localhost.
     ...owners.map((owner) => `${owner} -j RETURN`),
     ...loopbackRules(family, wanted),
-    // Applications of one workload that talk to each other by a local address.
+    // Applications of one workload talk to each other through a local address.
     '-o lo -j RETURN',
     ...outboundRules(family, wanted, ''),
   ];
 }
 
-/**
- * Loopback ranges that are named are redirected, all but localhost itself: that is where applications talk to each
- * other.
- */
+/** Listed loopback ranges are redirected, except localhost itself, through which applications talk to each other. */
 function loopbackRules(family: Family, wanted: Redirection): readonly string[] {
   const { loopback } = FAMILIES[family];
   const cidrs = ofFamily(family, wanted.cidrs);
@@ -109,7 +109,11 @@ function loopbackRules(family: Family, wanted: Redirection): readonly string[] {
   ];
 }
 
-/** Which destinations are redirected, for what matches `from` (a match that ends in a space, or nothing). */
+/**
+ * Rules for redirected destinations.
+ *
+ * @param from a match that ends in a space, or ''
+ */
 function outboundRules(family: Family, wanted: Redirection, from: string): readonly string[] {
   const cidrs = ofFamily(family, wanted.cidrs);
   const excluded = cidrs === '*' ? wanted.cidrsExcluded.filter((cidr) => isIPv6Cidr(cidr) === (family === 'ipv6')) : [];
@@ -122,7 +126,7 @@ function outboundRules(family: Family, wanted: Redirection, from: string): reado
   ];
 }
 
-/** A virtual machine's traffic comes in from its interface, but is what an application here sends. */
+/** Traffic of a virtual machine arrives from its interface, but is sent by an application here. */
 function virtualInterfaceRules(family: Family, name: string, wanted: Redirection): readonly string[] {
   return [...outboundRules(family, wanted, `-i ${name} `), `-i ${name} -j RETURN`];
 }
@@ -145,7 +149,7 @@ function mangleRules(
         name: INBOUND,
         rules: [
           ...wanted.virtualInterfaces.map((name) => `-i ${name} -j RETURN`),
-          // The proxy keeps the client's address towards the application: what answers must find back to the proxy.
+          // The proxy uses the client's address as source: responses of the application must reach the proxy.
           `-m mark --mark ${mark} -j CONNMARK --save-mark`,
           `-m mark --mark ${mark} -j RETURN`,
           `-s ${inboundSource} -i lo -j RETURN`,

@@ -1,4 +1,4 @@
-/** Running the programs that change the network. */
+/** Runs the programs that change the network. */
 import { spawn } from 'node:child_process';
 import { CtlError } from '../../core/errors.ts';
 
@@ -8,7 +8,9 @@ export interface RunResult {
   readonly stderr: string;
 }
 
-/** Runs a program with text on its stdin, to its end. Rejects with CtlError not_found when there is no such program. */
+/**
+ * Runs a program with text on its stdin until it ends. Rejects with CtlError not_found when there is no such program.
+ */
 export type Run = (program: string, args: readonly string[], input?: string) => Promise<RunResult>;
 
 export const runProgram: Run = (program, args, input = '') =>
@@ -28,22 +30,22 @@ export const runProgram: Run = (program, args, input = '') =>
       reject(new CtlError(missing ? 'not_found' : 'unavailable', `${program} ${why}`, {}, error));
     });
     child.once('close', (code, signal) => resolve({ code: code ?? 1, stdout, stderr: stderr || (signal ?? '') }));
-    // A program that ends before it has read everything says why by its exit code.
+    // A program that ends before it has read everything reports why with its exit code.
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);
   });
 
-/** The same, when success is expected: gives stdout. Rejects with a CtlError of one line. */
+/** The same, for a program that must succeed: gives its stdout. Rejects with a CtlError of one line. */
 export async function mustRun(run: Run, program: string, args: readonly string[], input?: string): Promise<string> {
   const { code, stdout, stderr } = await run(program, args, input);
   if (code === 0) return stdout;
   throw failure(program, args, stderr);
 }
 
-/** What a program that failed has said, in one line. */
+/** The error for a failed program: its output in one line. */
 export function failure(program: string, args: readonly string[], stderr: string): CtlError {
   const lines = stderr.split('\n').map((line) => line.trim());
-  // Hints about --help and a summary line tell a user nothing.
+  // Hints about --help and the summary line are left out.
   const said = lines.filter((line) => line !== '' && !/^(Try |Error occurred at line|.*Perhaps )/.test(line));
   const command = [program, ...args].join(' ');
   if (/permission denied|you must be root|operation not permitted/i.test(stderr)) {
@@ -52,5 +54,5 @@ export function failure(program: string, args: readonly string[], stderr: string
       `${command}: not permitted, this needs the capability NET_ADMIN: ${said.join('; ')}`,
     );
   }
-  return new CtlError('unavailable', `${command} failed: ${said.join('; ') || 'without saying why'}`);
+  return new CtlError('unavailable', `${command} failed: ${said.join('; ') || 'without a message'}`);
 }

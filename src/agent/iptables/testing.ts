@@ -1,8 +1,8 @@
-/** Redirections for tests of this room. */
+/** Test support: redirections. */
 import { type RedirectionSettings, redirectionOf } from './options.ts';
 import type { Redirection } from './types.ts';
 
-/** What the command has when no flag and no variable is given. */
+/** The settings without flags and variables. */
 export const DEFAULT_SETTINGS: RedirectionSettings = {
   proxyPort: '15001',
   inboundCapturePort: '15006',

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { FOOTPRINT } from './footprint.ts';
 import { redirectionRules } from './rules.ts';
 import { redirection } from './testing.ts';
-import { applyTransaction, cleanTransaction, NOTHING_STANDING, readStanding } from './transaction.ts';
+import { applyTransaction, cleanTransaction, NO_RULES, readExisting } from './transaction.ts';
 import type { Interception, TableRules } from './types.ts';
 
 const RULES: TableRules = {
@@ -25,46 +25,46 @@ const SAVED = `*nat
 COMMIT
 `;
 
-test('what stands is read, and nothing of others is taken for ours', () => {
-  assert.deepEqual(readStanding('nat', SAVED), {
+test('existing rules of meshd are read, and no others', () => {
+  assert.deepEqual(readExisting('nat', SAVED), {
     chains: ['MESH_INBOUND', 'MESH_OUTPUT'],
     jumps: ['PREROUTING -p tcp -j MESH_INBOUND', 'OUTPUT -p tcp -j MESH_OUTPUT'],
   });
-  assert.deepEqual(readStanding('nat', ''), NOTHING_STANDING);
+  assert.deepEqual(readExisting('nat', ''), NO_RULES);
 });
 
-test('on an empty table everything is made', () => {
+test('everything is created in an empty table', () => {
   assert.equal(
-    applyTransaction(RULES, NOTHING_STANDING),
+    applyTransaction(RULES, NO_RULES),
     '*nat\n:MESH_OUTPUT - [0:0]\n-A MESH_OUTPUT -j RETURN\n-A OUTPUT -p tcp -j MESH_OUTPUT\nCOMMIT\n',
   );
 });
 
-test('a jump that stands stays at its place; what is not wanted any more goes', () => {
+test('an existing jump stays where it is, and obsolete ones are removed', () => {
   assert.equal(
-    applyTransaction(RULES, readStanding('nat', SAVED)),
+    applyTransaction(RULES, readExisting('nat', SAVED)),
     '*nat\n:MESH_OUTPUT - [0:0]\n:MESH_INBOUND - [0:0]\n-D PREROUTING -p tcp -j MESH_INBOUND\n' +
       '-A MESH_OUTPUT -j RETURN\n-X MESH_INBOUND\nCOMMIT\n',
   );
 });
 
-test('a jump that stands twice becomes one', () => {
+test('a duplicate jump is removed', () => {
   const [jump = ''] = RULES.jumps;
   const text = applyTransaction(RULES, { chains: ['MESH_OUTPUT'], jumps: [jump, jump] });
   assert.equal(text.split(`-D ${jump}\n`).length, 3);
   assert.equal(text.split(`-A ${jump}\n`).length, 2);
 });
 
-test('cleaning removes what stands, jumps before chains, and nothing where nothing stands', () => {
+test('cleaning removes existing jumps before chains, and nothing from an empty table', () => {
   assert.equal(
-    cleanTransaction('nat', readStanding('nat', SAVED)),
+    cleanTransaction('nat', readExisting('nat', SAVED)),
     '*nat\n:MESH_INBOUND - [0:0]\n:MESH_OUTPUT - [0:0]\n-D PREROUTING -p tcp -j MESH_INBOUND\n' +
       '-D OUTPUT -p tcp -j MESH_OUTPUT\n-X MESH_INBOUND\n-X MESH_OUTPUT\nCOMMIT\n',
   );
-  assert.equal(cleanTransaction('nat', NOTHING_STANDING), undefined);
+  assert.equal(cleanTransaction('nat', NO_RULES), undefined);
 });
 
-test('every chain and jump that any rule set has is known to cleaning', () => {
+test('cleaning knows every chain and jump of all rule sets', () => {
   const modes: readonly Interception['mode'][] = ['REDIRECT', 'TPROXY'];
   for (const meshInboundInterceptionMode of modes) {
     const wanted = redirection({ meshInboundInterceptionMode, meshInboundPorts: '*', orchVirtInterfaces: 'a' });

@@ -1,22 +1,22 @@
 /**
- * Text for `iptables-restore --noflush`: what must change in one table so that exactly the wanted rules of ours stand
- * there, whatever stood there of ours before, and nothing of others is touched. iptables-restore commits a table as a
- * whole or not at all.
+ * Builds the input of `iptables-restore --noflush`: the changes in one table after which it has exactly the wanted
+ * rules of meshd, whatever rules of meshd it had before, and all rules of others unchanged. iptables-restore commits a
+ * table as a whole or not at all.
  */
 import { FOOTPRINT } from './footprint.ts';
 import type { TableName, TableRules } from './types.ts';
 
-/** What stands of ours in a table. */
-export interface Standing {
+/** The chains and jumps of meshd in a table. */
+export interface ExistingRules {
   readonly chains: readonly string[];
   /** One entry for each occurrence. */
   readonly jumps: readonly string[];
 }
 
-export const NOTHING_STANDING: Standing = { chains: [], jumps: [] };
+export const NO_RULES: ExistingRules = { chains: [], jumps: [] };
 
 /** Reads the output of `iptables-save -t <table>`. */
-export function readStanding(table: TableName, saved: string): Standing {
+export function readExisting(table: TableName, saved: string): ExistingRules {
   const { chains, jumps } = FOOTPRINT[table];
   const lines = saved.split('\n').map((line) => line.trim());
   return {
@@ -28,23 +28,26 @@ export function readStanding(table: TableName, saved: string): Standing {
   };
 }
 
-/** Puts the rules in place. Jumps that are there once stay where they are, so that a second run changes nothing. */
-export function applyTransaction(rules: TableRules, standing: Standing): string {
-  const stays = rules.jumps.filter((jump) => standing.jumps.filter((each) => each === jump).length === 1);
+/**
+ * The transaction that applies the rules. Jumps that exist once stay where they are, so that a second run changes
+ * nothing.
+ */
+export function applyTransaction(rules: TableRules, existing: ExistingRules): string {
+  const stays = rules.jumps.filter((jump) => existing.jumps.filter((each) => each === jump).length === 1);
   const names = rules.chains.map(({ name }) => name);
-  const stale = standing.chains.filter((name) => !names.includes(name));
+  const stale = existing.chains.filter((name) => !names.includes(name));
   return transaction(rules.table, [
-    // Declares a chain, and empties it where it is there already.
+    // Declares a chain, and empties it if it exists.
     ...[...names, ...stale].map((name) => `:${name} - [0:0]`),
-    ...standing.jumps.filter((jump) => !stays.includes(jump)).map((jump) => `-D ${jump}`),
+    ...existing.jumps.filter((jump) => !stays.includes(jump)).map((jump) => `-D ${jump}`),
     ...rules.chains.flatMap(({ name, rules: lines }) => lines.map((rule) => `-A ${name} ${rule}`)),
     ...rules.jumps.filter((jump) => !stays.includes(jump)).map((jump) => `-A ${jump}`),
     ...stale.map((name) => `-X ${name}`),
   ]);
 }
 
-/** Takes everything of ours away; undefined when nothing is there. */
-export function cleanTransaction(table: TableName, { chains, jumps }: Standing): string | undefined {
+/** The transaction that removes everything of meshd; undefined when there is nothing. */
+export function cleanTransaction(table: TableName, { chains, jumps }: ExistingRules): string | undefined {
   if (chains.length === 0 && jumps.length === 0) return undefined;
   return transaction(table, [
     ...chains.map((name) => `:${name} - [0:0]`),

@@ -1,7 +1,7 @@
 /**
- * Proof that redirection works in every address family that is redirected: connections are made to a port where nobody
- * listens, and must be taken at the proxy's ports. While no proxy runs, servers of this process listen there and prove
- * by what they say that it was they; a proxy that runs has to take the connections itself.
+ * Proves that redirection works in every redirected address family: connections to a port without a listener must be
+ * accepted at the proxy's ports. While no proxy runs, servers of this process listen there and send a sign that proves
+ * it was them; a running proxy has to accept the connections itself.
  *
  *   inbound   proxy's user ─▶ own address:probe port ─▶ capture port
  *   outbound  other user ─▶ an address elsewhere:probe port ─▶ proxy port
@@ -18,27 +18,27 @@ import type { Family, Redirection } from './types.ts';
 export interface ValidationOptions {
   readonly families: readonly Family[];
   readonly redirection: Redirection;
-  /** Nobody may listen here. */
+  /** A port without a listener. */
   readonly probePort: number;
   readonly timeoutMs: number;
 }
 
-/** One connection and where it must arrive. */
+/** A connection and the port where it must arrive. */
 interface Probe {
   readonly what: string;
   readonly address: string;
   readonly arrivesAt: number;
-  /** Undefined: as this process. */
+  /** The user that connects; undefined: that of this process. */
   readonly as: { readonly uid: number; readonly gid: number } | undefined;
 }
 
-/** Reserved for documentation (RFC 5737, RFC 3849): nobody has these, so that nobody else can answer. */
+/** Addresses reserved for documentation (RFC 5737, RFC 3849): no other host can answer. */
 const ELSEWHERE: Readonly<Record<Family, string>> = { ipv4: '192.0.2.1', ipv6: '2001:db8::1' };
 
 /**
- * Connects again and again until something answers, prints it and ends: `node -e CLIENT host port timeoutMs await`,
- * where `await` is `data` or, for a proxy that has nothing to say, `connect`. A process of its own, because the rules
- * look at the user that a connection belongs to.
+ * Connects repeatedly until it gets an answer, prints it and ends: `node -e CLIENT host port timeoutMs await`, where
+ * `await` is `data` or, for a proxy that sends nothing, `connect`. A separate process, because the rules depend on the
+ * user of a connection.
  */
 const CLIENT = `
 const [host, port, timeout, awaited] = process.argv.slice(1);
@@ -58,7 +58,7 @@ attempt();
 `;
 
 /**
- * Resolves with what was proved, a line each, and what could not be looked at. Rejects with CtlError when redirection
+ * Resolves with what was proved, one line each, and what could not be tested. Rejects with CtlError when redirection
  * does not work.
  */
 export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
@@ -76,7 +76,7 @@ export async function validateRedirection(options: ValidationOptions): Promise<r
       const key = socketKey(family, probe);
       if (!servers.has(key)) servers.set(key, await listen(family, probe.arrivesAt, sign));
     }
-    // A proxy that listens in one family has to listen in the other as well: it gets no substitute.
+    // A proxy that listens in one family must listen in the other as well: there is no substitute for it.
     const proxyRuns = [...servers.values()].includes('in use');
     if (proxyRuns) await closeAll(servers);
     const report: string[] = [];
@@ -107,7 +107,7 @@ async function closeAll(servers: ReadonlyMap<string, Server | 'in use'>): Promis
 async function mustBeFree(family: Family, probePort: number): Promise<void> {
   const server = await listen(family, probePort, '');
   if (server === 'in use') {
-    const message = `--iptables-probe-port: something listens at port ${probePort}, so it cannot show redirection`;
+    const message = `--iptables-probe-port: something listens at port ${probePort}, so it cannot test redirection`;
     throw new CtlError('failed_precondition', message);
   }
   await new Promise((resolve) => server.close(resolve));
@@ -147,7 +147,9 @@ function covers(cidrs: readonly string[], address: string, family: Family): bool
   return list.check(address, family);
 }
 
-/** Who is to answer: a server of this process, by its sign, or the proxy, which may not even listen in this family. */
+/**
+ * The expected answer: the sign of a server of this process, or that of the proxy, which may not listen in this family.
+ */
 type Answering = { readonly sign: string } | { readonly listens: boolean };
 
 async function prove(
@@ -161,7 +163,7 @@ async function prove(
   const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
   if (arrived && !('sign' in by)) return `${probe.what}: the proxy takes connections from ${path}`;
   if (arrived && 'sign' in by && said === by.sign) return `${probe.what}: connections go from ${path}`;
-  // Without a route a connection is refused before the rules see it.
+  // Without a route a connection is refused before the rules apply.
   if (/ENETUNREACH|EHOSTUNREACH/.test(said))
     return `${probe.what}: there is no route to ${probe.address}, not looked at`;
   const deaf = 'listens' in by && !by.listens;
@@ -173,7 +175,7 @@ async function prove(
   throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
 }
 
-/** Listens at every address of one family, and sends `sign` to each client. */
+/** Listens on all addresses of one family, and sends `sign` to each client. */
 async function listen(family: Family, port: number, sign: string): Promise<Server | 'in use'> {
   const server = createServer((socket) => {
     socket.on('error', () => socket.destroy());
@@ -199,7 +201,7 @@ async function connectFrom(
 ): Promise<{ readonly arrived: boolean; readonly said: string }> {
   const child = spawn(process.execPath, ['-e', CLIENT, address, String(port), String(timeoutMs), awaited], {
     stdio: ['ignore', 'pipe', 'ignore'],
-    // The other user may not be let into the directory that this process was started in.
+    // The other user may not have access to the working directory of this process.
     cwd: '/',
     env: {},
     ...as,
@@ -215,7 +217,7 @@ async function connectFrom(
 function ownAddress(family: Family): string | undefined {
   const all = Object.values(networkInterfaces()).flatMap((each) => each ?? []);
   const wanted = family === 'ipv6' ? 'IPv6' : 'IPv4';
-  // A link-local address is none without its interface.
+  // A link-local address is not usable without its interface.
   return all.find(({ family: name, internal, address }) => name === wanted && !internal && !/^fe80:/i.test(address))
     ?.address;
 }

@@ -1,6 +1,6 @@
 /**
- * Certificates for tests: a small authority that writes X.509 (RFC 5280) by hand, so that lives can be seconds and keys
- * of any kind.
+ * Test support: a small certificate authority that writes X.509 (RFC 5280), for lifetimes of seconds and any kind of
+ * key.
  */
 import assert from 'node:assert/strict';
 import { createPublicKey, generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
@@ -28,11 +28,11 @@ const ECDSA_WITH_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
 
 export interface TestRoot {
   readonly pem: string;
-  /** Signs a certificate for a public key; gives PEM. */
+  /** Signs a certificate for a public key. Returns PEM. */
   issue(publicKey: KeyObject, names: readonly string[], lifeMs: number, now?: number): string;
 }
 
-/** A root of the test's own, good for a year. */
+/** Creates a root that is valid for a year. */
 export function testRoot(name: string): TestRoot {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   const subject = distinguishedName(name);
@@ -58,7 +58,7 @@ export function testRoot(name: string): TestRoot {
     pem: make(subject, publicKey, Date.now() - 60_000, Date.now() + year, [isAuthority]),
     issue(key, names, lifeMs, now = Date.now()) {
       const general = names.map((each) => contextBytes(each.includes('://') ? 6 : 2, Buffer.from(each)));
-      // Both ends of a connection have one of these: servers and clients (RFC 5280 section 4.2.1.12).
+      // For servers and clients, because both ends of a connection have one (RFC 5280 section 4.2.1.12).
       const usage = sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'));
       const extensions = [extension('2.5.29.37', usage, false), extension('2.5.29.17', sequence(...general), true)];
       return make(sequence(), key, now - 60_000, now + lifeMs, extensions);
@@ -73,7 +73,7 @@ export function keyOfRequest(csr: string): KeyObject {
   return createPublicKey({ key: sliceDer(request, [0, 2]), format: 'der', type: 'spki' });
 }
 
-/** Key, chain (leaf and root) and root in PEM, as somebody would mount them. */
+/** Key, chain (leaf and root) and root in PEM, as for a mount. */
 export function certificateSet(root: TestRoot, name: string, lifeMs = 3_600_000, now?: number): CertificateSet {
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
   return {

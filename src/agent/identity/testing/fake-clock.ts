@@ -1,10 +1,10 @@
-/** A clock that moves only when it is told to. */
+/** A clock that moves only when a test moves it. */
 import type { WallClock } from '../../../core/wall-clock.ts';
 
 export interface FakeClock extends WallClock {
-  /** Moves on, running the timers that come due, in order, each followed by what it set in motion. */
+  /** Moves the clock and runs expired timers in order; waits for the effects of each. */
   advance(ms: number): Promise<void>;
-  /** Delays of the timers that wait, ms from now. */
+  /** Remaining delays of the timers, ms. */
   pending(): readonly number[];
 }
 

@@ -1,4 +1,4 @@
-/** A logger that keeps its lines. */
+/** A logger that records its lines. */
 import type { Log } from '../../../core/log.ts';
 
 export interface LogLines extends Log {

@@ -1,4 +1,4 @@
-/** The proxy's side of the secret discovery service, on gRPC's own client and the generated messages. */
+/** A client of the secret discovery service, with gRPC's own client and the generated messages. */
 import { Client, type ClientDuplexStream, credentials, Metadata } from '@grpc/grpc-js';
 import { envoy } from '../../../protobuf/index.ts';
 
@@ -14,7 +14,7 @@ export interface Peer<Q, A> {
   close(): void;
 }
 
-/** Opens a stream of the method; its requests and answers are what `encode` and `decode` make of them. */
+/** Opens a stream of the method; `encode` and `decode` convert its requests and responses. */
 export function peer<Q, A>(
   path: string,
   method: string,

@@ -1,4 +1,4 @@
-/** An agent's identity beside a certificate service of the test's own, in a folder of theirs. */
+/** Test support: an agent's identity and a fake certificate service, in a temporary folder. */
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
@@ -9,15 +9,15 @@ import { type AgentIdentityOptions, type IdentitySettings, startAgentIdentity } 
 import type { FakeClock } from './fake-clock.ts';
 import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa, type TestCaOptions } from './test-ca.ts';
 
-/** What an agent needs on disk and to be told, to be certified by an authority of the test's own. */
+/** The files and settings of an agent whose certificates a fake authority signs. */
 export interface Preparation {
   readonly files: { readonly roots: string; readonly token: string };
   options(settings?: Partial<IdentitySettings>): AgentIdentityOptions;
-  /** Writes a token that ends so many seconds from now. */
+  /** Writes a token that expires in this many seconds. */
   writeToken(expiresInSeconds: number): Promise<string>;
 }
 
-/** Writes the authority's root into a folder of the test's own. */
+/** Writes the authority's root into a folder. */
 export async function prepare(folder: string, ca: TestCa): Promise<Preparation> {
   const files = { roots: join(folder, 'root.pem'), token: join(folder, 'token') };
   await writeFile(files.roots, ca.root.pem);
@@ -45,7 +45,7 @@ export async function prepare(folder: string, ca: TestCa): Promise<Preparation> 
   };
 }
 
-/** An authority, and agents that it is to certify; both end with the test. */
+/** An authority, and agents that use it; all are closed with the test. */
 export interface Site extends Pick<Preparation, 'files' | 'writeToken'> {
   readonly folder: string;
   readonly ca: TestCa;
@@ -75,7 +75,7 @@ export async function site(context: TestContext, caOptions: TestCaOptions = {}):
   };
 }
 
-/** Waits in real time: the other side is another event loop's or the network's. */
+/** Waits in real time, because the other side is a real process or network. */
 export async function eventually(check: () => void, clock?: FakeClock): Promise<void> {
   for (let turn = 0; ; turn++) {
     try {

@@ -1,6 +1,6 @@
 /**
- * A certificate service for tests of the agent alone, on @grpc/grpc-js and the generated messages (neither of which the
- * agent loads): it signs for whoever asks, and notes what it was shown.
+ * A certificate service for tests of the agent, with @grpc/grpc-js and the generated messages (the agent loads
+ * neither): it signs every request, and records the credentials.
  */
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
@@ -10,14 +10,14 @@ import { keyOfRequest, type TestRoot, testRoot } from './certificates.ts';
 export interface TestCall {
   readonly method: 'CreateCertificate' | 'GetTrustBundle';
   readonly authorization: string | undefined;
-  /** Fingerprint of the certificate that the client showed. */
+  /** Fingerprint of the client's certificate. */
   readonly certificate: string | undefined;
   readonly validitySeconds: number;
 }
 
 export interface TestCa {
   readonly port: number;
-  /** What signs now; tests replace it. */
+  /** The root that signs now; tests replace it. */
   root: TestRoot;
   /** The trust bundle; undefined answers UNIMPLEMENTED. */
   bundle: readonly string[] | undefined;
@@ -39,7 +39,7 @@ export const TEST_SERVER_NAME = 'meshd.mesh-system.svc';
 export interface TestCaOptions {
   /** Signs the server's certificate, and at first the workloads'. */
   readonly root?: TestRoot;
-  /** Whoever shows no certificate of the root is not let in. */
+  /** Clients without a certificate of the root are refused. */
   readonly certificateRequired?: boolean;
 }
 
