@@ -11,13 +11,15 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   const folder = mkdtempSync(join(tmpdir(), 'documents-'));
   context.after(() => rmSync(folder, { recursive: true }));
   writeReference(folder);
-  const always = { 'docs/security-model.md': '## Debug pages\n' };
+  const always = { 'docs/security-model.md': `## Debug pages\n\n${PORTS}\n` };
   for (const [path, text] of Object.entries({ ...always, ...files })) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
   }
   return folder;
 }
+
+const PORTS = '| 15010, 15012, 8080, 15014, 9876, 15021, 15090 | |';
 
 const fenced = (language: string, ...lines: readonly string[]) => `\`\`\`${language}\n${lines.join('\n')}\n\`\`\`\n`;
 
@@ -73,4 +75,10 @@ test('a problem is found: a reference that differs from the tables, and a page t
 test('a problem is found: a table of modules without a module', (context) => {
   const folder = repository(context, { 'src/core/x.ts': '', 'docs/architecture.md': '# Architecture\n' });
   assert.deepEqual(documentProblems(folder), ['docs/architecture.md: expected the modules core']);
+});
+
+test('a problem is found: a port that the security model does not mention', (context) => {
+  const text = `## Debug pages\n\n${PORTS.replace('15012, ', '')}\n`;
+  const folder = repository(context, { 'docs/security-model.md': text });
+  assert.deepEqual(documentProblems(folder), ['docs/security-model.md: no row about port 15012 (--secureGRPCAddr)']);
 });

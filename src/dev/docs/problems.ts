@@ -1,12 +1,13 @@
 /**
  * Part of the lint stage: the documents are correct as far as a program can tell. Every example is run by a test or
- * says why not, configuration is valid, links and paths lead somewhere, names of settings and metrics exist, and
- * `docs/reference` is current.
+ * says why not, configuration is valid, links and paths lead somewhere, names of settings and metrics exist, every port
+ * is in the security model, and `docs/reference` is current.
  */
 import { existsSync, globSync, mkdirSync, readFileSync, writeFileSync } from 'node:fs';
 import { dirname, join, normalize } from 'node:path';
 import { parseAllDocuments } from 'yaml';
 import { parseResource } from '../../resources/index.ts';
+import { agentEnv, discoveryFlags } from '../../settings/index.ts';
 import { MODULES } from '../modules.ts';
 import { anchorsOf, type Block, blocksOf, documentsOf, proseOf } from './markdown.ts';
 import { referencePages } from './reference.ts';
@@ -139,6 +140,27 @@ const modules: Check = ({ folder, documents }) => {
   return String(rows) === String(folders) ? [] : [`${file}: expected the modules ${folders.join(', ')}`];
 };
 
+/** Ports that the programs listen on by default, by the flag or variable that sets them. */
+function defaultPorts(): [setting: string, port: string][] {
+  const flags = Object.entries(discoveryFlags).map(
+    ([name, { default: value }]) => [`--${name}`, String(value)] as const,
+  );
+  const variables = Object.entries(agentEnv).map(([name, { default: value }]) => [name, String(value)] as const);
+  return [...flags, ...variables].flatMap(([name, value]): [string, string][] => {
+    const [, port] = (/_port$/i.test(name) ? /^(\d+)$/ : /^:(\d+)$/).exec(value) ?? [];
+    return port === undefined ? [] : [[name, port]];
+  });
+}
+
+/** The security model says of every port who is answered. */
+const ports: Check = ({ documents }) => {
+  const file = 'docs/security-model.md';
+  const rows = [...(documents.get(file) ?? '').matchAll(/^\| ([\d, ]+) \|/gm)];
+  const documented = new Set(rows.flatMap(([, cell = '']) => cell.split(',').map((port) => port.trim())));
+  const missing = defaultPorts().filter(([, port]) => !documented.has(port));
+  return missing.map(([setting, port]) => `${file}: no row about port ${port} (${setting})`);
+};
+
 const size: Check = ({ documents }) => [
   ...prose(documents)
     .filter(({ text }) => !text.startsWith('|') && [...text].length > MAX_COLUMNS)
@@ -170,7 +192,7 @@ function prose(documents: ReadonlyMap<string, string>) {
   );
 }
 
-const CHECKS: readonly Check[] = [examples, configuration, links, paths, names, modules, size, reference];
+const CHECKS: readonly Check[] = [examples, configuration, links, paths, names, modules, ports, size, reference];
 
 /** All problems of the documents of a repository, one line each. */
 export function documentProblems(folder: string): string[] {
