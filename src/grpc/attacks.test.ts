@@ -1,6 +1,6 @@
 /**
- * Clients that mean harm: each costs the server little, and itself its connection, while another client is served on.
- * What is kept for one that does not read is looked at in connection.test.ts.
+ * Hostile clients: each costs the server little and loses its connection, while another client is served.
+ * Memory kept for a client that does not read is tested in connection.test.ts.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -28,15 +28,15 @@ import {
 } from './testing/server.ts';
 import type { GrpcServerOptions } from './types.ts';
 
-/** More than any budget has. */
+/** More frames than any budget allows. */
 const FLOOD = 5000;
 
-/** What a connection may cost before it ends; see frame-budget.ts. */
+/** Frames that a connection may send before it ends; see frame-budget.ts. */
 const MAX_USELESS = 1000;
 
 const END = FLAG_END_STREAM;
 
-/** A server, somebody on it who behaves, and who does not; at the end the first is still served. */
+/** A server with a normal and a hostile client; at the end the normal client is still served. */
 async function attack(
   t: TestContext,
   options: Partial<GrpcServerOptions>,
@@ -54,7 +54,7 @@ async function attack(
   for (const each of [bystander, client]) each.close();
 }
 
-/** The same frames many times, in as few writes as go. */
+/** Repeats frames, in as few writes as possible. */
 function flood(client: RawClient, times: number, frames: (index: number) => Buffer): void {
   client.socket.cork();
   for (let index = 0; index < times; index++) client.send(frames(index));
@@ -76,22 +76,22 @@ const streamOf = (index: number): number => index * 2 + 1;
 const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
   'rapid reset (CVE-2023-44487)': (client) =>
     flood(client, FLOOD, (index) => Buffer.concat([headersFrame(streamOf(index)), resetFrame(streamOf(index))])),
-  'streams that we are made to reset by a window too large (CVE-2025-8671)': (client) =>
+  'streams that the server has to reset for a window that is too large (CVE-2025-8671)': (client) =>
     flood(client, FLOOD, (index) =>
       Buffer.concat([
         headersFrame(streamOf(index)),
         frame(FRAME.windowUpdate, 0, streamOf(index), number(2 ** 31 - 1)),
       ]),
     ),
-  'streams that we are made to reset by DATA behind their end (CVE-2025-8671)': (client) =>
+  'streams that the server has to reset for DATA after their end (CVE-2025-8671)': (client) =>
     flood(client, FLOOD, (index) =>
       Buffer.concat([headersFrame(streamOf(index), END), frame(FRAME.data, 0, streamOf(index), Buffer.alloc(1))]),
     ),
-  'streams that we are made to reset by a window that grows by nothing (CVE-2025-8671)': (client) =>
+  'streams that the server has to reset for a window that grows by 0 (CVE-2025-8671)': (client) =>
     flood(client, FLOOD, (index) =>
       Buffer.concat([headersFrame(streamOf(index)), frame(FRAME.windowUpdate, 0, streamOf(index), number(0))]),
     ),
-  'streams that we are made to reset by HEADERS behind their end (CVE-2025-8671)': (client) =>
+  'streams that the server has to reset for HEADERS after their end (CVE-2025-8671)': (client) =>
     flood(client, FLOOD, (index) =>
       Buffer.concat([
         headersFrame(streamOf(index), END, block(request(SILENT))),
@@ -100,7 +100,7 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
     ),
   'malformed requests': (client) =>
     flood(client, FLOOD, (index) => headersFrame(streamOf(index), 0, block({ a: 'b' }))),
-  'requests beyond the number of streams': (client) => flood(client, FLOOD, (index) => headersFrame(streamOf(index))),
+  'requests beyond the limit of streams': (client) => flood(client, FLOOD, (index) => headersFrame(streamOf(index))),
   'DATA on streams that are over': (client) => {
     client.send(headersFrame(1));
     client.send(resetFrame(1));
@@ -132,7 +132,7 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
   },
   "a connection's window that grows byte by byte (CVE-2019-9511)": (client) =>
     flood(client, FLOOD, () => frame(FRAME.windowUpdate, 0, 0, number(1))),
-  'requests that we have to reset (CVE-2019-9514)': (client) =>
+  'requests that the server has to reset (CVE-2019-9514)': (client) =>
     flood(client, FLOOD, (index) => headersFrame(streamOf(index), 0, block({ ':method': 'POST' }))),
   'header fields without a name (CVE-2019-9516)': (client) =>
     flood(client, FLOOD, (index) =>
@@ -146,11 +146,11 @@ const CALM: Readonly<Record<string, (client: RawClient) => void>> = {
   'PRIORITY (CVE-2019-9513)': (client) =>
     flood(client, FLOOD, (index) => frame(FRAME.priority, 0, streamOf(index), Buffer.alloc(5, 1))),
   GOAWAYs: (client) => flood(client, FLOOD, () => frame(FRAME.goaway, 0, 0, Buffer.alloc(8))),
-  'acknowledgements of SETTINGS that nobody sent': (client) =>
+  'acknowledgements of SETTINGS that were not sent': (client) =>
     flood(client, FLOOD, () => frame(FRAME.settings, FLAG_ACK, 0, Buffer.alloc(0))),
-  'answers to pings that nobody sent': (client) =>
+  'answers to pings that were not sent': (client) =>
     flood(client, FLOOD, () => frame(FRAME.ping, FLAG_ACK, 0, Buffer.alloc(8))),
-  'frames that nobody knows': (client) => flood(client, FLOOD, () => frame(99, 0, 0, Buffer.alloc(0))),
+  'frames of unknown type': (client) => flood(client, FLOOD, () => frame(99, 0, 0, Buffer.alloc(0))),
 };
 
 for (const [what, deed] of Object.entries(CALM))
@@ -162,7 +162,7 @@ for (const [what, deed] of Object.entries(CALM))
       assert.ok(server.unary.length <= MAX_USELESS + 2, `${server.unary.length} calls were served`);
     }));
 
-test('a client that opens more streams than it may gets the ones that it may', (t) =>
+test('a client that opens too many streams is served up to the limit', (t) =>
   attack(t, { maxStreams: 50 }, async (client, server) => {
     flood(client, 80, (index) => headersFrame(streamOf(index), 0, block(request(SILENT))));
     for (let index = 50; index < 80; index++)
@@ -174,7 +174,7 @@ test('a client that opens more streams than it may gets the ones that it may', (
     assert.equal(server.streams.length, 51);
   }));
 
-test('thousands of streams at once are served when they are allowed, and leave nothing when their connection ends', (t) =>
+test('thousands of concurrent streams are served when allowed, and leave nothing when their connection ends', (t) =>
   attack(t, { maxStreams: 5000 }, async (client, server) => {
     flood(client, 5000, (index) => headersFrame(streamOf(index), 0, block(request(SILENT))));
     await client.ping();
@@ -184,7 +184,7 @@ test('thousands of streams at once are served when they are allowed, and leave n
     assert.ok(server.streams.every(({ closed }) => closed));
   }));
 
-test('an HPACK bomb costs its stream, and the connection goes on with its table', (t) =>
+test('an HPACK bomb ends its stream, and the connection keeps its table', (t) =>
   attack(t, {}, async (client, server) => {
     const kept = Buffer.concat([Buffer.from([0x40, 1, 0x78, 0x7f, 0xa1, 0x1e]), Buffer.alloc(4000, 'x')]);
     const bomb = Buffer.concat([kept, Buffer.alloc(12_000, 0xbe)]);
@@ -197,7 +197,7 @@ test('an HPACK bomb costs its stream, and the connection goes on with its table'
     assert.equal(server.unary.length, 2);
   }));
 
-test('a header list that is too large, in small fields, costs its stream', (t) =>
+test('a header list that is too large, in small fields, ends its stream', (t) =>
   attack(t, {}, async (client) => {
     const fields = Array.from({ length: 2000 }, (_, index) => [`n${index}`, ''] as const);
     const list = block([...Object.entries(request(ECHO)), ...fields]);
@@ -207,7 +207,7 @@ test('a header list that is too large, in small fields, costs its stream', (t) =
     await client.echo(3);
   }));
 
-test('a client that brings hundreds of costly calls at once holds up no other', async (t) => {
+test('a client that sends hundreds of costly calls at once does not delay others', async (t) => {
   const { services, handled } = costlyCalls();
   const server = await startServer({ services });
   t.after(() => server.server.destroy());
@@ -221,7 +221,7 @@ test('a client that brings hundreds of costly calls at once holds up no other', 
   for (const each of [bystander, client]) each.close();
 });
 
-test('a large token is no attack', (t) =>
+test('a large token is not an attack', (t) =>
   attack(t, {}, async (client) => {
     const headers = block(request(ECHO, { authorization: `Bearer ${'t'.repeat(30_000)}` }));
     client.frame(FRAME.headers, 0, 1, headers.subarray(0, 16_384));
@@ -230,14 +230,14 @@ test('a large token is no attack', (t) =>
     assert.equal(await client.statusOf(1), 0);
   }));
 
-test('a thousand pings, cancelled calls and the like over time are no attack', (t) =>
+test('a thousand pings, cancelled calls and the like over time are not an attack', (t) =>
   attack(t, {}, async (client) => {
     flood(client, 300, (index) => Buffer.concat([headersFrame(streamOf(index)), resetFrame(streamOf(index))]));
     flood(client, 300, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
     await client.echo(1001);
   }));
 
-test('DATA byte by byte for a call that does not read is kept, and costs no more than its bytes', (t) =>
+test('DATA byte by byte for a call that does not read takes no more memory than its bytes', (t) =>
   attack(t, {}, async (client, server) => {
     client.send(headersFrame(1, 0, block(request(SILENT))));
     flood(client, 50_000, () => frame(FRAME.data, 0, 1, Buffer.alloc(1, 'a')));
@@ -257,7 +257,7 @@ test('DATA byte by byte for a call that does not read is kept, and costs no more
     assert.deepEqual([bytes, pieces], [50_000, 1]);
   }));
 
-test('a request that never comes whole is refused after its time', (t) =>
+test('a request that stays incomplete is refused after a timeout', (t) =>
   attack(t, { requestTimeoutMs: 30 }, async (client, server) => {
     client.headers(1, request(ECHO));
     client.frame(FRAME.data, 0, 1, message('abc').subarray(0, 6));
@@ -267,7 +267,7 @@ test('a request that never comes whole is refused after its time', (t) =>
     await client.echo(3);
   }));
 
-test('only so many requests may be incomplete', (t) =>
+test('the number of incomplete requests is limited', (t) =>
   attack(t, { maxIncomplete: 10 }, async (client) => {
     for (let index = 0; index < 10; index++) client.headers(streamOf(index), request(ECHO));
     client.headers(21, request(ECHO));
@@ -278,7 +278,7 @@ test('only so many requests may be incomplete', (t) =>
     await client.echo(23);
   }));
 
-test('a window that stays at nothing ends the call after its time', (t) =>
+test('a stream window that stays at 0 ends the call after a timeout', (t) =>
   attack(t, { sendTimeoutMs: 40 }, async (client, server) => {
     client.send(settingsFrame([[SETTING.initialWindowSize, 0]]));
     client.headers(1, request(DOWNLOAD, { 'x-bytes': '1000' }), END);
@@ -291,7 +291,7 @@ test('a window that stays at nothing ends the call after its time', (t) =>
     await client.ping();
   }));
 
-test("a connection's window that stays at nothing ends the calls that wait for it", (t) =>
+test('a connection window that stays at 0 ends the calls that wait for it', (t) =>
   attack(t, { sendTimeoutMs: 40 }, async (client, server) => {
     client.send(settingsFrame([[SETTING.initialWindowSize, 2 ** 30]]));
     for (let index = 0; index < 10; index++)
@@ -301,7 +301,7 @@ test("a connection's window that stays at nothing ends the calls that wait for i
     await client.ping();
   }));
 
-test('a client that never reads is closed', (t) =>
+test('a client that never reads is disconnected', (t) =>
   attack(t, { sendTimeoutMs: 100 }, async (client, server) => {
     client.send(settingsFrame([[SETTING.initialWindowSize, 2 ** 30]]));
     client.frame(FRAME.windowUpdate, 0, 0, number(2 ** 30));
@@ -314,7 +314,7 @@ test('a client that never reads is closed', (t) =>
     await client.untilEnded();
   }));
 
-test('pings of a client that reads nothing end its connection', (t) =>
+test('pings of a client that does not read end its connection', (t) =>
   attack(t, { sendTimeoutMs: 100 }, async (client, server) => {
     client.socket.pause();
     client.send(headersFrame(1, 0, block(request(SILENT))));
@@ -324,7 +324,7 @@ test('pings of a client that reads nothing end its connection', (t) =>
     assert.match(server.refused[0]?.message ?? '', /too many frames without use/);
   }));
 
-test('who connects and says nothing, or its preface only, or a part of it, is closed', async (t) => {
+test('a client that sends nothing, or only a part of the preface, or only the preface, is disconnected', async (t) => {
   const server = await startServer({ idleMs: 60 });
   t.after(() => server.server.destroy());
   const silent = await RawClient.open(server.port);
@@ -337,7 +337,7 @@ test('who connects and says nothing, or its preface only, or a part of it, is cl
   later.close();
 });
 
-test('who answers no pings is closed, who answers them is not', (t) =>
+test('a client that does not answer pings is disconnected, one that does is not', (t) =>
   attack(t, { keepaliveIntervalMs: 20, keepaliveTimeoutMs: 60 }, async (client, server) => {
     const dead = await RawClient.connect(server.port);
     dead.headers(1, request(SILENT));
@@ -352,7 +352,7 @@ test('who answers no pings is closed, who answers them is not', (t) =>
     );
   }));
 
-test('more calls than useless frames are allowed are no attack', (t) =>
+test('more calls than the budget of useless frames are not an attack', (t) =>
   attack(t, { maxStreams: 2000 }, async (client, server) => {
     flood(client, 2 * MAX_USELESS, (index) =>
       Buffer.concat([
@@ -377,7 +377,7 @@ test('no address gets all connections', (t) =>
     for (const each of clients) each.close();
   }));
 
-test('a call that is fed and never ends, and one that is read by nobody, hold up no others of their connection', (t) =>
+test('a call that never ends, and one that is not read, do not delay others of their connection', (t) =>
   attack(t, {}, async (client) => {
     client.headers(1, request(SILENT));
     client.frame(FRAME.data, 0, 1, Buffer.alloc(16_384));

@@ -1,6 +1,6 @@
 /**
- * A server that was busy with something else for longer than its patience: what its clients did meanwhile counts,
- * although it is only read now. They live in a thread of their own, since they are not busy.
+ * A server that was busy for longer than its timeouts: what its clients sent meanwhile counts,
+ * although it is read afterwards. The clients run in a thread of their own, so that they are not blocked.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -10,7 +10,7 @@ import { FLAG_END_HEADERS, FRAME, frame, PREFACE, SETTING, settingsFrame } from 
 import { block, number, request } from './testing/raw-client.ts';
 import { SILENT, startServer, type TestServer } from './testing/server.ts';
 
-/** Says what it is given, answers pings after a while, and tells when its connection has ended. */
+/** Sends the given bytes, answers pings after a while, and reports the end of its connection. */
 const CLIENT = `
   const { connect } = require('node:net');
   const { parentPort, workerData: { port, begin, answersAfterMs } } = require('node:worker_threads');
@@ -35,11 +35,11 @@ const CLIENT = `
 
 const ANSWERS_AFTER_MS = 50;
 const BUSY_MS = 1500;
-/** Long for a client that is not let run at once either. */
+/** Enough also for a client that is not scheduled at once. */
 const PATIENCE_MS = 1000;
 const ROUNDS = 3;
 
-/** Does nothing else for so long. */
+/** Blocks the thread for this time. */
 function beBusy(): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, BUSY_MS);
 }
@@ -48,7 +48,7 @@ function pause(milliseconds: number): Promise<void> {
   return new Promise((resolve) => setTimeout(resolve, milliseconds));
 }
 
-/** A client with one call and all the room for answers that there can be. */
+/** A client with one call and the largest windows. */
 async function start(t: TestContext, server: TestServer): Promise<{ closed: boolean; pinged: () => void }> {
   t.after(() => server.server.destroy());
   const begin = Buffer.concat([
@@ -72,11 +72,11 @@ async function start(t: TestContext, server: TestServer): Promise<{ closed: bool
   return state;
 }
 
-test('pings that were answered in time are not taken for unanswered', async (t) => {
+test('pings that were answered in time do not count as unanswered', async (t) => {
   const server = await startServer({ keepaliveIntervalMs: 20, keepaliveTimeoutMs: PATIENCE_MS });
   const client = await start(t, server);
   for (let round = 0; round < ROUNDS && !client.closed; round++) {
-    // A ping is under way, whose answer comes meanwhile.
+    // A ping was sent, and its answer arrives meanwhile.
     await new Promise<void>((resolve) => {
       client.pinged = resolve;
     });

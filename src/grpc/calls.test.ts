@@ -1,5 +1,5 @@
 /**
- * Calls as gRPC has them: which requests are taken, what the answers say.
+ * The gRPC protocol: which requests are accepted, and what the responses contain.
  * Source: https://github.com/grpc/grpc/blob/master/doc/PROTOCOL-HTTP2.md
  */
 import assert from 'node:assert/strict';
@@ -37,7 +37,7 @@ const INTERNAL = 13;
 
 const END = FLAG_END_STREAM;
 
-/** Headers of the answer to a request that has nothing else. */
+/** Headers of the response to a request without data. */
 async function answerTo(fields: Fields): Promise<Record<string, string>> {
   const client = await RawClient.connect(server.port);
   client.headers(1, fields, END);
@@ -46,7 +46,7 @@ async function answerTo(fields: Fields): Promise<Record<string, string>> {
   return answer;
 }
 
-test('an answer has headers, the message, and trailers', async () => {
+test('a response has headers, the message, and trailers', async () => {
   const client = await RawClient.connect(server.port);
   client.call(1, ECHO, 'hello');
   assert.deepEqual(await client.headersOf(1), { ':status': '200', 'content-type': 'application/grpc' });
@@ -58,7 +58,7 @@ test('an answer has headers, the message, and trailers', async () => {
   client.close();
 });
 
-test('what is not gRPC gets an HTTP status', async () => {
+test('a request that is not gRPC gets an HTTP status', async () => {
   const { 'content-type': _type, ...without } = request(ECHO);
   assert.deepEqual(await answerTo(without), { ':status': '415' });
   assert.deepEqual(await answerTo(request(ECHO, { 'content-type': 'application/json' })), { ':status': '415' });
@@ -67,7 +67,7 @@ test('what is not gRPC gets an HTTP status', async () => {
 });
 
 for (const type of ['application/grpc', 'application/grpc+proto', 'application/grpc;charset=utf-8'])
-  test(`content type ${type} is taken`, async () => {
+  test(`content type ${type} is accepted`, async () => {
     const client = await RawClient.connect(server.port);
     client.headers(1, request(ECHO, { 'content-type': type }));
     client.frame(FRAME.data, END, 1, message('a'));
@@ -75,7 +75,7 @@ for (const type of ['application/grpc', 'application/grpc+proto', 'application/g
     client.close();
   });
 
-test('a client need not say that it takes trailers, nor its authority', async () => {
+test('the headers te and :authority are optional', async () => {
   const { te: _te, ':authority': _authority, ...fields } = request(ECHO);
   const client = await RawClient.connect(server.port);
   client.headers(1, fields);
@@ -91,7 +91,7 @@ for (const path of ['/no.Such/Method', '/', ECHO.slice(1), `${ECHO}/`, `${ECHO}?
     assert.equal(answer['grpc-status'], String(UNIMPLEMENTED));
   });
 
-test('compressed calls are told what is taken', async () => {
+test('a compressed call is refused with the accepted encodings', async () => {
   const answer = await answerTo(request(ECHO, { 'grpc-encoding': 'gzip' }));
   assert.equal(answer['grpc-status'], String(UNIMPLEMENTED));
   assert.equal(answer['grpc-accept-encoding'], 'identity');
@@ -102,7 +102,7 @@ test('compressed calls are told what is taken', async () => {
   client.close();
 });
 
-test("errors of handlers are the call's status, and faults tell nothing", async () => {
+test("errors of handlers become the call's status, and bugs disclose nothing", async () => {
   const client = await RawClient.connect(server.port);
   client.call(1, FAIL);
   const failed = await client.headersOf(1);
@@ -118,7 +118,7 @@ test("errors of handlers are the call's status, and faults tell nothing", async 
 });
 
 for (const when of ['beginning', 'data', 'end'])
-  test(`a fault of a stream's handler at its ${when} ends its call, and no other`, async () => {
+  test(`a bug in a stream's handler at its ${when} ends its call, and no other`, async () => {
     const client = await RawClient.connect(server.port);
     const faults = server.faults.length;
     client.headers(1, request(WAIT));
@@ -139,7 +139,7 @@ for (const [what, content, status] of [
   ['a part of a message', message('abc').subarray(0, -1), INTERNAL],
   ['two messages', Buffer.concat([message('a'), message('b')]), INTERNAL],
   ['a message and one byte', Buffer.concat([message('a'), Buffer.alloc(1)]), INTERNAL],
-  ['a message that says it is compressed', compressed, INTERNAL],
+  ['a message with the compressed flag', compressed, INTERNAL],
   ['a message of four gigabytes', Buffer.from([0, 255, 255, 255, 255]), RESOURCE_EXHAUSTED],
   ['an empty message', message(''), OK],
 ] as const)
@@ -154,7 +154,7 @@ for (const [what, content, status] of [
     client.close();
   });
 
-test('a message of exactly the limit is taken, one that is larger is refused before it has come', async () => {
+test('a message of exactly the limit is accepted, a larger one is refused before it arrives', async () => {
   const client = await RawClient.connect(server.port);
   const content = message(Buffer.alloc(MAX_ECHO_BYTES));
   client.headers(1, request(ECHO));
@@ -172,7 +172,7 @@ test('a message of exactly the limit is taken, one that is larger is refused bef
   client.close();
 });
 
-test('a prefix may come byte by byte, and its message too', async () => {
+test('a prefix and its message may arrive byte by byte', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(ECHO));
   for (const byte of message('in pieces')) client.frame(FRAME.data, 0, 1, Buffer.from([byte]));
@@ -193,7 +193,7 @@ test('the deadline of a client ends its call', async () => {
   client.close();
 });
 
-test('deadlines are read in all units, and what is none ends the stream', async () => {
+test('deadlines are read in all units, and a malformed one ends the stream', async () => {
   const client = await RawClient.connect(server.port);
   let stream = 1;
   for (const timeout of ['1H', '99999999H', '1M', '10S', '10000m', '99999999u', '99999999n']) {
@@ -210,7 +210,7 @@ test('deadlines are read in all units, and what is none ends the stream', async 
   client.close();
 });
 
-test('a cancelled call is over for its handler, and its connection goes on', async () => {
+test('a cancelled call ends for its handler, and its connection stays open', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   await client.ping();
@@ -230,7 +230,7 @@ test('a cancelled call is over for its handler, and its connection goes on', asy
   client.close();
 });
 
-test('a cancelled unary call is answered by nobody', async () => {
+test('a cancelled unary call is not answered', async () => {
   const client = await RawClient.connect(server.port);
   client.call(1, WAIT);
   await client.ping();
@@ -242,7 +242,7 @@ test('a cancelled unary call is answered by nobody', async () => {
   client.close();
 });
 
-test('calls are over when their connection is', async () => {
+test('calls end with their connection', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   client.headers(3, request(MIRROR));
@@ -254,7 +254,7 @@ test('calls are over when their connection is', async () => {
   await closed;
 });
 
-test('what a handler sends before the client has ended its side comes, and the rest of the client is not wanted', async () => {
+test('a response before the end of the request is sent, and the rest of the request is not needed', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   await client.ping();
@@ -277,7 +277,7 @@ test('an aborted call is reset', async () => {
   client.close();
 });
 
-test('a connection that is asked to move takes no new calls, ends the ones it has, and closes', async () => {
+test('a retired connection takes no new calls, completes the open ones, and closes', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   await client.ping();
@@ -295,7 +295,7 @@ test('a connection that is asked to move takes no new calls, ends the ones it ha
   await client.untilEnded();
 });
 
-test('a server that drains lets calls end, and takes no connections', async () => {
+test('a draining server completes calls, and accepts no connections', async () => {
   const draining = await startServer();
   const [busy, idle] = [await RawClient.connect(draining.port), await RawClient.connect(draining.port)];
   busy.call(1, WAIT, 'a');

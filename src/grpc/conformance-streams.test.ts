@@ -1,5 +1,5 @@
 /**
- * The server against requests that break the rules of HTTP/2, and such as look odd but are fine: what is wrong ends its
+ * Requests that violate HTTP/2, and requests that are unusual but valid: a violation ends its
  * stream only.
  */
 import assert from 'node:assert/strict';
@@ -118,7 +118,7 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
   'no method': [ERROR.protocol, (client) => client.headers(1, { ':path': ECHO, ':scheme': 'http' })],
   'no scheme': [ERROR.protocol, (client) => client.headers(1, { ':path': ECHO, ':method': 'POST' })],
   'an empty path': [ERROR.protocol, (client) => client.headers(1, request(''))],
-  'content-length that is no number': [
+  'content-length that is not a number': [
     ERROR.protocol,
     (client) => client.headers(1, request(ECHO, { 'content-length': '-1' })),
   ],
@@ -145,7 +145,7 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
     ERROR.protocol,
     (client) => client.headers(1, [[':path', '/other'], ...Object.entries(request(ECHO))]),
   ],
-  'a pseudo header behind another header': [
+  'a pseudo header after another header': [
     ERROR.protocol,
     (client) =>
       client.headers(1, [
@@ -158,7 +158,7 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
 };
 
 for (const [what, [code, deed]] of Object.entries(STREAM_ERRORS))
-  test(`the stream ends and its connection goes on: ${what}`, async () => {
+  test(`the stream ends and its connection stays open: ${what}`, async () => {
     const client = await RawClient.connect(server.port);
     await deed(client);
     assert.equal(await client.resetCode(1), code);
@@ -180,7 +180,7 @@ const FINE: Readonly<Record<string, Deed>> = {
     client.frame(FRAME.windowUpdate, 0, 1, number(1));
     client.frame(FRAME.rstStream, 0, 1, number(ERROR.cancel));
   },
-  'answers to pings that nobody sent': (client) => client.frame(FRAME.ping, FLAG_ACK, 0, Buffer.alloc(8)),
+  'answers to pings that were not sent': (client) => client.frame(FRAME.ping, FLAG_ACK, 0, Buffer.alloc(8)),
   'empty HEADERS with all in CONTINUATIONs': async (client) => {
     const headers = block(request(ECHO));
     client.frame(FRAME.headers, 0, 1);
@@ -203,7 +203,7 @@ const FINE: Readonly<Record<string, Deed>> = {
     assert.equal(await client.statusOf(1), 0);
     assert.deepEqual(client.dataOf(1), message('padded'));
   },
-  'content-length as long as the content, padding left out': async (client) => {
+  'content-length of the content without padding': async (client) => {
     client.headers(1, request(ECHO, { 'content-length': '6' }));
     client.frame(FRAME.data, FLAG_PADDED, 1, Buffer.concat([Buffer.from([2]), message('x'), Buffer.alloc(2)]));
     client.frame(FRAME.data, END, 1);
@@ -224,14 +224,14 @@ const FINE: Readonly<Record<string, Deed>> = {
     client.frame(FRAME.data, END, 1 + 2 ** 31, message('x'));
     assert.equal(await client.statusOf(1), 0);
   },
-  'streams whose numbers leave gaps': async (client) => {
+  'stream numbers with gaps': async (client) => {
     await client.echo(5);
     await client.echo(11);
   },
 };
 
 for (const [what, deed] of Object.entries(FINE))
-  test(`it is taken: ${what}`, async () => {
+  test(`it is accepted: ${what}`, async () => {
     const client = await RawClient.connect(server.port);
     await deed(client);
     await client.ping();
@@ -239,4 +239,4 @@ for (const [what, deed] of Object.entries(FINE))
     client.close();
   });
 
-test('nothing of all this was a fault of the server', () => assert.deepEqual(server.faults, []));
+test('none of this was an internal error', () => assert.deepEqual(server.faults, []));

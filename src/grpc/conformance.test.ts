@@ -1,6 +1,6 @@
 /**
- * The server against a client that breaks the rules of HTTP/2: the connection or the stream ends as RFC 9113 says, and
- * all others are served on.
+ * A client that violates HTTP/2: the connection or the stream ends as RFC 9113 says, and
+ * others are still served.
  */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
@@ -32,7 +32,7 @@ after(() => {
   server.server.destroy();
 });
 
-/** The connection that has to do with nothing is served. */
+/** Another connection is served. */
 async function othersAreServed(): Promise<void> {
   await bystander.echo(bystanderStream);
   bystanderStream += 2;
@@ -103,7 +103,7 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [code: number, deed: D
     ERROR.flowControl,
     (client) => client.send(encodeSettings([[SETTING.initialWindowSize, 2 ** 31]])),
   ],
-  'a window that SETTINGS take over 2^31-1': [
+  'SETTINGS that grow a window over 2^31-1': [
     ERROR.flowControl,
     (client) => {
       openStream(client, 1);
@@ -194,7 +194,7 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [code: number, deed: D
     ERROR.compression,
     (client) => client.frame(FRAME.headers, WHOLE, 1, Buffer.from([0x80])),
   ],
-  'a header block that is cut off': [
+  'a truncated header block': [
     ERROR.compression,
     (client) => client.frame(FRAME.headers, WHOLE, 1, block(request(ECHO)).subarray(0, -1)),
   ],
@@ -209,13 +209,13 @@ for (const [what, [code, deed]] of Object.entries(CONNECTION_ERRORS))
     await othersAreServed();
   });
 
-test('pings are answered with what they say, also on a connection without streams', async () => {
+test('pings are answered with their payload, also on a connection without streams', async () => {
   const client = await RawClient.connect(server.port);
   for (let round = 0; round < 10; round++) await client.ping();
   client.close();
 });
 
-test('everything may come byte by byte', async () => {
+test('all frames may arrive byte by byte', async () => {
   const client = await RawClient.open(server.port);
   const end = Buffer.alloc(9);
   end.writeUIntBE(message('x').length, 0, 3);
@@ -238,19 +238,19 @@ test('everything may come byte by byte', async () => {
 for (const [what, bytes] of [
   ['HTTP/1.1', Buffer.from('GET / HTTP/1.1\r\nHost: a\r\n\r\n')],
   ['TLS', Buffer.from([22, 3, 1, 2, 0, 1, 0, 1, 252, 3, 3])],
-  ['a preface that is wrong at its end', Buffer.concat([PREFACE.subarray(0, -1), Buffer.from('x')])],
+  ['a preface with a wrong end', Buffer.concat([PREFACE.subarray(0, -1), Buffer.from('x')])],
   [
     'no SETTINGS behind the preface',
     Buffer.concat([PREFACE, Buffer.from([0, 0, 8, FRAME.ping, 0, 0, 0, 0, 0]), Buffer.alloc(8)]),
   ],
 ] as const)
-  test(`what is not HTTP/2 is closed: ${what}`, async () => {
+  test(`a connection that is not HTTP/2 is closed: ${what}`, async () => {
     const client = await RawClient.open(server.port);
     client.send(bytes);
     await client.untilEnded();
     await othersAreServed();
   });
 
-test('nothing of all this was a fault of the server', () => {
+test('none of this was an internal error', () => {
   assert.deepEqual(server.faults, []);
 });

@@ -1,6 +1,6 @@
 /**
- * Any frames in any order, cut anywhere: a connection takes them or ends by a rule of HTTP/2, never by a fault of its
- * own; what it keeps is bounded, and every call and every write learns its end exactly once.
+ * Any frames in any order, cut anywhere: a connection processes them or ends by a rule of HTTP/2, never because of a
+ * bug; its memory is bounded, and every call and every write ends exactly once.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
@@ -13,7 +13,7 @@ import { FLAG_END_HEADERS, FRAME, frame, Http2Error, PREFACE, settingsFrame } fr
 import { ReadScheduler } from './limits/read-scheduler.ts';
 import { block, type Fields, number, request } from './testing/raw-client.ts';
 
-/** Takes what is written at once, or nothing at all. */
+/** A socket that accepts writes at once, or not at all. */
 class FakeSocket extends Duplex {
   readonly #reads: boolean;
 
@@ -56,10 +56,10 @@ const likelyFrame = fc.oneof(
   bytes.map((payload) => frame(FRAME.ping, 0, 0, Buffer.concat([payload, Buffer.alloc(8)]).subarray(0, 8))),
 );
 
-/** What the owner of a call does when something comes. */
+/** What the handler of a call does when data arrives. */
 const DEEDS = ['write', 'end', 'fail', 'abort', 'pause', 'resume', 'retire', 'nothing'] as const;
 
-/** Slices of one connection and the answers that may wait behind them. */
+/** Slices of one connection and the control frames that may wait behind them. */
 const MAX_KEPT_BYTES = 700_000;
 
 interface Run {
@@ -78,7 +78,7 @@ async function run({ frames, cuts, deeds, reads }: Run): Promise<void> {
   let toldWrites = 0;
   let deed = 0;
   const connection = new Connection({
-    // Of a socket it uses nothing that a stream does not have.
+    // The connection uses only what a socket has in common with a stream.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: undefined },
     scheduler: new ReadScheduler({ now: () => 0 }),
@@ -153,7 +153,7 @@ test('any frames in any order', async () => {
   );
 });
 
-test('any bytes behind a good beginning', async () => {
+test('any bytes after a valid beginning', async () => {
   await fc.assert(
     fc.asyncProperty(
       fc.record({

@@ -1,6 +1,6 @@
 /**
- * What a connection keeps for a client that does not read: a socket that takes nothing until the test says so, and a
- * clock of its own.
+ * The memory of a connection whose client does not read, with a socket that accepts nothing until the test lets it, and
+ * a fake clock.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
@@ -22,7 +22,7 @@ import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
 
-/** Takes nothing that is written until it is released. */
+/** A socket that accepts no writes until it is released. */
 class StuckSocket extends Duplex {
   writes = 0;
   readonly #taken: (() => void)[] = [];
@@ -38,7 +38,7 @@ class StuckSocket extends Duplex {
     return Reflect.apply(super.write, this, args);
   }
 
-  /** Takes what is written for a while. */
+  /** Accepts writes for a while. */
   async release(): Promise<void> {
     for (let taken = this.#taken.pop(); taken !== undefined; taken = this.#taken.pop()) {
       taken();
@@ -69,7 +69,7 @@ function connected({
   const errors: unknown[] = [];
   const state = { closed: false };
   const connection = new Connection({
-    // Of a socket it uses nothing that a stream does not have.
+    // The connection uses only what a socket has in common with a stream.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: secured ? (socket as unknown as TLSSocket) : undefined },
     scheduler,
@@ -98,11 +98,11 @@ function headers(stream: number): Buffer {
 
 const PING = frame(FRAME.ping, 0, 0, Buffer.alloc(8));
 
-/** More than the slices of one connection and the answers that may wait behind them. */
+/** More than the slices of one connection and the control frames that may wait behind them. */
 const MAX_KEPT_BYTES = 700_000;
 
 for (const secured of [false, true])
-  test(`of large answers only a slice waits in the socket, ${secured ? 'encrypted' : 'plain'}`, async () => {
+  test(`only a slice of large responses waits in the socket, ${secured ? 'encrypted' : 'plain'}`, async () => {
     const { socket, streams, receive } = connected({ secured });
     const results: SendResult[] = [];
     for (let stream = 1; stream < 20; stream += 2) receive(headers(stream));
@@ -112,7 +112,7 @@ for (const secured of [false, true])
   });
 
 for (const secured of [false, true])
-  test(`windows that grow by little at a time leave few writes waiting, ${secured ? 'encrypted' : 'plain'}`, () => {
+  test(`windows that grow in small steps cause few waiting writes, ${secured ? 'encrypted' : 'plain'}`, () => {
     const { socket, streams, receive } = connected({ secured });
     receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
     streams[0]?.write([Buffer.alloc(1_000_000)], () => {});
@@ -123,7 +123,7 @@ for (const secured of [false, true])
     assert.ok(socket.writes - before > 0);
   });
 
-test('windows that grow byte by byte within one read let one frame pass (CVE-2019-9511)', () => {
+test('windows that grow byte by byte within one read cause one frame (CVE-2019-9511)', () => {
   const { socket, streams, receive } = connected();
   receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
   streams[0]?.write([Buffer.alloc(1000)], () => {});
@@ -133,7 +133,7 @@ test('windows that grow byte by byte within one read let one frame pass (CVE-201
   assert.equal(socket.writableLength - bytes, FRAME_HEADER_BYTES + 500);
 });
 
-test('however often SETTINGS change all windows within one read, each stream is looked at once', () => {
+test('several SETTINGS within one read check each stream once', () => {
   const { socket, streams, receive } = connected({ maxStreams: 1000 });
   for (let index = 0; index < 1000; index++) receive(headers(2 * index + 1));
   let looks = 0;
@@ -149,7 +149,7 @@ test('however often SETTINGS change all windows within one read, each stream is 
   assert.equal(socket.writableEnded, false);
 });
 
-test('SETTINGS that change the windows of many streams count as many frames', () => {
+test('SETTINGS that change the windows of many streams count as several frames', () => {
   const { socket, errors, receive } = connected({ maxStreams: 1000 });
   for (let index = 0; index < 1000; index++) receive(headers(2 * index + 1));
   for (let round = 0; round < 80; round++) receive(settingsFrame([[SETTING.initialWindowSize, round]]));
@@ -159,7 +159,7 @@ test('SETTINGS that change the windows of many streams count as many frames', ()
   assert.match(String(errors[0]), /too many frames without use/);
 });
 
-test('a window that SETTINGS make too large ends the connection', () => {
+test('SETTINGS that make a window too large end the connection', () => {
   const { errors, receive } = connected();
   receive(settingsFrame([[SETTING.initialWindowSize, 0]]), headers(1));
   receive(frame(FRAME.windowUpdate, 0, 1, number(2 ** 31 - 1)));
@@ -168,7 +168,7 @@ test('a window that SETTINGS make too large ends the connection', () => {
   assert.match(String(errors[0]), /a window over 2\^31-1/);
 });
 
-test('a read that takes long goes on in later turns, in order, and others are read meanwhile', async () => {
+test('a long read continues in later turns, in order, and others are read meanwhile', async () => {
   const clock = { now: 0 };
   const scheduler = new ReadScheduler({ now: () => clock.now });
   const opened: number[] = [];
@@ -190,7 +190,7 @@ test('a read that takes long goes on in later turns, in order, and others are re
   assert.deepEqual(opened, ids);
 });
 
-test('what is left to be read of a connection that ends is given up', async () => {
+test('unread bytes of a connection that ends are dropped', async () => {
   const clock = { now: 0 };
   const busy = connected({ clock, onStream: () => clock.now++ });
   busy.receive(...Array.from({ length: 90 }, (_, index) => headers(2 * index + 1)));
@@ -200,7 +200,7 @@ test('what is left to be read of a connection that ends is given up', async () =
   assert.equal(busy.streams.length, read);
 });
 
-test('answers to pings that are never read end the connection, however slowly they are asked for', () => {
+test('answers to pings that are never read end the connection, however slow the pings', () => {
   const { socket, clock, errors, receive } = connected();
   receive(headers(1));
   for (let round = 0; round < 1000 && !socket.destroyed; round++) {
@@ -212,7 +212,7 @@ test('answers to pings that are never read end the connection, however slowly th
   assert.match(String(errors[0]), /does not read the responses/);
 });
 
-test('calls that end are not kept waiting by one whose data waits for the socket', () => {
+test('calls that end do not wait for the data of another call', () => {
   const { streams, receive } = connected();
   receive(headers(1), headers(3));
   streams[0]?.write([Buffer.alloc(10_000_000)], () => {});
@@ -221,7 +221,7 @@ test('calls that end are not kept waiting by one whose data waits for the socket
   assert.equal(streams[0]?.closed, false);
 });
 
-test('what was written is told when it has left, in the order of the writes', async () => {
+test('writes end when their bytes have left, in order', async () => {
   const { socket, streams, receive } = connected();
   receive(headers(1));
   const told: string[] = [];
@@ -236,7 +236,7 @@ test('what was written is told when it has left, in the order of the writes', as
   assert.deepEqual(told, ['first drained', 'second drained', 'third drained']);
 });
 
-test('a socket that takes nothing for the time it may is closed, and the writers told', () => {
+test('a socket that accepts nothing until the timeout is closed, and its writes end with that', () => {
   const { socket, streams, clock, connection, receive } = connected();
   receive(headers(1));
   const results: SendResult[] = [];
@@ -251,7 +251,7 @@ test('a socket that takes nothing for the time it may is closed, and the writers
   assert.equal(socket.destroyed, true);
 });
 
-test('a socket that closes with an error tells the writers that nothing was sent', async () => {
+test('writes of a socket that closes with an error end as not sent', async () => {
   const { socket, streams, state, receive } = connected();
   receive(headers(1));
   const results: SendResult[] = [];
@@ -264,7 +264,7 @@ test('a socket that closes with an error tells the writers that nothing was sent
   assert.equal(state.closed, true);
 });
 
-test('who does not read why its connection ends is not waited for', async () => {
+test('a client that does not read its GOAWAY is disconnected after a timeout', async () => {
   const { socket, clock, state, connection, receive } = connected();
   receive(frame(FRAME.ping, 0, 1, Buffer.alloc(8)));
   assert.equal(socket.destroyed, false);
@@ -276,7 +276,7 @@ test('who does not read why its connection ends is not waited for', async () => 
   assert.equal(state.closed, true);
 });
 
-test('who does not read that its connection retires is closed in the end', () => {
+test('a client that does not read the retirement of its connection is disconnected in the end', () => {
   const { socket, clock, connection } = connected();
   connection.retire();
   clock.now += PATIENCE.sendTimeoutMs + 1;
@@ -284,7 +284,7 @@ test('who does not read that its connection retires is closed in the end', () =>
   assert.equal(socket.destroyed, true);
 });
 
-test('requests that cross with the end of a retired connection do not take back what was said', async () => {
+test('requests that cross the end of a retired connection do not discard its last frames', async () => {
   const { socket, streams, connection, receive } = connected();
   receive(headers(1));
   connection.retire();

@@ -1,4 +1,4 @@
-/** Windows of both directions, seen by a client that says itself how large they are. */
+/** Flow control in both directions, with a client that sets its own windows. */
 import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { DEFAULT_WINDOW_BYTES, ERROR, FLAG_END_STREAM, FRAME, SETTING, settingsFrame } from './frames/frames.ts';
@@ -13,7 +13,7 @@ before(async () => {
 
 after(() => server.server.destroy());
 
-/** What our SETTINGS and first WINDOW_UPDATE let a client send. */
+/** Bytes that the server's SETTINGS and first WINDOW_UPDATE allow a client. */
 const RECEIVE_WINDOW_BYTES = 256 * 1024;
 
 const LARGEST_PAYLOAD_BYTES = 16_384;
@@ -26,20 +26,20 @@ function widen(client: RawClient, stream: number, bytes: number): void {
   client.frame(FRAME.windowUpdate, 0, stream, number(bytes));
 }
 
-/** The stream has got so many bytes and gets no more, as a ping shows that is answered behind them. */
+/** The stream was sent this many bytes and no more: a ping after them is answered. */
 async function getsExactly(client: RawClient, stream: number, bytes: number): Promise<void> {
   await client.dataBytes(stream, bytes);
   await client.ping();
   assert.equal(client.dataOf(stream).length, bytes);
 }
 
-/** Sends as much DATA as asked for, in frames of the largest size. */
+/** Sends this much DATA in frames of the largest size. */
 function sendData(client: RawClient, stream: number, bytes: number): void {
   for (let left = bytes; left > 0; left -= LARGEST_PAYLOAD_BYTES)
     client.frame(FRAME.data, 0, stream, Buffer.alloc(Math.min(left, LARGEST_PAYLOAD_BYTES)));
 }
 
-test("no more is sent than the connection's window lets, and the rest when it lets more", async () => {
+test("data is sent up to the connection's window, and the rest when it grows", async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 2 ** 30]]);
   download(client, 1, 200_000);
   await getsExactly(client, 1, DEFAULT_WINDOW_BYTES);
@@ -51,7 +51,7 @@ test("no more is sent than the connection's window lets, and the rest when it le
   client.close();
 });
 
-test("no more is sent than the stream's window lets, while others go on", async () => {
+test("data is sent up to the stream's window, while other streams continue", async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 100]]);
   widen(client, 0, 2 ** 30);
   download(client, 1, 1000);
@@ -63,7 +63,7 @@ test("no more is sent than the stream's window lets, while others go on", async 
   client.close();
 });
 
-test('a window of one byte at a time lets all through in the end', async () => {
+test('a window of one byte at a time lets everything pass in the end', async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 0]]);
   download(client, 1, 300, 7);
   await getsExactly(client, 1, 0);
@@ -73,14 +73,14 @@ test('a window of one byte at a time lets all through in the end', async () => {
   client.close();
 });
 
-test('an answer of nothing needs no window', async () => {
+test('an empty response needs no window', async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 0]]);
   download(client, 1, 0);
   assert.equal(await client.statusOf(1), 0);
   client.close();
 });
 
-test('SETTINGS may take a window below nothing, which has to be filled first', async () => {
+test('SETTINGS may make a window negative, which has to grow above 0 first', async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 1000]]);
   download(client, 1, 2000);
   await getsExactly(client, 1, 1000);
@@ -97,7 +97,7 @@ test('SETTINGS may take a window below nothing, which has to be filled first', a
   client.close();
 });
 
-test('the last of several sizes in one SETTINGS counts, also for streams to come', async () => {
+test('the last of several sizes in one SETTINGS counts, also for new streams', async () => {
   const client = await RawClient.connect(server.port, [
     [SETTING.initialWindowSize, 0],
     [SETTING.initialWindowSize, 10],
@@ -107,7 +107,7 @@ test('the last of several sizes in one SETTINGS counts, also for streams to come
   client.close();
 });
 
-test('frames are never larger than any client takes, whatever it would take', async () => {
+test('frames have at most the smallest maximum, whatever the client allows', async () => {
   const client = await RawClient.connect(server.port, [
     [SETTING.initialWindowSize, 2 ** 30],
     [SETTING.maxFrameSize, 2 ** 20],
@@ -120,7 +120,7 @@ test('frames are never larger than any client takes, whatever it would take', as
   client.close();
 });
 
-test('many large answers at once take turns and come whole', async () => {
+test('many large responses take turns and are complete', async () => {
   const client = await RawClient.connect(server.port, [[SETTING.initialWindowSize, 2 ** 30]]);
   widen(client, 0, 2 ** 30);
   const streams = Array.from({ length: 20 }, (_, index) => index * 2 + 1);
@@ -137,7 +137,7 @@ test('many large answers at once take turns and come whole', async () => {
   client.close();
 });
 
-test('an upload gets its window back as it is read', async () => {
+test('the window of an upload is returned as it is read', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(UPLOAD));
   const rounds = 10;
@@ -151,7 +151,7 @@ test('an upload gets its window back as it is read', async () => {
   client.close();
 });
 
-test('more than the window of a stream that nobody reads ends the stream, or its connection', async () => {
+test('data beyond the window of an unread stream ends the stream or its connection', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   sendData(client, 1, RECEIVE_WINDOW_BYTES + 1);
@@ -159,7 +159,7 @@ test('more than the window of a stream that nobody reads ends the stream, or its
   await client.untilEnded();
 });
 
-test('what nobody has read is given back to the connection when its stream ends', async () => {
+test("unread bytes are returned to the connection's window when their stream ends", async () => {
   const client = await RawClient.connect(server.port);
   for (let stream = 1; stream < 20; stream += 2) {
     client.headers(stream, request(SILENT));
@@ -171,7 +171,7 @@ test('what nobody has read is given back to the connection when its stream ends'
   client.close();
 });
 
-test('what comes on a stream that was refused is given back to the connection', async () => {
+test("data of a refused stream is returned to the connection's window", async () => {
   const client = await RawClient.connect(server.port);
   for (let stream = 1; stream < 20; stream += 2) {
     client.headers(stream, request('/no/such'));
@@ -183,7 +183,7 @@ test('what comes on a stream that was refused is given back to the connection', 
   client.close();
 });
 
-test('padding counts and is given back', async () => {
+test('padding counts against the windows and is returned', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(UPLOAD));
   const padded = Buffer.alloc(LARGEST_PAYLOAD_BYTES);
@@ -198,7 +198,7 @@ test('padding counts and is given back', async () => {
   client.close();
 });
 
-test('a call that pauses gets what came meanwhile when it goes on, in order and with its end', async () => {
+test('a paused call is given the data and its end when it resumes, in order', async () => {
   const client = await RawClient.connect(server.port);
   client.headers(1, request(SILENT));
   for (let byte = 0; byte < 200; byte++) client.frame(FRAME.data, 0, 1, Buffer.from([byte]));
@@ -234,4 +234,4 @@ test('both directions of a stream at once', async () => {
   client.close();
 });
 
-test('nothing of all this was a fault of the server', () => assert.deepEqual(server.faults, []));
+test('none of this was an internal error', () => assert.deepEqual(server.faults, []));

@@ -1,8 +1,8 @@
 /**
- * A million sequences of frames, each on a connection of its own: whatever comes, in whatever pieces, nothing is
- * thrown, what is sent follows HTTP/2 and the client's windows, what is kept is bounded, every call and every write
- * learns its end once, and a connection that does not end answers. A second connection is served all the while. What
- * any sequence does follows from its number.
+ * A million sequences of frames, each on a connection of its own, cut into pieces of any size: nothing is
+ * thrown, sent frames follow HTTP/2 and the client's windows, memory is bounded, every call and every write
+ * ends once, and a connection that stays open answers. A second connection is served meanwhile. Each
+ * sequence is a function of its number.
  */
 import assert from 'node:assert/strict';
 import type { Socket } from 'node:net';
@@ -15,7 +15,7 @@ import type { Stream } from './streams/stream.ts';
 import { type FrameSequence, FrameSequences, Random } from './testing/random-frames.ts';
 
 const SEQUENCES = 1_000_000;
-/** Each a test, so that a slow machine is no failure. */
+/** Number of tests, so that none is too slow on a slow machine. */
 const PARTS = 10;
 const SEED = 20_26;
 
@@ -23,7 +23,7 @@ const MAX_FRAMES = 24;
 const MAX_STREAMS = 4;
 const FIRST_WINDOW_BYTES = 65_535;
 
-/** Slices of one connection and the answers that may wait behind them. */
+/** Slices of one connection and the control frames that may wait behind them. */
 const MAX_KEPT_BYTES = 700_000;
 
 const CONTENT = [0, 10, 5000, 100_000].map((length) => Buffer.alloc(length));
@@ -31,14 +31,14 @@ const BEGINNING = Buffer.concat([PREFACE, settingsFrame([])]);
 const LAST_PING = Buffer.from('the last');
 const BYSTANDER_PING = frame(FRAME.ping, 0, 0, Buffer.alloc(8));
 
-/** What the server says, held against what may be said. */
+/** Checks the frames of the server against the protocol. */
 class Listener {
   readonly #header = Buffer.alloc(9);
   #filled = 0;
-  /** Bytes of a payload to come, and what has come of that of a PING. */
+  /** Bytes of a payload that have not arrived, and those of a PING that have. */
   #left = 0;
   #text = '';
-  /** Streams on which headers were sent, and on which nothing more may be. */
+  /** Streams on which headers were sent, and streams that have ended. */
   readonly #begun = new Set<number>();
   readonly #ended = new Set<number>();
   readonly #reset = new Set<number>();
@@ -90,7 +90,7 @@ class Listener {
 
 type Listening = (...values: unknown[]) => void;
 
-/** As much of a socket as a connection uses; it takes what is written at once, when asked, or never. */
+/** The part of a socket that a connection uses; it accepts writes at once, on request, or never. */
 class FuzzSocket {
   readonly #listeners = new Map<string, Listening>();
   readonly #taken: { readonly bytes: number; readonly done: (() => void) | undefined }[] = [];
@@ -142,7 +142,7 @@ class FuzzSocket {
     assert.ok(this.writableLength < MAX_KEPT_BYTES, `${this.writableLength} bytes wait`);
   }
 
-  /** The kernel takes what was written. */
+  /** The kernel accepts the writes. */
   flush(): void {
     if (this.#mode === 'never takes') return;
     for (let one = this.#taken.shift(); one !== undefined; one = this.#taken.shift()) {
@@ -164,7 +164,7 @@ class FuzzSocket {
   }
 }
 
-/** What all sequences share: the clock, the turns of reading, and a connection that does nothing wrong. */
+/** What all sequences share: the clock, the read scheduler, and a normal connection. */
 class World {
   now = 0;
   readonly #due: (() => void)[] = [];
@@ -195,7 +195,7 @@ class World {
     for (const run of this.#due.splice(0)) run();
   }
 
-  /** The other connection is answered at once. */
+  /** The normal connection is answered at once. */
   serveBystander(): void {
     // Pings are counted.
     this.now += 20;
@@ -285,11 +285,11 @@ class Sequence {
     assert.equal(this.#toldWrites, this.#writes);
   }
 
-  /** Sends it whole, in two pieces, or in very many. */
+  /** Sends bytes as a whole, in two pieces, or in very many. */
   #send(bytes: Buffer): void {
     const way = this.#random.below(16);
     const piece = way < 8 ? bytes.length : way < 15 ? 1 + this.#random.below(bytes.length) : 1 + this.#random.below(7);
-    // A long payload in tiny pieces shows nothing that its first part does not.
+    // A long payload in tiny pieces tests nothing that its first part does not.
     const end = piece < 8 ? Math.min(bytes.length, 600) : bytes.length;
     for (let at = 0; at < end; at += piece) {
       this.#socket.emit('data', bytes.subarray(at, Math.min(end, at + piece)));
@@ -298,7 +298,7 @@ class Sequence {
     if (end < bytes.length) this.#socket.emit('data', bytes.subarray(end));
   }
 
-  /** Until nothing happens any more of itself. */
+  /** Runs until nothing is scheduled. */
   #settle(): void {
     this.#socket.flush();
     for (let turns = 0; this.#socket.paused && !this.#socket.destroyed; turns++) {
@@ -308,14 +308,14 @@ class Sequence {
     }
   }
 
-  /** It has ended by a rule, or goes on and answers; it has sent no more than it may. */
+  /** The connection has ended by a rule, or still answers; it has not sent more than allowed. */
   #judge({ grants, cut }: FrameSequence): void {
     const { heard } = this.#socket;
     assert.ok(heard.data <= FIRST_WINDOW_BYTES + grants, `${heard.data} bytes of DATA, more than the window`);
     this.#socket.emit('data', frame(FRAME.ping, 0, 0, LAST_PING));
     this.#settle();
     const over = this.#socket.finished || this.#socket.destroyed;
-    // A frame that wants more bytes than there were takes the ping for them.
+    // An incomplete frame takes the bytes of the ping for its own.
     if (!over && !cut) assert.equal(heard.answeredLast, 1, 'the last ping is not answered');
   }
 }

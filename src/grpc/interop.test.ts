@@ -1,4 +1,4 @@
-/** The server with clients of others: grpc-js, and the HTTP/2 client of Node (nghttp2). */
+/** The server with other clients: grpc-js, and the HTTP/2 client of Node (nghttp2). */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type ClientHttp2Session, connect, constants, type IncomingHttpHeaders } from 'node:http2';
@@ -54,7 +54,7 @@ function unary(
   });
 }
 
-test('grpc-js: more unary calls at once than streams are allowed', async (t) => {
+test('grpc-js: more concurrent unary calls than streams are allowed', async (t) => {
   const client = grpcClient(t);
   const contents = Array.from({ length: 500 }, (_, index) => Buffer.from(`call ${index}`));
   const answers = await Promise.all(contents.map((content) => unary(client, ECHO, content)));
@@ -121,7 +121,7 @@ test('grpc-js: large streams in both directions at once', async (t) => {
   await Promise.all(streams);
 });
 
-test('grpc-js: a server that drains lets calls end and says that it goes', async (t) => {
+test('grpc-js: a draining server completes calls and sends GOAWAY', async (t) => {
   const draining = await startServer();
   const client = grpcClient(t, draining.port);
   const waiting = unary(client, WAIT, Buffer.from('last'));
@@ -138,7 +138,7 @@ test('grpc-js: a server that drains lets calls end and says that it goes', async
 });
 
 async function session(t: TestContext): Promise<ClientHttp2Session> {
-  // Megabytes of what this client itself may keep.
+  // Megabytes that this client may keep.
   const client = connect(`http://127.0.0.1:${server.port}`, { maxSessionMemory: 100 });
   t.after(() => client.destroy());
   await once(client, 'remoteSettings');
@@ -182,7 +182,7 @@ test("Node's client: calls with large contents in both directions", async (t) =>
   assert.ok(downloaded.body.equals(content));
 });
 
-test("Node's client: windows that change while answers come", async (t) => {
+test("Node's client: windows that change during responses", async (t) => {
   const client = await session(t);
   const fields = { 'x-bytes': '2000000', 'x-chunk': '30000' };
   const answers = [1, 2, 3].map(() => call(client, DOWNLOAD, Buffer.alloc(0), fields));
@@ -207,4 +207,4 @@ test("Node's client: pings, trailers of its own, and padding", async (t) => {
   assert.deepEqual(Buffer.concat(parts), message('padded'));
 });
 
-test('nothing of all this was a fault of the server', () => assert.deepEqual(server.faults, []));
+test('none of this was an internal error', () => assert.deepEqual(server.faults, []));

@@ -1,7 +1,7 @@
 /**
- * Plain connections of a whole server. All of them are read into the same memory (shared-reads.ts), so whatever one has
- * left unfinished is written over by the next: each is cut at another byte, and each is answered as if it had been
- * alone. And each is a socket that took over another's place, which has to be free again however it ends.
+ * Plain connections of a whole server. All of them are read into the same buffer (shared-reads.ts), so that unfinished
+ * bytes of one are overwritten by the next: each is cut at another byte, and each is answered as if it were
+ * alone. Each is a socket that replaces an accepted one, whose slot has to be released however it ends.
  */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
@@ -20,12 +20,12 @@ import type { StreamCall } from './types.ts';
 
 const [MIRRORED, ECHOED, HELD] = [1, 3, 5];
 
-/** Of equal length for all. */
+/** Of the same length for all. */
 function nameOf(index: number): string {
   return `client-${String(index).padStart(4, '0')}`;
 }
 
-/** All kinds of frames that bring something which is needed later; the server's settings are not waited for. */
+/** All kinds of frames with effects on later ones; sent without waiting for the server's settings. */
 function conversation(who: string): Buffer {
   const head = block(request(MIRROR, { 'x-who': who }));
   const padded = Buffer.concat([Buffer.from([3]), Buffer.from(`mirrored ${who}`), Buffer.alloc(3)]);
@@ -44,7 +44,7 @@ function conversation(who: string): Buffer {
   ]);
 }
 
-/** What was held of the stream. */
+/** Data of the stream that was kept. */
 function heldOf(call: StreamCall): string {
   let text = '';
   call.read({
@@ -87,12 +87,12 @@ async function server(t: TestContext, options: Parameters<typeof startServer>[0]
   return started;
 }
 
-test('what one connection has not finished is not touched by what others say', async (t) => {
+test('unfinished bytes of one connection are not changed by others', async (t) => {
   const served = await server(t);
   const names = Array.from(conversation(nameOf(0)), (_, index) => nameOf(index));
   const all = await Promise.all(names.map(async (who) => ({ who, client: await RawClient.open(served.port) })));
   for (const [cut, { who, client }] of all.entries()) client.send(conversation(who).subarray(0, cut));
-  // Whoever comes last is heard last: all that was said before has been read.
+  // The last connection is read last: all bytes before it have been read.
   const last = await RawClient.connect(served.port);
   await last.ping();
   for (const [cut, { who, client }] of all.entries()) client.send(conversation(who).subarray(cut));
@@ -102,7 +102,7 @@ test('what one connection has not finished is not touched by what others say', a
   for (const client of [last, ...all.map((one) => one.client)]) client.close();
 });
 
-test('a connection that is spoken to byte by byte, by turns with another', async (t) => {
+test('a connection read byte by byte, in turn with another', async (t) => {
   const served = await server(t);
   const clients = [await RawClient.open(served.port), await RawClient.open(served.port)];
   const names = clients.map((_, index) => nameOf(index));
@@ -119,26 +119,26 @@ test('a connection that is spoken to byte by byte, by turns with another', async
 const ENDINGS: Readonly<Record<string, (client: RawClient) => void>> = {
   'the client ends it': ({ socket }) => void socket.end(),
   'the client resets it': ({ socket }) => void socket.resetAndDestroy(),
-  'the client resets it behind a call': (client) => {
+  'the client resets it after a call': (client) => {
     client.headers(MIRRORED, request(DOWNLOAD, { 'x-bytes': '5000000', 'x-chunk': '100000' }));
     client.socket.resetAndDestroy();
   },
-  'the client ends it behind half a frame': ({ socket }) =>
+  'the client ends it after half a frame': ({ socket }) =>
     void socket.end(conversation(nameOf(0)).subarray(PREFACE.length, -3)),
   'the server ends it': (client) => client.send(Buffer.alloc(100, 255)),
 };
 
 for (const [how, end] of Object.entries(ENDINGS))
-  test(`a plain connection makes room for the next, and the server does not wait for it: ${how}`, {
+  test(`a plain connection releases its slot, and the server does not wait for it: ${how}`, {
     timeout: 20_000,
   }, async (t) => {
     const served = await server(t, { maxConnections: 5 });
-    // One address gets four of five.
+    // One address has at most four of five.
     for (let round = 0; round < 3; round++) {
       const clients: RawClient[] = [];
       while (clients.length < 4) {
         const client = await RawClient.open(served.port);
-        // Those before it may not have left yet.
+        // Those before it may not have closed yet.
         await client.begin().then(
           () => clients.push(client),
           () => client.close(),
@@ -151,7 +151,7 @@ for (const [how, end] of Object.entries(ENDINGS))
     assert.deepEqual(served.faults, []);
   });
 
-test('a server that is destroyed in the middle of what was read from a plain connection', async (t) => {
+test('a server that is destroyed while a plain connection is read', async (t) => {
   const served = await server(t);
   const [client, other] = [await RawClient.connect(served.port), await RawClient.connect(served.port)];
   client.headers(HELD, request(SILENT));

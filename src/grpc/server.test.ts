@@ -43,7 +43,7 @@ function call(client: Client, path: string, request: Buffer): Promise<Buffer> {
   });
 }
 
-test('a unary method answers, or says why not', async (t) => {
+test('a unary method returns a response or an error', async (t) => {
   const client = await connected(t, {
     unary: {
       '/a.B/Echo': { maxReceiveBytes: 1000, handler: async ({ request }) => Buffer.concat([request, request]) },
@@ -63,7 +63,7 @@ test('a unary method answers, or says why not', async (t) => {
   await assert.rejects(call(client, '/a.B/Other', Buffer.alloc(1)), { code: status.UNIMPLEMENTED });
 });
 
-test('a stream takes and sends messages of any size, in order', async (t) => {
+test('a stream receives and sends messages of any size, in order', async (t) => {
   const sizes = [0, 1, 16_379, 16_384, 100_000, 3_000_000];
   const client = await connected(t, {
     streams: {
@@ -94,7 +94,7 @@ test('a stream takes and sends messages of any size, in order', async (t) => {
   assert.deepEqual(got, sizes);
 });
 
-test('connections that cannot be accepted are told of, each time, and the others go on', async (t) => {
+test('connections that cannot be accepted are reported, and the others continue', async (t) => {
   let listening: Server | undefined;
   const seen = (message: unknown): void => {
     listening ??= (message as { readonly server: Server }).server;
@@ -111,7 +111,7 @@ test('connections that cannot be accepted are told of, each time, and the others
   client.close();
 });
 
-test('a fault of who hears that a call is over leaves the other calls of its connection alone', async (t) => {
+test('a bug in a close listener does not affect other calls of the connection', async (t) => {
   const { server, port, streams } = await startServer();
   t.after(() => server.destroy());
   const client = await RawClient.connect(port);

@@ -1,4 +1,4 @@
-/** Encrypted listeners: handshakes that succeed, that fail, that never end, and certificates that are renewed. */
+/** Encrypted listeners: handshakes that succeed, fail or never end, and renewed certificates. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
@@ -19,7 +19,7 @@ function identity(dnsName: string): { readonly key: string; readonly cert: strin
 }
 
 interface TlsServer extends TestServer {
-  /** Has the connections to come see another certificate. */
+  /** Replaces the certificate of new connections. */
   renew(dnsName: string): void;
 }
 
@@ -99,7 +99,7 @@ test('calls over TLS, of any size', async (t) => {
   client.close();
 });
 
-test('a client that brings hundreds of costly calls at once holds up no other, and gets all of them', async (t) => {
+test('a client that sends hundreds of costly calls at once does not delay others, and all are answered', async (t) => {
   const { services, handled } = costlyCalls();
   const server = await startTls(t, 10_000, 1000, {}, { services });
   const [{ client: bystander }, { client }] = [await connected(server.port), await connected(server.port)];
@@ -115,7 +115,7 @@ test('a client that brings hundreds of costly calls at once holds up no other, a
   for (const each of [bystander, client]) each.close();
 });
 
-test("a call knows its connection's certificate", async (t) => {
+test("a call has its connection's certificate", async (t) => {
   const server = await startTls(t);
   const { client } = await connected(server.port);
   await client.begin();
@@ -126,7 +126,7 @@ test("a call knows its connection's certificate", async (t) => {
   client.close();
 });
 
-test('a client of whom nothing can be said is closed, also when that fails, and others are served', async (t) => {
+test('a client whose certificate is refused or cannot be read is disconnected, and others are served', async (t) => {
   const verdicts = [false, new Error('what it has shown cannot be read'), true];
   const secured = (): boolean => {
     const verdict = verdicts.shift() ?? true;
@@ -142,7 +142,7 @@ test('a client of whom nothing can be said is closed, also when that fails, and 
   assert.deepEqual(server.faults.map(String), ['Error: what it has shown cannot be read']);
 });
 
-test('renewed certificates count for the connections to come, and old ones go on', async (t) => {
+test('a renewed certificate is used for new connections, and old ones stay open', async (t) => {
   const server = await startTls(t);
   const first = await connected(server.port);
   await first.client.begin();
@@ -166,11 +166,11 @@ function strangerIdentity(): ConnectionOptions {
 
 for (const [what, options] of [
   ['without a certificate', {}],
-  ['with a certificate of a stranger', strangerIdentity()],
+  ['with a certificate of another authority', strangerIdentity()],
   ['without HTTP/2', { ...identity('client.test'), ALPNProtocols: ['http/1.1'] }],
   ['without any protocol', { ...identity('client.test'), ALPNProtocols: undefined }],
 ] as const)
-  test(`a client ${what} is turned away, others are not`, async (t) => {
+  test(`a client ${what} is refused, others are not`, async (t) => {
     const server = await startTls(t);
     const socket = dial(server.port, options as ConnectionOptions);
     await new Promise((resolve) => socket.once('close', resolve));
@@ -180,7 +180,7 @@ for (const [what, options] of [
     client.close();
   });
 
-test('handshakes that never end are given up', async (t) => {
+test('handshakes that never end time out', async (t) => {
   const server = await startTls(t, 400);
   const half = await RawClient.open(server.port);
   half.send(Buffer.from([22, 3, 1, 0, 200, 1]));
@@ -199,7 +199,7 @@ test('plain text on an encrypted listener is closed', async (t) => {
   await plain.untilEnded();
 });
 
-test('connections make room for others however they end', async (t) => {
+test('connections release their slot however they end', async (t) => {
   const server = await startTls(t, 400, 5);
   const endings: readonly (() => Promise<void>)[] = [
     async () => {

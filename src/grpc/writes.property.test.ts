@@ -1,6 +1,6 @@
 /**
- * Writes of several calls over one connection, whatever happens to them: each writer is told once, in order; what
- * leaves is what was written; nobody waits for ever who is let send; and no bytes change that the socket was given and
+ * Writes of several calls over one connection, whatever happens to them: each write ends once, in order; the bytes sent
+ * are those written; no write waits forever that its windows allow; and no bytes change that the socket was given and
  * has not read.
  */
 import assert from 'node:assert/strict';
@@ -27,11 +27,11 @@ import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
 
-/** Reads what it was given only when the test says so. */
+/** A socket that reads what was written only when the test lets it. */
 class LateSocket extends Duplex {
-  /** What it has read. */
+  /** The bytes that were read. */
   readonly output: Buffer[] = [];
-  /** By the bytes that were written: what they were then. */
+  /** Copies of written bytes from the time of the write. */
   readonly #written = new Map<Uint8Array, Buffer>();
   #reading: (() => void) | undefined;
 
@@ -62,7 +62,7 @@ class LateSocket extends Duplex {
   }
 }
 
-/** What a writer does when it is told. */
+/** What a writer does when its write ends. */
 type Next = 'nothing' | 'write' | 'write elsewhere' | 'end' | 'abort';
 
 type Step =
@@ -113,11 +113,11 @@ class World {
   readonly streams: Stream[] = [];
   readonly writes: Written[] = [];
   readonly errors: unknown[] = [];
-  /** What was written to each call, and whether anything has ended it. */
+  /** Bytes written to each call, and whether it has ended. */
   readonly contents: Buffer[][] = Array.from({ length: CALLS }, () => []);
   readonly broken = new Set<number>();
   readonly ended = new Set<number>();
-  /** What the client has let pass. */
+  /** Bytes that the client's windows have allowed. */
   granted = DEFAULT_WINDOW_BYTES;
   initial = DEFAULT_WINDOW_BYTES;
   now = 0;
@@ -126,7 +126,7 @@ class World {
 
   constructor(secured: boolean) {
     this.connection = new Connection({
-      // Of a socket it uses nothing that a stream does not have.
+      // The connection uses only what a socket has in common with a stream.
       socket: this.socket as unknown as Socket,
       info: { peer: 'test', address: '10.0.0.9', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
       scheduler: new ReadScheduler({ now: () => this.now }),
@@ -233,7 +233,7 @@ class World {
     assert.ok(sent <= this.granted, `${sent} bytes, but the client has room for ${this.granted}`);
   }
 
-  /** Lets everything pass, and reads it. */
+  /** Opens all windows and reads everything. */
   async letPass(): Promise<void> {
     this.granted += ROOM;
     this.receive(frame(FRAME.windowUpdate, 0, 0, number(ROOM)));
@@ -274,10 +274,10 @@ describe('writes', { timeout: 60_000 }, () => {
   for (const secured of [false, true]) {
     const how = secured ? 'encrypted' : 'plain';
 
-    it(`are told of once, and all leave in the end: ${how}`, () =>
+    it(`end once, and all leave in the end: ${how}`, () =>
       fc.assert(
         fc.asyncProperty(steps, async (plan) => {
-          // Two, for encrypted connections have their buffers in common.
+          // Two, because encrypted connections share their buffers.
           const worlds = [new World(secured), new World(secured)];
           for (const one of plan) for (const world of worlds) await world.take(one);
           for (const world of worlds) {
@@ -289,7 +289,7 @@ describe('writes', { timeout: 60_000 }, () => {
         { numRuns: Number(process.env.PROPERTY_RUNS ?? 60), seed: Number(process.env.PROPERTY_SEED ?? 1) },
       ));
 
-    it(`are told of once when the connection ends in the middle: ${how}`, () =>
+    it(`end once when the connection closes meanwhile: ${how}`, () =>
       fc.assert(
         fc.asyncProperty(steps, fc.constantFrom('destroyed', 'stuck', 'protocol', 'retired'), async (plan, how) => {
           const world = new World(secured);
@@ -302,7 +302,7 @@ describe('writes', { timeout: 60_000 }, () => {
             world.connection.tick(PATIENCE);
           }
           while (await world.socket.readOne());
-          // Whoever was told may have written again.
+          // A finished write may have caused another one.
           world.now += 6000;
           world.connection.tick(PATIENCE);
           for (const { results } of world.writes) assert.equal(results.length, 1, results.join());

@@ -1,4 +1,4 @@
-/** Clients that hold connections, with real sockets: requests of others are answered. */
+/** Clients that keep connections open, over real sockets: requests of others are answered. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { RequestListener } from 'node:http';
@@ -42,7 +42,7 @@ async function hold(t: TestContext, port: number, localAddress: string, first = 
   return socket;
 }
 
-/** The status of a request of its own connection; 0 when the connection ends without an answer. */
+/** The status of a request on a new connection; 0 when that closes without a response. */
 function ask(port: number, localAddress: string, path = '/'): Promise<number> {
   return new Promise((resolve) => {
     const asked = request({ port, host: '127.0.0.1', localAddress, path, agent: false }, (response) => {
@@ -55,17 +55,17 @@ function ask(port: number, localAddress: string, path = '/'): Promise<number> {
 }
 
 const CROWDS: Readonly<Record<string, readonly [address: (index: number) => string, first: string]>> = {
-  'of one address that say nothing': [() => '127.0.0.1', ''],
-  'of one address that never end their headers': [() => '127.0.0.1', 'GET / HTTP/1.1\r\nhost: a\r\nx'],
-  'of many addresses that say nothing': [(index) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`, ''],
-  'of many addresses that have had their answer': [
+  'of one address that send nothing': [() => '127.0.0.1', ''],
+  'of one address that never complete their headers': [() => '127.0.0.1', 'GET / HTTP/1.1\r\nhost: a\r\nx'],
+  'of many addresses that send nothing': [(index) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`, ''],
+  'of many addresses that have been answered': [
     (index) => `127.0.${1 + (index >> 7)}.${1 + (index & 127)}`,
     'GET / HTTP/1.1\r\nhost: a\r\n\r\n',
   ],
 };
 
 for (const [what, [address, first]] of Object.entries(CROWDS))
-  test(`${MANY} connections ${what} shut out no request, of whatever address`, { timeout: 60_000 }, async (t) => {
+  test(`${MANY} connections ${what} do not block requests of any address`, { timeout: 60_000 }, async (t) => {
     const { port, lines } = await start(t, { headersTimeoutMs: 60_000 });
     const crowd = Array.from({ length: MANY }, (_, index) => hold(t, port, address(index), first));
     await Promise.all(crowd);
@@ -75,7 +75,7 @@ for (const [what, [address, first]] of Object.entries(CROWDS))
     for (const line of lines) assert.match(line, /^--httpAddr: too many connections .*: closed the oldest /);
   });
 
-test('who says nothing after the accept, or not all of a request, is closed after a time', async (t) => {
+test('a client that sends nothing, or a part of a request, is disconnected after a timeout', async (t) => {
   const { port } = await start(t, { headersTimeoutMs: 100 });
   const silent = await hold(t, port, '127.0.0.1');
   const half = await hold(t, port, '127.0.0.1', 'GET / HTTP/1.1\r\nhost: a\r\nx');
@@ -85,7 +85,7 @@ test('who says nothing after the accept, or not all of a request, is closed afte
   }
 });
 
-test('a request that is being answered keeps its place, however many come', async (t) => {
+test('a connection whose request is being answered is kept, however many others connect', async (t) => {
   const answer = Promise.withResolvers<void>();
   const begun = Promise.withResolvers<void>();
   const { port } = await start(t, { maxConnections: 8 }, (request, response) => {
@@ -103,7 +103,7 @@ test('a request that is being answered keeps its place, however many come', asyn
   assert.match(String((await text)[0]), /^HTTP\/1\.1 200 /);
 });
 
-test('however many requests are being answered, probes are, and others are refused', async (t) => {
+test('probes are answered however many responses are outstanding, and other requests are refused', async (t) => {
   const answer = Promise.withResolvers<void>();
   t.after(() => answer.resolve());
   let asked = 0;
@@ -121,7 +121,7 @@ test('however many requests are being answered, probes are, and others are refus
   answer.resolve();
 });
 
-test('who does not take the answers that he asks for keeps no others from theirs', async (t) => {
+test('a client that does not read its responses does not block those of others', async (t) => {
   const page = Buffer.alloc(20_000_000);
   let asked = 0;
   const { port } = await start(t, { maxConnections: 8 }, (request, response) => {

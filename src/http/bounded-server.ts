@@ -1,52 +1,52 @@
 /**
- * HTTP servers whose connections are bounded in number and in time, so that clients that say nothing cannot keep probes
- * away. Times count from the moment at which a connection was accepted, not from its first byte.
+ * HTTP servers with limits on the number and the duration of connections, so that idle clients cannot keep probes
+ * from being answered. Times are measured from the accept of a connection, not from its first byte.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import { type HeldConnection, HttpConnections } from './connections.ts';
+import { HttpConnections, type ManagedConnection } from './connections.ts';
 import { httpConnections } from './limits.ts';
 
-/** From the accept to the end of a request's headers, ms. */
+/** Time from the accept to the end of a request's headers, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
 
-/** From there to the end of its body, which is small wherever there is one, ms. */
+/** Time from there to the end of the body, which is small if there is one, ms. */
 const REQUEST_TIMEOUT_MS = 10_000;
 
-/** A client that takes nothing of its answer for so long, ms, does not get the rest. */
+/** Time after which a client that does not read its response is disconnected, ms. */
 const UNREAD_TIMEOUT_MS = 30_000;
 
-/** Between requests of a connection, ms. */
+/** Time between requests of a connection, ms. */
 const KEEP_ALIVE_TIMEOUT_MS = 5_000;
 
-/** How often connections are looked at, ms, for what times have passed. */
+/** Interval of the checks of these times, ms. */
 const CHECK_MS = 1_000;
 
-/** Paths of probes; answered whatever else is being answered. */
+/** Paths of probes, which are answered however many responses are outstanding. */
 const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
 
 /**
- * Part of the places whose requests may be answered at a time: of the others one always waits for its client, and can
- * make room for a probe.
+ * Fraction of the connections whose requests may be answered at a time. Of the others, one always waits for its client
+ * and can be closed for a probe.
  */
-const ANSWERED = 0.5;
+const ANSWERED_FRACTION = 0.5;
 
-/** A line about turned-away connections is written at most so often, ms. */
+/** Least time between two lines about refused connections, ms. */
 const REPORT_EVERY_MS = 60_000;
 
 export interface BoundedServerOptions {
-  /** What the server is called in the log: the flag or port that it listens for. */
+  /** Name of the server in the log: its flag or port. */
   readonly name: string;
-  /** Takes the lines about connections that were closed for want of places, one a minute at most. */
+  /** Receives the lines about connections that were closed or refused, at most one a minute. */
   readonly warn: (line: string) => void;
-  /** Connections at a time; by default what the limit of open files allows. */
+  /** Most concurrent connections; by default a part of the limit of open files. */
   readonly maxConnections?: number;
-  /** From the accept to the end of a request's headers, ms; 5 s by default. */
+  /** Time from the accept to the end of a request's headers, ms; 5 s by default. */
   readonly headersTimeoutMs?: number;
 }
 
 /** A connection and the requests that are being answered on it. */
-class Held implements HeldConnection {
+class ServedConnection implements ManagedConnection {
   readonly #socket: Socket;
   readonly #answering = new Map<ServerResponse, IncomingMessage>();
 
@@ -68,16 +68,16 @@ class Held implements HeldConnection {
   }
 }
 
-/** One line for many connections. */
-class Reports {
+/** RefusalReports refused connections, one line for many. */
+class RefusalReports {
   readonly #options: BoundedServerOptions;
-  readonly #places: number;
+  readonly #maxConnections: number;
   #writtenAt = Number.NEGATIVE_INFINITY;
   #more = 0;
 
-  constructor(options: BoundedServerOptions, places: number) {
+  constructor(options: BoundedServerOptions, maxConnections: number) {
     this.#options = options;
-    this.#places = places;
+    this.#maxConnections = maxConnections;
   }
 
   report(what: string): void {
@@ -87,25 +87,26 @@ class Reports {
       return;
     }
     const { name, warn } = this.#options;
-    const more = this.#more === 0 ? '' : ` (and ${this.#more} times more since this was last said)`;
-    warn(`${name}: too many connections or requests (${this.#places} places, fewer for one address): ${what}${more}`);
+    const more = this.#more === 0 ? '' : ` (and ${this.#more} more since the last report)`;
+    const limit = `limit ${this.#maxConnections}, lower for one address`;
+    warn(`${name}: too many connections or requests (${limit}): ${what}${more}`);
     this.#writtenAt = now;
     this.#more = 0;
   }
 }
 
-/** Requests that are being answered, other than those of probes. */
+/** Responses that are outstanding, without those of probes. */
 class Answers {
   readonly #max: number;
   readonly #open = new Set<ServerResponse>();
 
-  /** @param max at a time */
+  /** @param max most outstanding responses */
   constructor(max: number) {
     this.#max = max;
   }
 
   /**
-   * Takes one more, maybe in place of the oldest whose client has not taken what is there for it. False: there is none
+   * Adds a response, if necessary in place of the oldest whose client has not read it. False when there is none
    * of those.
    */
   begin(response: ServerResponse): boolean {
@@ -126,13 +127,13 @@ function refuse(response: ServerResponse): void {
   response.end('too many requests are being answered\n');
 }
 
-/** Makes a server; the caller has it listen and closes it. */
+/** Makes a server. The caller starts and closes it. */
 export function createBoundedServer(options: BoundedServerOptions, listener: RequestListener): Server {
   const { maxConnections = httpConnections(), headersTimeoutMs = HEADERS_TIMEOUT_MS } = options;
-  const connections = new HttpConnections<Held>(maxConnections);
-  const reports = new Reports(options, maxConnections);
-  const held = new WeakMap<Socket, Held>();
-  const answers = new Answers(Math.max(1, Math.floor(ANSWERED * maxConnections)));
+  const connections = new HttpConnections<ServedConnection>(maxConnections);
+  const reports = new RefusalReports(options, maxConnections);
+  const served = new WeakMap<Socket, ServedConnection>();
+  const answers = new Answers(Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections)));
   const timeouts = {
     headersTimeout: headersTimeoutMs,
     requestTimeout: headersTimeoutMs + REQUEST_TIMEOUT_MS,
@@ -146,27 +147,27 @@ export function createBoundedServer(options: BoundedServerOptions, listener: Req
       refuse(response);
       return;
     }
-    held.get(request.socket)?.answer(request, response);
+    served.get(request.socket)?.answer(request, response);
     listener(request, response);
   });
   server.on('connection', (socket) => {
-    const connection = new Held(socket);
+    const connection = new ServedConnection(socket);
     const address = socket.remoteAddress ?? '';
     const admitted = connections.admit(address, connection);
     if (admitted !== 'admitted') {
-      const what = admitted === 'refused' ? 'refused one' : 'closed the oldest that waits for its client for one';
+      const what = admitted === 'refused' ? 'refused one' : 'closed the oldest idle one for one';
       reports.report(`${what} of ${address}`);
     }
     if (admitted === 'refused') {
       socket.destroy();
       return;
     }
-    held.set(socket, connection);
+    served.set(socket, connection);
     socket.once('close', () => connections.leave(connection));
   });
-  // While an answer is being made, the client has nothing to do.
+  // While a response is being computed, the client has nothing to send or read.
   server.setTimeout(UNREAD_TIMEOUT_MS, (socket) => {
-    if (held.get(socket)?.idle !== false) socket.destroy();
+    if (served.get(socket)?.idle !== false) socket.destroy();
   });
   return server;
 }

@@ -26,7 +26,7 @@ function fill(connections: HttpConnections<Fake>, address: string, count: number
 
 const closedOf = (fakes: readonly Fake[]): string[] => fakes.filter(({ closed }) => closed).map(({ name }) => name);
 
-test('an address over its share loses the oldest of its own that waits for its client', () => {
+test('at its share, an address loses its oldest idle connection', () => {
   const connections = new HttpConnections<Fake>(8);
   const [first, ...own] = fill(connections, '10.0.0.1', 6);
   const others = fill(connections, '10.0.0.2', 1);
@@ -37,7 +37,7 @@ test('an address over its share loses the oldest of its own that waits for its c
   assert.equal(connections.size, 7);
 });
 
-test('when all places are taken, the address that holds most loses its oldest that waits for its client', () => {
+test('at the limit, the address with most connections loses its oldest idle one', () => {
   const connections = new HttpConnections<Fake>(8);
   const few = fill(connections, '10.0.0.2', 3);
   const many = fill(connections, '10.0.0.1', 5);
@@ -47,14 +47,14 @@ test('when all places are taken, the address that holds most loses its oldest th
   assert.equal(connections.size, 8);
 });
 
-test('one connection of each of many addresses shuts nobody out', () => {
+test('one connection from each of many addresses does not exclude others', () => {
   const connections = new HttpConnections<Fake>(8);
   const all = Array.from({ length: 8 }, (_, index) => fill(connections, `10.0.1.${index}`, 1)).flat();
   assert.equal(connections.admit('10.0.0.3', new Fake('new')), 'admitted for another');
   assert.deepEqual(closedOf(all), ['10.0.1.0#0']);
 });
 
-test('nobody gains at the cost of an address that holds less', () => {
+test('no connection is closed for an address with more', () => {
   const connections = new HttpConnections<Fake>(8);
   const few = fill(connections, '10.0.0.2', 3);
   const many = fill(connections, '10.0.0.1', 5);
@@ -62,7 +62,7 @@ test('nobody gains at the cost of an address that holds less', () => {
   assert.deepEqual(closedOf([...few, ...many]), ['10.0.0.1#0']);
 });
 
-test('connections whose answer is being made stay; a new one is refused when there are only such', () => {
+test('connections with a response in progress stay; a new one is refused when there are only such', () => {
   const connections = new HttpConnections<Fake>(4);
   const all = [...fill(connections, '10.0.0.1', 3), ...fill(connections, '10.0.0.2', 1)];
   for (const one of all) one.idle = false;
@@ -74,7 +74,7 @@ test('connections whose answer is being made stay; a new one is refused when the
   assert.deepEqual(closedOf(all), [first.name]);
 });
 
-test('places of connections that have closed are free again, once', () => {
+test('a closed connection is released once', () => {
   const connections = new HttpConnections<Fake>(4);
   const [one] = fill(connections, '10.0.0.1', 3);
   assert.ok(one !== undefined);

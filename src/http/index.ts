@@ -1,3 +1,3 @@
-/** What all plain HTTP servers of both programs share. */
+/** What the plain HTTP servers of both programs share. */
 export { type BoundedServerOptions, createBoundedServer } from './bounded-server.ts';
 export { httpConnections } from './limits.ts';

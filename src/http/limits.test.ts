@@ -5,7 +5,7 @@ import { httpConnections } from './limits.ts';
 
 const limits = (soft: string) => () => `Max open files            ${soft.padEnd(20)} 1048576              files     \n`;
 
-test('an HTTP server holds a small part of what this process may open', () => {
+test('an HTTP server uses a small fraction of the open files limit', () => {
   assert.equal(httpConnections(limits('1024')), 30);
   assert.equal(httpConnections(limits('1048576')), 512);
   assert.equal(httpConnections(limits('unlimited')), 512);

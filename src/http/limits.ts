@@ -1,19 +1,19 @@
-/** How many connections an HTTP server may hold. */
+/** Limit of the connections of an HTTP server. */
 import { openFilesLimit, readProcessLimits } from '../core/open-files.ts';
 
-/** Part of the file descriptors for one server. A program has up to three; the rest is for what it is there for. */
-const PART = 0.03;
+/** Fraction of the file descriptors for one HTTP server. A program has up to three of them besides its other work. */
+const FRACTION = 0.03;
 
-/** Scrapers, probes and people are few. */
-const MOST = 512;
+/** Enough for scrapers, probes and people. */
+const MAX_CONNECTIONS = 512;
 
-/** Probes, a scraper and somebody who looks. */
-const FEWEST = 8;
+/** Enough for probes, a scraper and one person. */
+const MIN_CONNECTIONS = 8;
 
 /**
- * Connections of one HTTP server at a time.
+ * Most concurrent connections of one HTTP server.
  * @param readLimits the text of /proc/self/limits
  */
 export function httpConnections(readLimits = readProcessLimits): number {
-  return Math.max(FEWEST, Math.min(MOST, Math.floor(PART * openFilesLimit(readLimits))));
+  return Math.max(MIN_CONNECTIONS, Math.min(MAX_CONNECTIONS, Math.floor(FRACTION * openFilesLimit(readLimits))));
 }

@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { ByteAccumulator } from './byte-accumulator.ts';
 
-test('pieces come out as they went in, however they are cut', () => {
+test('pieces are joined in order, however they are cut', () => {
   const pieces = fc.array(fc.uint8Array({ maxLength: 40 }).map((bytes) => Buffer.from(bytes)));
   fc.assert(
     fc.property(pieces, pieces, (first, second) => {
@@ -19,7 +19,7 @@ test('pieces come out as they went in, however they are cut', () => {
   );
 });
 
-test('it keeps copies', () => {
+test('it keeps copies of pieces', () => {
   const gathered = new ByteAccumulator();
   const piece = Buffer.from('abc');
   gathered.add(piece);

@@ -1,4 +1,4 @@
-/** Encrypted sockets that are read into one buffer. */
+/** Encrypted sockets read into one buffer. */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
@@ -15,7 +15,7 @@ const cert = pemOf(makeLeaf({ issuer: makeCa({ name: 'ca', ...validity }), keys,
 interface Taken {
   readonly socket: TLSSocket;
   readonly pieces: Buffer[];
-  /** Of each read. */
+  /** The bytes of each read. */
   readonly memory: ArrayBufferLike[];
 }
 
@@ -37,7 +37,7 @@ async function listen(onTaken: (taken: Taken) => void): Promise<{ server: Server
   return { server, port: (server.address() as AddressInfo).port };
 }
 
-/** Says its first words in the same packets as the end of its handshake, where its version of TLS lets it. */
+/** Sends its first bytes in the packets that end its handshake, where the TLS version allows it. */
 function client(port: number, first: string | Buffer, maxVersion: SecureVersion): TLSSocket {
   const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, maxVersion });
   socket.on('error', () => {});
@@ -46,7 +46,7 @@ function client(port: number, first: string | Buffer, maxVersion: SecureVersion)
 }
 
 for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
-  test(`encrypted sockets get their own bytes, by turns through the same memory, and answer (${version})`, async () => {
+  test(`encrypted sockets receive their own bytes through the shared buffer, and answer (${version})`, async () => {
     const all: Taken[] = [];
     const { server, port } = await listen((taken) => all.push(taken));
     const clients: TLSSocket[] = [];
@@ -72,7 +72,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
     await once(server, 'close');
   });
 
-  test(`much at once comes whole and in order, from two clients at a time (${version})`, async () => {
+  test(`much data arrives complete and in order from two concurrent clients (${version})`, async () => {
     const all: Taken[] = [];
     const { server, port } = await listen((taken) => all.push(taken));
     const sent = [1, 2].map((seed) => Buffer.from(Uint32Array.from({ length: 250_000 }, (_, n) => n * seed).buffer));
@@ -93,7 +93,7 @@ for (const version of ['TLSv1.2', 'TLSv1.3'] as const) {
 }
 
 for (const [who, end] of [
-  ['the client says that it has said all', (_ours: TLSSocket, theirs: TLSSocket) => void theirs.end()],
+  ['the client half-closes it', (_ours: TLSSocket, theirs: TLSSocket) => void theirs.end()],
   ['the client is gone', (_ours: TLSSocket, theirs: TLSSocket) => void theirs.destroy()],
   ['the server ends it', (ours: TLSSocket) => void ours.end()],
   ['the server destroys it', (ours: TLSSocket) => void ours.destroy()],
@@ -117,7 +117,7 @@ for (const [who, end] of [
     theirs.destroy();
   });
 
-test('an encrypted socket that is another than expected is read as usual', () => {
+test('an encrypted socket with unexpected properties is read in the usual way', () => {
   const socket = new TLSSocket(undefined as never);
   Reflect.set(socket, '_handle', null);
   assert.deepEqual(readSharedSecured(socket), { socket });

@@ -8,7 +8,7 @@ interface Taken {
   readonly socket: Socket;
   readonly accepted: Socket;
   text: string;
-  /** Of each read. */
+  /** The bytes of each read. */
   readonly memory: ArrayBufferLike[];
 }
 
@@ -39,7 +39,7 @@ async function closed(server: Server): Promise<void> {
   await new Promise((resolve) => server.close(resolve));
 }
 
-test('sockets get their own bytes, by turns through the same memory, and answer', async () => {
+test('sockets receive their own bytes through the shared buffer, and answer', async () => {
   const all: Taken[] = [];
   const { server, port } = await listen((taken) => all.push(taken));
   const clients = [await client(port), await client(port)];
@@ -57,11 +57,11 @@ test('sockets get their own bytes, by turns through the same memory, and answer'
 });
 
 for (const [who, end] of [
-  ['the client says that it has said all', (_ours: Socket, theirs: Socket) => void theirs.end()],
+  ['the client half-closes it', (_ours: Socket, theirs: Socket) => void theirs.end()],
   ['the client resets', (_ours: Socket, theirs: Socket) => void theirs.resetAndDestroy()],
   ['the server ends it', (ours: Socket) => void ours.destroy()],
 ] as const) {
-  test(`the accepted socket closes with the other, and the server does not wait for it: ${who}`, async () => {
+  test(`the accepted socket closes with its replacement, and the server does not wait for it: ${who}`, async () => {
     const taken: Taken[] = [];
     const { server, port } = await listen((one) => {
       one.socket.on('error', () => {});
@@ -83,7 +83,7 @@ for (const [who, end] of [
   });
 }
 
-test('a socket whose handle is another than expected is read as usual', async () => {
+test('a socket with an unexpected handle is read in the usual way', async () => {
   const accepted = new Socket();
   Reflect.set(accepted, '_handle', { reading: false, readStart: () => 0, readStop: () => 0 });
   const { socket, onBytes } = readShared(accepted.pause());

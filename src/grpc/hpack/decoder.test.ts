@@ -10,7 +10,7 @@ const decoder = ({ maxTableBytes = 4096, maxListBytes = 65_536 } = {}): HpackDec
 
 const hex = (text: string): Buffer => Buffer.from(text.replaceAll(' ', ''), 'hex');
 
-/** Fields as lines, since examples read better so. */
+/** Fields as lines, for readable examples. */
 const lines = (by: HpackDecoder, block: Buffer): string[] =>
   by.decode(block).map(({ name, value }) => `${name}: ${value}`);
 
@@ -111,7 +111,7 @@ test('RFC 7541, C.6: the same responses with Huffman code', () => {
   );
 });
 
-test('malformed blocks are told from sound ones', () => {
+test('malformed blocks are distinguished from valid ones', () => {
   const malformed: Record<string, string> = {
     'index 0': '80',
     'an index beyond the static table while the dynamic one is empty': 'be',
@@ -132,7 +132,7 @@ test('malformed blocks are told from sound ones', () => {
     assert.throws(() => decoder().decode(hex(block)), HpackError, what);
 });
 
-test('the table takes sizes at the beginning of a block, several too, and forgets what has no room', () => {
+test('the table changes its size at the beginning of a block, several times too, and evicts fields', () => {
   const by = decoder();
   assert.deepEqual(lines(by, hex('4001 6101 62')), ['a: b']);
   assert.deepEqual(lines(by, hex('3fe1 1f be')), ['a: b']);
@@ -148,21 +148,21 @@ test('a field larger than the table empties it', () => {
   assert.throws(() => by.decode(hex('be')), HpackError);
 });
 
-test('the oldest fields make room for new ones', () => {
+test('the oldest fields are evicted for new ones', () => {
   const by = decoder({ maxTableBytes: 70 });
   by.decode(hex('4001 6101 31 4001 6201 32 4001 6301 33'));
   assert.deepEqual(lines(by, hex('be bf')), ['c: 3', 'b: 2']);
   assert.throws(() => by.decode(hex('c0')), HpackError);
 });
 
-test('a list that is too large is an error of its own, and the table goes on', () => {
+test('a list that is too large is an error of its own, and the table stays valid', () => {
   const by = decoder({ maxListBytes: 100 });
   const block = hex('4001 6101 62'.repeat(3));
   assert.throws(() => by.decode(block), HeaderListTooLarge);
   assert.deepEqual(lines(by, hex('be c0')), ['a: b', 'a: b']);
 });
 
-test('a list of exactly the limit is taken', () => {
+test('a list of exactly the limit is accepted', () => {
   const block = encodeHeaders([{ name: 'a', value: 'b'.repeat(67) }]);
   assert.equal(decoder({ maxListBytes: 100 }).decode(block).length, 1);
   assert.throws(() => decoder({ maxListBytes: 99 }).decode(block), HeaderListTooLarge);
@@ -184,7 +184,7 @@ test('references to a large field count as much as the field', () => {
 
 const latin1 = fc.string({ unit: fc.integer({ min: 0, max: 255 }).map((code) => String.fromCharCode(code)) });
 
-test('what is encoded is decoded to the same', () => {
+test('decoding reverses encoding', () => {
   const name = fc.oneof(latin1, fc.constantFrom(':status', ':path', 'content-type', 'grpc-status'));
   const value = fc.oneof(latin1, fc.constantFrom('200', '/', 'x'.repeat(127), 'x'.repeat(40_000)));
   const list = fc.array(fc.record({ name, value }, { noNullPrototype: true }));
@@ -195,12 +195,12 @@ test('what is encoded is decoded to the same', () => {
   );
 });
 
-test('what stands whole in the static table is one byte', () => {
+test('a field in the static table is one byte', () => {
   assert.deepEqual(encodeHeaders([{ name: ':status', value: '200' }]), hex('88'));
   assert.deepEqual(encodeHeaders([{ name: ':status', value: '415' }]), hex('0803 3431 35'));
 });
 
-test('any bytes are either a list or an error of ours', () => {
+test('any bytes decode to a list or to an HPACK error', () => {
   const blocks = fc.array(fc.uint8Array({ maxLength: 200 }), { minLength: 1, maxLength: 4 });
   fc.assert(
     fc.property(blocks, (parts) => {
@@ -218,9 +218,10 @@ test('any bytes are either a list or an error of ours', () => {
   );
 });
 
-test('a sound block with a changed byte is either a list or an error of ours', () => {
+test('a valid block with a changed byte decodes to a list or to an HPACK error', () => {
   const block = hex(
-    '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff 8286 84be 5886 a8eb 1064 9cbf 4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf',
+    '8286 8441 8cf1 e3c2 e5f2 3a6b a0ab 90f4 ff 8286 84be 5886 a8eb 1064 9cbf' +
+      '4088 25a8 49e9 5ba9 7d7f 8925 a849 e95b b8e8 b4bf',
   );
   for (let at = 0; at < block.length; at++)
     for (let byte = 0; byte < 256; byte++) {

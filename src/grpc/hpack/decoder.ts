@@ -1,14 +1,14 @@
 /**
- * Reads header blocks. One decoder per connection, to which all of the connection's blocks have to be given in order,
- * also those of requests that are turned away. What a block costs is bounded by its own bytes: fields that are referred
- * to are shared, and nothing of a list that is too large is kept. Source: RFC 7541.
+ * Decodes header blocks. Each connection has one decoder, which has to decode all blocks of the connection in order,
+ * also those of refused requests. The cost of a block is bounded by its own bytes: fields that are referred
+ * to are shared, and a list that is too large is dropped. Source: RFC 7541.
  */
 import { FieldTable, sizeOf } from './dynamic-table.ts';
 import { HeaderListTooLarge, HpackError } from './errors.ts';
 import { decodeHuffman } from './huffman.ts';
 import type { HeaderField } from './types.ts';
 
-/** Forms of a field by the bits that it begins with (RFC 7541, 6), and how many bits of that byte are its integer's. */
+/** Representations of a field by their first bits (RFC 7541, 6), and the number of integer bits in that byte. */
 const INDEXED = 0x80;
 const INDEXED_BITS = 7;
 const LITERAL_KEPT = 0x40;
@@ -25,7 +25,7 @@ const MAX_INTEGER_SHIFT = 21;
 const NOTHING = Buffer.alloc(0);
 
 export interface HpackDecoderOptions {
-  /** Size of the dynamic table, bytes, as our SETTINGS_HEADER_TABLE_SIZE says; at least 4096 when it says nothing. */
+  /** Largest size of the dynamic table, bytes: that of SETTINGS_HEADER_TABLE_SIZE, at least the default of 4096. */
   readonly maxTableBytes: number;
   /** Largest list, bytes: names, values and 32 per field, as in SETTINGS_MAX_HEADER_LIST_SIZE (RFC 9113, 6.5.2). */
   readonly maxListBytes: number;
@@ -44,8 +44,8 @@ export class HpackDecoder {
 
   /**
    * The fields of a whole block (HEADERS with all of its CONTINUATIONs), in order; strings have a character per byte.
-   * Whether names and values are such as HTTP allows is not looked at. Throws HpackError for what is malformed, after
-   * which the decoder is of no use, and HeaderListTooLarge when that is all that is wrong.
+   * Does not check whether HTTP allows the names and values. Throws HpackError for a malformed block, after
+   * which the decoder cannot be used, and HeaderListTooLarge for a valid block that is too large.
    */
   decode(block: Buffer): HeaderField[] {
     this.#block = block;
@@ -72,7 +72,7 @@ export class HpackDecoder {
     return fields;
   }
 
-  /** Only a block's beginning may change the size of the table (RFC 7541, 4.2). */
+  /** The size of the table may change only at the beginning of a block (RFC 7541, 4.2). */
   #readTableSizes(): void {
     while (this.#at < this.#block.length && (this.#peek() & 0xe0) === TABLE_SIZE)
       this.#table.resize(this.#readInteger(TABLE_SIZE_BITS));

@@ -1,5 +1,5 @@
 /**
- * The fields that a peer refers to by index: those of the static table, and the latest ones that it had us keep.
+ * The fields that a peer refers to by index: those of the static table, and the last ones that it has added.
  * Source: RFC 7541, 2.3 and 4.
  */
 import { HpackError } from './errors.ts';
@@ -7,11 +7,11 @@ import { STATIC_FIELDS } from './static-table.ts';
 import type { HeaderField } from './types.ts';
 
 /**
- * What a field counts beyond the bytes of its name and value, in tables (RFC 7541, 4.1) and in lists (RFC 9113, 6.5.2).
+ * Bytes added to the size of each field, in tables (RFC 7541, 4.1) and in lists (RFC 9113, 6.5.2).
  */
 const FIELD_OVERHEAD = 32;
 
-/** What a field counts for, bytes. */
+/** Size of a field, bytes. */
 export function sizeOf(field: HeaderField): number {
   return field.name.length + field.value.length + FIELD_OVERHEAD;
 }
@@ -23,7 +23,7 @@ export class FieldTable {
   /** Oldest first. */
   readonly #kept: HeaderField[] = [];
 
-  /** `limit`: what the peer may set the size to, bytes; the size it has at first. */
+  /** @param limit largest size that the peer may set, and the initial size, bytes */
   constructor(limit: number) {
     this.#limit = limit;
     this.#maxBytes = limit;
@@ -36,7 +36,7 @@ export class FieldTable {
     return field;
   }
 
-  /** A field that is larger than the table empties it, and is not an error (RFC 7541, 4.4). */
+  /** A field that is larger than the table empties it; this is not an error (RFC 7541, 4.4). */
   add(field: HeaderField): void {
     const size = sizeOf(field);
     this.#evict(this.#maxBytes - size);

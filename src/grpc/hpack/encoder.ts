@@ -1,11 +1,11 @@
 /**
- * Writes header blocks. Without any state: what we say are a few short fields per call, and a table of its own would
- * cost each connection more than the bytes it saves. For the same reason there is no Huffman code. Source: RFC 7541.
+ * Encodes header blocks, without state: responses have a few short fields per call, and a table would
+ * cost each connection more memory than it saves bytes. For the same reason there is no Huffman code. Source: RFC 7541.
  */
 import { STATIC_FIELDS } from './static-table.ts';
 import type { HeaderField } from './types.ts';
 
-/** The forms used (RFC 7541, 6.1 and 6.2.2), and how many bits of their first byte are an integer's. */
+/** The representations used (RFC 7541, 6.1 and 6.2.2), and the number of integer bits in their first byte. */
 const INDEXED = 0x80;
 const INDEXED_BITS = 7;
 const LITERAL = 0x00;
@@ -13,11 +13,11 @@ const LITERAL_BITS = 4;
 const PLAIN_STRING = 0x00;
 const STRING_BITS = 7;
 
-/** Three integers of a field: its form, its name's length, its value's length. Each has at most six bytes. */
+/** Three integers of a field: its index, and the lengths of its name and value. Each has at most six bytes. */
 const MAX_FIELD_OVERHEAD = 18;
 
 interface StaticName {
-  /** Of the first field that has the name. */
+  /** Index of the first field with the name. */
   readonly index: number;
   readonly byValue: Map<string, number>;
 }
@@ -58,8 +58,8 @@ function writeField(out: Buffer, at: number, { name, value }: HeaderField): numb
 }
 
 /**
- * The block of a list, which any decoder reads whatever came before. A byte per character: what is not latin1 has to be
- * encoded before.
+ * Encodes a list as a block that does not depend on earlier ones. Strings have a byte per character: others than latin1
+ * have to be encoded before.
  */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
   let room = 0;

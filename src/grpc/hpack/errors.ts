@@ -1,5 +1,5 @@
 /**
- * What decoding a header block can end in. Two classes, since one costs the connection and the other only the request.
+ * Errors of decoding a header block: one ends the connection, the other only the request.
  */
 
 /**
@@ -10,7 +10,7 @@ export class HpackError extends Error {
   override readonly name = 'HpackError';
 }
 
-/** The block is sound and the table up to date, but the list is larger than is taken: an error of this request only. */
+/** The block is valid and the table is up to date, but the list exceeds the limit: an error of this request only. */
 export class HeaderListTooLarge extends Error {
   override readonly name = 'HeaderListTooLarge';
 }

@@ -1,11 +1,11 @@
 /**
- * The Huffman code of header strings, decoded four bits at a time by a table of states: a state is a node of the code's
- * tree, and since no symbol is shorter than five bits, four bits complete at most one. Source: RFC 7541, 5.2 and
+ * Decodes the Huffman code of header strings, four bits at a time with a table of states: a state is a node of the
+ * code's tree, and since no symbol is shorter than five bits, four bits complete at most one. Source: RFC 7541, 5.2 and
  * Appendix B.
  */
 import { HpackError } from './errors.ts';
 
-/** Bits of each symbol's code, by symbol; the last is EOS. The code is canonical: the lengths say all. */
+/** Length of each symbol's code in bits; the last is EOS. The code is canonical: the lengths determine it. */
 // biome-ignore format: sixteen to a line
 const CODE_BITS = [
   13, 23, 28, 28, 28, 28, 28, 28, 28, 24, 30, 28, 28, 30, 28, 28,
@@ -32,10 +32,10 @@ const EOS = 256;
 /** Padding is the beginning of EOS (ones), shorter than a byte. */
 const MAX_PADDING_BITS = 7;
 
-/** The shortest code: what a byte can at most become is 8 / 5 bytes. */
+/** Length of the shortest code: a byte decodes to at most 8 / 5 bytes. */
 const MIN_CODE_BITS = 5;
 
-/** Flags of a step; its low byte is the symbol, the next one the state to go on from. */
+/** Flags of a step; its low byte is the symbol, the next byte the next state. */
 const EMITS = 1 << 16;
 const FAILS = 1 << 17;
 
@@ -64,7 +64,7 @@ function bitsOf(symbol: number): number {
   return CODE_BITS[symbol] ?? 0;
 }
 
-/** What four bits do to a state. */
+/** Effect of four bits on a state. */
 function stepOf(children: readonly number[], state: number, nibble: number): number {
   let node = state;
   let emitted = 0;
@@ -83,7 +83,7 @@ function buildSteps(children: readonly number[]): Int32Array {
   return steps;
 }
 
-/** States that a string may end in: the root, and up to seven ones from there. */
+/** States in which a string may end: the root, and up to seven one-bits from there. */
 function buildEnds(children: readonly number[]): Uint8Array {
   const ends = new Uint8Array(children.length / 2);
   let node = 0;
@@ -98,11 +98,11 @@ const TREE = buildTree();
 const STEPS = buildSteps(TREE);
 const ENDS = buildEnds(TREE);
 
-/** Room for the strings that occur; longer ones get a room of their own. */
+/** A reusable buffer for strings of usual length; longer ones get their own. */
 const SCRATCH = Buffer.allocUnsafeSlow(4096);
 
 /**
- * The string of `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding.
+ * Decodes `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding.
  */
 export function decodeHuffman(block: Buffer, start: number, end: number): string {
   const room = Math.ceil(((end - start) * 8) / MIN_CODE_BITS);

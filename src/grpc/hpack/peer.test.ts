@@ -16,7 +16,7 @@ const CONTINUATION = 9;
 const PRIORITY = 0x20;
 const END_HEADERS = 4;
 
-/** Header blocks that come over a socket, in order. */
+/** Header blocks received over a socket, in order. */
 class BlockCollector {
   readonly blocks: Buffer[] = [];
   #pending: Buffer = Buffer.alloc(0);
@@ -48,7 +48,7 @@ class BlockCollector {
 }
 
 /**
- * Blocks that a client sends for these requests, over a server that never answers; `settings` is what it says first.
+ * Blocks that a client sends for these requests to a server that never answers, after `settings`.
  */
 async function blocksOf(requests: readonly OutgoingHttpHeaders[], settings: Buffer): Promise<Buffer[]> {
   const collector = new BlockCollector();
@@ -88,7 +88,7 @@ function settingsFrame(...entries: readonly (readonly [number, number])[]): Buff
 }
 
 /**
- * Requests that repeat and change names and values, more than the table holds, and every character that a value may
+ * Requests that repeat and change names and values, more than the table can hold, with every character that a value may
  * have.
  */
 const REQUESTS: OutgoingHttpHeaders[] = Array.from({ length: 150 }, (_, index) => ({
@@ -122,7 +122,7 @@ for (const [what, maxTableBytes, settings] of [
   ['no table', 0, settingsFrame([HEADER_TABLE_SIZE, 0])],
   ['a table that shrank and grew', 4096, settingsFrame([HEADER_TABLE_SIZE, 0], [HEADER_TABLE_SIZE, 4096])],
 ] as const)
-  test(`what Node's client sends is read: ${what}`, async () => {
+  test(`blocks of Node's client are decoded: ${what}`, async () => {
     const blocks = await blocksOf(REQUESTS, settings);
     assert.equal(blocks.length, REQUESTS.length);
     decodesAll(blocks, maxTableBytes);

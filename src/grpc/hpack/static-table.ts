@@ -1,7 +1,7 @@
 /** The static table. Source: RFC 7541, Appendix A. */
 import type { HeaderField } from './types.ts';
 
-/** In the order of their indexes, of which the first is 1. */
+/** In the order of their indexes, which begin at 1. */
 export const STATIC_FIELDS: readonly HeaderField[] = [
   { name: ':authority', value: '' },
   { name: ':method', value: 'GET' },

@@ -8,7 +8,7 @@ function fill(limits: PerAddressLimiter, addressOf: (index: number) => string): 
   );
 }
 
-test('one address gets most of the room, the next one still finds some, and all together get no more than there is', () => {
+test('one address gets most, the next one still gets some, and all together get at most the maximum', () => {
   const limits = new PerAddressLimiter(100);
   const first = fill(limits, () => '10.0.0.1');
   assert.equal(first.length, 80);
@@ -18,7 +18,7 @@ test('one address gets most of the room, the next one still finds some, and all 
   assert.equal(fill(limits, () => '10.0.0.3').length, 64);
 });
 
-test('several places are taken as if they were taken one by one', () => {
+test('several units are taken as if one by one', () => {
   const limits = new PerAddressLimiter(100);
   const first = limits.enter('10.0.0.1', 70);
   assert.equal(limits.enter('10.0.0.1', 11), undefined);
@@ -31,7 +31,7 @@ test('several places are taken as if they were taken one by one', () => {
   assert.equal(fill(limits, () => '10.0.0.1').length, 58);
 });
 
-test('an address is the same however it is written, and a network of IPv6 counts as one', () => {
+test('an address is the same in any notation, and an IPv6 network counts as one', () => {
   const rows: readonly [one: string, other: string, same: boolean][] = [
     ['10.0.0.1', '::ffff:10.0.0.1', true],
     ['10.0.0.1', '10.0.0.2', false],
@@ -47,6 +47,6 @@ test('an address is the same however it is written, and a network of IPv6 counts
   }
 });
 
-test('without a limit all are taken', () => {
+test('without a limit all are admitted', () => {
   assert.equal(fill(new PerAddressLimiter(Number.POSITIVE_INFINITY), () => '10.0.0.1').length, 1000);
 });

@@ -1,5 +1,5 @@
 /**
- * Frames for fuzzing: most of them make sense, some do not, and a sequence of them is a function of a number. Made
+ * Frames for fuzzing: most of them are valid, and a sequence of them is a function of a number. Encoded
  * once, so that a sequence costs less than the connection that reads it.
  */
 import {
@@ -13,7 +13,7 @@ import {
 } from '../frames/frames.ts';
 import { block, number, request } from './raw-client.ts';
 
-/** Numbers that look random and follow from the first (mulberry32). */
+/** Pseudo-random numbers from a seed (mulberry32). */
 export class Random {
   #state: number;
 
@@ -49,19 +49,19 @@ interface KnownFrames {
   readonly concerns: 'new' | 'open' | 'as is';
 }
 
-/** Frames that clients send. */
+/** Frames of a normal client. */
 const ORDERLY = 2048;
-/** Frames that they do not, or in other places. */
+/** Frames that a normal client does not send, or not there. */
 const ODD = 2048;
 
-/** Of so many streams that a sequence has opened, or will. */
+/** Number of streams that a sequence opens. */
 const REACH = 6;
 
 const TRAILERS = block({ 'x-trailer': 'a' });
 const REQUESTS = [
   block(request('/test.T/Any')),
   block(request('/test.T/Any', { 'content-length': '3', 'grpc-timeout': '1S' })),
-  // What the compression table keeps, and what takes it from there.
+  // Fields that are added to the compression table, and references to them.
   Buffer.concat([block(request('/test.T/Any')), Buffer.from([0x40, 1, 0x78, 2]), Buffer.from('yz')]),
   Buffer.concat([Buffer.from([0x3f, 0xe1, 0x1f]), block(request('/test.T/Any'))]),
 ];
@@ -114,7 +114,7 @@ function orderly(random: Random): KnownFrames {
   return { frames: [frame(FRAME.ping, random.of([0, FLAG_ACK]), 0, random.bytes(8))], concerns: 'as is' };
 }
 
-/** Header blocks that are no requests, or no blocks. */
+/** Header blocks that are not requests, or malformed. */
 function oddBlock(random: Random): Buffer {
   return random.of([
     block({ ':path': '/' }),
@@ -158,7 +158,7 @@ function oddFrame(random: Random): Buffer {
     case 2:
       return frame(FRAME.pushPromise, FLAG_END_HEADERS, ANY, random.bytes(9));
     case 3:
-      // More than may be in a frame, of which nothing follows.
+      // A length above the limit, without a payload.
       return Buffer.from([1, 0, 0, random.below(10), 0, 0, 0, 0, 1]);
     case 4: {
       const entries = Array.from({ length: random.below(4) }, () => setting(random.below(8), random.of(ODD_AMOUNTS)));
@@ -177,16 +177,16 @@ function oddFrame(random: Random): Buffer {
 
 function odd(random: Random): KnownFrames {
   const bytes = random.below(2) === 0 ? oddHeaders(random) : oddFrame(random);
-  // Odd by what is in it, or by where it stands.
+  // Invalid by its content or its position.
   const concerns = random.of(['new', 'open', 'open', 'as is'] as const);
   return { frames: [bytes], concerns: bytes.readUInt32BE(5) === ANY ? concerns : 'as is' };
 }
 
 export interface FrameSequence {
   readonly bytes: Buffer;
-  /** By how much it widens the connection's window at most, bytes. */
+  /** Largest growth of the connection's window, bytes. */
   readonly grants: number;
-  /** It may end within a frame. */
+  /** It may end inside a frame. */
   readonly cut: boolean;
 }
 
@@ -201,7 +201,7 @@ export class FrameSequences {
   }
 
   /**
-   * At most so many frames, or pairs of them, behind each other. Half of the sequences are of a client that behaves.
+   * At most `length` frames, or pairs of them. Half of the sequences are those of a normal client.
    */
   make(random: Random, most: number): FrameSequence {
     const parts: Buffer[] = [];
@@ -209,7 +209,7 @@ export class FrameSequences {
     const strange = random.below(2) === 0;
     for (let left = 1 + random.below(most); left > 0; left--) {
       const chosen = random.of(strange && random.below(6) === 0 ? this.#odd : this.#orderly);
-      // Before there is a stream, nothing can concern one.
+      // No frame can concern a stream before there is one.
       const early = opened === 0 && chosen.concerns === 'open' && (!strange || random.below(4) > 0);
       if (early) continue;
       const { concerns } = chosen;
@@ -231,7 +231,7 @@ function numbered(bytes: Buffer, stream: number): Buffer {
   return copy;
 }
 
-/** What a frame lets the connection send. */
+/** Bytes that a frame allows the connection to send. */
 function grantOf(one: Buffer): number {
   const widens = one[3] === FRAME.windowUpdate && one.length === 13 && one.readUInt32BE(5) === 0;
   return widens ? one.readUInt32BE(9) & (2 ** 31 - 1) : 0;

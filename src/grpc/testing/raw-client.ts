@@ -1,6 +1,6 @@
 /**
- * An HTTP/2 client for tests that says exactly what it is told, also what no client should: frames are written by hand,
- * and what comes is kept as frames.
+ * An HTTP/2 client for tests that sends exactly what it is given, even if that is invalid: frames are written by hand,
+ * and received frames are kept.
  */
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
@@ -27,14 +27,14 @@ export interface Frame {
   readonly payload: Buffer;
 }
 
-/** Header fields; as pairs where a name comes twice or the order matters. */
+/** Header fields; pairs where a name is repeated or the order matters. */
 export type Fields = Readonly<Record<string, string>> | readonly (readonly [name: string, value: string])[];
 
 const NAMES: Readonly<Record<number, string>> = Object.fromEntries(
   Object.entries(FRAME).map(([name, type]) => [type, name]),
 );
 
-/** Longest wait for a frame, ms; a test that waits longer has failed. */
+/** Longest wait for a frame, ms. */
 const PATIENCE_MS = 10_000;
 
 /** Header fields as a block. */
@@ -43,7 +43,7 @@ export function block(fields: Fields): Buffer {
   return encodeHeaders(pairs.map(([name = '', value = '']): HeaderField => ({ name, value })));
 }
 
-/** The headers of a call, with more or other ones. */
+/** The headers of a call, with changes. */
 export function request(path: string, more: Readonly<Record<string, string>> = {}): Readonly<Record<string, string>> {
   return {
     ':method': 'POST',
@@ -56,7 +56,7 @@ export function request(path: string, more: Readonly<Record<string, string>> = {
   };
 }
 
-/** A number as the four bytes that settings, windows and error codes have. */
+/** A number as four bytes, as in settings, windows and error codes. */
 export function number(value: number): Buffer {
   const bytes = Buffer.alloc(4);
   bytes.writeUInt32BE(value);
@@ -71,9 +71,9 @@ export function message(content: string | Buffer): Buffer {
 
 export class RawClient {
   readonly socket: Socket;
-  /** All that came, in order. */
+  /** All received frames, in order. */
   readonly frames: Frame[] = [];
-  /** The other end has closed. */
+  /** The peer has closed the connection. */
   ended = false;
   #pending: Buffer[] = [];
   #pendingBytes = 0;
@@ -91,21 +91,21 @@ export class RawClient {
     socket.on('close', () => this.#end());
   }
 
-  /** Connects and says nothing. */
+  /** Connects and sends nothing. */
   static async open(port: number): Promise<RawClient> {
     const socket = connect(port, '127.0.0.1');
     await once(socket, 'connect');
     return new RawClient(socket);
   }
 
-  /** Connects and begins as a client should. */
+  /** Connects and sends preface and SETTINGS. */
   static async connect(port: number, settings: readonly (readonly [number, number])[] = []): Promise<RawClient> {
     const client = await RawClient.open(port);
     await client.begin(settings);
     return client;
   }
 
-  /** Begins as a client should. */
+  /** Sends preface and SETTINGS. */
   async begin(settings: readonly (readonly [number, number])[] = []): Promise<void> {
     this.send(Buffer.concat([PREFACE, settingsFrame(settings)]));
     await this.next('settings', (received) => (received.flags & FLAG_ACK) === 0);
@@ -125,20 +125,20 @@ export class RawClient {
     this.frame(FRAME.headers, FLAG_END_HEADERS | flags, stream, block(fields));
   }
 
-  /** A unary call in one go. */
+  /** A whole unary call. */
   call(stream: number, path: string, content: string | Buffer = ''): void {
     this.headers(stream, request(path));
     this.frame(FRAME.data, FLAG_END_STREAM, stream, message(content));
   }
 
-  /** Shows that calls are served on this connection. */
+  /** Checks that calls are served on this connection. */
   async echo(stream: number): Promise<void> {
     this.call(stream, ECHO, 'hello');
     assert.equal(await this.statusOf(stream), 0);
     assert.deepEqual(this.dataOf(stream), message('hello'));
   }
 
-  /** From now on the server's pings are answered. */
+  /** Answers the server's pings from now on. */
   answerPings(): void {
     this.#answersPings = true;
   }
@@ -147,7 +147,7 @@ export class RawClient {
     this.socket.destroy();
   }
 
-  /** The next frame of the type that fits and was not asked for before; waits for it. */
+  /** Waits for the next matching frame that was not returned before. */
   async next(type: keyof typeof FRAME, fits: (frame: Frame) => boolean = () => true): Promise<Frame> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
@@ -161,7 +161,7 @@ export class RawClient {
     }
   }
 
-  /** Waits until the other end has closed. */
+  /** Waits until the peer has closed the connection. */
   async untilEnded(): Promise<void> {
     const deadline = performance.now() + PATIENCE_MS;
     while (!this.ended) {
@@ -169,13 +169,13 @@ export class RawClient {
     }
   }
 
-  /** The error code that the connection ended with: that of its GOAWAY. */
+  /** The error code of the connection's GOAWAY. */
   async goawayCode(): Promise<number> {
     const { payload } = await this.next('goaway');
     return payload.readUInt32BE(4);
   }
 
-  /** The error code that the stream was reset with. */
+  /** The error code of the stream's reset. */
   async resetCode(stream: number): Promise<number> {
     const { payload } = await this.next('rstStream', (one) => one.stream === stream);
     return payload.readUInt32BE(0);
@@ -187,7 +187,7 @@ export class RawClient {
     return Object.fromEntries(this.#decoder.decode(payload).map(({ name, value }) => [name, value]));
   }
 
-  /** The gRPC status that the stream ended with, wherever it stands. */
+  /** The gRPC status of the stream, in headers or trailers. */
   async statusOf(stream: number): Promise<number> {
     for (;;) {
       const { 'grpc-status': status } = await this.headersOf(stream);
@@ -195,14 +195,14 @@ export class RawClient {
     }
   }
 
-  /** Payload of the DATA frames that have come for the stream. */
+  /** Payload of the received DATA frames of the stream. */
   dataOf(stream: number): Buffer {
     return Buffer.concat(
       this.frames.filter((one) => one.type === FRAME.data && one.stream === stream).map(({ payload }) => payload),
     );
   }
 
-  /** Waits until so many bytes of DATA have come for the stream. */
+  /** Waits for this many bytes of DATA of the stream. */
   async dataBytes(stream: number, bytes: number): Promise<Buffer> {
     const deadline = performance.now() + PATIENCE_MS;
     for (;;) {
@@ -213,14 +213,14 @@ export class RawClient {
     }
   }
 
-  /** Shows that the connection lives, and that all said before was read: a ping is answered. */
+  /** Checks that the connection is alive and has read everything before: a ping is answered. */
   async ping(): Promise<void> {
     const payload = Buffer.from(String(performance.now()).padEnd(8).slice(0, 8));
     this.frame(FRAME.ping, 0, 0, payload);
     await this.next('ping', (one) => (one.flags & FLAG_ACK) !== 0 && one.payload.equals(payload));
   }
 
-  /** What came, for messages of failed tests. */
+  /** The received frames, for messages of failed tests. */
   story(): string {
     return this.frames
       .slice(-20)
@@ -231,7 +231,7 @@ export class RawClient {
       .join(', ');
   }
 
-  /** Waits until something has come or the connection has ended; false when it is too late for that. */
+  /** Waits until something is received or the connection ends; false after the timeout. */
   #change(deadline: number): Promise<boolean> {
     const left = deadline - performance.now();
     if (left <= 0) return Promise.resolve(false);

@@ -1,23 +1,23 @@
-/** A server for tests, with methods that behave in the ways that calls can go, and a record of what happened in it. */
+/** A server for tests with methods of all kinds, and a record of its events. */
 import { CtlError } from '../../core/errors.ts';
 import { createGrpcServer } from '../index.ts';
 import type { GrpcServer, GrpcServerOptions, StreamCall } from '../types.ts';
 
 /** Unary: answers with the request, at most {@link MAX_ECHO_BYTES}. */
 export const ECHO = '/test.T/Echo';
-/** Unary: answers when the test says so. */
+/** Unary: answers when the test lets it. */
 export const WAIT = '/test.T/Wait';
 /** Unary: ends with NOT_FOUND. */
 export const FAIL = '/test.T/Fail';
-/** Unary: throws what is no CtlError. */
+/** Unary: throws an error that is not a CtlError. */
 export const CRASH = '/test.T/Crash';
-/** Stream: sends back all bytes that come. */
+/** Stream: sends all received bytes back. */
 export const MIRROR = '/test.T/Mirror';
-/** Stream: sends as many bytes as the header `x-bytes` says, in chunks of `x-chunk` bytes, and ends. */
+/** Stream: sends `x-bytes` bytes in chunks of `x-chunk` bytes, and ends. */
 export const DOWNLOAD = '/test.T/Download';
-/** Stream: answers with the number of bytes that came. */
+/** Stream: answers with the number of received bytes. */
 export const UPLOAD = '/test.T/Upload';
-/** Stream: throws when it begins, when data comes, or when the client ends, as the header `x-when` says. */
+/** Stream: throws at its start, when data arrives, or at its end, by the header `x-when`. */
 export const STUMBLE = '/test.T/Stumble';
 /** Stream: neither reads nor writes. */
 export const SILENT = '/test.T/Silent';
@@ -27,9 +27,9 @@ export const MAX_ECHO_BYTES = 100_000;
 export interface TestServer {
   readonly server: GrpcServer;
   readonly port: number;
-  /** Stream calls that a handler saw, in order. */
+  /** Stream calls that reached a handler, in order. */
   readonly streams: StreamCall[];
-  /** Unary calls that a handler saw. */
+  /** Unary calls that reached a handler. */
   readonly unary: string[];
   readonly refused: CtlError[];
   readonly tooLarge: string[];
@@ -38,7 +38,7 @@ export interface TestServer {
   release(): void;
 }
 
-/** What {@link DOWNLOAD} sends: bytes that show where they belong. */
+/** The bytes of {@link DOWNLOAD}: each shows its position. */
 export function downloadContent(bytes: number): Buffer {
   const content = Buffer.alloc(bytes);
   for (let index = 0; index < bytes; index++) content[index] = (index * 7 + (index >> 8)) & 255;
@@ -84,7 +84,7 @@ function stumble(call: StreamCall): void {
   call.read({ data: at('data'), ended: at('end') });
 }
 
-/** Stream {@link SILENT} whose calls take 1 ms each before they end, and how many there were. */
+/** Stream {@link SILENT} with calls of 1 ms each, and their number. */
 export function costlyCalls(): { readonly services: GrpcServerOptions['services']; readonly handled: () => number } {
   let handled = 0;
   const handle = (call: StreamCall): void => {

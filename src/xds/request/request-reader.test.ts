@@ -78,7 +78,7 @@ describe('requests of a stream', () => {
     assert.deepEqual(requests, ['a', 'b', 'c', 'd']);
   });
 
-  it('are assembled while reading is paused, so that no bytes of known lists wait; after a few, bytes are kept unread', () => {
+  it('are assembled while reading is paused, without known lists; after a few, bytes wait unread', () => {
     const names = Array.from({ length: 500 }, (_, index) => `outbound|80||paused-${index}.default.svc.cluster.local`);
     const [learning, { reader, requests, unknown }] = [reading(), reading()];
     give(learning.reader, frame(encodeDeltaRequest({ typeUrl, subscribe: names })));
@@ -94,7 +94,7 @@ describe('requests of a stream', () => {
     assert.ok(Math.max(...unknown) < 100, unknown.join());
   });
 
-  it('may be as large as the limit; a larger one is refused once its length is known, and nothing after it is read', () => {
+  it('may be as large as the limit; a larger one is refused by its length, and nothing after it is read', () => {
     const { reader, requests, refused } = reading(100);
     const fits = encodeDeltaRequest({
       typeUrl,

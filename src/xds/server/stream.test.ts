@@ -269,7 +269,8 @@ describe('a rejected secret', () => {
     await turn();
     await stream.push(PENDING);
     const quoted =
-      'Proto constraint validation failed: name: "kubernetes://c"\ntls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
+      'Proto constraint validation failed: name: "kubernetes://c"\n' +
+      'tls_certificate {\n  private_key {\n    inline_bytes: "hidden"';
     const nonce = stream.status()?.types.get('sds')?.nonceSent ?? '';
     stream.receive(askDelta({ typeUrl: XDS.sds.url, nonce, error: quoted }));
     const expected = `${quoted.slice(0, quoted.indexOf('private_key'))}…`;

@@ -138,7 +138,7 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
     assert.equal(await waiting.ended, status.INVALID_ARGUMENT);
   });
 
-  it('use limited memory: further large ones of one address wait, small ones and those of others are read', async () => {
+  it('use limited memory: more large ones of one address wait, small ones and those of others are read', async () => {
     const content = new Content();
     content.set('cds', 'a', '1');
     await start({ engine: new FakeEngine(content), maxReceiveBytes: 256 * 1024 });

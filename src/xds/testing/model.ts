@@ -5,7 +5,7 @@
  */
 
 import assert from 'node:assert/strict';
-import { XDS, type XdsType } from '../../core/xds-types.ts';
+import { XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import type { AdsMachine } from '../protocol/machine.ts';
 import { type NameSet, NO_NAMES } from '../protocol/name-set.ts';
 import type { AnyRequest } from '../protocol/requests.ts';
@@ -13,7 +13,7 @@ import { encodeResponse } from '../server/encode-response.ts';
 import { Content, type ParsedResponse } from './content.ts';
 
 /** The order in which a model proxy walks over the types. */
-export const MODEL_TYPES: readonly XdsType[] = ['cds', 'eds', 'sds', 'lds', 'rds', 'vhds'];
+export const MODEL_TYPES = XDS_TYPES;
 
 /** Virtual hosts of some of the route configurations. */
 const HOSTS: Readonly<Record<string, string>> = {
@@ -26,14 +26,12 @@ const HOSTS: Readonly<Record<string, string>> = {
   'in-2': 'in-1/2',
 };
 
-const NOUN: Readonly<Record<XdsType, string>> = {
-  cds: 'cluster',
-  eds: 'endpoint',
-  sds: 'secret',
-  lds: 'listener',
-  rds: 'route',
-  vhds: 'virtual host',
-};
+/** Envoy's error message for these rejected resources. */
+function nackMessage(type: XdsType, names: readonly string[]): string {
+  if (!XDS[type].fullSet) return 'Proto constraint validation failed';
+  const entries = names.map((name) => `${name}: no good`).join(type === 'cds' ? ', ' : '\n');
+  return `Error adding/updating ${XDS[type].noun}(s) ${entries}`;
+}
 
 /** The state of one type in the proxy. */
 export interface TypeModel {
@@ -193,12 +191,7 @@ export abstract class Simulation<Request extends AnyRequest> {
       for (const { name } of response.resources) this.model('eds').forced.add(resourceName('eds', name));
     if (wire.type === 'rds' && this.discovers) this.#takeRoutes(response, bad);
     if (wire.type === 'vhds') this.#takeHosts(response, bad);
-    const error =
-      bad.length === 0
-        ? undefined
-        : XDS[wire.type].fullSet
-          ? `Error adding/updating ${NOUN[wire.type]}(s) ${bad.map((name) => `${name}: no good`).join(wire.type === 'cds' ? ', ' : '\n')}`
-          : 'Proto constraint validation failed';
+    const error = bad.length === 0 ? undefined : nackMessage(wire.type, bad);
     if (error !== undefined) {
       // The server cannot know which resources the proxy applied.
       for (const { name } of response.resources) model.forced.add(name);
