@@ -17,6 +17,7 @@ import {
 } from '../harness/index.ts';
 import {
   applyDefinitions,
+  discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
   startKubernetes,
@@ -64,7 +65,7 @@ describe('a mesh from a real API server', { skip }, () => {
       sidecar('client', { address: CLIENT, namespace, egress }),
     ]);
     discovery = await startDiscovery(owner, {
-      flags: ['--kubeconfig', await cluster.kubeconfig(owner)],
+      flags: ['--kubeconfig', await discoveryKubeconfig(owner, cluster)],
       env: { CTL_USE_ENDPOINT_SLICE: 'true' },
     });
     client = await startProxy(owner, discovery.ports.grpc, {
@@ -137,7 +138,7 @@ describe('a mesh from a real API server', { skip }, () => {
     await discovery.stop();
     const { ports } = discovery;
     discovery = await startDiscovery(owner, {
-      flags: ['--kubeconfig', await cluster.kubeconfig(owner)],
+      flags: ['--kubeconfig', await discoveryKubeconfig(owner, cluster)],
       env: { CTL_USE_ENDPOINT_SLICE: 'true' },
       ports,
     });

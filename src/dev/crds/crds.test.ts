@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { globSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
 import { definitionFiles, definitionOf } from './definitions.ts';
 import { ruledPaths } from './rules.ts';
 
@@ -44,4 +45,22 @@ test('every rule is about a part of a kind that exists', () => {
     }
     assert.ok(Object.hasOwn(at as object, 'x-kubernetes-validations'), `${kind} ${path}`);
   }
+});
+
+test('deploy/rbac.yaml lets ctl-discovery list and watch every kind of the mesh, and no more of their groups', () => {
+  interface Rule {
+    readonly apiGroups: readonly string[];
+    readonly resources: readonly string[];
+    readonly verbs: readonly string[];
+  }
+  const documents = parseAllDocuments(readFileSync(join(FOLDER, '../rbac.yaml'), 'utf8'));
+  const role = documents.map((document) => document.toJS()).find(({ kind }) => kind === 'ClusterRole');
+  const allowed = (role.rules as readonly Rule[]).flatMap(({ apiGroups, resources, verbs }) =>
+    apiGroups.flatMap((group) => resources.map((resource) => `${verbs.join('+')} ${resource}.${group}`)),
+  );
+  const defined = [...definitionFiles().keys()].map((file) => file.replace(/^istio\//, '').replace(/\.yaml$/, ''));
+  assert.deepEqual(
+    allowed.filter((entry) => /\.(mesh|istio)\.io$/.test(entry)).sort(),
+    defined.map((name) => `list+watch ${name}`).sort(),
+  );
 });

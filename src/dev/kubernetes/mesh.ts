@@ -1,6 +1,6 @@
 /** ctl-discovery that reads the playground's API server, and the demo's gateway in front of its Pods. */
 import { eventually, type Owner, request, startDiscovery, startEnvoy } from '../../../test/harness/index.ts';
-import type { Kubernetes } from '../../../test/harness/kubernetes/index.ts';
+import { discoveryKubeconfig, type Kubernetes } from '../../../test/harness/kubernetes/index.ts';
 
 /** Where the Gateway of samples/demo/gateway.yaml listens. */
 const GATEWAY = { address: '127.0.0.1', port: 18_080 };
@@ -13,7 +13,7 @@ export interface Address {
 /** Starts ctl-discovery; returns the address of its debug pages. */
 export async function startControlPlane(owner: Owner, cluster: Kubernetes) {
   const discovery = await startDiscovery(owner, {
-    kubeconfig: await cluster.kubeconfig(owner),
+    kubeconfig: await discoveryKubeconfig(owner, cluster),
     env: { CTL_USE_ENDPOINT_SLICE: 'true' },
   });
   return { discovery, debug: { address: '127.0.0.1', port: discovery.ports.http } satisfies Address };

@@ -7,6 +7,7 @@ import {
   ApiError,
   type ApiObject,
   applyDefinitions,
+  discoveryKubeconfig,
   type Kubernetes,
   startKubernetes,
 } from '../../harness/kubernetes/index.ts';
@@ -77,7 +78,7 @@ function clusterConfig({ api }: Kubernetes): ConfigDir {
 export interface ClusterSource {
   readonly config: ConfigDir;
   readonly cluster: Kubernetes;
-  /** Of its admin. */
+  /** Of the account that `deploy/rbac.yaml` is for. */
   readonly kubeconfig: string;
 }
 
@@ -85,5 +86,5 @@ export interface ClusterSource {
 export async function startClusterSource(owner: Owner): Promise<ClusterSource> {
   const cluster = await startKubernetes(owner);
   await applyDefinitions(cluster.api);
-  return { cluster, config: clusterConfig(cluster), kubeconfig: await cluster.kubeconfig(owner) };
+  return { cluster, config: clusterConfig(cluster), kubeconfig: await discoveryKubeconfig(owner, cluster) };
 }

@@ -19,7 +19,7 @@ export {
   TOKEN_ISSUER,
   type TokenOptions,
 } from './control-plane.ts';
-export { applyDefinitions, type DefinitionOptions } from './definitions.ts';
+export { applyDefinitions, type DefinitionOptions, discoveryKubeconfig } from './deploy.ts';
 export { IMAGES } from './images.ts';
 export { type ContainerStart, type Image, type KubeletOptions, startKubelet } from './kubelet.ts';
 export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';

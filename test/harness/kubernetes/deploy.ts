@@ -1,0 +1,30 @@
+/** What an operator applies to a cluster before ctl-discovery runs: the manifests of `deploy`. */
+import { globSync, readFileSync } from 'node:fs';
+import { join } from 'node:path';
+import type { Owner } from '../owner.ts';
+import type { KubernetesApi } from './api.ts';
+import type { Kubernetes } from './control-plane.ts';
+
+const DEPLOY = join(import.meta.dirname, '../../../deploy');
+const DEFINITIONS = join(DEPLOY, 'crds');
+
+export interface DefinitionOptions {
+  /** Applies those of the `istio.io` groups as well. Default false. */
+  readonly istio?: boolean;
+}
+
+/** Creates the mesh's kinds. */
+export async function applyDefinitions(api: KubernetesApi, { istio = false }: DefinitionOptions = {}): Promise<void> {
+  const files = globSync(istio ? '**/*.yaml' : '*.yaml', { cwd: DEFINITIONS }).sort();
+  await Promise.all(files.map((file) => api.apply(readFileSync(join(DEFINITIONS, file), 'utf8'))));
+}
+
+/**
+ * Applies `deploy/rbac.yaml` and returns the path of a kubeconfig of its account: with it ctl-discovery may do what it
+ * may do in a cluster, and no more. The token is valid for an hour.
+ */
+export async function discoveryKubeconfig(owner: Owner, cluster: Kubernetes): Promise<string> {
+  await cluster.api.apply(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
+  const token = await cluster.serviceAccountToken({ namespace: 'mesh-system', name: 'ctl-discovery' });
+  return await cluster.kubeconfig(owner, { token });
+}
