@@ -5,7 +5,7 @@ import { generate } from './generate.ts';
 import { ALL_UNITS, touchedUnits } from './touched-units.ts';
 import type { UnitSelection, View } from './types.ts';
 
-/** The units of a view that a change touches, found by what generating all of it read before. */
+/** The units of a view that a change touches, according to what generating all of it read before. */
 export function affectedUnits(
   previous: Snapshot,
   next: Snapshot,

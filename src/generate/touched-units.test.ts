@@ -98,7 +98,7 @@ function mesh(...more: readonly AnyResource[]): Snapshot {
   return snapshot;
 }
 
-/** What of `view` one changed resource touches, as sorted lists. */
+/** The units of `view` that one changed resource touches, as sorted lists. */
 function affected(previous: Snapshot, after: AnyResource, view: View = OUTBOUND) {
   const { snapshot, changes } = applyChanges(previous, { changes: [{ key: keyOf(after), before: undefined, after }] });
   return readable(affectedUnits(previous, snapshot, changes, view));
@@ -111,7 +111,7 @@ function readable(selection: UnitSelection | undefined) {
   );
 }
 
-test('endpoints that travel by EDS touch nothing that is generated', () => {
+test('endpoints that are sent by EDS touch nothing that is generated', () => {
   assert.equal(affected(mesh(), endpoints('web', '10.0.0.2', { name: 'http', port: 80 })), undefined);
 });
 
@@ -119,7 +119,7 @@ test('endpoints of a headless service touch its listeners', () => {
   assert.deepEqual(affected(mesh(), endpoints('pods', '10.0.0.4', { name: 'tcp', port: 7000 })), { lds: ['7000'] });
 });
 
-test('names behind a service entry touch its clusters', () => {
+test("host names of a service entry's endpoints touch its clusters", () => {
   const entry = resource('ServiceEntry', 'names', {
     hosts: ['api.example.com'],
     ports: [{ number: 8080, name: 'http', protocol: 'HTTP' }],
@@ -145,7 +145,7 @@ test('a TCP service touches no routes', () => {
   });
 });
 
-test('without sniffing a TCP service touches the routes of its port: they are there when no TCP service is older', () => {
+test('without protocol detection a TCP service touches the routes of its port, which exist when no TCP service is older', () => {
   const changed = service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }]);
   const unable = { ...OUTBOUND, capabilities: { extensions: [], sds: false } };
   assert.deepEqual(affected(mesh(), changed, unable)?.rds, ['3306']);
@@ -157,7 +157,7 @@ test('a service touches the routes that lead to it from other hosts', () => {
   assert.deepEqual(changed?.rds, ['80']);
 });
 
-test('a service without HTTP touches the routes of its port where a wildcard covers it: it has none there then', () => {
+test('a service without HTTP touches the routes of its port where a wildcard covers it, because it then has none there', () => {
   const udp = (name: string, namespace: string) =>
     resource(
       'Service',
@@ -203,7 +203,7 @@ test('a gateway resource touches the listeners and routes of the proxies that it
   assert.equal(affected(mesh(), gateway), undefined);
 });
 
-test('the inbound part is touched by nothing that does not change its view', () => {
+test('only changes of its view touch the inbound part', () => {
   for (const changed of [
     service('web', '10.96.0.1', []),
     rule('web', { tls: { mode: 'SIMPLE' } }),
@@ -231,7 +231,7 @@ describe('with certificates of the mesh', () => {
   const policy = (mode: string, selector = {}) =>
     resource('PeerAuthentication', 'policy', { mtls: { mode }, selector: { matchLabels: selector } });
 
-  test('new identities behind a service touch its clusters, where somebody verifies them', () => {
+  test('new identities of a service touch its clusters, where they are verified', () => {
     for (const view of [OUTBOUND, GATEWAY]) {
       assert.deepEqual(affected(mesh(), pod('10.0.0.1', 'web'), secure(view)), { cds: [WEB] });
       assert.equal(affected(mesh(), pod('10.0.0.1', 'web'), view), undefined);
@@ -246,7 +246,7 @@ describe('with certificates of the mesh', () => {
     );
   });
 
-  test('a policy touches no clients as long as it leaves mutual TLS on; switched off, the clusters that may have to know', () => {
+  test('a policy touches no clients while mutual TLS stays on; switched off, it touches the clusters that depend on it', () => {
     const before = mesh(pod('10.0.0.1', 'web'));
     for (const view of [OUTBOUND, GATEWAY, INBOUND]) {
       assert.equal(affected(before, policy('STRICT'), secure(view)), undefined);
@@ -256,7 +256,7 @@ describe('with certificates of the mesh', () => {
     assert.equal(affected(before, policy('DISABLE'), secure(INBOUND)), undefined);
   });
 
-  test('a destination rule that originates TLS of its own touches TCP proxies, which have a word about the mesh’s', () => {
+  test('a destination rule that originates TLS touches TCP proxies, which may have to override the mesh’s protocol names', () => {
     assert.deepEqual(affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } })), { cds: [DB] });
     const changed = affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } }), secure(OUTBOUND));
     assert.deepEqual(changed, { cds: [DB], lds: ['3306'] });

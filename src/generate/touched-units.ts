@@ -1,4 +1,4 @@
-/** Which units a change touches, by what was read for them. */
+/** Which units a change touches, according to the facts that were read for them. */
 import type { ServiceKey } from '../model/index.ts';
 import type { ChangedFacts, FactChanges } from './changed-facts.ts';
 import { scopeIdOfView } from './common/index.ts';
@@ -26,7 +26,7 @@ export function hostOfServiceKey(key: ServiceKey): string {
   return key.slice(key.indexOf('/') + 1);
 }
 
-/** Units collected for a view: what has to be generated again. */
+/** Collects the units of a view that have to be generated again. */
 export class TouchedUnits {
   readonly #units: Partial<Record<GeneratedType, 'all' | Set<Unit>>> = {};
 
@@ -42,9 +42,7 @@ export class TouchedUnits {
     this.#units[type] = 'all';
   }
 
-  /**
-   * A fact that a list of units was made of has changed; `members`: those that may be new, undefined where any may be.
-   */
+  /** Marks a list of units of which a fact changed. @param members units that may be new; undefined where any may be */
   list(type: GeneratedType, members: ReadonlySet<Unit> | undefined): void {
     if (members === undefined) this.all(type);
     else this.add(type, members);
@@ -56,9 +54,7 @@ export class TouchedUnits {
   }
 }
 
-/**
- * The units of a view that a change touches, of those of which it is known what was read for them; undefined for none.
- */
+/** The units of a view that a change touches, among those with recorded reads; undefined for none. */
 export function touchedUnits(
   reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>,
   { everything, meshWide, scopes }: ChangedFacts,

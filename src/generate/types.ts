@@ -1,7 +1,7 @@
 /**
- * What generation takes and gives. A view is the equivalence class of proxies that share one part of their
- * configuration; the generator sees the snapshot and the view, never a proxy, so whatever it reads of a proxy has to
- * stand in the view.
+ * Inputs and outputs of generation. A view is the equivalence class of proxies that share one part of their
+ * configuration; a generator gets the snapshot and the view, never a proxy, so whatever it reads of a proxy must be
+ * part of the view.
  */
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
@@ -13,7 +13,7 @@ export type GeneratedType = Exclude<XdsType, 'eds'>;
 export const GENERATED_TYPES = XDS_TYPES.filter((type): type is GeneratedType => type !== 'eds');
 
 /**
- * What is generated for those who ask for a type: listeners go with the routes that they ask for, and these with their
+ * Types that are generated for proxies that request a type: listeners together with their routes, and these with their
  * virtual hosts.
  */
 export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> = {
@@ -28,18 +28,17 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
 export type IpFamily = 'ipv4' | 'ipv6';
 
 /**
- * The address families of a proxy's machine. Part of the keys of views: a class of three, however many addresses
- * proxies report.
+ * The address families of a proxy's machine. Part of the keys of views: one of three, however many addresses proxies
+ * report.
  */
 export type NodeFamilies = IpFamily | 'dual';
 
 export type InterceptionMode = 'REDIRECT' | 'TPROXY' | 'NONE';
 
-/** What an Envoy can do, as far as generation cares. Part of every view's key. */
+/** Features of an Envoy that generation depends on. Part of every view's key. */
 export interface Capabilities {
   /**
-   * Extension names of `node.extensions` that generation asks about (sorted); undefined: the node sent no list, assume
-   * all.
+   * Extension names of `node.extensions` that generation checks (sorted); undefined: the node sent no list, assume all.
    */
   readonly extensions: readonly string[] | undefined;
   /** Whether mesh certificates can be fetched from the agent: see `SDS_CLUSTER` of core/proxy.ts. */
@@ -47,7 +46,7 @@ export interface Capabilities {
   /** Set where that agent is Istio's. */
   readonly istioAgent?: true;
   /**
-   * Set where Envoy knows what replaces the fields that it logs as deprecated: see `OLDEST_TESTED` of
+   * Set where Envoy has the replacements of the fields that it logs as deprecated: see `OLDEST_TESTED` of
    * core/envoy-version.ts.
    */
   readonly replacements?: true;
@@ -79,12 +78,12 @@ export interface OutboundView extends PatchedView {
   readonly sourceLabels: Readonly<Record<string, string>>;
   /**
    * DNS suffix of the proxy's namespace (`default.svc.cluster.local`), for short domain forms; '' for a proxy with any
-   * other suffix, which short names lead nowhere.
+   * other suffix, which has no short names.
    */
   readonly dnsDomain: string;
   /**
-   * Where the virtual hosts of route configurations with many of them are: in the configuration, or resources of their
-   * own (VHDS), so that a changed one is all that has to be sent.
+   * Where the virtual hosts of large route configurations are: in the configuration, or resources of their own (VHDS),
+   * so that only a changed one has to be sent.
    */
   readonly virtualHosts: 'inline' | 'discovered';
   readonly endpointNames: EndpointNames;
@@ -112,14 +111,14 @@ export interface InboundView extends PatchedView {
   /** Sorted by target port, then service. */
   readonly ports: readonly InboundPort[];
   /**
-   * Whether clients have to, may or cannot use mutual TLS. Of the ports' own modes only those of ports that are served,
-   * where they differ.
+   * Whether clients must, may or cannot use mutual TLS. Modes of ports are included only for served ports, where they
+   * differ.
    */
   readonly peerAuthentication: PeerAuthentication;
-  /** Policies about requests; what they say is read of the snapshot. */
+  /** Policies about requests; their content is read from the snapshot. */
   readonly policies: WorkloadPolicies;
   /**
-   * The proxy's own addresses: only for interception NONE (listeners bind to them); empty otherwise, so that replicas
+   * The proxy's own addresses: only for interception NONE (listeners bind to them); otherwise empty, so that replicas
    * share the view.
    */
   readonly addresses: readonly string[];
@@ -130,15 +129,15 @@ export interface InboundView extends PatchedView {
 export interface GatewayView extends PatchedView {
   readonly part: 'gateway';
   readonly namespace: string;
-  /** `namespace/name` of the Gateway resources that select it, precedence order. */
+  /** `namespace/name` of the Gateway resources that select it, in precedence order. */
   readonly gateways: readonly string[];
   /**
-   * Those of `gateways` whose servers the proxy may have certificates of Secrets for: it has proved that it runs as a
-   * workload of this namespace that the Gateway selects. Only those of which some server names a Secret.
+   * Those of `gateways` for whose servers the proxy may have certificates from Secrets: it has proved that it runs as a
+   * workload of this namespace that the Gateway selects. Only those with a server that names a Secret.
    */
   readonly credentialed: readonly string[];
   /**
-   * Whether the proxy may have client certificates of Secrets: it has proved that it runs as a workload that some
+   * Whether the proxy may have client certificates from Secrets: it has proved that it runs as a workload that some
    * Gateway selects.
    */
   readonly clientCredentials: boolean;
@@ -154,9 +153,9 @@ export interface GatewayView extends PatchedView {
 export type View = OutboundView | InboundView | GatewayView;
 
 /**
- * Where a proxy is, as far as the mesh's configuration tells places apart. Proxies of one view may be in several
- * places: only endpoints, and clusters that carry their endpoints, read this, so that no more than these is made for
- * each place.
+ * The location of a proxy, as far as the mesh's configuration distinguishes locations. Proxies of one view may have
+ * several placements: only endpoints, and clusters that contain their endpoints, read this, so that nothing else is
+ * generated per placement.
  */
 export interface Placement {
   /** '' for all networks that have no gateways. */
@@ -168,44 +167,43 @@ export interface Placement {
   readonly locality: string;
 }
 
-/** The place of proxies that nothing tells apart. */
+/** The placement of proxies that nothing distinguishes. */
 export const NOWHERE: Placement = { network: '', locality: '' };
 
 /**
- * One generated message. `refs` are the names it makes an Envoy ask for: EDS service names of a cluster, route
- * configuration names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.) A route configuration whose virtual hosts are
- * discovered has its own name: the unit of `vhds` that they stand in.
+ * One generated message. `refs` are the names that it makes an Envoy request: EDS service names of a cluster, route
+ * configuration names of a listener. (Consistency: EDS ⊆ CDS, RDS ⊆ LDS.) A route configuration with discovered virtual
+ * hosts has its own name: the unit of `vhds` that contains them.
  */
 export interface GeneratedResource {
   readonly name: string;
   /** Encoded protobuf message (not the Any around it). */
   readonly bytes: Uint8Array;
   /**
-   * The same bytes in pieces, the same objects as long as they are unchanged; absent when the message is made as a
-   * whole.
+   * The same bytes in pieces, the same objects while they are unchanged; absent when the message is encoded as a whole.
    */
   readonly pieces?: readonly Uint8Array[];
   readonly refs: readonly string[];
 }
 
 /**
- * The unit of incremental work: what is generated together and replaced together. Outbound clusters: a host name;
- * listeners: a port (`80`) or `virtual`; routes: the route configuration's name; inbound and gateway parts likewise.
+ * The unit of incremental work: generated together and replaced together. Outbound clusters: a host name; listeners: a
+ * port (`80`) or `virtual`; routes: the route configuration's name; inbound and gateway parts likewise.
  */
 export type Unit = string;
 
 /** Units to generate per type; `all` for every unit of the view. */
 export type UnitSelection = Readonly<Partial<Record<GeneratedType, 'all' | ReadonlySet<Unit>>>>;
 
-/** Results by unit: an empty list means that the unit exists no more. */
+/** Results by unit: an empty list means that the unit does not exist. */
 export type GeneratedUnits = Readonly<Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>>>;
 
-/** What a unit is in each of the placements asked for, in their order. */
+/** A unit's resources in each of the requested placements, in their order. */
 export type PlacedResources = readonly (readonly GeneratedResource[])[];
 
 /**
- * Things found wrong while generating, for `ctl_conflict_*` and friends and for /debug/push_status: metric name → what
- * → details.
+ * Problems found while generating, for `ctl_conflict_*` and similar metrics and for /debug/push_status: metric name →
+ * what → details.
  */
 export interface GenerationFinding {
   readonly metric:
@@ -219,41 +217,40 @@ export interface GenerationFinding {
     | 'ctl_missing_credentials'
     | 'ctl_policy_problems'
     | 'ctl_refused_inbound_ports';
-  /** The unit it was found in, so that the finding goes when the unit is generated again. */
+  /** The unit it was found in, so that the finding is removed when the unit is generated again. */
   readonly type: GeneratedType;
   readonly unit: Unit;
   readonly message: string;
 }
 
-/** What a generator of one type makes of one unit. No resources: the unit does not exist (any more). */
+/** A generator's output for one unit. No resources: the unit does not exist. */
 export interface UnitOutput {
   readonly resources: readonly GeneratedResource[];
   readonly findings: readonly GenerationFinding[];
-  /** Present when the unit depends on the placement; `resources` then has nothing. */
+  /** Present when the unit depends on the placement; `resources` is empty then. */
   readonly placed?: PlacedResources;
 }
 
 /**
- * A room's generator for one type and one part: pure, and reading nothing but the snapshot, the view and the
- * placements. `units` are all units that exist in the snapshot; `generate` must also take units that do not (any more)
- * and then make nothing.
+ * Generator of one type and one part: pure, with the snapshot, the view and the placements as its only inputs. `units`
+ * returns all units that exist in the snapshot; `generate` must also accept others, for which it returns nothing.
  */
 export interface UnitGenerator<V extends View> {
   readonly units: (snapshot: MeshReader, view: V) => readonly Unit[];
   readonly generate: (snapshot: MeshReader, view: V, unit: Unit, placements: readonly Placement[]) => UnitOutput;
 }
 
-/** What was read for a type. */
+/** Facts that were read for a type. */
 export interface TypeReads {
-  /** To know which units there are; undefined where only some were asked for. */
+  /** For the list of units; undefined where only some were requested. */
   readonly list: Facts | undefined;
-  /** For each selected unit that exists, those that could not be built among them. */
+  /** For each selected unit that exists, including those that could not be built. */
   readonly units: ReadonlyMap<Unit, Facts>;
 }
 
 /**
- * `units` has an entry for each selected unit that could be built, but for clusters that depend on the placement, which
- * are in `placed`. Where the selection was `all`, a unit that is nowhere here nor in `failures` is gone.
+ * `units` has an entry for each selected unit that could be built, except for clusters that depend on the placement,
+ * which are in `placed`. Where the selection was `all`, a unit that is neither here nor in `failures` does not exist.
  */
 export interface GenerationResult {
   readonly units: GeneratedUnits;

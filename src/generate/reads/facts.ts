@@ -1,8 +1,8 @@
 /**
- * The names of what generation can read of a mesh. A reader notes them (`reader.ts`), a change set says which of them
- * have changed (`changed-facts.ts`). Most are relative to a scope: they mean the scope that a view is generated from,
- * so that views of many namespaces have the same facts. The others (configuration resources, peers, carried endpoints,
- * what gateways lead to) hold mesh-wide.
+ * The names of everything that generation can read of a mesh. A reader records them (`reader.ts`), a change set
+ * determines which of them changed (`changed-facts.ts`). Most are relative to the scope that a view is generated from,
+ * so that views of many namespaces have the same facts. The others (configuration resources, peers, endpoints in
+ * clusters, targets of gateways) are mesh-wide.
  */
 import type { ResourceKey } from '../../resources/index.ts';
 
@@ -13,7 +13,7 @@ export const MESH: Fact = 'mesh';
 
 /** Whether the scope exists, its Sidecar, egress listeners and traffic policy. */
 export const SCOPE: Fact = 'scope';
-/** Which hosts are services: members come and go. */
+/** Which hosts are services. Its members are hosts. */
 export const HOSTS: Fact = 'hosts';
 /** Which ports services have. */
 export const PORTS: Fact = 'ports';
@@ -28,14 +28,14 @@ export const NAMING_SECRETS: Fact = 'rules naming Secrets';
 export const host = (name: string): Fact => `host ${name}`;
 /** The merged destination rule of a host. */
 export const rule = (name: string): Fact => `rule ${name}`;
-/** How the rule of a host spreads by hash; how it originates TLS of its own. */
+/** The hash policy in the rule of a host; the TLS that the rule originates. */
 export const hash = (name: string): Fact => `hash ${name}`;
 export const tls = (name: string): Fact => `TLS ${name}`;
-/** The services on a port; those that may be HTTP; of those of whatever protocol, UDP too, which hosts they are. */
+/** The services on a port; those that may be HTTP; the hosts of those of any protocol, UDP included. */
 export const port = (number: number): Fact => `port ${number}`;
 export const httpPort = (number: number): Fact => `HTTP port ${number}`;
 export const anyPort = (number: number): Fact => `any port ${number}`;
-/** What the rules of a port's services say of hashing, and of TLS of their own. */
+/** The hash policies in the rules of a port's services; the TLS that these rules originate. */
 export const hashAt = (number: number): Fact => `hash at ${number}`;
 export const httpHashAt = (number: number): Fact => `HTTP hash at ${number}`;
 export const tlsAt = (number: number): Fact => `TLS at ${number}`;
@@ -47,23 +47,23 @@ export const routesAt = (number: number): Fact => `routes at ${number}`;
 export const routesFor = (name: string): Fact => `routes for ${name}`;
 export const connectionsAt = (number: number): Fact => `connections at ${number}`;
 
-/** A configuration resource is a fact of its key's name. */
+/** A configuration resource: its fact is its key. */
 export const resource = (key: ResourceKey): Fact => key;
-/** Whether a Gateway passes mutual TLS on by its server name. */
+/** Whether a Gateway passes mutual TLS through by server name. */
 export const passing = (gateway: string): Fact => `passing ${gateway}`;
 /** The virtual services of a gateway; those of them that route connections. */
 export const gatewayRoutes = (gateway: string): Fact => `routes of ${gateway}`;
 export const gatewayConnections = (gateway: string): Fact => `connections of ${gateway}`;
-/** The hosts that virtual services of a gateway lead to; whether one of them is. */
+/** The target hosts of a gateway's virtual services; whether one host is among them. */
 export const targets = (gateway: string): Fact => `targets of ${gateway}`;
 export const target = (gateway: string, name: string): Fact => `target of ${gateway} ${name}`;
-/** The hosts that an AuthorizationPolicy asks; whether one of them is. */
+/** The hosts that an AuthorizationPolicy calls; whether one host is among them. */
 export const asked = (policy: ResourceKey): Fact => `asked by ${policy}`;
 export const askedHost = (policy: ResourceKey, name: string): Fact => `asked by ${policy} ${name}`;
-/** Whether a Secret holds a key pair, or authorities, that can be used. */
+/** Whether a Secret has a usable key pair, or usable authorities. */
 export const keyPair = (secret: ResourceKey): Fact => `key pair ${secret}`;
 export const authorities = (secret: ResourceKey): Fact => `authorities ${secret}`;
-/** Who is behind a service, by its key. */
+/** The peers of a service, by its key. */
 export const peers = (service: string): Fact => `peers ${service}`;
-/** The endpoints of a service that stand in clusters or listeners, by its key. */
+/** The endpoints of a service that are part of clusters or listeners, by its key. */
 export const endpoints = (service: string): Fact => `endpoints ${service}`;

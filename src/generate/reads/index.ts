@@ -1,4 +1,4 @@
-/** Entry point of recorded reads: the reader that generators are given, and the recording of what they read. */
+/** Recorded reads: the reader that generators get, and the recording of what they read. */
 export type { Fact } from './facts.ts';
 export * as fact from './facts.ts';
 export { type EgressReader, MeshReader, type ScopeReader } from './reader.ts';

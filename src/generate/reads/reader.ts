@@ -1,6 +1,6 @@
 /**
- * What generators are given in place of the mesh: it answers the same questions, and notes each as a fact for the
- * current recording. It does not give away what it reads from, so that nothing can be read without being noted.
+ * The mesh as generators see it: it has the same queries, and records each as a fact. The mesh itself is not accessible
+ * through it, so that nothing can be read without being recorded.
  */
 import type { Memos } from '../../core/memo.ts';
 import type {
@@ -19,7 +19,7 @@ import { note } from './recorder.ts';
 import { Rules, Services } from './services.ts';
 import { GatewayRoutes, VirtualServices } from './virtual-services.ts';
 
-/** A table that can be asked for one entry at a time. */
+/** A table with lookups of single entries. */
 export interface Lookup<V> {
   get(key: string): V | undefined;
 }
@@ -30,7 +30,7 @@ export interface EgressReader extends Pick<EgressListener, 'port' | 'bind' | 'ca
   readonly virtualServices: VirtualServices;
 }
 
-/** A scope. That it is there, and its shape, is one fact. */
+/** A scope. Its existence and its shape are one fact. */
 export interface ScopeReader extends Pick<Scope, 'id' | 'namespace' | 'sidecar' | 'ingress' | 'outboundTrafficPolicy'> {
   readonly egress: readonly EgressReader[];
   readonly services: Services;
@@ -70,7 +70,7 @@ export class MeshReader {
   readonly settings: ModelSettings;
   readonly memos: Memos;
   readonly peers: Lookup<ServicePeers>;
-  /** Endpoints that stand in clusters or listeners. */
+  /** Endpoints that are part of clusters or listeners. */
   readonly carriedEndpoints: Lookup<readonly Endpoint[]>;
 
   private constructor(mesh: MeshSnapshot) {

@@ -1,13 +1,13 @@
 /**
- * Records what is read of a mesh while something is made of it. Reads are facts (see `facts.ts`): names, added to the
- * current recording. A memo keeps the facts of a result beside it and adds them again with it, so that nobody can tell
- * by the facts whether the result was made or remembered.
+ * Records what is read of a mesh during a computation. Reads are facts (see `facts.ts`): names, added to the current
+ * recording. A memo stores the facts of a result with it and adds them again on each hit, so that the facts are the
+ * same whether the result was computed or remembered.
  */
 import type { Fact } from './facts.ts';
 
 export type Facts = readonly Fact[];
 
-/** A result and what was read for it. */
+/** A result and the facts that were read for it. */
 export interface Recorded<T> {
   readonly value: T;
   readonly facts: Facts;
@@ -15,20 +15,20 @@ export interface Recorded<T> {
 
 const NONE: Facts = [];
 
-/** Generation is synchronous: there is one recording at a time, and those that it lies within. */
+/** Generation is synchronous: there is one current recording, possibly nested in others. */
 let current: Set<Fact> | undefined;
 
-/** Tells that a fact was read. */
+/** Records a read fact. */
 export function note(fact: Fact): void {
   current?.add(fact);
 }
 
-/** Tells that facts were read, those of a remembered result. */
+/** Records the facts of a remembered result. */
 export function noteAll(facts: Facts): void {
   if (current !== undefined) for (const fact of facts) current.add(fact);
 }
 
-/** Runs something and says what it read; an outer recording gets the facts, too, even when this throws. */
+/** Runs a computation and returns the facts it read; an outer recording gets them, too, even when this throws. */
 export function recorded<T>(run: () => T): Recorded<T> {
   const outer = current;
   const own = new Set<Fact>();
@@ -42,7 +42,7 @@ export function recorded<T>(run: () => T): Recorded<T> {
   }
 }
 
-/** Runs something whose reads decide nothing of what is being made. */
+/** Runs a computation whose reads do not affect the result of the current recording. */
 export function unrecorded<T>(run: () => T): T {
   const outer = current;
   current = undefined;

@@ -1,4 +1,4 @@
-/** Services and destination rules of a scope, as generation reads them: every question is a fact. */
+/** Services and destination rules of a scope for generation: every query is a fact. */
 import type { Memos } from '../../core/memo.ts';
 import type { PMap } from '../../core/pmap.ts';
 import {
@@ -12,7 +12,7 @@ import { type ServicePortEntry, servicesByPort } from '../indexes/index.ts';
 import * as fact from './facts.ts';
 import { note, unrecorded } from './recorder.ts';
 
-/** Services by host. One object for the same services, so that results can be remembered by it. */
+/** Services by host. One object for the same services, so that results can be cached by it. */
 export class Services {
   readonly #memos: Memos;
   readonly #services: PMap<Service>;
@@ -46,7 +46,7 @@ export class Services {
       .map(([host]) => host);
   }
 
-  /** All, in the order of their hosts. */
+  /** All services, in the order of their hosts. */
   all(): readonly (readonly [host: string, service: Service])[] {
     note(fact.ANY_HOST);
     return this.#services.sorted();
@@ -58,20 +58,20 @@ export class Services {
     return servicesByPort(this.#memos, this.#services);
   }
 
-  /** Those of a port, without UDP, in the order of their hosts. */
+  /** The services of a port, without UDP, in the order of their hosts. */
   onPort(port: number): readonly ServicePortEntry[] {
     note(fact.port(port));
     return servicesByPort(this.#memos, this.#services).get(port) ?? [];
   }
 
-  /** Whether a service of some host that a pattern covers has the port, for whatever protocol. */
+  /** Whether a service that a host pattern covers has the port, with any protocol. */
   haveAnyPort(pattern: string, port: number): boolean {
     note(fact.anyPort(port));
     const has = ({ ports }: Service) => ports.some((each) => each.port === port);
     return this.#services.sorted().some(([host, service]) => hostMatches(pattern, host) && has(service));
   }
 
-  /** Whether the host is one of the services that the facts about this port are about. */
+  /** Whether the host is one of the services in the facts about this port. */
   isOnPort(host: string, port: number, accepts: (port: ServicePort) => boolean): boolean {
     return this.#services.get(host)?.ports.some((each) => each.port === port && accepts(each)) === true;
   }
@@ -96,7 +96,7 @@ export class Rules {
     return this.#find(host);
   }
 
-  /** The rules of services that name Secrets, as `names` says, in the order of their hosts. */
+  /** The rules that name Secrets according to `names`, in the order of their hosts. */
   namingSecrets(services: Services, names: (rule: MergedDestinationRule) => boolean): readonly MergedDestinationRule[] {
     note(fact.NAMING_SECRETS);
     const found = unrecorded(() => services.all()).flatMap(([host]) => this.#find(host) ?? []);
@@ -104,9 +104,8 @@ export class Rules {
   }
 
   /**
-   * The same for one who reads of it nothing but how requests or connections are spread by hash (`fact.hash`), or which
-   * TLS of their own clusters originate (`fact.tls`), for a route or listener of port `at`: the rules of the services
-   * on that port are one fact.
+   * The same for readers that use only the hash policy of the rule (`fact.hash`) or the TLS that its clusters originate
+   * (`fact.tls`), for a route or listener of port `at`: the rules of the services on that port are one fact.
    */
   asReadAt(
     at: number | undefined,
@@ -121,7 +120,7 @@ export class Rules {
   }
 }
 
-/** What of a rule is read outside of its clusters. */
+/** The parts of a rule that are read outside of its clusters. */
 export type Aspect = 'hash of requests' | 'hash of connections' | 'TLS';
 
 const ASPECTS = {

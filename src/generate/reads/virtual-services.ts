@@ -1,4 +1,4 @@
-/** Virtual services as generation reads them: every question is a fact. */
+/** Virtual services for generation: every query is a fact. */
 import type { Memos } from '../../core/memo.ts';
 import type { ResolvedVirtualService } from '../../model/index.ts';
 import { targetHosts, virtualServicesFor, virtualServicesForAny } from '../indexes/index.ts';
@@ -7,10 +7,10 @@ import { note } from './recorder.ts';
 
 type List = readonly ResolvedVirtualService[];
 
-/** Clients of the port that plain HTTP has by default may use virtual hosts that are no services. */
+/** Clients of the default HTTP port may use virtual hosts that are not services. */
 export const DEFAULT_HTTP_PORT = 80;
 
-/** Whether a virtual service takes part in listeners (TCP and TLS routes) and not only in routes. */
+/** Whether a virtual service affects listeners (TCP and TLS routes) and not only routes. */
 export function routesConnections({ content: { tcp, tls } }: ResolvedVirtualService): boolean {
   return (tcp?.length ?? 0) > 0 || (tls?.length ?? 0) > 0;
 }
@@ -33,12 +33,12 @@ function requestsOf(memos: Memos, list: List): List {
 }
 
 /**
- * Those of an egress listener, in precedence order. One object for the same list, so that results can be remembered by
- * it.
+ * The virtual services of an egress listener, in precedence order. One object for the same list, so that results can be
+ * cached by it.
  */
 export class VirtualServices {
   readonly #list: List;
-  /** Whether the reading of all of them is noted already. */
+  /** Whether a read of all of them is recorded already. */
   readonly #noted: boolean;
 
   readonly #memos: Memos;
@@ -54,8 +54,8 @@ export class VirtualServices {
   }
 
   /**
-   * Those that route requests which may come to a port: with what `find` finds of them among the services there. At the
-   * port that plain HTTP has by default those of which nothing is found, too.
+   * The virtual services that route requests at a port, each with the services that `find` returns for it there. At the
+   * default HTTP port also those for which it returns nothing.
    */
   *at<Found extends { readonly services: readonly unknown[] }>(
     port: number,
@@ -69,7 +69,7 @@ export class VirtualServices {
     }
   }
 
-  /** Those that route requests to a host, themselves such a list. */
+  /** The virtual services that route requests to a host, as another such list. */
   for(host: string): VirtualServices {
     note(fact.routesFor(host));
     return new VirtualServices(
@@ -79,7 +79,7 @@ export class VirtualServices {
     );
   }
 
-  /** Those that route connections: most route only requests. One object where there are none. */
+  /** The virtual services that route connections: most route only requests. One object where there are none. */
   get connections(): ConnectionRoutes {
     return ConnectionRoutes.of(this.#memos, connectionsOf(this.#memos, this.#list));
   }
@@ -99,14 +99,14 @@ export class ConnectionRoutes {
     return memos.weak<List, ConnectionRoutes>('read connections').get(list, () => new ConnectionRoutes(memos, list));
   }
 
-  /** Those that route the connections to a host, which come to a listener of this port. */
+  /** The virtual services that route the connections to a host at a listener of this port. */
   for(host: string, port: number): List {
     note(fact.connectionsAt(port));
     return this.#list.length === 0 ? NO_ROUTES : virtualServicesFor(this.#memos, this.#list, host);
   }
 }
 
-/** Those that are bound to a gateway, in precedence order. */
+/** The virtual services that are bound to a gateway, in precedence order. */
 export class GatewayRoutes {
   readonly #gateway: string;
   readonly #list: List;
@@ -119,13 +119,13 @@ export class GatewayRoutes {
     this.#list = list;
   }
 
-  /** Those that route requests, and that may have a host in common with these. */
+  /** The virtual services that route requests and may have a host in common with these. */
   requests(hosts: readonly string[]): List {
     note(fact.gatewayRoutes(this.#gateway));
     return virtualServicesForAny(this.#memos, requestsOf(this.#memos, this.#list), hosts);
   }
 
-  /** The same of connections. */
+  /** The same for connections. */
   connections(hosts: readonly string[]): List {
     note(fact.gatewayConnections(this.#gateway));
     return virtualServicesForAny(this.#memos, connectionsOf(this.#memos, this.#list), hosts);

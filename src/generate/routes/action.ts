@@ -15,13 +15,13 @@ type Targets = readonly { readonly destination: HttpRouteDestination; readonly w
 /** Envoy's limit for the sum of a route's weights. */
 const MAX_TOTAL_WEIGHT = 0xffffffff;
 
-/** The destinations that get traffic, with weights that Envoy takes. */
+/** The destinations that get traffic, with valid weights for Envoy. */
 export function weighted<D extends { readonly weight?: number | undefined }>(
   destinations: readonly D[],
 ): readonly { readonly destination: D; readonly weight: number }[] {
   const weights = destinations.map(({ weight }) => Math.max(weight ?? 0, 0));
   const total = weights.reduce((sum, weight) => sum + weight, 0);
-  // Envoy refuses a sum of 0, which is what a list without any weights says: they share alike.
+  // Envoy refuses a sum of 0, as in a list without any weights: they share equally.
   if (total === 0) return destinations.map((destination) => ({ destination, weight: 1 }));
   const scale = total > MAX_TOTAL_WEIGHT ? MAX_TOTAL_WEIGHT / total : 1;
   return destinations
@@ -30,8 +30,8 @@ export function weighted<D extends { readonly weight?: number | undefined }>(
 }
 
 /**
- * Time limits: `timeout` of 0 is none. The limit holds for gRPC requests too. A route without one lets gRPC clients set
- * theirs by `grpc-timeout`; beside a limit that field must not stand, because Envoy then ignores the limit
+ * Time limits: `timeout` of 0 is none. The limit applies to gRPC requests too. A route without one lets gRPC clients
+ * set theirs by `grpc-timeout`; a route with a limit must not have that field, because Envoy then ignores the limit
  * (https://github.com/envoyproxy/envoy/issues/15530).
  */
 export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout' | 'maxStreamDuration'> {

@@ -1,9 +1,9 @@
 /**
- * What the routes of one virtual host may read besides the virtual services and the service they are made of.
+ * The inputs of the routes of one virtual host besides its virtual services and service.
  *
- * Everything that can differ between two generations of the same virtual host is asked through {@link RouteLookups},
- * whose answers are primitives or objects that keep their identity as long as they are unchanged: a cache can then ask
- * the same questions again and know whether the bytes it holds still stand (see `virtual-host-cache.ts`).
+ * Everything that can differ between two generations of the same virtual host is read through {@link RouteLookups},
+ * whose results are primitives or objects that keep their identity while they are unchanged: a cache can repeat the
+ * lookups and thereby determine whether its bytes are still valid (see `virtual-host-cache.ts`).
  */
 import type { Memos } from '../../core/memo.ts';
 import type { ConsistentHash } from '../../resources/index.ts';
@@ -19,27 +19,27 @@ import {
 } from '../filters/index.ts';
 import type { ScopeReader } from '../reads/index.ts';
 
-/** Questions about the world around a virtual host. */
+/** Lookups of a virtual host's inputs. */
 export interface RouteLookups {
   /** The port of a service that has only one; undefined for unknown services and for those with several. */
   onlyPort(host: string): number | undefined;
-  /** How the destination rule wants requests to this cluster spread by hash. */
+  /** The hash policy in the destination rule for this cluster. */
   consistentHash(host: string, subset: string, port: number): ConsistentHash | undefined;
   /** Whether the requesting workloads are of this namespace. */
   isFrom(namespace: string): boolean;
   /** Whether the requesting workloads have these labels. */
   hasLabels(labels: Readonly<Record<string, string>>): boolean;
   /**
-   * All that the answers are made of that are not about who asks: where these are the same, so are the answers. Absent
-   * when not known.
+   * The inputs of all lookups that are not about the source of the requests: where these are equal, so are the results.
+   * Absent when not known.
    */
   readonly sources?: LookupSources;
 }
 
-/** Compared by identity. A scope's finder of destination rules is another one when it may find others. */
+/** Compared by identity. A scope has another finder of destination rules when it may find others. */
 export type LookupSources = Pick<ScopeReader, 'services' | 'rules'>;
 
-/** What the receiving Envoy has built in, as far as routes use it. */
+/** The receiving Envoy's extensions, as far as routes use them. */
 export interface RouteFeatures {
   readonly cors: boolean;
   readonly fault: boolean;
@@ -53,7 +53,7 @@ export interface RouteContext {
   readonly memos: Memos;
   /** `mesh` or `namespace/name` of the gateway. */
   readonly gateway: string;
-  /** The port that clients address: decides `match.port` and is the destination port of last resort. */
+  /** The port that clients use: decides `match.port` and is the default port of destinations. */
   readonly port: number;
   /** Milliseconds; 0 is none. */
   readonly defaultTimeoutMs: number;
@@ -61,7 +61,7 @@ export interface RouteContext {
   readonly lookups: RouteLookups;
 }
 
-/** The part of a key that says what a context holds besides port and lookups. */
+/** The part of a key for the fields of a context besides port and lookups. */
 export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext): string {
   const { cors, fault, previousHosts, previousPriorities } = features;
   return [gateway, defaultTimeoutMs, cors, fault, previousHosts, previousPriorities].join(' ');
@@ -70,7 +70,7 @@ export function contextKey({ gateway, defaultTimeoutMs, features }: RouteContext
 /** `gateway` of routes that sidecars use. */
 export const MESH_GATEWAY = 'mesh';
 
-/** A node that sent no list of its extensions is taken to have them all. */
+/** A node that sent no list of its extensions is assumed to have them all. */
 export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
   const has = (name: AskedExtension) => hasExtension(view, name);
   return {
@@ -82,9 +82,8 @@ export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
 }
 
 /**
- * Lookups in a scope, for requests from workloads of a namespace with these labels.
- *
- * @param at the port that the requests come to, where they may be for any of its services
+ * Lookups in a scope, for requests from workloads of a namespace with these labels. @param at the port of the requests,
+ * where they may be for any of its services
  */
 export function scopeLookups(
   { services, rules }: LookupSources,

@@ -14,7 +14,7 @@ export function corsConfig(policy: CorsPolicy): google.protobuf.Any.Input {
     ...(allowMethods === undefined ? {} : { allowMethods: allowMethods.join(',') }),
     ...(allowHeaders === undefined ? {} : { allowHeaders: allowHeaders.join(',') }),
     ...(exposeHeaders === undefined ? {} : { exposeHeaders: exposeHeaders.join(',') }),
-    // A number of seconds, as it stands in Access-Control-Max-Age.
+    // A number of seconds, as in Access-Control-Max-Age.
     ...(maxAge === undefined ? {} : { maxAge: String(Math.trunc(maxAge / 1000)) }),
     ...(allowCredentials === undefined ? {} : { allowCredentials: { value: allowCredentials } }),
     ...unmatchedPreflights(policy.unmatchedPreflights),

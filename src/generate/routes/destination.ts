@@ -1,9 +1,9 @@
-/** Which cluster a destination of a virtual service means. */
+/** The cluster of a virtual service's destination. */
 import type { Destination } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 
-/** The port of a destination: as written, else the service's only port, else the port that the client addressed. */
+/** The port of a destination: as written, else the service's only port, else the port that the client used. */
 export function destinationPort(
   destination: Destination,
   { port, lookups }: Pick<RouteContext, 'port' | 'lookups'>,
@@ -12,8 +12,8 @@ export function destinationPort(
 }
 
 /**
- * The cluster's name; also for a destination that is not known (yet): Envoy answers 503 there, which tells a typing
- * error from a missing route.
+ * The cluster's name; also for an unknown destination: Envoy answers 503 there, which distinguishes a typing error from
+ * a missing route.
  */
 export function destinationCluster(destination: Destination, context: Pick<RouteContext, 'port' | 'lookups'>): string {
   return clusterName('outbound', destinationPort(destination, context), destination.subset ?? '', destination.host);

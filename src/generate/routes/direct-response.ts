@@ -6,8 +6,8 @@ import type { DirectResponseAction } from './messages.ts';
 export const MAX_BODY_BYTES = 1024 * 1024;
 
 /**
- * Undefined when Envoy would refuse the whole route configuration for it: a status outside 200–599, a body over the
- * limit.
+ * Undefined when Envoy would refuse the whole route configuration because of it: a status outside 200–599, a body over
+ * the limit.
  */
 export function directResponseAction({ status, body }: HttpDirectResponse): DirectResponseAction | undefined {
   if (status < 200 || status > 599) return undefined;
@@ -20,7 +20,7 @@ export function directResponseAction({ status, body }: HttpDirectResponse): Dire
   return bytes.length <= MAX_BODY_BYTES ? { status, body: { inlineBytes: bytes } } : undefined;
 }
 
-/** Undefined for what is not Base64. */
+/** Undefined for text that is not Base64. */
 function fromBase64(text: string): Uint8Array | undefined {
   try {
     return Uint8Array.from(atob(text), (character) => character.charCodeAt(0));

@@ -1,6 +1,6 @@
 /**
- * Virtual hosts as resources of their own. They are made from the pieces of whole route configurations: the message is
- * the same but for its name, by which Envoy knows whose it is, so nothing is built or encoded twice. Source:
+ * Virtual hosts as resources of their own. They are built from the pieces of whole route configurations: the message
+ * differs only in its name, which identifies the configuration for Envoy, so nothing is built or encoded twice. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/configuration/http/http_conn_man/vhds
  */
 import { InternalError } from '../../core/errors.ts';
@@ -13,15 +13,14 @@ const { VirtualHost } = envoy.config.route.v3;
 const utf8 = new TextDecoder();
 const varint = new VarintDecoder();
 
-/** Tag of `VirtualHost.name` (1), which every piece has in first place. */
+/** Tag of `VirtualHost.name` (1), the first field of every piece. */
 const NAME_TAG = 0x0a;
 
 /**
- * The resource `<route configuration>/<virtual host>` for a piece that `encodeVirtualHost` made. Envoy takes what
- * stands before the last `/` for the configuration's name; virtual hosts are called after host and port, and have none
- * in theirs. The message bears the resource's name as well: it is what Envoy keeps virtual hosts by, and takes them
- * away by when the resource is removed. The same object as long as the piece is the same, so that its version is known,
- * too.
+ * The resource `<route configuration>/<virtual host>` for a piece of `encodeVirtualHost`. Envoy reads the part before
+ * the last `/` as the configuration's name; virtual hosts are named by host and port, without `/`. The message has the
+ * resource's name as well: Envoy identifies virtual hosts by it, also when the resource is removed. The same object
+ * while the piece is the same, so that its version is known, too.
  */
 export function discoveredHost(memos: Memos, routes: string, piece: Uint8Array): GeneratedResource {
   const ofPiece = memos

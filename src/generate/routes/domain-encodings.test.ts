@@ -28,7 +28,7 @@ function sources(virtualServices: readonly ResolvedVirtualService[] = NONE): Can
   };
 }
 
-/** What a namespace gets of the same entries. */
+/** A namespace's result for the same entries. */
 function encoded(from: CandidateSources, namespace: string, destinationRule: () => undefined = noRule) {
   const lookups = scopeLookups({ services, rules: Rules.of(MEMOS, destinationRule) }, { namespace, labels: {} });
   const context = contextOf({ port: 80, lookups });
@@ -39,12 +39,12 @@ function encoded(from: CandidateSources, namespace: string, destinationRule: () 
 const decoded = (pieces: readonly Uint8Array[]) =>
   pieces.flatMap((piece) => RouteConfiguration.decode(piece).virtualHosts);
 
-test('namespaces that have nothing of their own share one list', () => {
+test('namespaces without own services share one list', () => {
   const plain = sources();
   assert.equal(encoded(plain, 'shop'), encoded(plain, 'other'));
 });
 
-test('a namespace of services knows these by short names, and shares the rest', () => {
+test('a namespace with services has short names for these, and shares the rest', () => {
   const plain = sources();
   const shared = encoded(plain, 'shop');
   const own = encoded(plain, 'default');
@@ -55,7 +55,7 @@ test('a namespace of services knows these by short names, and shares the rest', 
   assert.ok(decoded(shared).every(({ domains }) => !domains.includes('one') && !domains.includes('two')));
 });
 
-test('what depends on who asks is made for each', () => {
+test('virtual hosts that depend on the source of the requests are generated for each', () => {
   const match = [{ sourceNamespace: 'shop' }];
   const http = [{ match, redirect: { uri: '/shop' } }, { route: TO_REVIEWS }];
   const asking = sources([virtualServiceOf({ hosts: ['one.default.svc.cluster.local'], http })]);
@@ -66,7 +66,7 @@ test('what depends on who asks is made for each', () => {
   assert.deepEqual(routes('shop'), ['/shop', '']);
 });
 
-test('another finder of destination rules may find others: nothing of the list is taken for granted', () => {
+test('another finder of destination rules may find others: no cached part of the list is used unchecked', () => {
   const plain = sources();
   assert.notEqual(
     encoded(plain, 'shop'),

@@ -15,15 +15,15 @@ import { encodedVirtualHost } from './virtual-host-cache.ts';
 type SharedEncoding = Uint8Array | undefined;
 
 interface SharedPieces {
-  /** In the order of their names. */
+  /** Sorted by name. */
   readonly encoded: readonly SharedEncoding[];
-  /** The places of those that are not shared. */
+  /** Indexes of those that are not shared. */
   readonly open: readonly number[];
-  /** What was read for them. */
+  /** Facts that were read for them. */
   readonly facts: Facts;
 }
 
-/** What was encoded in one world. */
+/** Encodings for equal inputs. */
 interface World {
   readonly candidates: WeakMap<Candidate, { readonly encoding: SharedEncoding; readonly facts: Facts }>;
   readonly sets: WeakMap<CandidateSet, SharedPieces>;
@@ -32,7 +32,7 @@ interface World {
 /** By finder of destination rules, then by context. */
 type WorldsOfServices = WeakMap<object, Map<string, World>>;
 
-/** Undefined where it is not known what the lookups are made of. */
+/** Undefined where the inputs of the lookups are not known. */
 function worldOf({ memos, lookups: { sources } }: RouteContext, key: string): World | undefined {
   if (sources === undefined) return undefined;
   const { services, rules } = sources;
@@ -58,7 +58,7 @@ export class DomainEncoder {
     this.#world = worldOf(context, this.#key);
   }
 
-  /** One candidate with the domains that are left for it. */
+  /** One candidate with its remaining domains. */
   encode(candidate: Candidate, domains: readonly string[]): Uint8Array {
     const shared = domains === candidate.domains ? this.#shared(candidate) : undefined;
     return shared ?? this.#encode(candidate, domains, this.#context.lookups);
@@ -116,7 +116,7 @@ export class DomainEncoder {
 
   #encode(candidate: Candidate, domains: readonly string[], lookups: RouteLookups): Uint8Array {
     const { name, made, port, routes, kept } = candidate;
-    // The port stands in the name.
+    // The port is part of the name.
     const inputs = { made, name, domains, key: this.#key };
     const build = (asked: RouteLookups) =>
       virtualHost(name, domains, routes({ ...this.#context, port, lookups: asked }));
@@ -128,7 +128,7 @@ function isComplete(encoded: readonly SharedEncoding[]): encoded is readonly Uin
   return !encoded.includes(undefined);
 }
 
-/** Lookups that note whether anything is asked about who sends the requests. */
+/** Lookups that record whether the source of the requests is read. */
 function notingSender(lookups: RouteLookups, asked: { sender: boolean }): RouteLookups {
   function note<T>(answer: T): T {
     asked.sender = true;

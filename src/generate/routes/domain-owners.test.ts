@@ -41,7 +41,7 @@ function sourcesOf(list: readonly Service[], hosts: readonly (readonly string[])
   };
 }
 
-test('claims that are called disjoint have no domain in common, from wherever they are seen', () => {
+test('disjoint candidates have no domain in common, as seen from any namespace', () => {
   let disjoint = 0;
   fc.assert(
     fc.property(services, virtualServices, fc.constantFrom('default', 'shop', 'other'), (list, hosts, namespace) => {
@@ -62,7 +62,7 @@ test('claims that are called disjoint have no domain in common, from wherever th
   assert.ok(disjoint > 10);
 });
 
-test('namespaces share the candidates, unless these depend on who asks', () => {
+test('namespaces share the candidates, unless these depend on the source of the requests', () => {
   const viewer = viewerOf('default.svc.cluster.local');
   const plain = sourcesOf([serviceOf('a', [httpPort(80)])], [['a.default.svc.cluster.local']]);
   const context = contextOf({ port: 80 });

@@ -22,7 +22,7 @@ import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
 import { type KeptVirtualHosts, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
 
-/** What the candidates of one route configuration are made of. */
+/** The inputs of a route configuration's candidates. */
 export interface CandidateSources {
   /** HTTP services with the port that serves them, each host once. */
   readonly entries: readonly ServicePortEntry[];
@@ -31,11 +31,11 @@ export interface CandidateSources {
   readonly virtualServices: VirtualServices;
 }
 
-/** A virtual host before it is known which of its domains it keeps. */
+/** A virtual host before its remaining domains are known. */
 export interface Candidate extends SidecarCandidate {
-  /** Of the virtual host: host and port. */
+  /** Name of the virtual host: host and port. */
   readonly name: string;
-  /** What clients name as the port, and where requests go that say none. */
+  /** The port that clients use, and the default port of destinations. */
   readonly port: number;
   readonly made: VirtualHostInputs['made'];
   readonly owner: ResolvedVirtualService | Service;
@@ -46,7 +46,7 @@ export interface Candidate extends SidecarCandidate {
 export interface CandidateSet extends CandidateDomains {
   /** Precedence order. */
   readonly candidates: readonly Candidate[];
-  /** In the order of their names, where they are disjoint. */
+  /** Sorted by name, where they are disjoint. */
   readonly ordered: readonly Candidate[];
 }
 
@@ -55,14 +55,14 @@ interface Known {
   readonly virtualServices: VirtualServices;
   readonly key: string;
   readonly set: CandidateSet;
-  /** What was read to find them. */
+  /** Facts that were read to find them. */
   readonly facts: Facts;
 }
 
-/** Lists of virtual services that namespaces see for the same services. The oldest goes first. */
+/** Maximum cached lists of virtual services for the same services. The oldest is evicted first. */
 const MAX_SETS = 8;
 
-/** All candidates. They are kept unless finding them meant asking about those who send the requests. */
+/** All candidates. They are cached unless they depend on the source of the requests. */
 export function candidateSet(sources: CandidateSources, context: RouteContext, viewer: Viewer): CandidateSet {
   const { services, virtualServices } = sources;
   const index = domainIndex(context.memos, sources.entries, context.port, viewer);
@@ -84,7 +84,7 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
   return set;
 }
 
-/** The candidate for one service; what other hosts the virtual services speak of does not matter to it. */
+/** The candidate for one service; other hosts of the virtual services do not affect it. */
 export function candidateOf(
   sources: CandidateSources,
   host: string,
@@ -99,7 +99,7 @@ export function candidateOf(
   return undefined;
 }
 
-/** Lookups that note whether anything is asked. */
+/** Lookups that record whether anything is read. */
 function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
   function note<T>(answer: T): T {
     asked.any = true;
@@ -130,7 +130,7 @@ function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: R
         yield candidate;
         continue;
       }
-      // What is kept hangs on the first: a virtual service for many hosts must not have to remember them all.
+      // The cache is attached to the first: a virtual service for many hosts must not hold them all.
       const [made, kept] =
         found.services.length === 1
           ? ([[virtualService, service], keptVirtualHosts(context.memos, virtualService)] as const)
@@ -175,7 +175,7 @@ function keep(memos: Memos, candidate: Candidate & { readonly indexed: IndexedHo
   return candidate;
 }
 
-/** The services on the port that a virtual service speaks of, and its hosts that are none. */
+/** The services on the port that match a virtual service, and its hosts that are not services. */
 function servicesOf(
   { hosts }: ResolvedVirtualService,
   byHost: ReadonlyMap<string, IndexedHost>,
@@ -202,9 +202,8 @@ function servicesOf(
 }
 
 /**
- * Whether a host, or for a wildcard some host that it covers, is a service that serves something else than HTTP on the
- * port. A service that does not have the port at all is as good as none there: routes may lead from it to a port that
- * is.
+ * Whether a host, or for a wildcard some host that it covers, is a service with another protocol than HTTP on the port.
+ * A service without the port counts as none there: routes may lead from this port to another one.
  */
 function servesOtherwise(services: Services, host: string, port: number): boolean {
   const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;
@@ -212,7 +211,7 @@ function servesOtherwise(services: Services, host: string, port: number): boolea
   return services.haveAnyPort(host, port);
 }
 
-/** By name. The order of services is known, so that only the others are sorted in. */
+/** Sorted by name. The order of services is known, so that only the others are sorted. */
 function inOrder(candidates: readonly Candidate[], index: DomainIndex): readonly Candidate[] {
   const byHost = new Map<IndexedHost, Candidate>();
   const others: Candidate[] = [];

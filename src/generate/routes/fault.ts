@@ -1,4 +1,4 @@
-/** Injected faults of a route, as configuration of the fault filter for that route. */
+/** Fault injection of a route, as configuration of Envoy's fault filter for that route. */
 import { envoy, type google, packAny } from '../../protobuf/index.ts';
 import type { FaultAbort, FaultDelay, HttpRoute } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
@@ -30,7 +30,7 @@ const GRPC_STATUSES = [
   'UNAUTHENTICATED',
 ];
 
-/** Undefined when nothing is left to inject. ValidationErrors without a percentage hit no request. */
+/** Undefined when there is nothing to inject. Faults without a percentage affect no request. */
 export function faultConfig(fault: NonNullable<HttpRoute['fault']>): google.protobuf.Any.Input | undefined {
   const delay = fault.delay === undefined ? undefined : delayMessage(fault.delay);
   const abort = fault.abort === undefined ? undefined : abortMessage(fault.abort);

@@ -1,11 +1,11 @@
-/** What of a request consistent hashing looks at: said by the destination rule, done by the route. */
+/** The request attributes of consistent hashing: defined by the destination rule, configured on the route. */
 import type { ConsistentHash, Destination } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationPort } from './destination.ts';
 import type { HashPolicy } from './messages.ts';
 
-/** Hash policies for the destinations of a route, each rule's once. */
+/** Hash policies for the destinations of a route, one for each rule. */
 export function hashPolicies(destinations: readonly Destination[], context: RouteContext): HashPolicy[] {
   const rules = new Set<ConsistentHash>();
   for (const destination of destinations) {
@@ -23,7 +23,7 @@ function hashPolicy(rule: ConsistentHash): HashPolicy | undefined {
     return {
       cookie: {
         name,
-        // Given (even as 0s), Envoy makes the cookie itself when a client comes without it.
+        // With a lifetime (even 0s), Envoy creates the cookie itself when a client has none.
         ...(ttl === undefined ? {} : { ttl: durationOf(ttl) }),
         ...(path === undefined ? {} : { path }),
         ...(attributes === undefined ? {} : { attributes }),

@@ -6,7 +6,7 @@ import type { HeaderValueOption, Route } from './messages.ts';
 const { APPEND_IF_EXISTS_OR_ADD, OVERWRITE_IF_EXISTS_OR_ADD } =
   envoy.config.core.v3.HeaderValueOption.HeaderAppendAction;
 
-/** The fields that Route and WeightedCluster.ClusterWeight have in common. */
+/** The common fields of Route and WeightedCluster.ClusterWeight. */
 export type HeaderFields = Pick<
   Route,
   'requestHeadersToAdd' | 'requestHeadersToRemove' | 'responseHeadersToAdd' | 'responseHeadersToRemove'
@@ -28,10 +28,7 @@ export function headerFields(all: readonly (HttpHeaders | undefined)[]): HeaderF
   };
 }
 
-/**
- * The `Host` that requests shall carry, when the operations set one: Envoy changes it by a host rewrite, not as a
- * header.
- */
+/** The new `Host` of requests, when the operations set one: in Envoy that is a host rewrite, not a header operation. */
 export function hostOverride(headers: HttpHeaders | undefined): string | undefined {
   const set = headers?.request?.set ?? {};
   return Object.entries(set).find(([name]) => isHost(name))?.[1];

@@ -46,7 +46,7 @@ describe('destinations', () => {
     ];
     assert.equal(routeOf({ route }).route?.cluster, `outbound|9080|v1|${REVIEWS}`);
   });
-  test('without weights all share alike: Envoy refuses a sum of 0', () => {
+  test('without weights all share equally: Envoy refuses a sum of 0', () => {
     const route = [{ destination: { host: REVIEWS } }, { destination: { host: RATINGS } }];
     const weights = routeOf({ route }).route?.weightedClusters?.clusters?.map(({ weight }) => weight?.value);
     assert.deepEqual(weights, [1, 1]);
@@ -63,7 +63,7 @@ describe('destinations', () => {
 describe('time limits', () => {
   const timeoutOf = (http: object, defaultTimeoutMs: number) =>
     routeOf({ route: TO_REVIEWS, ...http }, { defaultTimeoutMs }).route?.timeout;
-  test('none by default: said as 0s, because Envoy takes silence for 15 s', () => {
+  test('none by default: written as 0s, because Envoy defaults to 15 s', () => {
     assert.deepEqual(timeoutOf({}, 0), { seconds: 0, nanos: 0 });
   });
   test("the program's default", () => assert.deepEqual(timeoutOf({}, 2500), { seconds: 2, nanos: 500_000_000 }));
@@ -73,7 +73,7 @@ describe('time limits', () => {
     assert.deepEqual(timeoutOf({ timeout: '0s' }, 2500), { seconds: 0, nanos: 0 }));
 });
 
-test('only a route without a time limit leaves gRPC clients theirs: beside a limit Envoy would ignore the limit', () => {
+test('only a route without a time limit lets gRPC clients set theirs: with both, Envoy would ignore the limit', () => {
   const durationOf = (http: object) => routeOf({ route: TO_REVIEWS, ...http }).route?.maxStreamDuration;
   assert.deepEqual(durationOf({}), { grpcTimeoutHeaderMax: { seconds: 0, nanos: 0 } });
   assert.equal(durationOf({ timeout: '1s' }), undefined);
@@ -105,7 +105,7 @@ describe('retries', () => {
     const policy = retriesOf({ attempts: 1, retryRemoteLocalities: true });
     assert.equal(policy?.retryPriority?.name, 'envoy.retry_priorities.previous_priorities');
   });
-  test('a proxy without the host predicate is not sent it', () => {
+  test('a proxy without the host predicate does not get it', () => {
     const route = routeOf({ route: TO_REVIEWS }, { features: { ...ALL_FEATURES, previousHosts: false } });
     assert.equal(route.route?.retryPolicy?.retryHostPredicate, undefined);
   });
@@ -128,7 +128,7 @@ describe('redirects and fixed answers', () => {
     const route = routeOf({ redirect: { authority: 'b.example', derivePort: 'FROM_REQUEST_PORT' } }, { port: 8080 });
     assert.equal(route.redirect?.portRedirect, 8080);
   });
-  test('a code that Envoy cannot redirect with: the route is left out, the others stay', () => {
+  test('a redirect code that Envoy does not support: the route is left out, the others stay', () => {
     const routes = routesOf([
       { match: [{ uri: { exact: '/a' } }], redirect: { redirectCode: 418 } },
       { route: TO_REVIEWS },
@@ -139,7 +139,7 @@ describe('redirects and fixed answers', () => {
     const route = routeOf({ directResponse: { status: 418, body: { string: 'short and stout' } } });
     assert.deepEqual(route.directResponse, { status: 418, body: { inlineString: 'short and stout' } });
   });
-  test('a body that is longer than Envoy takes: the route is left out, the others stay', () => {
+  test('a body that is too long for Envoy: the route is left out, the others stay', () => {
     const http = {
       match: [{ uri: { exact: '/a' } }],
       directResponse: { status: 200, body: { string: 'ä'.repeat(600_000) } },
@@ -240,7 +240,7 @@ describe('filters by route', () => {
     );
     assert.equal(fault?.abort?.grpcStatus, 14);
   });
-  test('not sent to a proxy without the filters', () => {
+  test('no configuration for filters that the proxy lacks', () => {
     const route = routeOf(http, { features: { ...ALL_FEATURES, cors: false, fault: false } });
     assert.equal(route.typedPerFilterConfig, undefined);
   });
@@ -270,14 +270,14 @@ describe('hash policies', () => {
   });
 });
 
-test('hasRoutes says whether any route would be made', () => {
+test('hasRoutes tells whether there would be any route', () => {
   const vs = (http: readonly unknown[]) => virtualServiceOf({ hosts: [REVIEWS], http });
   assert.equal(hasRoutes(vs([{ route: TO_REVIEWS }]), contextOf()), true);
   assert.equal(hasRoutes(vs([{ match: [{ port: 1 }], route: TO_REVIEWS }]), contextOf()), false);
   assert.equal(hasRoutes(vs([{ delegate: { name: 'x' } }]), contextOf()), false);
 });
 
-test('joined routes: earlier virtual services first, the first that takes everything last', () => {
+test('joined routes: earlier virtual services first, the first that matches everything last', () => {
   const named = (name: string, prefix: string) => ({ name, match: { prefix } });
   const joined = joinRoutes([
     [named('a', '/a'), named('all-1', '/')],

@@ -15,12 +15,12 @@ import type { Route } from './messages.ts';
 import { redirectAction } from './redirect.ts';
 import { retryPolicy } from './retry.ts';
 
-/** Name of the route that a service has without a virtual service. */
+/** Name of the route of a service without a virtual service. */
 const DEFAULT_ROUTE = 'default';
 
 /**
- * The routes of a virtual service that can apply in this context, one for each match, up to the first that takes
- * everything: what stands behind it is never reached. Empty when none applies.
+ * The routes of a virtual service that can apply in this context, one for each match, up to the first that matches
+ * everything: routes after it are never reached. Empty when none applies.
  */
 export function virtualServiceRoutes(virtualService: ResolvedVirtualService, context: RouteContext): Route[] {
   const routes: Route[] = [];
@@ -37,7 +37,7 @@ export function virtualServiceRoutes(virtualService: ResolvedVirtualService, con
   return routes;
 }
 
-/** Whether {@link virtualServiceRoutes} would make any, without making them. */
+/** Whether {@link virtualServiceRoutes} would return any, without building them. */
 export function hasRoutes({ content, namespace }: ResolvedVirtualService, context: RouteContext): boolean {
   return (content.http ?? []).some((http) => {
     const acts = http.redirect !== undefined || http.directResponse !== undefined || (http.route?.length ?? 0) > 0;
@@ -45,7 +45,7 @@ export function hasRoutes({ content, namespace }: ResolvedVirtualService, contex
   });
 }
 
-/** The route of a service that no virtual service speaks of. */
+/** The route of a service without a virtual service. */
 export function defaultRoute(host: string, port: number, context: RouteContext): Route {
   const retries = retryPolicy(undefined, context.features);
   const hashes = hashPolicies([{ host, port: { number: port } }], context);
@@ -62,8 +62,8 @@ export function defaultRoute(host: string, port: number, context: RouteContext):
 }
 
 /**
- * Joins the routes of several virtual services for one host, the earlier ones first; of routes that take everything the
- * first stands last.
+ * Joins the routes of several virtual services for one host, the earlier ones first; of routes that match everything
+ * the first is put last.
  */
 export function joinRoutes(lists: readonly (readonly Route[])[]): Route[] {
   const all = lists.flat();
@@ -83,8 +83,7 @@ function matchedRoute(http: HttpRoute, match: HttpMatch | undefined, shared: Rou
 }
 
 /**
- * All but name and match; undefined when the route does nothing that Envoy could do (no destination, an impossible
- * code).
+ * Everything but name and match; undefined when Envoy cannot perform the action (no destination, an unsupported code).
  */
 function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined {
   const filters = perFilterConfig(http, context);
@@ -99,12 +98,12 @@ function sharedFields(http: HttpRoute, context: RouteContext): Route | undefined
   const targets = weighted(http.route ?? []);
   if (targets.length === 0) return undefined;
   const [only, ...others] = targets;
-  // A lone destination is a plain cluster, so that its headers move to the route, after the route's own.
+  // A single destination is a plain cluster, so that its headers move to the route, after the route's own.
   const headers = others.length === 0 ? [http.headers, only?.destination.headers] : [http.headers];
   return { route: forwardAction(http, targets, context), ...headerFields(headers), ...filters };
 }
 
-/** Settings for filters that work by route: only for filters that the proxy has. */
+/** Settings for filters that are configured by route: only for filters that the proxy has. */
 function perFilterConfig(http: HttpRoute, { features }: RouteContext): Pick<Route, 'typedPerFilterConfig'> {
   const cors = features.cors && http.corsPolicy !== undefined ? corsConfig(http.corsPolicy) : undefined;
   const fault = features.fault && http.fault !== undefined ? faultConfig(http.fault) : undefined;

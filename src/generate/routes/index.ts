@@ -1,9 +1,7 @@
 /**
- * The route configurations of sidecars, and the parts from which gateways build theirs.
- *
- *   virtual services ─┐
- *   services ─────────┼─▶ virtual hosts (encoded, kept while what they are made of stays) ─▶ route configurations
- *   catch-all ────────┘                                                                └─▶ or resources of their own (VHDS)
+ * The route configurations of sidecars, and the parts that gateways use as well. Virtual services, services and the
+ * catch-all become virtual hosts, which are encoded and cached while their inputs are unchanged; these become route
+ * configurations, or resources of their own (VHDS).
  */
 export { weighted } from './action.ts';
 export { contextKey, type RouteContext, routeFeatures, scopeLookups } from './context.ts';

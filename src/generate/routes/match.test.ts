@@ -7,7 +7,7 @@ function matchOf(match: unknown) {
   return routesOf([{ match: [match], route: TO_REVIEWS }])[0]?.match;
 }
 
-describe('what Envoy compares', () => {
+describe('which conditions Envoy compares', () => {
   const rows: readonly [behaviour: string, match: unknown, expected: unknown][] = [
     ['an exact path', { uri: { exact: '/a' } }, { path: '/a' }],
     ['a path prefix', { uri: { prefix: '/a' } }, { prefix: '/a' }],
@@ -108,7 +108,7 @@ describe('which matches apply at all', () => {
   }
 });
 
-test('each match is a route of its own, and nothing stands behind one that takes everything', () => {
+test('each match is a route of its own, and there is none after one that matches everything', () => {
   const routes = routesOf([
     { name: 'v2', match: [{ uri: { prefix: '/a' } }, { name: 'b', uri: { prefix: '/b' } }], route: TO_REVIEWS },
     { name: 'rest', route: TO_REVIEWS },

@@ -1,4 +1,4 @@
-/** Matches of an HTTP route: which of them can apply here at all, and what Envoy compares for those that can. */
+/** Matches of an HTTP route: which of them can apply here at all, and which conditions Envoy compares for these. */
 import type { HttpMatch } from '../../resources/index.ts';
 import { MESH_GATEWAY, type RouteContext } from './context.ts';
 import type { HeaderMatcher, Route, RouteMatch } from './messages.ts';
@@ -7,11 +7,11 @@ import { headerMatcher, queryParameterMatcher, withoutHeaderMatcher } from './st
 /** Matches every request. */
 export const ANY_REQUEST: RouteMatch = { prefix: '/' };
 
-/** What of a match is decided when routes are made, not when a request comes. */
+/** The conditions that are decided at generation, not for each request. */
 export type StaticMatch = Pick<HttpMatch, 'gateways' | 'port' | 'sourceLabels' | 'sourceNamespace'>;
 
 /**
- * Whether a match can apply to requests of this context. Source labels and source namespace speak of workloads in the
+ * Whether a match can apply to requests of this context. Source labels and source namespace are about workloads in the
  * mesh: on a gateway, a match with them applies only if it names that gateway.
  */
 export function appliesHere(
@@ -33,7 +33,7 @@ export function appliesHere(
   return namespace === '' || context.lookups.isFrom(namespace);
 }
 
-/** `namespace/name` of a gateway reference: a bare name is of the virtual service's own namespace. */
+/** `namespace/name` of a gateway reference: a bare name refers to the virtual service's own namespace. */
 function gatewayKey(name: string, namespace: string): string {
   if (name === MESH_GATEWAY) return name;
   if (name.startsWith('./')) return `${namespace}/${name.slice(2)}`;
@@ -41,7 +41,7 @@ function gatewayKey(name: string, namespace: string): string {
 }
 
 /**
- * What Envoy compares with each request. Headers come in the order of their names, so that equal matches give equal
+ * The conditions that Envoy compares with each request. Headers are sorted by name, so that equal matches give equal
  * bytes.
  */
 export function routeMatch(match: HttpMatch): RouteMatch {
@@ -81,7 +81,7 @@ function sortedEntries<T>(record: Readonly<Record<string, T>> | undefined): [str
   return Object.entries(record ?? {}).sort(([a], [b]) => (a < b ? -1 : a > b ? 1 : 0));
 }
 
-/** Whether a route takes every request, so that nothing behind it is ever reached. */
+/** Whether a route matches every request, so that nothing after it is ever reached. */
 export function isCatchAll({ match }: Route): boolean {
   if (match === null || match === undefined) return false;
   if ((match.headers?.length ?? 0) > 0 || (match.queryParameters?.length ?? 0) > 0) return false;

@@ -1,4 +1,4 @@
-/** Short names for the Envoy messages that routes are made of. */
+/** Short names for the Envoy messages of routes. */
 import type { envoy } from '../../protobuf/index.ts';
 
 export type Route = envoy.config.route.v3.Route.Input;

@@ -1,4 +1,4 @@
-/** Mirroring: copies of requests that are sent to another destination, whose answers are dropped. */
+/** Mirroring: copies of requests are sent to another destination, and the answers dropped. */
 import type { HttpRoute } from '../../resources/index.ts';
 import type { RouteContext } from './context.ts';
 import { destinationCluster } from './destination.ts';

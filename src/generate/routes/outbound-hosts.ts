@@ -1,7 +1,4 @@
-/**
- * The virtual hosts of one sidecar route configuration: those that are claimed (see `domain-owners.ts`), then where everything
- * else goes.
- */
+/** The virtual hosts of one sidecar route configuration: those of `domain-owners.ts`, then the catch-all. */
 import { compareText, type Scope } from '../../model/index.ts';
 import { PASSTHROUGH_CLUSTER } from '../common/index.ts';
 import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../domains/index.ts';
@@ -14,24 +11,24 @@ import type { Route } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
 import { virtualHost } from './virtual-host.ts';
 
-/** What one route configuration is made of. */
+/** The inputs of one route configuration. */
 export interface OutboundHosts extends CandidateSources {
   readonly dnsDomain: string;
 }
 
 export interface EncodedHosts {
-  /** Pieces of the route configuration in the order of their names, without the catch-all. */
+  /** Pieces of the route configuration, sorted by name, without the catch-all. */
   readonly virtualHosts: readonly Uint8Array[];
-  /** One line for each domain that was claimed twice. */
+  /** One line for each domain with two candidates. */
   readonly duplicates: readonly string[];
-  /** Whether some virtual host takes every domain that no other has. */
+  /** Whether some virtual host has every domain that no other has. */
   readonly takesAll: boolean;
 }
 
 const NO_DUPLICATES: readonly string[] = [];
 const ANY_DOMAIN: readonly string[] = ['*'];
 
-/** The virtual hosts that all services of a port share. */
+/** The virtual hosts of a port that all its services share. */
 export function sharedHosts(hosts: OutboundHosts, context: RouteContext): EncodedHosts {
   const viewer = viewerOf(hosts.dnsDomain);
   const set = candidateSet(hosts, context, viewer);
@@ -51,7 +48,7 @@ export function sharedHosts(hosts: OutboundHosts, context: RouteContext): Encode
   };
 }
 
-/** The one virtual host of a service that has its listener for itself: whatever the `Host` header says. */
+/** The one virtual host of a service with a listener of its own: for any `Host` header. */
 export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
   const viewer = viewerOf(hosts.dnsDomain);
   const candidate = candidateOf(hosts, host, context, viewer);
@@ -72,8 +69,8 @@ const CATCH_ALL: Readonly<Record<Scope['outboundTrafficPolicy'], Uint8Array>> = 
 };
 
 /**
- * Where requests to unknown hosts go: on to where they were going, or refused with 502 so that the reason is seen. The
- * same object each time.
+ * The catch-all for requests to unknown hosts: forwards them to their original destination, or refuses them with 502,
+ * so that the reason is visible. The same object each time.
  */
 export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
   return CATCH_ALL[policy];

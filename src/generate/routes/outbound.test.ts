@@ -38,7 +38,7 @@ function output(world: TestWorld, view = viewOf()) {
   };
 }
 
-/** Host names and what their first routes lead to. */
+/** Host names and the destinations of their first routes. */
 function summary(config: envoy.config.route.v3.RouteConfiguration | undefined) {
   return config?.virtualHosts.map(({ name, routes }) => [name, routes.map(({ route }) => route?.cluster ?? '')]);
 }
@@ -49,7 +49,7 @@ const RATINGS = ratings.hostname;
 const UNSAID: ServicePort = { name: 'x', port: 7000, protocol: 'Unsupported' };
 
 describe('virtual hosts of a port', () => {
-  test('every HTTP service on it, then where everything else goes', () => {
+  test('every HTTP service on it, then the catch-all', () => {
     const config = output({ services: [reviews, ratings] }).routes.get('9080');
     assert.deepEqual(summary(config), [
       [`${RATINGS}:9080`, [`outbound|9080||${RATINGS}`]],
@@ -61,7 +61,7 @@ describe('virtual hosts of a port', () => {
     assert.equal(config?.validateClusters?.value, false);
   });
 
-  test('an address that two entries have is the older one’s, whatever they are called', () => {
+  test('an address of two entries belongs to the older one, whatever their names are', () => {
     const entry = (name: string, created: number) =>
       serviceOf(name, [httpPort(9080)], { addresses: ['240.0.0.1'], registry: 'External', created });
     const domains = (services: NonNullable<TestWorld['services']>) =>
@@ -80,7 +80,7 @@ describe('virtual hosts of a port', () => {
     assert.equal(last?.routes[0]?.directResponse?.status, 502);
   });
 
-  test('a virtual service takes the hosts it names; the others stay as they were', () => {
+  test('a virtual service replaces the routes of its hosts; others stay the same', () => {
     const vs = virtualServiceOf({
       hosts: [REVIEWS],
       http: [{ route: [{ destination: { host: REVIEWS, subset: 'v2' } }] }],
@@ -93,14 +93,14 @@ describe('virtual hosts of a port', () => {
     assert.ok(config?.virtualHosts[1]?.domains.includes('10.0.0.1'));
   });
 
-  test('a wildcard takes every service that it covers', () => {
+  test('a wildcard matches every service that it covers', () => {
     const vs = virtualServiceOf({ hosts: ['*.default.svc.cluster.local'], http: [{ route: TO_REVIEWS }] });
     const config = output({ services: [reviews, ratings], virtualServices: [vs] }).routes.get('9080');
     const clusters = summary(config)?.map(([, routes]) => routes);
     assert.deepEqual(clusters?.slice(0, 2), [[`outbound|9080||${REVIEWS}`], [`outbound|9080||${REVIEWS}`]]);
   });
 
-  test('a virtual service without a route for this port leaves the service alone', () => {
+  test('a virtual service without a route for this port does not affect the service', () => {
     const vs = virtualServiceOf({ hosts: [REVIEWS], http: [{ match: [{ port: 1 }], redirect: { uri: '/' } }] });
     const config = output({ services: [reviews], virtualServices: [vs] }).routes.get('9080');
     assert.deepEqual(summary(config)?.[0], [`${REVIEWS}:9080`, [`outbound|9080||${REVIEWS}`]]);
@@ -124,7 +124,7 @@ describe('virtual hosts of a port', () => {
     assert.equal(first(viewOf({ namespace: 'shop' })), `outbound|9080|rest|${REVIEWS}`);
   });
 
-  test('of two virtual services for one host the first wins, and it is told', () => {
+  test('of two virtual services for one host the first wins, and the other is reported', () => {
     const vs = (name: string, subset: string) =>
       virtualServiceOf({ hosts: [REVIEWS], http: [{ route: [{ destination: { host: REVIEWS, subset } }] }] }, { name });
     const { routes, findings } = output({ services: [reviews], virtualServices: [vs('old', 'v1'), vs('new', 'v2')] });
@@ -136,7 +136,7 @@ describe('virtual hosts of a port', () => {
     );
   });
 
-  test('hosts that no service has on port 80 are served there by their virtual services, and on other ports not', () => {
+  test('hosts that no service has on port 80 are served there by their virtual services, and not on other ports', () => {
     const web = serviceOf('web', [httpPort(80), httpPort(81)]);
     const vs = virtualServiceOf({
       hosts: ['api.example.com', '*.example.org', REVIEWS],
@@ -152,7 +152,7 @@ describe('virtual hosts of a port', () => {
       summary(routes.get('80'))
         ?.map(([name]) => name)
         .slice(2),
-      // Its own port is 9080; who calls it on 80 is led there.
+      // Its own port is 9080; requests to it on port 80 are routed there.
       [`${REVIEWS}:80`, `${web.hostname}:80`, 'allow_any'],
     );
     assert.deepEqual(
@@ -161,7 +161,7 @@ describe('virtual hosts of a port', () => {
     );
   });
 
-  test('a service that serves something else than HTTP on port 80 is no host there', () => {
+  test('a service with another protocol than HTTP on port 80 is not a host there', () => {
     const tcp = serviceOf('tcp', [{ name: 'tcp', port: 80, protocol: 'TCP' }]);
     const web = serviceOf('web', [httpPort(80)]);
     const vs = virtualServiceOf({ hosts: [tcp.hostname], http: [{ route: TO_REVIEWS }] });
@@ -172,7 +172,7 @@ describe('virtual hosts of a port', () => {
     );
   });
 
-  test('a service for all hosts leaves nothing to the catch-all', () => {
+  test('a service for all hosts replaces the catch-all', () => {
     const any = serviceOf('any', [httpPort(80)], { hostname: '*', resolution: 'passthrough' });
     const config = output({ services: [any] }).routes.get('80');
     assert.deepEqual(
@@ -182,7 +182,7 @@ describe('virtual hosts of a port', () => {
   });
 });
 
-test('a service with a listener of its own takes whatever host the request names', () => {
+test('a service with a listener of its own accepts any host', () => {
   const service = serviceOf('x', [UNSAID], { addresses: ['10.0.0.9'] });
   const config = output({ services: [service] }).routes.get(`${service.hostname}:7000`);
   assert.deepEqual(
@@ -192,7 +192,7 @@ test('a service with a listener of its own takes whatever host the request names
   assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.cluster, `outbound|7000||${service.hostname}`);
 });
 
-test('hash settings of destination rules stand in default routes', () => {
+test('hash settings of destination rules are part of default routes', () => {
   const rule = {
     host: REVIEWS,
     namespace: 'default',
@@ -204,15 +204,15 @@ test('hash settings of destination rules stand in default routes', () => {
   assert.equal(config?.virtualHosts[0]?.routes[0]?.route?.hashPolicy[0]?.connectionProperties?.sourceIp, true);
 });
 
-test('a virtual host encoded before is the same as one encoded afresh', () => {
+test('a cached virtual host equals a newly encoded one', () => {
   const vs = virtualServiceOf({ hosts: [RATINGS], http: [{ timeout: '1s', route: TO_REVIEWS }] });
   const world: TestWorld = { services: [reviews, ratings], virtualServices: [vs] };
   output(world);
-  // The ports of reviews decide where the virtual service of ratings leads: its cached bytes must not be used.
+  // The ports of reviews decide the destination of the virtual service of ratings: its cached bytes must not be used.
   const moved = serviceOf('reviews', [httpPort(9090)]);
   const second = { ...world, services: [moved, ratings] };
   const cached = output(second).bytes;
-  // Copies are other objects, that nothing is cached for.
+  // Copies are other objects, for which nothing is cached.
   const fresh = output(structuredClone(second)).bytes;
   assert.deepEqual([...cached.keys()], ['9080', '9090']);
   for (const [name, bytes] of cached) assert.equal(Buffer.compare(bytes, fresh.get(name) ?? new Uint8Array(0)), 0);
@@ -220,7 +220,7 @@ test('a virtual host encoded before is the same as one encoded afresh', () => {
   assert.equal(route?.cluster, `outbound|9090||${REVIEWS}`);
 });
 
-test('a unit that does not exist (any more) makes nothing', () => {
+test('a unit that does not exist has no resources', () => {
   assert.deepEqual(outboundRoutes(MeshReader.of(snapshotOf({})), viewOf(), '9080'), { resources: [], findings: [] });
   assert.deepEqual(
     outboundRoutes(MeshReader.of(snapshotOf({ services: [reviews] })), viewOf({ scope: 'gone/' }), '9080').resources,
@@ -236,7 +236,7 @@ describe('discovered virtual hosts', () => {
     return outboundVirtualHosts(MeshReader.of(snapshot), discovering, unit);
   }
 
-  test('are the virtual hosts of the whole configuration but for their names, the catch-all among them', () => {
+  test('equal the virtual hosts of the whole configuration except for their names, including the catch-all', () => {
     const { virtualHosts = [] } = output(world).routes.get('9080') ?? {};
     const discovered = hostsOf(snapshotOf(world), '9080').resources;
     assert.deepEqual(
@@ -273,7 +273,7 @@ describe('discovered virtual hosts', () => {
     assert.ok(first.every((host, index) => host === second[index]));
   });
 
-  test('are not those of a service that has its routes for itself, nor of views without discovery', () => {
+  test('exclude those of a service with routes of its own, and of views without discovery', () => {
     const snapshot = snapshotOf(world);
     assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), discovering), ['9080']);
     assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), viewOf()), []);

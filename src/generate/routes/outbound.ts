@@ -1,8 +1,8 @@
 /**
- * Route configurations of sidecars: one for each that an outbound listener asks for. Those that all services of a port
- * share have a virtual host for each of them. For a view that discovers its virtual hosts these are resources of their
- * own, the catch-all among them, and the configuration stays as it is for ever: Envoy would keep an old catch-all
- * beside a new host that takes all domains.
+ * Route configurations of sidecars: one for each that an outbound listener requests. Those that all services of a port
+ * share have a virtual host for each service. For a view that discovers its virtual hosts these are resources of their
+ * own, including the catch-all, and the configuration never changes: Envoy would keep an old catch-all beside a new
+ * host that has all domains.
  */
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
@@ -17,12 +17,12 @@ import { type RouteConfigurationRest, routeConfiguration } from './route-configu
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 const REST: RouteConfigurationRest = {
-  // A cluster that a route names may come later, or never: the route is right all the same, and answers 503 until then.
+  // A route's cluster may arrive later, or never: the route is valid nevertheless, and answers 503 until then.
   validateClusters: { value: false },
   maxDirectResponseBodySizeBytes: { value: MAX_BODY_BYTES },
 };
 
-/** The names of all route configurations that the view's listeners ask for. */
+/** The names of all route configurations that the view's listeners request. */
 export function outboundRouteUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   return Array.from(plannedRoutes(snapshot, view), ({ name }) => name);
 }
@@ -44,7 +44,7 @@ export function outboundRoutes(snapshot: MeshReader, view: OutboundView, unit: U
   );
 }
 
-/** What becomes of virtual hosts: many namespaces have the very same ones. */
+/** The result for virtual hosts: many namespaces have the same ones. */
 interface PiecesInputs extends Pick<HostPieces, 'pieces' | 'catchAll'> {
   readonly unit: Unit;
 }
@@ -81,7 +81,7 @@ export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, u
   return withDuplicates('vhds', unit, discovered.get(snapshot.memos, pieces, { unit, pieces, catchAll }), duplicates);
 }
 
-/** A service's own route configuration has one virtual host: nothing would be saved. */
+/** A service's own route configuration has one virtual host: discovery would save nothing. */
 function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
   return view.virtualHosts === 'discovered' && plan.host === undefined;
 }
@@ -97,9 +97,9 @@ function withDuplicates(type: 'rds' | 'vhds', unit: Unit, made: UnitOutput, dupl
 
 /** The encoded virtual hosts of a route configuration. */
 interface HostPieces extends Pick<EncodedHosts, 'duplicates'> {
-  /** All but the catch-all: one list for all views that have the same. */
+  /** All but the catch-all: one list object for all views with the same ones. */
   readonly pieces: readonly Uint8Array[];
-  /** Where everything else goes; undefined where one of the others takes it. */
+  /** The catch-all; undefined where another virtual host has all domains. */
   readonly catchAll: Uint8Array | undefined;
 }
 

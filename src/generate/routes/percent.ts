@@ -6,7 +6,7 @@ import type { FractionalPercent } from './messages.ts';
 const { MILLION } = envoy.type.v3.FractionalPercent.DenominatorType;
 const PARTS_PER_PERCENT = 10_000;
 
-/** Envoy's form of a percentage, kept within 0 and 100. */
+/** Envoy's form of a percentage, limited to 0–100. */
 export function fractionalPercent({ value }: Percent): FractionalPercent {
   const parts = Math.round(Math.min(Math.max(value, 0), 100) * PARTS_PER_PERCENT);
   return { numerator: parts, denominator: MILLION };

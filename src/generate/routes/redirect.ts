@@ -1,4 +1,4 @@
-/** Redirects: Envoy answers itself with another address. */
+/** Redirects: Envoy itself answers with another address. */
 import { envoy } from '../../protobuf/index.ts';
 import type { HttpRedirect } from '../../resources/index.ts';
 import type { RedirectAction } from './messages.ts';
@@ -15,8 +15,8 @@ const RESPONSE_CODES: ReadonlyMap<number, NonNullable<RedirectAction['responseCo
 ]);
 
 /**
- * The redirect as Envoy's action; undefined for a status code that Envoy cannot redirect with. Envoy derives no port
- * from the request, but routes are made for one port, so that one is meant.
+ * The redirect as Envoy's action; undefined for a status code that Envoy does not support. Envoy cannot take the port
+ * from the request, but routes are for one port, which is used.
  */
 export function redirectAction(redirect: HttpRedirect, port: number): RedirectAction | undefined {
   const code = redirect.redirectCode ?? 0;

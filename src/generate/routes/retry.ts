@@ -8,13 +8,13 @@ import type { RetryPolicy } from './messages.ts';
 
 const DEFAULT_ATTEMPTS = 2;
 /**
- * What is safe to retry for any request: it did not reach the application, or the application said that it is
+ * Failures that are safe to retry for any request: it did not reach the application, or the application reported itself
  * unavailable.
  */
 const DEFAULT_RETRY_ON = 'connect-failure,refused-stream,unavailable,cancelled,retriable-status-codes';
 const DEFAULT_STATUS_CODES = [503];
 const BY_STATUS = 'retriable-status-codes';
-/** How often a host that was tried already is picked again before it is taken after all. */
+/** How often an already tried host may be picked again before it is used. */
 const HOST_SELECTION_ATTEMPTS = 5;
 
 const { PreviousHostsPredicate } = envoy.extensions.retry.host.previous_hosts.v3;
@@ -40,7 +40,7 @@ function policyOf(retries: HttpRetries, previousHosts: boolean, previousPrioriti
   };
 }
 
-/** `5xx,429`: names of conditions go to `retry_on`, numbers to the status codes that are retried. */
+/** `5xx,429`: condition names go to `retry_on`, numbers to the retried status codes. */
 function retryConditions(retryOn: string | undefined): Pick<RetryPolicy, 'retryOn' | 'retriableStatusCodes'> {
   const words = (retryOn ?? '')
     .split(',')
@@ -64,12 +64,12 @@ function otherLocalities(): RetryPolicy {
   return {
     retryPriority: {
       name: PREVIOUS_PRIORITIES,
-      // Priorities are computed anew after every second attempt.
+      // Priorities are computed again after every second attempt.
       typedConfig: packAny(PreviousPrioritiesConfig, { updateFrequency: 2 }),
     },
   };
 }
 
-/** The same objects each time, so that routes that have them are seen to have the same. */
+/** The same objects each time, so that equal policies are recognized by identity. */
 const DEFAULT_RETRIES = policyOf({}, true, false);
 const DEFAULT_RETRIES_ANYWHERE = policyOf({}, false, false);

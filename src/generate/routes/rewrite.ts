@@ -3,8 +3,8 @@ import type { HttpRewrite } from '../../resources/index.ts';
 import type { RouteAction } from './messages.ts';
 
 /**
- * With `uri`, Envoy replaces what the route matched: the prefix of a prefix match, the whole path of an exact or regex
- * match (envoy.config.route.v3.RouteAction.prefix_rewrite).
+ * With `uri`, Envoy replaces the matched part: the prefix of a prefix match, the whole path of an exact or regex match
+ * (envoy.config.route.v3.RouteAction.prefix_rewrite).
  */
 export function rewriteFields(
   rewrite: HttpRewrite | undefined,
@@ -12,7 +12,7 @@ export function rewriteFields(
   if (rewrite === undefined) return {};
   const { uri, authority, uriRegexRewrite } = rewrite;
   return {
-    // Either of the two: Envoy refuses a route with both.
+    // One of the two: Envoy refuses a route with both.
     ...(uriRegexRewrite !== undefined
       ? { regexRewrite: { pattern: { regex: uriRegexRewrite.match }, substitution: uriRegexRewrite.rewrite } }
       : uri

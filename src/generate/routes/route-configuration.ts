@@ -1,4 +1,4 @@
-/** Route configurations joined from virtual hosts that are encoded already. */
+/** Route configurations joined from encoded virtual hosts. */
 import { encode, envoy } from '../../protobuf/index.ts';
 import { joinedResource } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
@@ -6,7 +6,7 @@ import type { VirtualHostMessage } from './messages.ts';
 
 const { RouteConfiguration } = envoy.config.route.v3;
 
-/** What is written behind the virtual hosts: fields with a number above 2. */
+/** Fields after the virtual hosts: those with a number above 2. */
 export type RouteConfigurationRest = Omit<envoy.config.route.v3.RouteConfiguration.Input, 'name' | 'virtualHosts'>;
 
 /** A virtual host as a piece of its route configuration: field 2 with its tag and length. */
@@ -14,7 +14,7 @@ export function encodeVirtualHost(virtualHost: VirtualHostMessage): Uint8Array {
   return encode(RouteConfiguration, { virtualHosts: [virtualHost] });
 }
 
-/** The same bytes as encoding the whole message at once: its fields stand in the order of their numbers. */
+/** The same bytes as encoding the whole message at once: its fields are in the order of their numbers. */
 export function routeConfiguration(
   name: string,
   virtualHosts: readonly Uint8Array[],

@@ -7,7 +7,7 @@ import { routesOf, TO_REVIEWS } from './testing.ts';
 
 const matched = (path: string) => ({ match: [{ uri: { exact: path } }] });
 
-test('what several routes have is said once, by the virtual host', () => {
+test('a policy of several routes is moved to the virtual host', () => {
   const routes = routesOf([{ ...matched('/a'), route: TO_REVIEWS }, { route: TO_REVIEWS }]);
   const [policy] = routes.map(({ route }) => route?.retryPolicy);
   const shared = withSharedRetries(routes);
@@ -34,19 +34,19 @@ test('all matches of one route have its policy', () => {
   );
 });
 
-test('a route that is not to retry says so, beside routes that do', () => {
+test('a route without retries has an explicit policy, beside routes with retries', () => {
   const none = { ...matched('/none'), route: TO_REVIEWS, retries: { attempts: 0 } };
   const usual = [{ ...matched('/a'), route: TO_REVIEWS }, { route: TO_REVIEWS }];
   const { routes } = withSharedRetries(routesOf([none, ...usual]));
   assert.deepEqual(routes?.[0]?.route?.retryPolicy, {});
 });
 
-test('one route alone keeps what it has', () => {
+test('a single route keeps its policy', () => {
   const routes = routesOf([{ route: TO_REVIEWS }]);
   assert.deepEqual(withSharedRetries(routes), { routes });
 });
 
-/** What Envoy makes of it: the route's own policy, else that of its virtual host. */
+/** The result in Envoy: the route's own policy, else that of its virtual host. */
 function inForce({ retryPolicy: shared, routes }: ReturnType<typeof withSharedRetries>) {
   return (routes ?? []).map(({ route }) => {
     const policy = route && (route.retryPolicy ?? shared);
@@ -54,7 +54,7 @@ function inForce({ retryPolicy: shared, routes }: ReturnType<typeof withSharedRe
   });
 }
 
-test('property: what is in force for each route is what it was', () => {
+test('property: the policy in force of each route is unchanged', () => {
   const policies: RetryPolicy[] = [1, 2, 3].map((value) => ({ retryOn: '5xx', numRetries: { value } }));
   const forwarding = fc.option(fc.constantFrom(...policies), { nil: undefined }).map((retryPolicy): Route => {
     return { route: { cluster: 'c', ...(retryPolicy && { retryPolicy }) } };

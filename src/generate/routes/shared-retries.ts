@@ -1,16 +1,16 @@
 /**
- * The retry policy that most routes of a virtual host have said once, on the virtual host: it is by far the longest
- * part of a route. Envoy takes it for every route that forwards and has none of its own; one that has takes nothing of
- * it (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto,
+ * Moves the retry policy that most routes of a virtual host share to the virtual host, because it is by far the longest
+ * part of a route. Envoy applies it to every forwarding route without a policy; a route's own policy replaces it
+ * entirely (https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/route/v3/route_components.proto,
  * `VirtualHost.retry_policy`).
  */
 import type { RetryPolicy, Route, VirtualHostMessage } from './messages.ts';
 
-/** Says for a route that it does not retry: where nothing else is said, the policy of the virtual host would hold. */
+/** Explicitly disables retries for a route: otherwise the policy of the virtual host would apply. */
 const NO_RETRIES: RetryPolicy = {};
 
 /**
- * The routes of a virtual host. Policies are the same when they are the same object, as the default one is, and that of
+ * The routes of a virtual host. Policies are equal when they are the same object, as the default policy is, and that of
  * all matches of one route.
  */
 export function withSharedRetries(routes: readonly Route[]): Pick<VirtualHostMessage, 'routes' | 'retryPolicy'> {
@@ -19,7 +19,7 @@ export function withSharedRetries(routes: readonly Route[]): Pick<VirtualHostMes
   return { routes: routes.map((route) => withoutPolicy(route, shared)), retryPolicy: shared };
 }
 
-/** The policy of most routes, of those alike the first; undefined when none has two. */
+/** The most frequent policy, of equally frequent ones the first; undefined when no policy occurs twice. */
 function mostUsed(routes: readonly Route[]): RetryPolicy | undefined {
   const uses = new Map<RetryPolicy, number>();
   let most: RetryPolicy | undefined;

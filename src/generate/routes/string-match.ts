@@ -10,8 +10,8 @@ export function stringMatcher(match: StringMatch): StringMatcher {
 }
 
 /**
- * A match that every value passes asks only for presence. An empty `prefix` and `*` as regex are spellings of it that
- * people use, and that Envoy refuses: an empty prefix breaks its validation rule, `*` is no RE2.
+ * A match that every value passes checks only presence. An empty `prefix` and `*` as regex are common spellings of it
+ * that Envoy refuses: an empty prefix breaks its validation rule, `*` is not RE2.
  */
 function asksForPresence(match: HeaderMatch): match is { readonly present: true } {
   if ('present' in match) return true;
@@ -25,7 +25,7 @@ export function headerMatcher(name: string, match: HeaderMatch): HeaderMatcher {
 }
 
 /**
- * The opposite of {@link headerMatcher}. A request that lacks the header passes as well: Envoy inverts only the
+ * The opposite of {@link headerMatcher}. A request without the header matches as well: Envoy inverts only the
  * comparison, and a missing header fails it either way unless it counts as empty.
  */
 export function withoutHeaderMatcher(name: string, match: HeaderMatch): HeaderMatcher {

@@ -1,4 +1,4 @@
-/** Fixtures that the tests of routes and gateways share. */
+/** Fixtures shared by the tests of routes and gateways. */
 
 import { Memos } from '../../core/memo.ts';
 import { PMap } from '../../core/pmap.ts';
@@ -42,7 +42,7 @@ export function contextOf(changes: Partial<RouteContext> = {}): RouteContext {
   };
 }
 
-/** A virtual service as users write its spec; hosts and destinations have to be full names. */
+/** A virtual service from its spec; hosts and destinations must be full names. */
 export function virtualServiceOf(
   spec: unknown,
   { name = 'vs', namespace = 'default' }: { readonly name?: string; readonly namespace?: string } = {},
@@ -59,7 +59,7 @@ export function virtualServiceOf(
   };
 }
 
-/** The routes that a list of `http` entries makes. */
+/** The routes of a list of `http` entries. */
 export function routesOf(http: readonly unknown[], changes: Partial<RouteContext> = {}): Route[] {
   return virtualServiceRoutes(virtualServiceOf({ hosts: [REVIEWS], http }), contextOf(changes));
 }
@@ -100,7 +100,7 @@ export function httpPort(port: number): ServicePort {
   return { name: `http-${port}`, port, protocol: 'HTTP' };
 }
 
-/** A gateway as users write its spec. */
+/** A gateway from its spec. */
 export function gatewayOf(
   spec: unknown,
   { name = 'gw', namespace = 'edge' }: { readonly name?: string; readonly namespace?: string } = {},
@@ -124,7 +124,7 @@ export interface TestWorld {
   readonly outboundTrafficPolicy?: Scope['outboundTrafficPolicy'];
 }
 
-/** One scope `default/` that sees everything, and a snapshot around it: as far as routes and gateways read them. */
+/** One scope `default/` that sees everything, in a snapshot that has what routes and gateways read. */
 export function snapshotOf(world: TestWorld): MeshSnapshot {
   const services = PMap.from((world.services ?? []).map((service) => [service.hostname, service] as const));
   const virtualServices = world.virtualServices ?? [];

@@ -21,14 +21,14 @@ function counted(memos = new Memos()) {
   return { get, built: () => built };
 }
 
-test('equal inputs and answers: the same bytes, built once', () => {
+test('equal inputs and lookups: the same bytes, built once', () => {
   const { get, built } = counted();
   const inputs: Partial<VirtualHostInputs> = { made: [serviceOf('a', [])] };
   assert.equal(get(inputs, NO_LOOKUPS), get(inputs, { ...NO_LOOKUPS }));
   assert.equal(built(), 1);
 });
 
-test('another object, another key, or another answer to what was asked: built again', () => {
+test('another object, another key, or another result of a lookup: built again', () => {
   const { get, built } = counted();
   const a = serviceOf('a', []);
   get({ made: [a], key: 'k' }, NO_LOOKUPS);
@@ -43,7 +43,7 @@ test('another object, another key, or another answer to what was asked: built ag
   assert.equal(built(), 7);
 });
 
-test('an answer that was not asked for does not matter', () => {
+test('a result that was not looked up makes no difference', () => {
   const { get, built } = counted();
   const made = [serviceOf('a', [])] as const;
   get({ made, key: 'k' }, NO_LOOKUPS);

@@ -1,17 +1,17 @@
 /**
- * Encoded virtual hosts, kept from one generation to the next, so that a change of one service does not cost the
- * encoding of every virtual host that stands beside it in a route configuration.
+ * Caches encoded virtual hosts from one generation to the next, so that a change of one service does not cost the
+ * encoding of every other virtual host in its route configuration.
  *
- * An entry holds for the objects it was made of (a service, virtual services: immutable, replaced when they change),
- * the key, and the answers to everything it asked while it was made. All of that is compared before the bytes are used
- * again. Entries hang on the first of the objects by weak reference, and go with it.
+ * An entry is valid for its input objects (a service, virtual services: immutable, replaced when they change), the key,
+ * and the results of all lookups of its generation. All of these are compared before the bytes are used again. Entries
+ * are attached to the first of the objects by weak reference, and are freed with it.
  */
 import type { Memos } from '../../core/memo.ts';
 import type { RouteLookups } from './context.ts';
 import type { VirtualHostMessage } from './messages.ts';
 import { encodeVirtualHost } from './route-configuration.ts';
 
-/** A question and its answer; asking again must give the identical answer for the bytes to stand. */
+/** A lookup and its result; the bytes are valid while the lookup returns the identical result. */
 interface Read {
   readonly ask: (lookups: RouteLookups) => unknown;
   readonly answer: unknown;
@@ -22,9 +22,7 @@ interface Entry extends VirtualHostInputs {
   readonly bytes: Uint8Array;
 }
 
-/**
- * What a virtual host is made of. `made` is never empty; `key` names every other input that is not asked by lookups.
- */
+/** The inputs of a virtual host. `made` is never empty; `key` identifies every other input that is not a lookup. */
 export interface VirtualHostInputs {
   readonly made: readonly [object, ...object[]];
   readonly name: string;
@@ -32,20 +30,23 @@ export interface VirtualHostInputs {
   readonly key: string;
 }
 
-/** Entries by object: a few for each port, as its own namespace and the others see it. The oldest goes first. */
+/**
+ * Maximum entries by object: a few for each port, as its own namespace and the others see it. The oldest is evicted
+ * first.
+ */
 const MAX_ENTRIES = 32;
 
-/** What is kept of the virtual hosts that hang on one object. */
+/** Cached virtual hosts that are attached to one object. */
 export type KeptVirtualHosts = Entry[];
 
-/** @param anchor the first of the objects that a virtual host is made of */
+/** @param anchor the first of the objects that a virtual host is built from */
 export function keptVirtualHosts(memos: Memos, anchor: object): KeptVirtualHosts {
   return memos.weak<object, KeptVirtualHosts>('virtual hosts').get(anchor, () => []);
 }
 
 /**
- * The encoded virtual host (as {@link encodeVirtualHost} makes it), built only when no entry holds. `build` must read
- * through the lookups it is given.
+ * The encoded virtual host (see {@link encodeVirtualHost}), built only when no entry is valid. `build` must read
+ * through the given lookups.
  */
 export function encodedVirtualHost(
   inputs: VirtualHostInputs,

@@ -1,7 +1,7 @@
 /**
  * Certificates of a gateway as a client (DestinationRule `tls.credentialName`): Secrets of its own namespace, which it
- * has only when it has proved who it is. A cluster whose certificates are missing has no endpoints: it is neither
- * waited for, nor reached in a weaker way.
+ * gets only when its identity is proved. A cluster whose certificates are missing has no endpoints: Envoy does not wait
+ * for it, and no weaker connection replaces it.
  */
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
@@ -10,21 +10,21 @@ import type { GatewayView, Unit, View } from '../types.ts';
 import { parseCredentialName } from './credentials.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
 
-/** What a cluster's TLS asks of Secrets. */
+/** The Secrets of a cluster's TLS settings. */
 export interface ClientCredential {
-  /** SDS name of the client's own key pair; undefined where none is shown. */
+  /** SDS name of the client's own key pair; undefined where none is presented. */
   readonly keyPair: string | undefined;
-  /** SDS name of the authorities that vouch for servers; undefined where they are not verified. */
+  /** SDS name of the authorities that verify servers; undefined where servers are not verified. */
   readonly authorities: string | undefined;
-  /** Why they cannot be had now; undefined when all are there. */
+  /** Why they are unavailable; undefined when all are available. */
   readonly missing: string | undefined;
 }
 
 const NOTHING: ClientCredential = { keyPair: undefined, authorities: undefined, missing: undefined };
 
 /**
- * What the TLS settings of a rule ask of Secrets, by {@link credentialKey}, as text: equal texts, equal clusters.
- * Undefined for a rule that names no Secrets.
+ * The Secrets of a rule's TLS settings, by {@link credentialKey}, as text: equal texts, equal clusters. Undefined for a
+ * rule without Secrets.
  */
 export function clientCredentials(
   snapshot: MeshReader,
@@ -39,7 +39,7 @@ export function clientCredentials(
   );
 }
 
-/** The answer for one of the rule's TLS settings. */
+/** The text for one of the rule's TLS settings. */
 export function readCredential(credentials: string | undefined, tls: ClientTlsSettings): ClientCredential | undefined {
   if (credentials === undefined) return undefined;
   return (JSON.parse(credentials) as Readonly<Record<string, ClientCredential>>)[credentialKey(tls)];
@@ -99,7 +99,7 @@ function tlsOf(policy: TrafficPolicy | undefined): ClientTlsSettings[] {
 
 type KnownSettings = WeakMap<GatewayView, Recorded<readonly ClientTlsSettings[]>>;
 
-/** The TLS settings of a gateway's clusters that name Secrets; found once for all units of a view. */
+/** The TLS settings of a gateway's clusters that name Secrets; computed once for all units of a view. */
 function settingsNamingSecrets(snapshot: MeshReader, view: GatewayView): readonly ClientTlsSettings[] {
   const { memos } = snapshot;
   const ofSnapshot = memos.weak<MeshReader, KnownSettings>('client credentials').get(snapshot, () => new WeakMap());
@@ -124,12 +124,12 @@ function unitsOf(tls: ClientTlsSettings, view: GatewayView): readonly Unit[] {
   return [keyPair, authorities].filter((unit) => unit !== undefined);
 }
 
-/** SDS names that the clusters of a gateway may ask for, whether or not they can be had. */
+/** SDS names that the clusters of a gateway may request, available or not. */
 export function clientSecretUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
   return settingsNamingSecrets(snapshot, view).flatMap((tls) => unitsOf(tls, view));
 }
 
-/** Whether some cluster asks for it, with all that it needs beside it. */
+/** Whether some cluster requests it and has everything else that it needs. */
 export function isClientSecret(snapshot: MeshReader, view: GatewayView, unit: Unit): boolean {
   return settingsNamingSecrets(snapshot, view).some(
     (tls) => unitsOf(tls, view).includes(unit) && credentialOf(tls, snapshot, view).missing === undefined,

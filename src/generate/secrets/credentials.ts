@@ -1,9 +1,9 @@
 /**
- * Certificates of gateway servers that stand in Secrets: which ones a server names, and whether they can be had. They
- * are asked for over the stream that the listener came by, so that a new certificate is no new listener.
+ * Certificates of gateway servers in Secrets: which ones a server names, and whether they are available. They are
+ * requested over the stream of the listener, so that a new certificate does not change the listener.
  *
- * A proxy gets Secrets of its own namespace alone, and only for Gateways that its proved identity is known to serve
- * (`GatewayView.credentialed`); names that speak of another namespace are refused in every form (CVE-2021-34824).
+ * A proxy gets Secrets of its own namespace only, and only for Gateways that its proved identity serves
+ * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
 
 import type { ServerTlsSettings } from '../../resources/index.ts';
@@ -11,13 +11,15 @@ import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
 import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
 
-/** What of a server's TLS comes from Secrets. */
+/** The Secrets of a server's TLS settings. */
 export interface ServerCredentials {
   /** SDS names of the server's own key pairs; empty: they are in files. */
   readonly keyPairs: readonly string[];
-  /** SDS name of the authorities that vouch for clients; undefined: they are in a file, or clients are not asked. */
+  /**
+   * SDS name of the authorities that verify clients; undefined: they are in a file, or clients present no certificate.
+   */
   readonly authorities: string | undefined;
-  /** Says why they cannot be had now; undefined when all are there. */
+  /** Why they are unavailable; undefined when all are available. */
   readonly missing: () => string | undefined;
 }
 
@@ -26,15 +28,15 @@ const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** Modes in which the gateway has a certificate of its own. */
 const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 
-/** Whether a server's certificates, or the authorities of its clients, are named as Secrets. */
+/** Whether a server's certificates, or the authorities of its clients, are in Secrets. */
 export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
   if (tls === undefined || !MODES.has(tls.mode ?? '')) return false;
   return keyPairNames(tls).length > 0 || authoritiesName(tls) !== undefined;
 }
 
 /**
- * What of a server's TLS comes from Secrets; undefined for a server that names none. Where that is missing, the server
- * has its place among the others and takes no connection.
+ * The Secrets of a server's TLS settings; undefined for a server without any. Where they are unavailable, the server
+ * keeps its position among the others and closes its connections.
  */
 export function serverCredentials(
   { tls, gateway }: { readonly tls: ServerTlsSettings | undefined; readonly gateway: string },
@@ -63,10 +65,7 @@ function keyPairNames({ credentialName, credentialNames }: ServerTlsSettings): r
   return credentialName ? [credentialName] : [];
 }
 
-/**
- * The credential with which clients' authorities come; a file takes the place of what belongs to the server's own
- * credential.
- */
+/** The credential that has the clients' authorities; a file replaces the one of the server's own credential. */
 function authoritiesName(tls: ServerTlsSettings): string | undefined {
   if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
   if (tls.caCertCredentialName) return tls.caCertCredentialName;
@@ -82,8 +81,7 @@ function isText(text: string | Refused | undefined): text is string {
 }
 
 /**
- * The Secret that a credential name means: `name`, `kubernetes://name`, also with the gateway's own namespace before
- * the name.
+ * The Secret of a credential name: `name`, `kubernetes://name`, also with the gateway's own namespace before the name.
  */
 export function parseCredentialName(written: string, namespace: string): string | Refused {
   const shown = JSON.stringify(written.slice(0, 256));

@@ -1,6 +1,6 @@
 /**
- * Certificates in Secrets: what the servers of gateways and the clusters of gateways name, whether it is there, and its
- * SDS resources.
+ * Certificates in Secrets: those that servers and clusters of gateways name, whether they are available, and their SDS
+ * resources.
  */
 export {
   type ClientCredential,

@@ -1,7 +1,7 @@
 /**
- * SDS resources made of Secrets. `kubernetes://<name>` is the key pair of the Secret of that name,
- * `kubernetes://<name>-cacert` the authorities that belong to it; always those of the gateway's own namespace, which
- * therefore need not stand in the name.
+ * SDS resources from Secrets. `kubernetes://<name>` is the key pair of the Secret of that name,
+ * `kubernetes://<name>-cacert` the authorities that belong to it; always in the gateway's own namespace, which is
+ * therefore not part of the name.
  */
 
 import type { PMap } from '../../core/pmap.ts';
@@ -23,35 +23,33 @@ type SecretMessage = Omit<envoy.extensions.transport_sockets.tls.v3.Secret.Input
 type SecretConfig = envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.Input;
 
 const SCHEME = 'kubernetes://';
-/**
- * Ends the name of a Secret with the authorities that belong to a credential of that name, and so ends their SDS name.
- */
+/** Suffix of the Secret with the authorities that belong to a credential, and of their SDS name. */
 export const AUTHORITIES_SUFFIX = '-cacert';
 
-/** SDS name of what a credential of this name is asked for. */
+/** SDS name of a credential. */
 export function sdsName(what: 'key pair' | 'authorities', name: string): string {
   return what === 'key pair' ? `${SCHEME}${name}` : `${SCHEME}${authoritiesNames(name)[0]}`;
 }
 
-/** Asks for a secret over the stream that the listener came by. */
+/** Requests a secret over the stream of the listener. */
 export function adsSecret(name: string): SecretConfig {
   return { name, sdsConfig: { ads: {}, resourceApiVersion: API_VERSION_V3 } };
 }
 
-/** The encoded resource of a name made by {@link sdsName}; undefined while no Secret has it. */
+/** The encoded resource of a {@link sdsName}; undefined while no Secret has it. */
 export function encodeSecret(name: string, snapshot: MeshReader, namespace: string): Uint8Array | undefined {
   const secret = name.slice(SCHEME.length);
   const message = messageOf(secret, snapshot, namespace);
   return message && encode(Secret, { name, ...message });
 }
 
-/** A Secret that is there, and whether it holds what SDS is to tell of it. */
+/** An existing Secret, and whether it contains what the SDS resource needs. */
 interface Found {
   readonly secret: string;
   readonly usable: boolean;
 }
 
-/** Says whether there is a key pair, and not which: one that is renewed is the same. */
+/** Whether there is a key pair, not which one: a renewed one is equal. */
 export function findKeyPair(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
   note(fact.keyPair(resourceKey('Secret', namespace, name)));
   const state = unrecorded(() => keyPairState(contentOf(name, snapshot, namespace)));
@@ -59,7 +57,7 @@ export function findKeyPair(name: string, snapshot: MeshReader, namespace: strin
 }
 
 /**
- * The same for authorities. A Secret of their own counts as soon as it is there: what stands beside the key pair may be
+ * The same for authorities. A separate Secret counts as soon as it exists: the authorities beside the key pair may be
  * wider.
  */
 export function findAuthorities(name: string, snapshot: MeshReader, namespace: string): Found | undefined {
@@ -75,7 +73,7 @@ function authoritiesAmong(name: string, contentOf: (secret: string) => SecretCon
   return undefined;
 }
 
-/** Key of the Secret with a credential, by whichever of the names that its authorities are looked for under. */
+/** Key of the Secret of a credential, under any of the names in which its authorities may be. */
 function credentialKey(name: string, namespace: string): ResourceKey {
   return resourceKey('Secret', namespace, authoritiesNames(name)[1]);
 }
@@ -87,7 +85,7 @@ function keyPairState(content: SecretContent | undefined): 'absent' | 'unusable'
 
 type SecretTable = PMap<Resource<'Secret'>>;
 
-/** What {@link findKeyPair} and {@link findAuthorities} may say otherwise for a changed Secret. */
+/** Facts of {@link findKeyPair} and {@link findAuthorities} that a changed Secret changes. */
 export function changedCredentials(before: SecretTable, after: SecretTable, key: ResourceKey): readonly Fact[] {
   const [, namespace = '', name = ''] = key.split('/');
   const said = [before, after].map((table) => {
@@ -102,7 +100,7 @@ export function changedCredentials(before: SecretTable, after: SecretTable, key:
   ];
 }
 
-/** Where the authorities of a credential are looked for, in this order; the credential may be named by either. */
+/** Secrets in which the authorities of a credential may be, in this order; the credential may be named by either. */
 function authoritiesNames(name: string): readonly [apart: string, beside: string] {
   const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
   return [`${base}${AUTHORITIES_SUFFIX}`, base];
@@ -145,7 +143,7 @@ function authoritiesMessage(content: SecretContent): SecretMessage | undefined {
   if (fields === undefined) return undefined;
   const trusted = secretBytes(content, fields.authorities);
   const revoked = fields.revoked === undefined ? undefined : secretBytes(content, fields.revoked);
-  // Without a list of what is revoked that can be read, all of it would count.
+  // Without a readable revocation list, revoked certificates would be accepted.
   if (trusted === undefined || (fields.revoked !== undefined && revoked === undefined)) return undefined;
   return {
     validationContext: {
