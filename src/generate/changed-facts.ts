@@ -17,7 +17,7 @@ import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
 import { outboundRouteName, serviceRouteName } from './common/index.ts';
 import { targetHosts } from './indexes/index.ts';
 import { passesOn } from './plans/index.ts';
-import { askedBy } from './policies/index.ts';
+import { authorizerHostsOf } from './policies/index.ts';
 import {
   DEFAULT_HTTP_PORT,
   type Fact,
@@ -46,7 +46,10 @@ export interface ChangedFacts {
 
 type Collected = Map<Fact, Set<Unit> | undefined>;
 
-/** @param previous the snapshot before the change @param next the snapshot after it */
+/**
+ * @param previous the snapshot before the change
+ * @param next the snapshot after it
+ */
 export function changedFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): ChangedFacts {
   const scopes = new Map<string, FactChanges>();
   if (change.everything) return { everything: true, meshWide: new Map(), scopes };
@@ -225,7 +228,7 @@ function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet
       const changed = changedCredentials(previous.resources('Secret'), next.resources('Secret'), key);
       for (const each of changed) facts.set(each, undefined);
     }
-    askedFacts(facts, key, [previous, next], before, after);
+    authorizerFacts(facts, key, [previous, next], before, after);
   }
   return facts;
 }
@@ -254,7 +257,7 @@ function boundFacts(
   }
 }
 
-function askedFacts(
+function authorizerFacts(
   facts: Collected,
   key: ResourceKey,
   meshes: readonly MeshSnapshot[],
@@ -263,11 +266,11 @@ function askedFacts(
   if (!key.startsWith('AuthorizationPolicy/')) return;
   const [before, after] = meshes.map(({ settings, mesh }, index) => {
     const policy = policies[index];
-    return new Set(askedBy(policy?.kind === 'AuthorizationPolicy' ? policy : undefined, settings, mesh));
+    return new Set(authorizerHostsOf(policy?.kind === 'AuthorizationPolicy' ? policy : undefined, settings, mesh));
   });
   if (before === undefined || after === undefined) return;
   for (const host of before.symmetricDifference(after)) {
-    facts.set(fact.askedHost(key, host), undefined);
-    list(facts, fact.asked(key), host);
+    facts.set(fact.authorizerHost(key, host), undefined);
+    list(facts, fact.authorizerHosts(key), host);
   }
 }

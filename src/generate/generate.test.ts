@@ -88,7 +88,7 @@ test('a unit has the same bytes whether generated alone or with all others', () 
 
 test('every listener requests only routes that exist', () => {
   const { units } = generate(snapshotOf(MESH), VIEW, { lds: 'all', rds: 'all' });
-  const asked = [...(units.lds?.values() ?? [])].flat().flatMap(({ refs }) => refs);
-  assert.deepEqual(asked, ['80']);
+  const requested = [...(units.lds?.values() ?? [])].flat().flatMap(({ refs }) => refs);
+  assert.deepEqual(requested, ['80']);
   assert.deepEqual([...(units.rds?.keys() ?? [])], ['80']);
 });

@@ -155,18 +155,18 @@ export function generate(
     };
     const ofUnits = new Map<Unit, Facts>();
     for (const unit of list?.value ?? [...(selected as ReadonlySet<Unit>)].sort()) {
-      const { value: made, facts } = recorded(() => attempt(() => generator.generate(unit, placements)));
+      const { value: output, facts } = recorded(() => attempt(() => generator.generate(unit, placements)));
       // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
-      if (made instanceof Error || isMade(made) || isListed(unit)) ofUnits.set(unit, facts);
+      if (output instanceof Error || exists(output) || isListed(unit)) ofUnits.set(unit, facts);
       const problem =
-        made instanceof Error
-          ? made.message
-          : unrecorded(() => firstOf(made.placed ?? [made.resources], (resources) => dangling(type, resources)));
+        output instanceof Error
+          ? output.message
+          : unrecorded(() => firstOf(output.placed ?? [output.resources], (resources) => dangling(type, resources)));
       if (problem !== undefined) failures.push({ type, unit, message: problem });
-      if (made instanceof Error || problem !== undefined) continue;
-      if (made.placed === undefined) built.set(unit, made.resources);
-      else placed.set(unit, made.placed);
-      findings.push(...made.findings);
+      if (output instanceof Error || problem !== undefined) continue;
+      if (output.placed === undefined) built.set(unit, output.resources);
+      else placed.set(unit, output.placed);
+      findings.push(...output.findings);
     }
     units[type] = built;
     reads[type] = { list: list?.facts, units: ofUnits };
@@ -183,7 +183,7 @@ function firstOf<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R 
   return undefined;
 }
 
-function isMade({ resources, placed }: UnitOutput): boolean {
+function exists({ resources, placed }: UnitOutput): boolean {
   return placed !== undefined || resources.length > 0;
 }
 

@@ -42,7 +42,10 @@ export class TouchedUnits {
     this.#units[type] = 'all';
   }
 
-  /** Marks a list of units of which a fact changed. @param members units that may be new; undefined where any may be */
+  /**
+   * Marks a list of units of which a fact changed.
+   * @param members units that may be new; undefined where any may be
+   */
   list(type: GeneratedType, members: ReadonlySet<Unit> | undefined): void {
     if (members === undefined) this.all(type);
     else this.add(type, members);

@@ -44,7 +44,10 @@ function ordered(value: unknown): unknown {
   return same ? value : copy;
 }
 
-/** Sorts by insertion: objects have few keys, mostly sorted. @returns whether they were sorted */
+/**
+ * Sorts by insertion: objects have few keys, mostly sorted.
+ * @returns whether they were sorted
+ */
 function sortInPlace(keys: string[]): boolean {
   let same = true;
   let last = '';

@@ -9,7 +9,10 @@ import type { Resource, ResourceMeta } from './types.ts';
 /** Id of the source of fetched key sets. */
 export const KEY_SET_SOURCE = 'jwks';
 
-/** The resource for the fetched key set of a reference. @param jwks its JSON text */
+/**
+ * The resource for the fetched key set of a reference.
+ * @param jwks its JSON text
+ */
 export function makeKeySet(reference: string, jwks: string): Resource<'JsonWebKeySet'> {
   const meta: ResourceMeta = { name: keySetName(reference), namespace: '', labels: {}, annotations: {} };
   const content = { jwks };

@@ -131,7 +131,8 @@ const PLACE_FIELDS = [
 ] as const;
 
 /**
- * The substitute as a resource. @param id identity of the refused document in its source, for a document without a name
+ * The substitute as a resource.
+ * @param id identity of the refused document in its source, for a document without a name
  */
 export function substituteResource(
   substitute: Substitute,

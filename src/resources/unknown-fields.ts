@@ -52,8 +52,8 @@ export interface Pruned {
 }
 
 /**
- * Removes the unknown fields of a document's content that may be left out. @param issues the schema's reasons to refuse
- * it
+ * Removes the unknown fields of a document's content that may be left out.
+ * @param issues the schema's reasons to refuse it
  */
 export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): Pruned {
   const warnings: ValidationError[] = [];

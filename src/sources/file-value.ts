@@ -31,8 +31,8 @@ export interface FileValueOptions<T> {
 
 export interface FileValue<T> {
   /**
-   * Reads the file for the first time (no `onValue` for that), then follows it. @throws CtlError with file, line and
-   * field when the file exists and cannot be read or is invalid
+   * Reads the file for the first time (no `onValue` for that), then follows it.
+   * @throws CtlError with file, line and field when the file exists and cannot be read or is invalid
    */
   start(): Promise<T>;
   value(): T;

@@ -6,7 +6,7 @@
 import type { Service } from '../../model/index.ts';
 import { STATIC_CLUSTERS_UNIT } from '../common/index.ts';
 import { isPassedOn } from '../plans/index.ts';
-import { askedHosts, asks } from '../policies/index.ts';
+import { authorizerHosts, callsHost } from '../policies/index.ts';
 import { type MeshReader, unrecorded } from '../reads/index.ts';
 import type { GatewayView, Placement, Unit, UnitOutput } from '../types.ts';
 import { closedCluster, clustersOfHost } from './service-clusters.ts';
@@ -16,7 +16,7 @@ export function gatewayClusterUnits(snapshot: MeshReader, view: GatewayView): re
   const { services } = snapshot.gatewayScope(view.namespace);
   const hosts = services.hosts();
   if (!snapshot.settings.filterGatewayClusters) return [...hosts, STATIC_CLUSTERS_UNIT];
-  const used = askedHosts(snapshot, view).union(targetsOf(snapshot, view));
+  const used = authorizerHosts(snapshot, view).union(targetsOf(snapshot, view));
   const isWanted = (host: string): boolean => {
     if (used.has(host)) return true;
     // Reading the hosts has recorded which service each is.
@@ -53,5 +53,5 @@ function isUsed(snapshot: MeshReader, view: GatewayView, service: Service | unde
   if (!snapshot.settings.filterGatewayClusters) return true;
   const { hostname } = service;
   const routed = view.gateways.some((gateway) => snapshot.virtualServicesOfGateway(gateway).leadTo(hostname));
-  return routed || isPassedOn(snapshot, view, service) || asks(snapshot, view, hostname);
+  return routed || isPassedOn(snapshot, view, service) || callsHost(snapshot, view, hostname);
 }

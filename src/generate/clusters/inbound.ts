@@ -124,7 +124,7 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
       upstreamBindConfig: inboundSource(view.families),
     };
   }
-  const told = own ? view.addresses[0] : host || undefined;
-  const at = told === undefined ? loopbackBinds(view) : { bind: told, extraBind: undefined };
+  const address = own ? view.addresses[0] : host || undefined;
+  const at = address === undefined ? loopbackBinds(view) : { bind: address, extraBind: undefined };
   return applicationCluster(snapshot, name, protocol, endpointAt(at, port), ingress.connectionPool);
 }

@@ -112,7 +112,7 @@ export function clustersOfHost(
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
-  const made = (carried: CarriedEndpoints): UnitOutput =>
+  const output = (carried: CarriedEndpoints): UnitOutput =>
     clusters.get(memos, service, {
       memos,
       service,
@@ -128,12 +128,12 @@ export function clustersOfHost(
       credentials,
       ...carried,
     });
-  if (service.resolution !== 'dns') return made(NOTHING_CARRIED);
+  if (service.resolution !== 'dns') return output(NOTHING_CARRIED);
   const nowhere = carriedEndpoints(snapshot, view, NOWHERE, service, rule);
-  if (!readsPlacement(memos, snapshot, nowhere.endpoints, rule)) return made(nowhere);
-  const outputs = placements.map((placement) => made(carriedEndpoints(snapshot, view, placement, service, rule)));
+  if (!readsPlacement(memos, snapshot, nowhere.endpoints, rule)) return output(nowhere);
+  const outputs = placements.map((placement) => output(carriedEndpoints(snapshot, view, placement, service, rule)));
   // Findings are the same in every placement.
-  const { findings } = outputs[0] ?? made(nowhere);
+  const { findings } = outputs[0] ?? output(nowhere);
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 

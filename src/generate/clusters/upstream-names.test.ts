@@ -7,7 +7,7 @@ import { serverNames, type Traffic } from './upstream-names.ts';
 const HOST = 'db.example.com';
 
 /** `<server name> ⊢ <accepted names>`. */
-function said(
+function namesOf(
   tls: Omit<ClientTlsSettings, 'mode'>,
   traffic: Traffic,
   { host = HOST, ofService = [], verified = true }: { host?: string; ofService?: string[]; verified?: boolean } = {},
@@ -23,33 +23,33 @@ test('written names are accepted: those of the rule, else of the service, else t
   for (const traffic of ['requests', 'bytes', 'both'] as const) {
     const ofService = ['service.example'];
     assert.equal(
-      said({ sni: 'sni.example', subjectAltNames: ['a', 'b'] }, traffic, { ofService }),
+      namesOf({ sni: 'sni.example', subjectAltNames: ['a', 'b'] }, traffic, { ofService }),
       'sni.example ⊢ a b',
     );
-    assert.equal(said({ sni: 'sni.example' }, traffic, { ofService }), 'sni.example ⊢ service.example');
-    assert.equal(said({ sni: 'sni.example' }, traffic), 'sni.example ⊢ sni.example');
+    assert.equal(namesOf({ sni: 'sni.example' }, traffic, { ofService }), 'sni.example ⊢ service.example');
+    assert.equal(namesOf({ sni: 'sni.example' }, traffic), 'sni.example ⊢ sni.example');
   }
 });
 
 test('without them, the host of each request, and for TCP the host of the service', () => {
-  assert.equal(said({}, 'requests'), 'request ⊢ request');
-  assert.equal(said({ sni: '' }, 'requests'), 'request ⊢ request');
-  assert.equal(said({ subjectAltNames: ['a'] }, 'requests'), 'request ⊢ a');
-  assert.equal(said({}, 'bytes'), `${HOST} ⊢ ${HOST}`);
-  assert.equal(said({}, 'both'), `${HOST} ⊢ ${HOST}`);
-  assert.equal(said({ subjectAltNames: ['a'] }, 'bytes'), `${HOST} ⊢ a`);
+  assert.equal(namesOf({}, 'requests'), 'request ⊢ request');
+  assert.equal(namesOf({ sni: '' }, 'requests'), 'request ⊢ request');
+  assert.equal(namesOf({ subjectAltNames: ['a'] }, 'requests'), 'request ⊢ a');
+  assert.equal(namesOf({}, 'bytes'), `${HOST} ⊢ ${HOST}`);
+  assert.equal(namesOf({}, 'both'), `${HOST} ⊢ ${HOST}`);
+  assert.equal(namesOf({ subjectAltNames: ['a'] }, 'bytes'), `${HOST} ⊢ a`);
 });
 
 test('behind a wildcard host, only names that it covers', () => {
   const host = '*.example.com';
-  assert.equal(said({}, 'requests', { host }), 'request ⊢ request *.example.com');
-  assert.equal(said({}, 'both', { host }), 'request ⊢ request *.example.com');
-  assert.equal(said({}, 'bytes', { host }), 'none ⊢ *.example.com');
-  assert.equal(said({ sni: 'a.example.com' }, 'bytes', { host }), 'a.example.com ⊢ a.example.com');
+  assert.equal(namesOf({}, 'requests', { host }), 'request ⊢ request *.example.com');
+  assert.equal(namesOf({}, 'both', { host }), 'request ⊢ request *.example.com');
+  assert.equal(namesOf({}, 'bytes', { host }), 'none ⊢ *.example.com');
+  assert.equal(namesOf({ sni: 'a.example.com' }, 'bytes', { host }), 'a.example.com ⊢ a.example.com');
 });
 
 test('where no authority verifies the server, no name is compared', () => {
   for (const traffic of ['requests', 'bytes', 'both'] as const) {
-    assert.match(said({ subjectAltNames: ['a'] }, traffic, { verified: false }), / ⊢ $/);
+    assert.match(namesOf({ subjectAltNames: ['a'] }, traffic, { verified: false }), / ⊢ $/);
   }
 });

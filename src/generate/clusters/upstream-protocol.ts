@@ -13,8 +13,8 @@ const EXTENSION = 'envoy.extensions.upstreams.http.v3.HttpProtocolOptions';
 export type UpstreamHttp = 'none' | 'http1' | 'http2' | 'client';
 
 /**
- * @param sniffed whether the protocol of ports without one is detected @param meshUpgrades the mesh configuration's
- * `h2UpgradePolicy`
+ * @param sniffed whether the protocol of ports without one is detected
+ * @param meshUpgrades the mesh configuration's `h2UpgradePolicy`
  */
 export function upstreamHttp(
   protocol: Protocol,

@@ -41,7 +41,7 @@ export {
   meshServerName,
   outboundRouteName,
   PASSTHROUGH_CLUSTER,
-  placeOfRoutes,
+  parseOutboundRouteName,
   STATIC_CLUSTERS_UNIT,
   serviceRouteName,
   VIRTUAL_INBOUND_LISTENER,

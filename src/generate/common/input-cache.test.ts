@@ -10,23 +10,23 @@ interface Inputs {
 }
 
 function counted(memos = new Memos()) {
-  let made = 0;
+  let computed = 0;
   const cache = new InputCache<Inputs, Inputs>('inputs', (inputs) => {
-    made++;
+    computed++;
     return { ...inputs };
   });
-  return { get: (inputs: Inputs) => cache.get(memos, inputs.service, inputs), made: () => made };
+  return { get: (inputs: Inputs) => cache.get(memos, inputs.service, inputs), computed: () => computed };
 }
 
 test('equal inputs give one result', () => {
-  const { get, made } = counted();
+  const { get, computed } = counted();
   const inputs = { service: {}, rule: {}, network: '' };
   assert.equal(get(inputs), get({ ...inputs }));
-  assert.equal(made(), 1);
+  assert.equal(computed(), 1);
 });
 
 test('every member of the inputs counts', () => {
-  const { get, made } = counted();
+  const { get, computed } = counted();
   const service = {};
   const variants: Inputs[] = [
     { service, rule: undefined, network: '' },
@@ -37,7 +37,7 @@ test('every member of the inputs counts', () => {
   ];
   for (const inputs of variants) assert.deepEqual(get(inputs), inputs);
   for (const inputs of variants) assert.equal(get(inputs).rule, inputs.rule);
-  assert.equal(made(), variants.length);
+  assert.equal(computed(), variants.length);
 });
 
 test('a failure is not cached, and old results are evicted when there are too many', () => {
@@ -55,16 +55,16 @@ test('a failure is not cached, and old results are evicted when there are too ma
 });
 
 test('results for two hundred localities are each computed once', () => {
-  const { get, made } = counted();
+  const { get, computed } = counted();
   const service = {};
   for (let round = 0; round < 2; round++)
     for (let zone = 0; zone < 200; zone++) get({ service, rule: undefined, network: `zone-${zone}` });
-  assert.equal(made(), 200);
+  assert.equal(computed(), 200);
 });
 
 test('nothing is cached where memos are off', () => {
-  const { get, made } = counted(new Memos({ enabled: false }));
+  const { get, computed } = counted(new Memos({ enabled: false }));
   const inputs = { service: {}, rule: {}, network: '' };
   assert.deepEqual(get(inputs), get({ ...inputs }));
-  assert.equal(made(), 2);
+  assert.equal(computed(), 2);
 });

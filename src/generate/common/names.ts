@@ -69,7 +69,7 @@ export function serviceRouteName(host: string, port: number): string {
 }
 
 /** Host (empty for a shared one) and port of an outbound route configuration; port 0 for a unix domain socket. */
-export function placeOfRoutes(name: string): { readonly host: string; readonly port: number } {
+export function parseOutboundRouteName(name: string): { readonly host: string; readonly port: number } {
   if (isSocketPath(name)) return { host: '', port: 0 };
   const colon = name.lastIndexOf(':');
   return { host: name.slice(0, Math.max(0, colon)), port: Number(name.slice(colon + 1)) };

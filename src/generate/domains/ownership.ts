@@ -26,7 +26,8 @@ export interface Ownership<Candidate> {
 
 /**
  * Gives each domain to the first candidate that has it. Where a candidate keeps all of its domains, they are the same
- * list object that `domainsOf` returned. @param candidates in the order of precedence
+ * list object that `domainsOf` returned.
+ * @param candidates in the order of precedence
  */
 export function settleDomains<Candidate>(
   candidates: readonly Candidate[],
@@ -96,7 +97,10 @@ export function takesAll({ index, otherDomains }: CandidateDomains): boolean {
   return index.domains.has('*') || otherDomains.has('*');
 }
 
-/** The domains of a candidate as the viewer sees it. @param own the viewer's own services: see {@link ownHosts} */
+/**
+ * The domains of a candidate as the viewer sees it.
+ * @param own the viewer's own services: see {@link ownHosts}
+ */
 export function domainsOfCandidate(
   memos: Memos,
   { indexed, domains }: SidecarCandidate,

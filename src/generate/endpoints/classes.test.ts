@@ -32,7 +32,7 @@ const SETTINGS: readonly LocalityLbSetting[] = [
 ];
 
 /** All localities that proxies may report, more than endpoints have. */
-const CLAIMS = ['r1', 'r2', 'r3', 'gone', 'x1', 'x2'].flatMap((region) =>
+const REPORTED = ['r1', 'r2', 'r3', 'gone', 'x1', 'x2'].flatMap((region) =>
   ['', '/z1', '/z2', '/z9', '/x'].flatMap((zone) => ['', '/s1', '/s2', '/x'].map((subzone) => region + zone + subzone)),
 );
 
@@ -47,18 +47,22 @@ describe('classes of localities', () => {
     });
 
     it(`are treated like their members: setting ${index}`, () => {
-      for (const claim of CLAIMS) {
-        const stands = localityClass(MEMOS, ENDPOINTS, setting, claim);
-        assert.deepEqual(shareLocalities(WEIGHTS, rules(stands)), shareLocalities(WEIGHTS, rules(claim)), claim);
-        assert.equal(localityClass(MEMOS, ENDPOINTS, setting, stands), stands, claim);
+      for (const reported of REPORTED) {
+        const represented = localityClass(MEMOS, ENDPOINTS, setting, reported);
+        assert.deepEqual(
+          shareLocalities(WEIGHTS, rules(represented)),
+          shareLocalities(WEIGHTS, rules(reported)),
+          reported,
+        );
+        assert.equal(localityClass(MEMOS, ENDPOINTS, setting, represented), represented, reported);
       }
     });
 
     it(`are no more than endpoints' places and rules distinguish: setting ${index}`, () => {
-      const made = new Set(
+      const classes = new Set(
         Array.from({ length: 1000 }, (_, n) => localityClass(MEMOS, ENDPOINTS, setting, `r${n}/z${n}/s${n}`)),
       );
-      assert.ok(made.size <= PLACES.length + 4, [...made].join());
+      assert.ok(classes.size <= PLACES.length + 4, [...classes].join());
     });
   }
 });
@@ -90,15 +94,15 @@ describe('localities of a mesh', () => {
 
   it('count where endpoints are and what rules name, and nothing else that proxies report', () => {
     const snapshot = snapshotOf([...MESH, rule]);
-    const isPlace = (place: string) => snapshot.localityNames.has(place);
-    const stands = (locality: string) => localityOfMesh(snapshot, isPlace, locality);
-    assert.equal(stands('r1/z1/s1'), 'r1/z1/s1');
-    assert.equal(stands('r1/z1/x'), 'r1/z1/*');
-    assert.equal(stands('r1/x/s1'), 'r1/*/*');
-    assert.equal(stands('x/z1'), '*/*');
-    assert.equal(stands('r7'), 'r7');
-    assert.equal(stands('r1'), 'r1');
-    assert.equal(localityOfMesh(snapshotOf(MESH), isPlace, 'r1/z1/s1'), '');
+    const isKnown = (place: string) => snapshot.localityNames.has(place);
+    const represented = (locality: string) => localityOfMesh(snapshot, isKnown, locality);
+    assert.equal(represented('r1/z1/s1'), 'r1/z1/s1');
+    assert.equal(represented('r1/z1/x'), 'r1/z1/*');
+    assert.equal(represented('r1/x/s1'), 'r1/*/*');
+    assert.equal(represented('x/z1'), '*/*');
+    assert.equal(represented('r7'), 'r7');
+    assert.equal(represented('r1'), 'r1');
+    assert.equal(localityOfMesh(snapshotOf(MESH), isKnown, 'r1/z1/s1'), '');
   });
 
   it('change when endpoints are in other places, and not when endpoints only change', () => {

@@ -99,18 +99,18 @@ export function changedLocalityNames(previous: Snapshot, next: Snapshot): Readon
 
 /**
  * The locality that represents this one in the whole mesh; '' where nothing reads any. Parts that neither endpoints nor
- * rules have are replaced, so that there are no more classes than the mesh makes, whatever proxies report. @param
- * isPlace whether endpoints are in a region, zone or subzone
+ * rules have are replaced, so that there are no more classes than the mesh makes, whatever proxies report.
+ * @param isKnown whether endpoints are in a region, zone or subzone
  */
-export function localityOfMesh(snapshot: MeshSnapshot, isPlace: (place: string) => boolean, locality: string): string {
+export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (place: string) => boolean, locality: string): string {
   const { any, named } = localityReads(snapshot);
   if (!any || locality === '') return '';
-  const stands: string[] = [];
+  const parts: string[] = [];
   for (const [index, part] of locality.split('/').slice(0, 3).entries()) {
-    const known = part === '' || named[index]?.has(part) === true || isPlace([...stands, part].join('/'));
-    stands.push(known ? part : ELSEWHERE);
+    const known = part === '' || named[index]?.has(part) === true || isKnown([...parts, part].join('/'));
+    parts.push(known ? part : ELSEWHERE);
   }
-  return stands.join('/');
+  return parts.join('/');
 }
 
 /** Whether the load assignments of a service may differ between localities. */

@@ -131,12 +131,12 @@ describe('a server whose certificate is a Secret', () => {
   ];
   for (const [behaviour, tls, secrets, sds] of authorities) {
     test(`finds the authorities of its clients ${behaviour}`, () => {
-      const made = output(mesh(gateway(https('a', { mode: 'MUTUAL', subjectAltNames: ['x'], ...tls })), ...secrets));
-      const { combinedValidationContext } = made.contexts[0]?.commonTlsContext ?? {};
+      const result = output(mesh(gateway(https('a', { mode: 'MUTUAL', subjectAltNames: ['x'], ...tls })), ...secrets));
+      const { combinedValidationContext } = result.contexts[0]?.commonTlsContext ?? {};
       assert.equal(combinedValidationContext?.validationContextSdsSecretConfig?.name, `kubernetes://${sds}`);
       assert.equal(combinedValidationContext?.defaultValidationContext?.matchTypedSubjectAltNames.length, 1);
-      assert.equal(made.contexts[0]?.requireClientCertificate?.value, true);
-      const { trustedCa } = made.secrets.get(`kubernetes://${sds}`)?.validationContext ?? {};
+      assert.equal(result.contexts[0]?.requireClientCertificate?.value, true);
+      const { trustedCa } = result.secrets.get(`kubernetes://${sds}`)?.validationContext ?? {};
       assert.equal(text(trustedCa?.inlineBytes), AUTHORITIES);
     });
   }
@@ -221,15 +221,15 @@ describe('an unavailable certificate', () => {
   for (const [behaviour, secrets, tls, finding] of rows) {
     test(`${behaviour}: connections to its names are closed, the port's other servers are served`, () => {
       const server = https('a', { credentialName: 'c', ...tls }, ['a.example']);
-      const made = output(mesh(gateway(server, other), ...secrets));
-      const [closed, open] = made.chains;
+      const result = output(mesh(gateway(server, other), ...secrets));
+      const [closed, open] = result.chains;
       assert.deepEqual(
         [closed?.filterChainMatch?.serverNames, closed?.filters, closed?.transportSocket],
         [['a.example'], [], null],
       );
       assert.ok((open?.filters.length ?? 0) > 0);
-      assert.match(made.findings.join(), finding);
-      assert.equal(made.secrets.size, 0);
+      assert.match(result.findings.join(), finding);
+      assert.equal(result.secrets.size, 0);
       assert.deepEqual(output(mesh(gateway(server), ...secrets)).chains, []);
     });
   }

@@ -4,12 +4,12 @@ import { commonHosts, settleDomains } from '../domains/index.ts';
 import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import {
+  cachedVirtualHosts,
   contextKey,
   encodedVirtualHost,
   encodeVirtualHost,
   hasRoutes,
   joinRoutes,
-  keptVirtualHosts,
   MAX_BODY_BYTES,
   type RouteContext,
   routeConfiguration,
@@ -141,7 +141,7 @@ function encodeHost(
   if (first === undefined) return encodeVirtualHost({ ...shell, routes: before });
   const gateways = contributions.map(({ gateway }) => gateway).join(' ');
   const key = [gateways, content.httpsRedirect, secure ?? '', context.port, contextKey(context)].join('\n');
-  const made = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
+  const objects = [first.virtualService, ...others.map(({ virtualService }) => virtualService)] as const;
   const build = (lookups: RouteContext['lookups']) => ({
     ...shell,
     ...withSharedRetries([
@@ -153,6 +153,6 @@ function encodeHost(
       ),
     ]),
   });
-  const kept = keptVirtualHosts(context.memos, first.virtualService);
-  return encodedVirtualHost({ made, name, domains, key }, context.lookups, build, kept);
+  const cached = cachedVirtualHosts(context.memos, first.virtualService);
+  return encodedVirtualHost({ objects, name, domains, key }, context.lookups, build, cached);
 }

@@ -14,7 +14,9 @@ const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
 /**
  * The transport socket's configuration. `tls` has been validated by `plans/gateway-servers.ts`, and `credentials` is
- * complete. @param agent whether the proxy has an agent that serves secrets @param alpn empty for TCP
+ * complete.
+ * @param agent whether the proxy has an agent that serves secrets
+ * @param alpn empty for TCP
  */
 export function downstreamTlsContext(
   tls: ServerTlsSettings,

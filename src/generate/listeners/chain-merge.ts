@@ -35,8 +35,8 @@ export function mergeChains(chains: readonly L4Chain[]): MergedChains {
       group.ranges.push(range);
       free.set(key, group);
     }
-    for (const { ranges: kept, names } of free.values()) {
-      merged.push({ ...matchOf(kept, names), filters });
+    for (const { ranges: remaining, names } of free.values()) {
+      merged.push({ ...matchOf(remaining, names), filters });
       matchesServerNames ||= !names.includes(ANY);
     }
     for (const other of lost) conflicts.push(`${owner}: connections that it would take are ${other}'s already`);

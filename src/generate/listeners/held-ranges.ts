@@ -20,15 +20,15 @@ export function withoutHeldRanges(
   scope: ScopeReader,
   { http, bindToPort, port, egress }: OutboundListenerPlan,
   { sniff, podListeners }: PortSharing,
-): { readonly kept: readonly L4Chain[]; readonly conflicts: readonly string[] } {
+): { readonly free: readonly L4Chain[]; readonly conflicts: readonly string[] } {
   const services = scope.egress[egress]?.services;
-  if (bindToPort || services === undefined) return { kept: chains, conflicts: [] };
+  if (bindToPort || services === undefined) return { free: chains, conflicts: [] };
   const entries = services.onPort(port);
   const headless = entries.filter(
     (entry) => entry.service.headless && (!podListeners || protocolKind(entry.port.protocol, sniff) !== 'tcp'),
   );
   const conflicts: string[] = [];
-  const kept = chains.flatMap((chain) => {
+  const free = chains.flatMap((chain) => {
     const ranges = chain.ranges.filter((range) => {
       const holder =
         (http === undefined ? undefined : holderOfRange(range, entries, sniff)) ??
@@ -39,7 +39,7 @@ export function withoutHeldRanges(
     });
     return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];
   });
-  return { kept, conflicts };
+  return { free, conflicts };
 }
 
 /**

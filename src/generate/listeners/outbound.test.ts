@@ -414,16 +414,19 @@ test('any mesh: requested routes are planned, names are unique, the order of arr
   const interception = fc.constantFrom('REDIRECT', 'NONE' as const);
   fc.assert(
     fc.property(services, fc.boolean(), interception, (list, sniffOutbound, mode) => {
-      const made = list.map(({ name, protocol, port, addresses, headless, created }) =>
+      const services = list.map(({ name, protocol, port, addresses, headless, created }) =>
         oneService(name, protocol, port, headless ? [] : addresses, {
           headless,
           created,
           resolution: headless ? 'passthrough' : 'eds',
         }),
       );
-      const world = { settings: { sniffOutbound }, endpoints: made.map((service) => [service, ['10.0.0.1']] as const) };
+      const world = {
+        settings: { sniffOutbound },
+        endpoints: services.map((service) => [service, ['10.0.0.1']] as const),
+      };
       const view = outboundView({ interception: mode === 'NONE' ? 'NONE' : 'REDIRECT' });
-      const snapshot = worldOf({ ...world, services: made });
+      const snapshot = worldOf({ ...world, services });
       const outputs = outboundListenerUnits(MeshReader.of(snapshot), view).map((unit) =>
         outboundListeners(MeshReader.of(snapshot), view, unit),
       );
@@ -441,7 +444,7 @@ test('any mesh: requested routes are planned, names are unique, the order of arr
       // Others are only those of services whose address belongs to an older one.
       const unasked = [...routes].filter(([name]) => !refs.has(name));
       assert.ok(unasked.every(([, { host }]) => host !== undefined));
-      const reversed = worldOf({ ...world, services: made.toReversed() });
+      const reversed = worldOf({ ...world, services: services.toReversed() });
       assert.deepEqual([...outboundOf(reversed, view).resources.values()], resources);
     }),
   );

@@ -247,11 +247,11 @@ function outboundListener(
   const plain = plainListener(snapshot.memos, { plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
   const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
-  const { kept, conflicts } = withoutHeldRanges(l4, scope, plan, {
+  const { free, conflicts } = withoutHeldRanges(l4, scope, plan, {
     sniff: sniffs(settings, 'sniffOutbound', view),
     podListeners: hasPodListeners(settings),
   });
-  const merged = mergeChains(kept);
+  const merged = mergeChains(free);
   return assembled(surroundings, plan, { ...merged, conflicts: [...conflicts, ...merged.conflicts] });
 }
 

@@ -52,7 +52,7 @@ type ListenerMatch = Patch['match']['listener'];
 
 /**
  * @param inside whether something inside the listener is patched: then the chains of the virtual listeners, which take
- * connections to all ports, are matched by their own port
+ *   connections to all ports, are matched by their own port
  */
 function isListener(listener: Listener, match: ListenerMatch, inside: boolean): boolean {
   if (match?.name && match.name !== listener.name) return false;

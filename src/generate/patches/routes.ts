@@ -1,7 +1,7 @@
 /** Patches of route configurations, their virtual hosts and routes. */
 import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
 import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.ts';
-import { placeOfRoutes } from '../common/index.ts';
+import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { patchList } from './patch-list.ts';
 import type { Patch, PatchContext, PatchLookup } from './types.ts';
@@ -74,7 +74,7 @@ const INBOUND_ROUTES = /^inbound\|(\d+)\|/;
 
 function portOf(name: string): number {
   const inbound = INBOUND_ROUTES.exec(name)?.[1];
-  return inbound === undefined ? placeOfRoutes(name).port : Number(inbound);
+  return inbound === undefined ? parseOutboundRouteName(name).port : Number(inbound);
 }
 
 function isHost({ name, domains }: VirtualHost, match: RoutesMatch): boolean {

@@ -5,7 +5,7 @@
 import type { Memos } from '../../core/memo.ts';
 import type { ModelSettings } from '../../model/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
-import { placeOfRoutes, scopeOfView } from '../common/index.ts';
+import { parseOutboundRouteName, scopeOfView } from '../common/index.ts';
 import { sniffs } from '../filters/index.ts';
 import { fact, type MeshReader, note, type ScopeReader, unrecorded } from '../reads/index.ts';
 import type { OutboundView, Unit } from '../types.ts';
@@ -61,7 +61,7 @@ export function plannedRoutes(snapshot: MeshReader, view: OutboundView): Iterabl
 /** The plan of a route configuration. */
 export function routePlan(snapshot: MeshReader, view: OutboundView, name: string): OutboundRoutePlan | undefined {
   const sniff = sniffs(snapshot.settings, 'sniffOutbound', view);
-  const { host, port } = placeOfRoutes(name);
+  const { host, port } = parseOutboundRouteName(name);
   if (sniff && host !== '') note(fact.host(host));
   else note(sniff ? fact.httpPort(port) : fact.port(port));
   return outboundPlan(snapshot, view).routes.get(name);

@@ -145,7 +145,7 @@ interface Draft extends OutboundListenerPlan {
 }
 
 /** Where something is added: the listener's address, and whether all services of the port share it. */
-interface Place {
+interface Binding {
   readonly bind: string;
   readonly extraBind: string | undefined;
   /** One key for all spellings of the address. */
@@ -176,15 +176,15 @@ class PortBuilder {
     const { port } = egress;
     if (port === undefined) return;
     const bound = this.#bindsToPort(egress);
-    const place = this.#sharedPlace(egress, bound);
+    const binding = this.#sharedBinding(egress, bound);
     // The first listener at an address has it; repetitions in a Sidecar are ignored.
-    if (this.#reservedFor(place.bind) !== undefined || this.#drafts.has(place.key)) return;
+    if (this.#reservedFor(binding.bind) !== undefined || this.#drafts.has(binding.key)) return;
     const kind = protocolKind(port.protocol, this.#input.sniff);
     const services = egress.services.all().map(([, service]) => service);
-    const draft = this.#draft(egress, place, `${port.name || port.protocol} of the Sidecar`);
+    const draft = this.#draft(egress, binding, `${port.name || port.protocol} of the Sidecar`);
     if (kind !== 'tcp') {
       const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
-      const routeName = isSocketPath(place.bind) ? place.bind : outboundRouteName(this.#port);
+      const routeName = isSocketPath(binding.bind) ? binding.bind : outboundRouteName(this.#port);
       this.#setHttp(draft, routeName, entries, undefined);
     }
     if (kind === 'http') return;
@@ -197,14 +197,20 @@ class PortBuilder {
 
   /** All services of the port; `entries` in the order of host names. */
   addServices(egress: Egress, entries: readonly ServicePortEntry[]): void {
-    const shared = this.#sharedPlace(egress, this.#bindsToPort(egress));
+    const shared = this.#sharedBinding(egress, this.#bindsToPort(egress));
     for (const entry of entries.toSorted((a, b) => byPrecedence(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
-      for (const place of this.#placesOf(egress, entry, kind, shared)) this.#add(egress, entry, kind, place, entries);
+      for (const binding of this.#bindingsOf(egress, entry, kind, shared))
+        this.#add(egress, entry, kind, binding, entries);
     }
   }
 
-  #placesOf(egress: Egress, { service, port }: ServicePortEntry, kind: ProtocolKind, shared: Place): readonly Place[] {
+  #bindingsOf(
+    egress: Egress,
+    { service, port }: ServicePortEntry,
+    kind: ProtocolKind,
+    shared: Binding,
+  ): readonly Binding[] {
     if (kind === 'http' || this.#bindsToPort(egress) || egress.bind !== '') return [shared];
     if (service.headless && kind === 'tcp' && this.#input.podListeners && service.resolution === 'passthrough') {
       const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
@@ -228,33 +234,33 @@ class PortBuilder {
     egress: Egress,
     entry: ServicePortEntry,
     kind: ProtocolKind,
-    place: Place,
+    binding: Binding,
     entries: readonly ServicePortEntry[],
   ): void {
     const { hostname } = entry.service;
-    const reserved = this.#reservedFor(place.bind);
+    const reserved = this.#reservedFor(binding.bind);
     if (reserved !== undefined) {
       const message = `${hostname}: port ${this.#port} is where ${reserved}`;
       this.#conflicts.push({ metric: 'ctl_invalid_out_listeners', message });
       return;
     }
-    const draft = this.#draft(egress, place, hostname);
-    if (this.#conflictsWith(draft, kind, hostname) || this.#rangeIsTaken(place, entry, entries)) return;
-    if (kind !== 'tcp' && !place.shared) {
+    const draft = this.#draft(egress, binding, hostname);
+    if (this.#conflictsWith(draft, kind, hostname) || this.#rangeIsTaken(binding, entry, entries)) return;
+    if (kind !== 'tcp' && !binding.shared) {
       this.#setHttp(draft, serviceRouteName(hostname, this.#port), [entry], hostname);
     } else if (kind !== 'tcp' && draft.http === undefined) {
       this.#setHttp(draft, outboundRouteName(this.#port), this.#httpEntries(entries), undefined);
     }
     if (kind === 'http') return;
     const { service, port } = entry;
-    draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: place.range, shared: place.shared });
+    draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: binding.range, shared: binding.shared });
   }
 
   /**
    * Whether a range would take the connections to an orchestrator Service that shares the listener, or to pods of a
    * headless one.
    */
-  #rangeIsTaken({ range }: Place, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
+  #rangeIsTaken({ range }: Binding, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
     const held = service.excludedRanges?.find((each) => each.range === range && each.port === this.#port);
     const owner = holderOfRange(range, entries, this.#input.sniff);
@@ -286,7 +292,7 @@ class PortBuilder {
     return entries.filter(({ port }) => protocolKind(port.protocol, this.#input.sniff) !== 'tcp');
   }
 
-  #draft(egress: Egress, { bind, extraBind, key }: Place, first: string): Draft {
+  #draft(egress: Egress, { bind, extraBind, key }: Binding, first: string): Draft {
     const known = this.#drafts.get(key);
     if (known !== undefined) return known;
     const port = isSocketPath(bind) ? 0 : this.#port;
@@ -320,7 +326,7 @@ class PortBuilder {
     return captureMode === 'NONE' || (captureMode === 'DEFAULT' && !this.#input.intercepted);
   }
 
-  #sharedPlace({ bind }: Egress, bound: boolean): Place {
+  #sharedBinding({ bind }: Egress, bound: boolean): Binding {
     const binds =
       bind !== ''
         ? { bind: socketPath(bind) ?? bind, extraBind: undefined }
@@ -375,13 +381,13 @@ function servedAs(service: Service, port: number, http: boolean): ServicePortEnt
   return served === undefined ? undefined : { service, port: served };
 }
 
-type Address = Pick<Place, 'bind' | 'key'> | { readonly range: string };
+type Address = Pick<Binding, 'bind' | 'key'> | { readonly range: string };
 
 /** The addresses of a service, parsed once, and their ranges. */
 function addressesOf(memos: Memos, service: Service): readonly Address[] {
   return memos.weak<Service, readonly Address[]>('addresses of services').get(service, () => {
-    const said = service.addresses.filter((address) => !isUnspecified(address));
-    return said.map((address): Address => {
+    const addresses = service.addresses.filter((address) => !isUnspecified(address));
+    return addresses.map((address): Address => {
       const bind = hostOf(address);
       return isRange(address) ? { range: address } : { bind, key: addressKey(bind) };
     });

@@ -9,7 +9,7 @@ import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
 
-export { askedBy, askedHosts, asks, guardsPaths, policyProblems } from './authorization/index.ts';
+export { authorizerHosts, authorizerHostsOf, callsHost, guardsPaths, policyProblems } from './authorization/index.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to be put before all others. */

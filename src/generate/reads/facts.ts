@@ -58,8 +58,8 @@ export const gatewayConnections = (gateway: string): Fact => `connections of ${g
 export const targets = (gateway: string): Fact => `targets of ${gateway}`;
 export const target = (gateway: string, name: string): Fact => `target of ${gateway} ${name}`;
 /** The hosts that an AuthorizationPolicy calls; whether one host is among them. */
-export const asked = (policy: ResourceKey): Fact => `asked by ${policy}`;
-export const askedHost = (policy: ResourceKey, name: string): Fact => `asked by ${policy} ${name}`;
+export const authorizerHosts = (policy: ResourceKey): Fact => `called by ${policy}`;
+export const authorizerHost = (policy: ResourceKey, name: string): Fact => `called by ${policy} ${name}`;
 /** Whether a Secret has a usable key pair, or usable authorities. */
 export const keyPair = (secret: ResourceKey): Fact => `key pair ${secret}`;
 export const authorities = (secret: ResourceKey): Fact => `authorities ${secret}`;

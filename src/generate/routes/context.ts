@@ -82,8 +82,8 @@ export function routeFeatures(view: ProxyCapabilities): RouteFeatures {
 }
 
 /**
- * Lookups in a scope, for requests from workloads of a namespace with these labels. @param at the port of the requests,
- * where they may be for any of its services
+ * Lookups in a scope, for requests from workloads of a namespace with these labels.
+ * @param at the port of the requests, where they may be for any of its services
  */
 export function scopeLookups(
   { services, rules }: LookupSources,

@@ -105,22 +105,22 @@ export class DomainEncoder {
       noteAll(known.facts);
       return known.encoding;
     }
-    const asked = { sender: false };
-    const { value: made, facts } = recorded(() =>
-      this.#encode(candidate, candidate.domains, notingSender(this.#context.lookups, asked)),
+    const used = { sender: false };
+    const { value: encoded, facts } = recorded(() =>
+      this.#encode(candidate, candidate.domains, recordingSender(this.#context.lookups, used)),
     );
-    const encoding = asked.sender ? undefined : made;
+    const encoding = used.sender ? undefined : encoded;
     candidates.set(candidate, { encoding, facts });
     return encoding;
   }
 
   #encode(candidate: Candidate, domains: readonly string[], lookups: RouteLookups): Uint8Array {
-    const { name, made, port, routes, kept } = candidate;
+    const { name, objects, port, routes, cached } = candidate;
     // The port is part of the name.
-    const inputs = { made, name, domains, key: this.#key };
-    const build = (asked: RouteLookups) =>
-      virtualHost(name, domains, routes({ ...this.#context, port, lookups: asked }));
-    return encodedVirtualHost(inputs, lookups, build, kept);
+    const inputs = { objects, name, domains, key: this.#key };
+    const build = (recorded: RouteLookups) =>
+      virtualHost(name, domains, routes({ ...this.#context, port, lookups: recorded }));
+    return encodedVirtualHost(inputs, lookups, build, cached);
   }
 }
 
@@ -129,9 +129,9 @@ function isComplete(encoded: readonly SharedEncoding[]): encoded is readonly Uin
 }
 
 /** Lookups that record whether the source of the requests is read. */
-function notingSender(lookups: RouteLookups, asked: { sender: boolean }): RouteLookups {
+function recordingSender(lookups: RouteLookups, used: { sender: boolean }): RouteLookups {
   function note<T>(answer: T): T {
-    asked.sender = true;
+    used.sender = true;
     return answer;
   }
   return {

@@ -20,7 +20,7 @@ import { type Facts, noteAll, recorded, type Services, type VirtualServices } fr
 import { contextKey, type RouteContext, type RouteLookups } from './context.ts';
 import { defaultRoute, hasRoutes, virtualServiceRoutes } from './http-route.ts';
 import type { Route } from './messages.ts';
-import { type KeptVirtualHosts, keptVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
+import { type CachedVirtualHosts, cachedVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
 
 /** The inputs of a route configuration's candidates. */
 export interface CandidateSources {
@@ -37,10 +37,10 @@ export interface Candidate extends SidecarCandidate {
   readonly name: string;
   /** The port that clients use, and the default port of destinations. */
   readonly port: number;
-  readonly made: VirtualHostInputs['made'];
+  readonly objects: VirtualHostInputs['objects'];
   readonly owner: ResolvedVirtualService | Service;
   readonly routes: (context: RouteContext) => Route[];
-  readonly kept: KeptVirtualHosts;
+  readonly cached: CachedVirtualHosts;
 }
 
 export interface CandidateSet extends CandidateDomains {
@@ -73,12 +73,12 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
     noteAll(each.facts);
     return each.set;
   }
-  const asked = { any: false };
+  const used = { any: false };
   const { value: candidates, facts } = recorded(() => [
-    ...candidatesOf(sources, index, { ...context, lookups: noting(context.lookups, asked) }),
+    ...candidatesOf(sources, index, { ...context, lookups: recordingUse(context.lookups, used) }),
   ]);
   const set = { candidates, ...candidateDomains(index, candidates), ordered: inOrder(candidates, index) };
-  if (asked.any) return set;
+  if (used.any) return set;
   if (known.length >= MAX_SETS) known.shift();
   known.push({ services, virtualServices, key, set, facts });
   return set;
@@ -100,9 +100,9 @@ export function candidateOf(
 }
 
 /** Lookups that record whether anything is read. */
-function noting(lookups: RouteLookups, asked: { any: boolean }): RouteLookups {
+function recordingUse(lookups: RouteLookups, used: { any: boolean }): RouteLookups {
   function note<T>(answer: T): T {
-    asked.any = true;
+    used.any = true;
     return answer;
   }
   return {
@@ -131,19 +131,29 @@ function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: R
         continue;
       }
       // The cache is attached to the first: a virtual service for many hosts must not hold them all.
-      const [made, kept] =
+      const [objects, cached] =
         found.services.length === 1
-          ? ([[virtualService, service], keptVirtualHosts(context.memos, virtualService)] as const)
-          : ([[service, virtualService], keptVirtualHosts(context.memos, service)] as const);
-      yield keep(context.memos, { host: service.hostname, name, indexed, port, domains, made, owner, routes, kept });
+          ? ([[virtualService, service], cachedVirtualHosts(context.memos, virtualService)] as const)
+          : ([[service, virtualService], cachedVirtualHosts(context.memos, service)] as const);
+      yield keep(context.memos, {
+        host: service.hostname,
+        name,
+        indexed,
+        port,
+        domains,
+        objects,
+        owner,
+        routes,
+        cached,
+      });
     }
     if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
     for (const host of found.otherHosts) {
       if (servesOtherwise(sources.services, host, context.port)) continue;
       const { port } = context;
-      const kept = keptVirtualHosts(context.memos, virtualService);
+      const cached = cachedVirtualHosts(context.memos, virtualService);
       const shape = { host, name: `${host}:${port}`, indexed: undefined, port, domains: hostDomains(host, port) };
-      yield { ...shape, made: [virtualService], owner, routes, kept };
+      yield { ...shape, objects: [virtualService], owner, routes, cached };
     }
   }
   for (const indexed of index.hosts.values()) {
@@ -157,9 +167,9 @@ function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: R
       continue;
     }
     const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
-    const made = [service, entry.port] as const;
-    const kept = keptVirtualHosts(context.memos, service);
-    yield keep(context.memos, { host, name, indexed, port, domains, made, owner: service, routes, kept });
+    const objects = [service, entry.port] as const;
+    const cached = cachedVirtualHosts(context.memos, service);
+    yield keep(context.memos, { host, name, indexed, port, domains, objects, owner: service, routes, cached });
   }
 }
 

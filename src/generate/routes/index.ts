@@ -13,4 +13,4 @@ export type { Route, VirtualHostMessage } from './messages.ts';
 export { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './outbound.ts';
 export { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';
 export { withSharedRetries } from './shared-retries.ts';
-export { encodedVirtualHost, keptVirtualHosts } from './virtual-host-cache.ts';
+export { cachedVirtualHosts, encodedVirtualHost } from './virtual-host-cache.ts';

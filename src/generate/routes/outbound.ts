@@ -86,9 +86,14 @@ function isDiscovered(view: OutboundView, plan: OutboundRoutePlan): boolean {
   return view.virtualHosts === 'discovered' && plan.host === undefined;
 }
 
-function withDuplicates(type: 'rds' | 'vhds', unit: Unit, made: UnitOutput, duplicates: readonly string[]): UnitOutput {
-  if (duplicates.length === 0) return made;
-  const { resources } = made;
+function withDuplicates(
+  type: 'rds' | 'vhds',
+  unit: Unit,
+  output: UnitOutput,
+  duplicates: readonly string[],
+): UnitOutput {
+  if (duplicates.length === 0) return output;
+  const { resources } = output;
   return {
     resources,
     findings: duplicates.map((message) => ({ metric: 'ctl_vservice_dup_domain', type, unit, message })),

@@ -64,8 +64,8 @@ test('property: the policy in force of each route is unchanged', () => {
     fc.property(fc.array(route, { maxLength: 8 }), (routes) => {
       const shared = withSharedRetries(routes);
       assert.deepEqual(inForce(shared), inForce({ routes }));
-      const said = (shared.routes ?? []).map((each) => each.route?.retryPolicy);
-      assert.ok(shared.retryPolicy === undefined || !said.includes(shared.retryPolicy));
+      const written = (shared.routes ?? []).map((each) => each.route?.retryPolicy);
+      assert.ok(shared.retryPolicy === undefined || !written.includes(shared.retryPolicy));
       const before = routes.map((each) => each.route?.retryPolicy).filter((policy) => policy !== undefined);
       assert.equal(shared.retryPolicy === undefined, new Set(before).size === before.length);
     }),

@@ -13,8 +13,8 @@ import { encodeVirtualHost } from './route-configuration.ts';
 
 /** A lookup and its result; the bytes are valid while the lookup returns the identical result. */
 interface Read {
-  readonly ask: (lookups: RouteLookups) => unknown;
-  readonly answer: unknown;
+  readonly lookUp: (lookups: RouteLookups) => unknown;
+  readonly result: unknown;
 }
 
 interface Entry extends VirtualHostInputs {
@@ -22,9 +22,9 @@ interface Entry extends VirtualHostInputs {
   readonly bytes: Uint8Array;
 }
 
-/** The inputs of a virtual host. `made` is never empty; `key` identifies every other input that is not a lookup. */
+/** The inputs of a virtual host. `objects` is never empty; `key` identifies every other input that is not a lookup. */
 export interface VirtualHostInputs {
-  readonly made: readonly [object, ...object[]];
+  readonly objects: readonly [object, ...object[]];
   readonly name: string;
   readonly domains: readonly string[];
   readonly key: string;
@@ -37,11 +37,11 @@ export interface VirtualHostInputs {
 const MAX_ENTRIES = 32;
 
 /** Cached virtual hosts that are attached to one object. */
-export type KeptVirtualHosts = Entry[];
+export type CachedVirtualHosts = Entry[];
 
 /** @param anchor the first of the objects that a virtual host is built from */
-export function keptVirtualHosts(memos: Memos, anchor: object): KeptVirtualHosts {
-  return memos.weak<object, KeptVirtualHosts>('virtual hosts').get(anchor, () => []);
+export function cachedVirtualHosts(memos: Memos, anchor: object): CachedVirtualHosts {
+  return memos.weak<object, CachedVirtualHosts>('virtual hosts').get(anchor, () => []);
 }
 
 /**
@@ -52,9 +52,9 @@ export function encodedVirtualHost(
   inputs: VirtualHostInputs,
   lookups: RouteLookups,
   build: (lookups: RouteLookups) => VirtualHostMessage,
-  entries: KeptVirtualHosts,
+  entries: CachedVirtualHosts,
 ): Uint8Array {
-  for (const entry of entries) if (holds(entry, inputs, lookups)) return entry.bytes;
+  for (const entry of entries) if (isValid(entry, inputs, lookups)) return entry.bytes;
   const reads: Read[] = [];
   const bytes = encodeVirtualHost(build(recording(lookups, reads)));
   if (entries.length >= MAX_ENTRIES) entries.shift();
@@ -62,11 +62,11 @@ export function encodedVirtualHost(
   return bytes;
 }
 
-function holds(entry: Entry, { made, name, domains, key }: VirtualHostInputs, lookups: RouteLookups): boolean {
+function isValid(entry: Entry, { objects, name, domains, key }: VirtualHostInputs, lookups: RouteLookups): boolean {
   if (entry.key !== key || entry.name !== name) return false;
   if (entry.domains !== domains && !areSame(entry.domains, domains)) return false;
-  if (!areSame(entry.made, made)) return false;
-  for (const { ask, answer } of entry.reads) if (!Object.is(ask(lookups), answer)) return false;
+  if (!areSame(entry.objects, objects)) return false;
+  for (const { lookUp, result } of entry.reads) if (!Object.is(lookUp(lookups), result)) return false;
   return true;
 }
 
@@ -77,10 +77,10 @@ function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
 }
 
 function recording(lookups: RouteLookups, reads: Read[]): RouteLookups {
-  function record<T>(ask: (lookups: RouteLookups) => T): T {
-    const answer = ask(lookups);
-    reads.push({ ask, answer });
-    return answer;
+  function record<T>(lookUp: (lookups: RouteLookups) => T): T {
+    const result = lookUp(lookups);
+    reads.push({ lookUp, result });
+    return result;
   }
   return {
     onlyPort: (host) => record((l) => l.onlyPort(host)),

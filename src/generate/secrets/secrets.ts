@@ -88,12 +88,12 @@ type SecretTable = PMap<Resource<'Secret'>>;
 /** Facts of {@link findKeyPair} and {@link findAuthorities} that a changed Secret changes. */
 export function changedCredentials(before: SecretTable, after: SecretTable, key: ResourceKey): readonly Fact[] {
   const [, namespace = '', name = ''] = key.split('/');
-  const said = [before, after].map((table) => {
+  const found = [before, after].map((table) => {
     const content = (secret: string) => table.get(resourceKey('Secret', namespace, secret))?.content;
     const authorities = authoritiesAmong(name, content);
     return [keyPairState(content(name)), authorities?.usable === true ? 'usable' : authorities?.secret] as const;
   });
-  const [[pairBefore, authoritiesBefore] = [], [pairAfter, authoritiesAfter] = []] = said;
+  const [[pairBefore, authoritiesBefore] = [], [pairAfter, authoritiesAfter] = []] = found;
   return [
     ...(pairBefore === pairAfter ? [] : [fact.keyPair(key)]),
     ...(authoritiesBefore === authoritiesAfter ? [] : [fact.authorities(credentialKey(name, namespace))]),

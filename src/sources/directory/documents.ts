@@ -38,7 +38,10 @@ const DEEP_SEQUENCE = new RegExp(`(?:-[ \\t]+){${MAX_NESTING}}`);
 const MARKER = /^---(?=[ \t\r\n]|$)/gm;
 const DIRECTIVE = /^%/m;
 
-/** Yields after each document. @param previous parts of the last reading, reused where text and position are equal */
+/**
+ * Yields after each document.
+ * @param previous parts of the last reading, reused where text and position are equal
+ */
 export function* readDocuments(file: string, text: string, previous: readonly FilePart[] = []): Slices<FilePart[]> {
   const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];

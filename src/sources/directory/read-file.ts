@@ -20,8 +20,9 @@ export interface UnreadableFile {
 
 /**
  * Reads without the thread pool: through the pool, the four steps of reading a small file that exists take ten times as
- * long as the reading. @param size bytes, from the stat @param previous parts of the last reading, reused where they
- * are unchanged
+ * long as the reading.
+ * @param size bytes, from the stat
+ * @param previous parts of the last reading, reused where they are unchanged
  */
 export function* readResourceFile(
   path: string,

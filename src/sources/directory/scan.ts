@@ -73,8 +73,9 @@ class NotADirectory extends Error {
 /**
  * Walks the tree below `root`, each directory once. Links to files are followed wherever they lead, because mounted
  * volumes need it. A link to a directory is followed within the tree; of a directory outside only the files directly in
- * it are read, so that a link to `/` does not make the whole machine part of the configuration. @param onDirectory
- * called before a directory is listed, so that a watch set up in it misses nothing @throws when `root` cannot be listed
+ * it are read, so that a link to `/` does not make the whole machine part of the configuration.
+ * @param onDirectory called before a directory is listed, so that a watch set up in it misses nothing
+ * @throws when `root` cannot be listed
  */
 export async function scanTree(root: string, onDirectory: (path: string, identity: string) => void): Promise<Scan> {
   const files = new Map<string, ScannedFile>();

@@ -81,24 +81,24 @@ describe('rules and their token locations', () => {
   });
 
   for (const [what, rules, expected] of [
-    ['the same places: a token is good for one of them', [{}, {}], 'any(default/p[0], default/p[1], missing)'],
+    ['the same locations: a token is valid for one of the rules', [{}, {}], 'any(default/p[0], default/p[1], missing)'],
     [
-      'the default places are those that can be named',
+      'the default locations equal the same ones by name',
       [{}, { fromHeaders: [{ name: 'authorization', prefix: 'Bearer ' }], fromParams: ['access_token'] }],
       'any(default/p[0], default/p[1], missing)',
     ],
     [
-      'other places: each token is good for its own',
+      'other locations: each token is valid for its own rule',
       [header('x-a'), header('x-b')],
       'all(any(default/p[0], missing), any(default/p[1]@1, missing))',
     ],
     [
-      'a place in common and others besides: tokens of one are no bad tokens to the other',
+      'some locations in common: tokens of one rule are not invalid for the other',
       [{}, { fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }, { name: 'x-b' }] }],
       'all(any(default/p[0], default/p[1], missing), any(default/p[0]@1, missing), any(default/p[1]@2, missing))',
     ],
     [
-      'a header is one place, whatever stands before the token',
+      'a header is one location, whatever the prefix of the token',
       [header('X-Token', 'A '), header('x-token', 'B ')],
       'any(default/p[0], default/p[1], missing)',
     ],
@@ -120,13 +120,13 @@ describe('rules and their token locations', () => {
       ]),
     ]);
     const { providers } = authenticationOf(mesh);
-    const places = Object.entries(providers).map(([name, provider]) => [
+    const locations = Object.entries(providers).map(([name, provider]) => [
       name,
       ...(provider?.fromHeaders.map((from) => `${from.name}: ${from.valuePrefix}`) ?? []),
       ...(provider?.fromCookies ?? []),
       ...(provider?.fromParams ?? []),
     ]);
-    assert.deepEqual(places, [
+    assert.deepEqual(locations, [
       ['default/p[0]', 'x-a: ', 'c'],
       ['default/p[0]@1', 'x-b: B '],
       ['default/p[1]@1', 'X-B: '],

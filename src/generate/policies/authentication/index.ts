@@ -13,7 +13,7 @@ import { JWT_FILTER } from './metadata.ts';
 import { withoutForgeries } from './output-headers.ts';
 import { type Provider, providerOf } from './provider.ts';
 import { tokenRules } from './rules.ts';
-import { placesOf } from './token-locations.ts';
+import { locationsOf } from './token-locations.ts';
 import { audienceReplies } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
@@ -24,10 +24,10 @@ export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilte
   const rules = tokenRules(snapshot, view);
   if (rules.length === 0) return [];
   const providers: Record<string, Provider> = {};
-  const requirements = placesOf(rules).map(({ rules: looking, places }, index) => {
-    const names = looking.map((rule) => {
+  const requirements = locationsOf(rules).map(({ rules: readers, locations }, index) => {
+    const names = readers.map((rule) => {
       const name = index === 0 ? rule.name : `${rule.name}@${index}`;
-      providers[name] = providerOf(rule, places);
+      providers[name] = providerOf(rule, locations);
       return name;
     });
     return goodOrMissing(names);

@@ -8,7 +8,7 @@ import { envoy } from '../../../protobuf/index.ts';
 import { hasExtension, LUA_FILTER, typedConfig } from '../../filters/index.ts';
 import type { GuardedView, HttpFilter } from '../types.ts';
 import { FAILURE, JWT_FILTER, PAYLOAD } from './metadata.ts';
-import { ambiguousPlaces } from './one-token.ts';
+import { ambiguityScript } from './one-token.ts';
 import type { TokenRule } from './rules.ts';
 
 const { Lua } = envoy.extensions.filters.http.lua.v3;
@@ -36,6 +36,6 @@ end
 /** None for an Envoy without the extension: there, tokens are valid a second longer. */
 export function secondLook(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
   if (!hasExtension(view, LUA_FILTER)) return [];
-  const source = `${ambiguousPlaces(rules)}${SOURCE}`;
+  const source = `${ambiguityScript(rules)}${SOURCE}`;
   return [typedConfig(LUA_FILTER, Lua, { defaultSourceCode: { inlineString: source } })];
 }

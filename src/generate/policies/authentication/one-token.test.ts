@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
 import type { JwtRule } from '../../../resources/schemas.ts';
-import { ambiguousPlaces } from './one-token.ts';
+import { ambiguityScript } from './one-token.ts';
 
-const scriptOf = (rule: Partial<JwtRule>) => ambiguousPlaces([{ name: 'p', jwks: '', rule: { issuer: 'a', ...rule } }]);
+const scriptOf = (rule: Partial<JwtRule>) => ambiguityScript([{ name: 'p', jwks: '', rule: { issuer: 'a', ...rule } }]);
 
 it('names the token locations of all rules', () => {
   const script = scriptOf({ fromHeaders: [{ name: 'X', prefix: 'T ' }], fromParams: ['p'], fromCookies: ['c'] });

@@ -7,13 +7,13 @@
  */
 
 import type { TokenRule } from './rules.ts';
-import { placesOfRule } from './token-locations.ts';
+import { locationsOfRule } from './token-locations.ts';
 
 /** A Lua function `ambiguous(headers)`: whether some token location may contain a token that Envoy has not verified. */
-export function ambiguousPlaces(rules: readonly TokenRule[]): string {
-  const places = rules.map(({ rule }) => placesOfRule(rule));
+export function ambiguityScript(rules: readonly TokenRule[]): string {
+  const locations = rules.map(({ rule }) => locationsOfRule(rule));
   const schemes = new Map<string, Set<string>>();
-  for (const { name, prefix = '' } of places.flatMap(({ fromHeaders }) => fromHeaders)) {
+  for (const { name, prefix = '' } of locations.flatMap(({ fromHeaders }) => fromHeaders)) {
     if (prefix === '') continue;
     const header = name.toLowerCase();
     schemes.set(header, (schemes.get(header) ?? new Set()).add(prefix));
@@ -21,8 +21,8 @@ export function ambiguousPlaces(rules: readonly TokenRule[]): string {
   const headers = [...schemes].map(([name, prefixes]) => `[${quoted(name)}]={${[...prefixes].map(quoted).join(',')}}`);
   const names = (found: readonly string[]) => [...new Set(found)].map((name) => `[${quoted(name)}]=true`).join(',');
   return `local schemes = {${headers.join(',')}}
-local parameters = {${names(places.flatMap(({ fromParams }) => fromParams))}}
-local cookies = {${names(places.flatMap(({ fromCookies }) => fromCookies))}}
+local parameters = {${names(locations.flatMap(({ fromParams }) => fromParams))}}
+local cookies = {${names(locations.flatMap(({ fromCookies }) => fromCookies))}}
 ${FUNCTIONS}`;
 }
 

@@ -9,7 +9,7 @@ import { envoy } from '../../../protobuf/index.ts';
 import { EARLY_HEADER_MUTATION, hasExtension, typedConfig } from '../../filters/index.ts';
 import type { GuardedView } from '../types.ts';
 import type { TokenRule } from './rules.ts';
-import { placesOfRule } from './token-locations.ts';
+import { locationsOfRule } from './token-locations.ts';
 
 const { HeaderMutation } = envoy.extensions.http.early_header_mutation.header_mutation.v3;
 type Extension = envoy.config.core.v3.TypedExtensionConfig.Input;
@@ -35,7 +35,7 @@ function spellings(name: string): string[] {
 export function withoutForgeries(view: GuardedView, rules: readonly TokenRule[]): Extension[] {
   if (!hasExtension(view, EARLY_HEADER_MUTATION)) return [];
   const read = new Set(
-    rules.flatMap(({ rule }) => placesOfRule(rule).fromHeaders.map(({ name }) => name.toLowerCase())),
+    rules.flatMap(({ rule }) => locationsOfRule(rule).fromHeaders.map(({ name }) => name.toLowerCase())),
   );
   const all = [...rules.flatMap(outputHeaders), ...read].flatMap(spellings);
   const names = new Set(all.filter((name) => !read.has(name)));

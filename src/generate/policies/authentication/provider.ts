@@ -3,7 +3,7 @@ import type { envoy } from '../../../protobuf/index.ts';
 import { FAILURE, PAYLOAD } from './metadata.ts';
 import { outputHeaders } from './output-headers.ts';
 import type { TokenRule } from './rules.ts';
-import { placesOfRule } from './token-locations.ts';
+import { locationsOfRule } from './token-locations.ts';
 import { checksAudiences } from './wrong-audience.ts';
 
 export type Provider = envoy.extensions.filters.http.jwt_authn.v3.JwtProvider.Input;
@@ -17,7 +17,7 @@ const WORDS = ['scope', 'permission'];
 /** The provider of a rule that reads these of its token locations. */
 export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Provider {
   const { rule, jwks } = tokenRule;
-  const { fromHeaders, fromParams, fromCookies } = placesOfRule(rule, only);
+  const { fromHeaders, fromParams, fromCookies } = locationsOfRule(rule, only);
   const { outputPayloadToHeader = '', outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
   return {
     issuer: rule.issuer,

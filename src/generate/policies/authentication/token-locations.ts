@@ -7,38 +7,38 @@
 import type { JwtRule } from '../../../resources/index.ts';
 import type { TokenRule } from './rules.ts';
 
-export interface Places {
+export interface TokenLocations {
   readonly fromHeaders: readonly { readonly name: string; readonly prefix?: string | undefined }[];
   readonly fromParams: readonly string[];
   readonly fromCookies: readonly string[];
 }
 
 /** The default token locations of a rule (RFC 6750 sections 2.1 and 2.3). */
-const DEFAULT_PLACES: Places = {
+const DEFAULT_LOCATIONS: TokenLocations = {
   fromHeaders: [{ name: 'Authorization', prefix: 'Bearer ' }],
   fromParams: ['access_token'],
   fromCookies: [],
 };
 
 /** Token locations and the rules that read them. */
-export interface SharedPlaces {
+export interface SharedLocations {
   readonly rules: readonly TokenRule[];
-  /** Names of {@link placeName}. */
-  readonly places: ReadonlySet<string>;
+  /** Names of {@link locationName}. */
+  readonly locations: ReadonlySet<string>;
 }
 
 /** A rule's token locations in the group, or all of them. */
-export function placesOfRule(
+export function locationsOfRule(
   { fromHeaders = [], fromParams = [], fromCookies = [] }: JwtRule,
   only?: ReadonlySet<string>,
-): Places {
-  const said = fromHeaders.length + fromParams.length + fromCookies.length > 0;
-  const all = said ? { fromHeaders, fromParams, fromCookies } : DEFAULT_PLACES;
+): TokenLocations {
+  const hasOwn = fromHeaders.length + fromParams.length + fromCookies.length > 0;
+  const all = hasOwn ? { fromHeaders, fromParams, fromCookies } : DEFAULT_LOCATIONS;
   if (only === undefined) return all;
   return {
-    fromHeaders: all.fromHeaders.filter(({ name }) => only.has(placeName('header', name))),
-    fromParams: all.fromParams.filter((name) => only.has(placeName('param', name))),
-    fromCookies: all.fromCookies.filter((name) => only.has(placeName('cookie', name))),
+    fromHeaders: all.fromHeaders.filter(({ name }) => only.has(locationName('header', name))),
+    fromParams: all.fromParams.filter((name) => only.has(locationName('param', name))),
+    fromCookies: all.fromCookies.filter((name) => only.has(locationName('cookie', name))),
   };
 }
 
@@ -46,34 +46,34 @@ export function placesOfRule(
  * A header is one location, whatever the prefix of the token in it: names of headers are case-insensitive, the others
  * are not.
  */
-function placeName(kind: 'header' | 'param' | 'cookie', name: string): string {
+function locationName(kind: 'header' | 'param' | 'cookie', name: string): string {
   return `${kind} ${kind === 'header' ? name.toLowerCase() : name}`;
 }
 
-function placeNames(rule: JwtRule): string[] {
-  const { fromHeaders, fromParams, fromCookies } = placesOfRule(rule);
+function locationNames(rule: JwtRule): string[] {
+  const { fromHeaders, fromParams, fromCookies } = locationsOfRule(rule);
   return [
-    ...fromHeaders.map(({ name }) => placeName('header', name)),
-    ...fromParams.map((name) => placeName('param', name)),
-    ...fromCookies.map((name) => placeName('cookie', name)),
+    ...fromHeaders.map(({ name }) => locationName('header', name)),
+    ...fromParams.map((name) => locationName('param', name)),
+    ...fromCookies.map((name) => locationName('cookie', name)),
   ];
 }
 
 /** All locations, grouped by equal rules, in the order in which the rules name them. */
-export function placesOf(rules: readonly TokenRule[]): SharedPlaces[] {
-  const lookers = new Map<string, Set<TokenRule>>();
+export function locationsOf(rules: readonly TokenRule[]): SharedLocations[] {
+  const readersByLocation = new Map<string, Set<TokenRule>>();
   for (const each of rules) {
-    for (const place of placeNames(each.rule)) {
-      const looking = lookers.get(place) ?? new Set();
-      lookers.set(place, looking.add(each));
+    for (const location of locationNames(each.rule)) {
+      const readers = readersByLocation.get(location) ?? new Set();
+      readersByLocation.set(location, readers.add(each));
     }
   }
-  const shared = new Map<string, { rules: readonly TokenRule[]; places: Set<string> }>();
-  for (const [place, looking] of lookers) {
-    const found = [...looking];
+  const shared = new Map<string, { rules: readonly TokenRule[]; locations: Set<string> }>();
+  for (const [location, readers] of readersByLocation) {
+    const found = [...readers];
     const key = found.map(({ name }) => name).join(' ');
-    const known = shared.get(key) ?? { rules: found, places: new Set() };
-    known.places.add(place);
+    const known = shared.get(key) ?? { rules: found, locations: new Set() };
+    known.locations.add(location);
     shared.set(key, known);
   }
   return [...shared.values()];

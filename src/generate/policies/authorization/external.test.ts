@@ -48,14 +48,14 @@ describe('an external authorizer', () => {
       ['PUT', 'GET'].map((method) => matches(shadowRules, { method })),
       [true, false],
     );
-    const asked = envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.decode(ask.typedConfig?.value as Uint8Array);
-    assert.equal(asked.grpcService?.envoyGrpc?.clusterName, 'outbound|9000||authz.shop.svc.cluster.local');
-    const { filter, path } = asked.filterEnabledMetadata ?? {};
+    const config = envoy.extensions.filters.http.ext_authz.v3.ExtAuthz.decode(ask.typedConfig?.value as Uint8Array);
+    assert.equal(config.grpcService?.envoyGrpc?.clusterName, 'outbound|9000||authz.shop.svc.cluster.local');
+    const { filter, path } = config.filterEnabledMetadata ?? {};
     assert.deepEqual(
       [filter, path?.map(({ key }) => key)],
       ['envoy.filters.http.rbac', [`${shadowRulesStatPrefix}shadow_effective_policy_id`]],
     );
-    assert.equal(asked.failureModeAllow, false);
+    assert.equal(config.failureModeAllow, false);
   });
 
   test('is called for connections too, with gRPC', () => {

@@ -70,7 +70,7 @@ export function authorizerOf(
 }
 
 /** The host of a provider, whether or not there is such a service. */
-export function authorizerHosts(mesh: MeshConfig, name: string): string[] {
+export function providerHosts(mesh: MeshConfig, name: string): string[] {
   return mesh.extensionProviders
     .filter((each) => each.name === name)
     .flatMap(({ envoyExtAuthzGrpc, envoyExtAuthzHttp }) => {
@@ -90,7 +90,7 @@ function isStream({ protocol }: ServicePort): boolean {
 }
 
 /** Calls the authorizer for requests that one of the policies matches. */
-export function askAboutRequests(authorizer: Authorizer, policies: NamedPolicies): HttpFilter[] {
+export function requestFilters(authorizer: Authorizer, policies: NamedPolicies): HttpFilter[] {
   const prefix = prefixOf(authorizer);
   const { via, cluster, host } = authorizer;
   const config = 'grpc' in via ? via.grpc : via.http;
@@ -110,7 +110,7 @@ export function askAboutRequests(authorizer: Authorizer, policies: NamedPolicies
 }
 
 /** Calls the authorizer for connections; undefined where it supports requests only. */
-export function askAboutConnections(authorizer: Authorizer, policies: NamedPolicies): NetworkFilter[] | undefined {
+export function connectionFilters(authorizer: Authorizer, policies: NamedPolicies): NetworkFilter[] | undefined {
   const { via, cluster, host } = authorizer;
   if (!('grpc' in via)) return undefined;
   const prefix = prefixOf(authorizer);

@@ -321,9 +321,9 @@ describe('TCP connections', () => {
   ];
   for (const [rule, allowed, denied] of rows) {
     test(rule, () => {
-      const asked = { ...WEB, port: 80 };
-      assert.equal(guard([`{rules: [${rule}]}`]).connection(asked), allowed);
-      assert.equal(!guard([`{action: DENY, rules: [${rule}]}`]).connection(asked), denied);
+      const connection = { ...WEB, port: 80 };
+      assert.equal(guard([`{rules: [${rule}]}`]).connection(connection), allowed);
+      assert.equal(!guard([`{action: DENY, rules: [${rule}]}`]).connection(connection), denied);
     });
   }
 });

@@ -12,10 +12,10 @@ import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
 import type { Meaning } from './attributes.ts';
 import {
   type Authorizer,
-  askAboutConnections,
-  askAboutRequests,
-  authorizerHosts,
   authorizerOf,
+  connectionFilters,
+  providerHosts,
+  requestFilters,
   type Unreachable,
 } from './external.ts';
 import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
@@ -37,7 +37,7 @@ export function requestRules(snapshot: MeshReader, view: GuardedView): RequestRu
   const rules = rulesFor(snapshot, view, 'http');
   return {
     external: rules.custom.flatMap(({ authorizer, policies }) =>
-      'problem' in authorizer ? [denyFilter('http', policies)] : askAboutRequests(authorizer, policies),
+      'problem' in authorizer ? [denyFilter('http', policies)] : requestFilters(authorizer, policies),
     ),
     local: localFilters(rules, 'http'),
   };
@@ -53,9 +53,9 @@ export function connectionRules(snapshot: MeshReader, view: GuardedView): Connec
   const rules = rulesFor(snapshot, view, 'tcp');
   const denied = [rules.deny];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
-    const asked = 'problem' in authorizer ? undefined : askAboutConnections(authorizer, policies);
-    if (asked === undefined) denied.push(policies);
-    return asked ?? [denyFilter('tcp', policies)];
+    const filters = 'problem' in authorizer ? undefined : connectionFilters(authorizer, policies);
+    if (filters === undefined) denied.push(policies);
+    return filters ?? [denyFilter('tcp', policies)];
   });
   return {
     filters: [...external, ...localFilters(rules, 'tcp')],
@@ -69,26 +69,30 @@ export function guardsPaths(snapshot: MeshReader, view: GuardedView): boolean {
 }
 
 /** The hosts of services that a policy calls, whether or not they exist. */
-export function askedBy(policy: Policy | undefined, { plugins }: ModelSettings, mesh: MeshConfig): readonly string[] {
+export function authorizerHostsOf(
+  policy: Policy | undefined,
+  { plugins }: ModelSettings,
+  mesh: MeshConfig,
+): readonly string[] {
   if (policy === undefined || !isServed(policy, plugins)) return [];
   const { provider } = policy.content;
-  return provider?.name === undefined ? [] : authorizerHosts(mesh, provider.name);
+  return provider?.name === undefined ? [] : providerHosts(mesh, provider.name);
 }
 
 /** The hosts that the policies of a view call. */
-export function askedHosts(snapshot: MeshReader, view: GuardedView): ReadonlySet<string> {
-  for (const key of view.policies.authorization) note(fact.asked(key));
+export function authorizerHosts(snapshot: MeshReader, view: GuardedView): ReadonlySet<string> {
+  for (const key of view.policies.authorization) note(fact.authorizerHosts(key));
   return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => askedByKey(snapshot, key))));
 }
 
 /** Whether a host is one of them. */
-export function asks(snapshot: MeshReader, view: GuardedView, host: string): boolean {
-  for (const key of view.policies.authorization) note(fact.askedHost(key, host));
+export function callsHost(snapshot: MeshReader, view: GuardedView, host: string): boolean {
+  for (const key of view.policies.authorization) note(fact.authorizerHost(key, host));
   return unrecorded(() => view.policies.authorization.some((key) => askedByKey(snapshot, key).includes(host)));
 }
 
 function askedByKey(snapshot: MeshReader, key: ResourceKey): readonly string[] {
-  return askedBy(snapshot.resources('AuthorizationPolicy').get(key), snapshot.settings, snapshot.mesh);
+  return authorizerHostsOf(snapshot.resources('AuthorizationPolicy').get(key), snapshot.settings, snapshot.mesh);
 }
 
 /** Problems of the policies that apply here, one line each. */

@@ -204,10 +204,14 @@ test('the generated filters decide about requests and connections as the policie
           [false, [...external, ...local]],
           [true, connectionRules(MeshReader.of(snapshot), view).filters],
         ];
-        for (const asked of requests) {
+        for (const request of requests) {
           for (const [tcp, list] of filters) {
-            const expected = isAllowed(policies, asked, { tcp, trustDomains: TRUST_DOMAINS });
-            assert.equal(passes(list, asked), expected, `${tcp ? 'connection' : 'request'} ${JSON.stringify(asked)}`);
+            const expected = isAllowed(policies, request, { tcp, trustDomains: TRUST_DOMAINS });
+            assert.equal(
+              passes(list, request),
+              expected,
+              `${tcp ? 'connection' : 'request'} ${JSON.stringify(request)}`,
+            );
           }
         }
       },

@@ -63,20 +63,20 @@ export function matches({ policies }: Rbac, request: Request): boolean {
   return Object.values(policies).some(
     ({ permissions, principals }) =>
       permissions.some((permission) => isAsked(permission, request)) &&
-      principals.some((principal) => asks(principal, request)),
+      principals.some((principal) => matchesPrincipal(principal, request)),
   );
 }
 
-function asks(principal: Principal, request: Request): boolean {
+function matchesPrincipal(principal: Principal, request: Request): boolean {
   switch (principal.identifier) {
     case 'any':
       return true;
     case 'andIds':
-      return some(principal.andIds).ids.every((id) => asks(id, request));
+      return some(principal.andIds).ids.every((id) => matchesPrincipal(id, request));
     case 'orIds':
-      return some(principal.orIds).ids.some((id) => asks(id, request));
+      return some(principal.orIds).ids.some((id) => matchesPrincipal(id, request));
     case 'notId':
-      return !asks(some(principal.notId), request);
+      return !matchesPrincipal(some(principal.notId), request);
     case 'authenticated': {
       const name = some(some(principal.authenticated).principalName);
       // The subject of the mesh's certificates is empty.
