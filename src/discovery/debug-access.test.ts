@@ -12,7 +12,7 @@ import { type DebugSource, PageMaker } from '../debug/index.ts';
 import { createProfiler } from '../observe/index.ts';
 import { endpoints, inline, Mesh, service, sidecar, virtualService } from '../push/testing/mesh.ts';
 import { createAuthentication, createTokenAuthenticator } from '../security/index.ts';
-import { ISSUER, NOW, testIssuer } from '../security/testing.ts';
+import { ISSUER, NOW, testIssuer } from '../security/testing/credentials.ts';
 import type { Authentication } from '../security/types.ts';
 import { DebugAccess } from './debug-access.ts';
 import { type HttpRoutes, httpListener, monitoringListener } from './http-routes.ts';

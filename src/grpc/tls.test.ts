@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
-import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing.ts';
+import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing/credentials.ts';
 import { FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING } from './frames/frames.ts';
 import { block, number, RawClient, request } from './testing/raw-client.ts';
 import { costlyCalls, DOWNLOAD, downloadContent, SILENT, startServer, type TestServer } from './testing/server.ts';

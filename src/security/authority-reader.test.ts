@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { createAuthorityReader } from './authority-reader.ts';
 import { readCertificate } from './certificate.ts';
-import { derOf, makeCa } from './testing.ts';
+import { derOf, makeCa } from './testing/credentials.ts';
 
 /** A reader, and the number of certificates that it has parsed. */
 function counted() {

@@ -9,7 +9,7 @@ import { fakeClock } from './authority/testing/fixtures.ts';
 import type { Fetch } from './fetch-json.ts';
 import { followOidcIssuer } from './oidc.ts';
 import { followBundles, parseBundle, parseBundleEndpoints } from './spiffe-bundles.ts';
-import { derOf, ISSUER, makeCa, NOW, testIssuer } from './testing.ts';
+import { derOf, ISSUER, makeCa, NOW, testIssuer } from './testing/credentials.ts';
 import { TrustBundles } from './trust.ts';
 
 const DISCOVERY = `${ISSUER}/.well-known/openid-configuration`;

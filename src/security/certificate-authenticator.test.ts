@@ -20,7 +20,7 @@ import {
   SERVER_AUTH,
   unknownExtension,
   WEB_URI,
-} from './testing.ts';
+} from './testing/credentials.ts';
 import { TrustBundles } from './trust.ts';
 
 const root = makeCa({ name: 'root' });

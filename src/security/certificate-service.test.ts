@@ -27,7 +27,7 @@ import {
   rootsOf,
   type TestIssuer,
   testIssuer,
-} from './testing.ts';
+} from './testing/credentials.ts';
 import { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 import { createTokenAuthenticator } from './token-authenticator.ts';
 import { TrustBundles } from './trust.ts';

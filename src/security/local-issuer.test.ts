@@ -5,7 +5,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { fakeClock } from './authority/testing/fixtures.ts';
 import { followLocalIssuer, issueToken } from './local-issuer.ts';
-import { NOW } from './testing.ts';
+import { NOW } from './testing/credentials.ts';
 import { createTokenAuthenticator } from './token-authenticator.ts';
 
 let directory = '';

@@ -5,7 +5,7 @@ import { after, before, describe, it } from 'node:test';
 import { connect, createServer, type SecureVersion, type Server, type TLSSocket } from 'node:tls';
 import { encodePem } from '../core/pem.ts';
 import { shownBy } from './peer-certificates.ts';
-import { derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing.ts';
+import { derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing/credentials.ts';
 
 const root = makeCa({ name: 'root' });
 const middle = makeCa({ name: 'middle', issuer: root });

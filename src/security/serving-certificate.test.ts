@@ -5,7 +5,7 @@ import { fakeTime } from '../core/testing/fake-time.ts';
 import { CLOCK_CHECK_MS } from '../core/wall-clock.ts';
 import { type FakeClock, fakeClock } from './authority/testing/fixtures.ts';
 import { followServingCertificate } from './serving-certificate.ts';
-import { NOW } from './testing.ts';
+import { NOW } from './testing/credentials.ts';
 
 const HOUR = 3_600_000;
 

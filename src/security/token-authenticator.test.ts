@@ -3,7 +3,7 @@ import { generateKeyPairSync } from 'node:crypto';
 import { describe, it } from 'node:test';
 import { type JSONWebKeySet, UnsecuredJWT } from 'jose';
 import { CtlError } from '../core/errors.ts';
-import { type Claims, ecKey, ISSUER, NOW, testIssuer } from './testing.ts';
+import { type Claims, ecKey, ISSUER, NOW, testIssuer } from './testing/credentials.ts';
 import { createTokenAuthenticator, type TokenAuthenticatorOptions } from './token-authenticator.ts';
 
 const one = await testIssuer();

@@ -11,7 +11,7 @@ import { bootstrap } from './bootstrap.ts';
 import { mergeBootstrap } from './merge.ts';
 import { nodeOf } from './node.ts';
 import { fillTemplate } from './template.ts';
-import { bootstrapInput, nodeInput } from './testing.ts';
+import { bootstrapInput, nodeInput } from './testing/inputs.ts';
 
 const CASES: Readonly<Record<string, JsonObject>> = {
   'sidecar-tls': bootstrap(bootstrapInput()),

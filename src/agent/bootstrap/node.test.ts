@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { parseNode } from '../../xds/request/node.ts';
 import { nodeOf, parseLabelFile } from './node.ts';
-import { nodeInput } from './testing.ts';
+import { nodeInput } from './testing/inputs.ts';
 
 const asRead = (changes: Parameters<typeof nodeInput>[0] = {}) =>
   parseNode(Buffer.from(fromProtoJson('envoy.config.core.v3.Node', nodeOf(nodeInput(changes)))));

@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { CtlError } from '../../core/errors.ts';
-import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
+import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { createFileSecrets } from './file-secrets.ts';

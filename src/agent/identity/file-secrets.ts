@@ -6,7 +6,7 @@
  */
 import { sleep } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
-import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secrets.ts';
+import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import { pemBlocks } from '../../core/pem.ts';
 import type { WallClock } from '../../core/wall-clock.ts';

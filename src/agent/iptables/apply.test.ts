@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import { applyRedirection, cleanRedirection } from './apply.ts';
 import { usableFamilies } from './host.ts';
 import type { Run, RunResult } from './run.ts';
-import { redirection } from './testing.ts';
+import { redirection } from './testing/redirections.ts';
 
 interface Call {
   readonly command: string;

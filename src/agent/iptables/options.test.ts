@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ineffectiveSettings, type RedirectionSettings, redirectionOf } from './options.ts';
-import { DEFAULT_SETTINGS, redirection } from './testing.ts';
+import { DEFAULT_SETTINGS, redirection } from './testing/redirections.ts';
 
 test('without settings nothing is redirected, and ports and user have their defaults', () => {
   assert.deepEqual(redirection({}), {

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { redirectionRules } from './rules.ts';
-import { redirection } from './testing.ts';
+import { redirection } from './testing/redirections.ts';
 import type { Family, Redirection } from './types.ts';
 
 const rulesOf = (family: Family, wanted: Redirection, table: string, chain: string) =>

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { FOOTPRINT } from './footprint.ts';
 import { redirectionRules } from './rules.ts';
-import { redirection } from './testing.ts';
+import { redirection } from './testing/redirections.ts';
 import { applyTransaction, cleanTransaction, NO_RULES, readExisting } from './transaction.ts';
 import type { Interception, TableRules } from './types.ts';
 

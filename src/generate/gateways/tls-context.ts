@@ -1,5 +1,5 @@
 /** TLS termination at a gateway, with certificates from files or from Secrets. */
-import { authoritiesFileName, keyPairFileName } from '../../core/file-secrets.ts';
+import { authoritiesFileName, keyPairFileName } from '../../core/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/index.ts';
 import { agentFileSecret, exactName } from '../common/index.ts';

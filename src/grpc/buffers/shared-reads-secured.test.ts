@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import { connect, createServer, type SecureVersion, type Server, TLSSocket } from 'node:tls';
-import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../../security/testing.ts';
+import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../../security/testing/credentials.ts';
 import { readSharedSecured } from './shared-reads.ts';
 
 const validity = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };

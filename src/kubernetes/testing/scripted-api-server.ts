@@ -10,7 +10,7 @@ import {
   type ServerHttp2Stream,
 } from 'node:http2';
 import type { AddressInfo } from 'node:net';
-import { derOf, ecKey, makeCa, makeLeaf, pemOf } from '../../security/testing.ts';
+import { derOf, ecKey, makeCa, makeLeaf, pemOf } from '../../security/testing/credentials.ts';
 import type { ClusterAccess } from '../access.ts';
 import type { ResourceType } from '../objects.ts';
 

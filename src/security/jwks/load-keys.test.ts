@@ -6,10 +6,10 @@ import { createServer, type RequestListener, type Server } from 'node:http';
 import { createServer as createTlsServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { describe, it, type TestContext } from 'node:test';
-import { ecKey, testIssuer } from '../testing.ts';
+import { ecKey, testIssuer } from '../testing/credentials.ts';
 import { type GuardedFetchOptions, guardedFetch } from './guarded-fetch.ts';
 import { KEY_SET_LIMITS, loadKeys } from './load-keys.ts';
-import { pki } from './testing.ts';
+import { pki } from './testing/pki.ts';
 import { usableKeys } from './usable-keys.ts';
 
 const { jwks: KEYS } = await testIssuer('one', ecKey('P-256'));

@@ -4,7 +4,7 @@ import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { fakeClock } from '../authority/testing/fixtures.ts';
 import type { Fetch } from '../fetch-json.ts';
-import { ecKey, testIssuer } from '../testing.ts';
+import { ecKey, testIssuer } from '../testing/credentials.ts';
 import { createKeySetResolver } from './resolver.ts';
 import { usableKeys } from './usable-keys.ts';
 

@@ -1,6 +1,6 @@
 /** Inputs of the bootstrap for tests. */
-import type { BootstrapInput } from './bootstrap.ts';
-import { type NodeInput, nodeOf } from './node.ts';
+import type { BootstrapInput } from '../bootstrap.ts';
+import { type NodeInput, nodeOf } from '../node.ts';
 
 export function nodeInput(changes: Partial<NodeInput> = {}): NodeInput {
   return {

@@ -1,12 +1,19 @@
 /** Test support: valid and invalid certificates of workloads, and keys and tokens of issuers. */
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { exportJWK, type JSONWebKeySet, type JWTPayload, SignJWT } from 'jose';
-import { bits, boolean, encodeDer, type Node, octets, oid, sequence, smallInteger } from '../asn1/index.ts';
-import { encodePem } from '../core/pem.ts';
-import { authorityName, EMPTY_NAME, hostName, signingKey, uriName, writeCertificate } from './authority/certificate.ts';
-import { type Ca, DAY_MS, ecKey, type KeyPair, makeCa, NOW, spki } from './authority/testing/fixtures.ts';
-import type { Certificate } from './certificate.ts';
-import { readRoots } from './trust.ts';
+import { bits, boolean, encodeDer, type Node, octets, oid, sequence, smallInteger } from '../../asn1/index.ts';
+import { encodePem } from '../../core/pem.ts';
+import {
+  authorityName,
+  EMPTY_NAME,
+  hostName,
+  signingKey,
+  uriName,
+  writeCertificate,
+} from '../authority/certificate.ts';
+import { type Ca, DAY_MS, ecKey, type KeyPair, makeCa, NOW, spki } from '../authority/testing/fixtures.ts';
+import type { Certificate } from '../certificate.ts';
+import { readRoots } from '../trust.ts';
 
 export { type Ca, DAY_MS, ecKey, type KeyPair, makeCa, NOW };
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { authoritiesFileName, keyPairFileName, parseFileSecretName } from './file-secrets.ts';
+import { authoritiesFileName, keyPairFileName, parseFileSecretName } from './file-secret-names.ts';
 
 test('the paths of a name are read back', () => {
   const path = fc.stringMatching(/^[^~]{1,200}$/);

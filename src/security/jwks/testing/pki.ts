@@ -1,5 +1,5 @@
 /** Test support: a key server's certificate. */
-import { ecKey, makeCa, makeLeaf, pemOf } from '../testing.ts';
+import { ecKey, makeCa, makeLeaf, pemOf } from '../../testing/credentials.ts';
 
 /** An authority and a certificate of it for a host, PEM. Valid by the machine's clock. */
 export function pki(host: string): { readonly ca: string; readonly cert: string; readonly key: string } {

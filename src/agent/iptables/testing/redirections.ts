@@ -1,6 +1,6 @@
 /** Test support: redirections. */
-import { type RedirectionSettings, redirectionOf } from './options.ts';
-import type { Redirection } from './types.ts';
+import { type RedirectionSettings, redirectionOf } from '../options.ts';
+import type { Redirection } from '../types.ts';
 
 /** The settings without flags and variables. */
 export const DEFAULT_SETTINGS: RedirectionSettings = {
