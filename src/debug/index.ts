@@ -14,8 +14,8 @@ import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
 import { whyDocument, whyResource } from './why.ts';
 
-export { PAGE_LIMITS, PageMaker, type PageMakerOptions } from './page-maker.ts';
-export type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
+export { PageMaker } from './page-maker.ts';
+export type { DebugSource, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
 interface Page {

@@ -1,23 +1,19 @@
 /** gRPC over HTTP/2, the server's side. */
 
 export { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
-export { checkedLength, MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
+export { MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
 export { createGrpcServer } from './server.ts';
 export type {
   CallHead,
   CallReader,
   ConnectionInfo,
   GrpcListener,
-  GrpcObserver,
   GrpcServer,
-  GrpcServerOptions,
   GrpcService,
   ListenerTls,
-  Metadata,
   SendResult,
   StreamCall,
   StreamHandler,
   UnaryCall,
   UnaryHandler,
-  UnaryMethod,
 } from './types.ts';

@@ -1,3 +1,2 @@
 /** What the plain HTTP servers of both programs share. */
 export { type BoundedServerOptions, createBoundedServer } from './bounded-server.ts';
-export { httpConnections } from './limits.ts';

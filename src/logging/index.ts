@@ -14,5 +14,5 @@ export {
   setStackLevel,
 } from './logging.ts';
 export { rotateMaxBytes } from './rotate.ts';
-export { isLogLevel, LOG_LEVELS, LOG_SCOPES, type LogLevel, type ProgramName, type ScopeName } from './scopes.ts';
+export { isLogLevel, LOG_LEVELS, LOG_SCOPES, type ProgramName, type ScopeName } from './scopes.ts';
 export { loggingScopes, parseScopeLevels, parseScopeList } from './spec.ts';

@@ -2,19 +2,11 @@
  * The door of the model: snapshots made and stepped; what they are stands in `types.ts`, host wildcards in `hosts.ts`.
  */
 
-export {
-  canonicalHost,
-  fullHostname,
-  hostMatches,
-  hostsOverlap,
-  isWildcardHost,
-  matchingPatterns,
-  serviceHostname,
-} from './hosts.ts';
+export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
 export { namesOfLocality } from './localities.ts';
-export { MeshModel, Model, type ModelOptions, type ModelStep, type ModelUpdate } from './model.ts';
-export { addressOfKey, networkAddress, statedNetworks } from './network-names.ts';
+export { MeshModel, Model, type ModelStep, type ModelUpdate } from './model.ts';
+export { networkAddress, statedNetworks } from './network-names.ts';
 export { addressBytes } from './networks.ts';
 export { compareCreated, compareMeta, compareText } from './order.ts';
 export { modeOfPort } from './peer-authentication.ts';

@@ -1,5 +1,5 @@
 /** Resources: the kinds with their schemas, and the parsing and validation of documents. */
-export { apiVersionsOf, isClusterScoped, meshKey, selectorLabels, workloadLabels } from './aliases.ts';
+export { apiVersionsOf, isClusterScoped, workloadLabels } from './aliases.ts';
 export { authoritiesOf, keyPairOf, secretBytes } from './credentials.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { inCluster } from './fingerprint.ts';

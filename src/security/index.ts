@@ -1,11 +1,6 @@
 /** Entry point of security: the certificate authority, authentication of callers, key sets of token issuers. */
 export { createAuthentication } from './authentication.ts';
-export {
-  type AuthorityObserver,
-  type AuthorityOptions,
-  type AuthoritySettings,
-  createAuthority,
-} from './authority/authority.ts';
+export { createAuthority } from './authority/authority.ts';
 export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
 export type { Fetch } from './fetch-json.ts';
@@ -13,9 +8,9 @@ export { guardedFetch } from './jwks/guarded-fetch.ts';
 export { createKeySetResolver } from './jwks/resolver.ts';
 export { followLocalIssuer, issueToken } from './local-issuer.ts';
 export { followOidcIssuer } from './oidc.ts';
-export { followServingCertificate, type ServingCertificate } from './serving-certificate.ts';
+export { followServingCertificate } from './serving-certificate.ts';
 export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
-export { credentialsOfCall, MeshServerCredentials, type ServerTls } from './tls-credentials.ts';
+export { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 export { createTokenAuthenticator, type TokenIssuer } from './token-authenticator.ts';
 export { readRoots, TrustBundles } from './trust.ts';
 export type { Authentication, Authenticator, Authority, Caller } from './types.ts';

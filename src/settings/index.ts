@@ -16,7 +16,7 @@ export {
   discoveryRequestFlags,
   discoveryVersionFlags,
 } from './discovery-flags.ts';
-export { formatDuration, parseDuration } from './duration.ts';
+export { parseDuration } from './duration.ts';
 export { type Environment, type EnvTable, envDocument, readEnv, shownEnvironment } from './env-table.ts';
 export { usageError } from './errors.ts';
 export type { FlagSpec, FlagTable, FlagValue } from './flag-table.ts';

@@ -3,12 +3,4 @@
  * serves both over gRPC.
  */
 
-export { parseNode } from './request/index.ts';
-export {
-  createXdsServer,
-  type PushedResponse,
-  type RejectedResponse,
-  type XdsObserver,
-  type XdsServer,
-  type XdsServerOptions,
-} from './server/index.ts';
+export { createXdsServer, type XdsObserver, type XdsServer, type XdsServerOptions } from './server/index.ts';

@@ -26,7 +26,6 @@ import { secretTable } from './secret-table.ts';
 import { checkProvider, DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
 import { tokenFileOf } from './token.ts';
 
-export type { CaServer } from './ca-client.ts';
 export type { IdentitySettings } from './settings.ts';
 
 export interface AgentIdentityOptions {

@@ -1,6 +1,6 @@
 /** Filters and access logs of listeners, and whether a proxy has them. */
 export { accessLogs } from './access-log.ts';
-export { type DestinationTraits, destinationTraits, type TraitsReader } from './destination-traits.ts';
+export { type DestinationTraits, destinationTraits } from './destination-traits.ts';
 export {
   ASKED_EXTENSIONS,
   type AskedExtension,

@@ -6,7 +6,7 @@
  * per port, give the gateway plan.
  */
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
-export { gatewayKey, passesOn, type ServerPlan } from './gateway-servers.ts';
+export { passesOn, type ServerPlan } from './gateway-servers.ts';
 export { holderOfRange } from './held-ranges.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
 export { hasPodListeners, plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';

@@ -7,14 +7,10 @@ export { FieldScanner, MAX_FIELD_HEAD_BYTES } from './field-scanner.ts';
 export { type WireField, WireReader } from './reader.ts';
 export {
   delimitedLength,
-  FIXED32,
-  FIXED64,
   LENGTH_DELIMITED,
-  MAX_VARINT_BYTES,
   VARINT,
   VarintDecoder,
   varintLength,
   writeDelimitedHead,
-  writeVarint,
 } from './varint.ts';
 export { encodeFields, type FieldToWrite } from './writer.ts';
