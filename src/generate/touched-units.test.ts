@@ -6,7 +6,7 @@ import type { Snapshot } from '../model/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
 import { parseResource } from '../resources/parse.ts';
 import { type AnyResource, keyOf } from '../resources/types.ts';
-import { affectedUnits } from './testing.ts';
+import { affectedUnits } from './testing/affected-units.ts';
 import type { GatewayView, InboundView, OutboundView, UnitSelection, View } from './types.ts';
 
 const WEB = 'web.default.svc.cluster.local';

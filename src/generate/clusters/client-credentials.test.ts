@@ -8,8 +8,8 @@ import { envoy } from '../../protobuf/index.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
-import { viewOf } from '../gateways/testing.ts';
 import { generate } from '../generate.ts';
+import { viewOf } from '../testing/gateways.ts';
 import type { OutboundView, View } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;

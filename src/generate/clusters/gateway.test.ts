@@ -5,8 +5,8 @@ import { createModel, replay } from '../../model/testing/steps.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
-import { viewOf } from '../gateways/testing.ts';
 import { generate } from '../generate.ts';
+import { viewOf } from '../testing/gateways.ts';
 
 function resource(kind: string, name: string, spec: object): AnyResource {
   const apiVersion = kind === 'Service' ? 'v1' : 'networking.mesh.io/v1alpha3';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
-import { inboundView, worldOf } from '../listeners/testing.ts';
 import { MeshReader } from '../reads/index.ts';
+import { inboundView, worldOf } from '../testing/listeners.ts';
 import type { InboundPort } from '../types.ts';
 import { inboundClusters, inboundClusterUnits } from './index.ts';
 

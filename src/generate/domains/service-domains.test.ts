@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
-import { httpPort, serviceOf } from '../routes/testing.ts';
+import { httpPort, serviceOf } from '../testing/routes.ts';
 import { serviceDomains, viewerOf } from './service-domains.ts';
 
 const MEMOS = new Memos();

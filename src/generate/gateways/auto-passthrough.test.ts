@@ -10,10 +10,10 @@ import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { resolveEndpoints } from '../endpoints/resolve.ts';
 import { generate } from '../generate.ts';
 import { MeshReader } from '../reads/index.ts';
-import { affectedUnits } from '../testing.ts';
+import { affectedUnits } from '../testing/affected-units.ts';
+import { viewOf } from '../testing/gateways.ts';
 import { NOWHERE } from '../types.ts';
 import { gatewayListeners } from './index.ts';
-import { viewOf } from './testing.ts';
 
 function resource(kind: string, name: string, spec: object, namespace = 'shop'): AnyResource {
   const apiVersion = kind === 'Service' ? 'v1' : 'networking.mesh.io/v1alpha3';

@@ -9,9 +9,9 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-con
 import { parseResource } from '../../resources/parse.ts';
 import { type AnyResource, keyOf, resourceKey } from '../../resources/types.ts';
 import { generate } from '../generate.ts';
-import { affectedUnits } from '../testing.ts';
+import { affectedUnits } from '../testing/affected-units.ts';
+import { viewOf } from '../testing/gateways.ts';
 import type { GatewayView } from '../types.ts';
-import { viewOf } from './testing.ts';
 
 const { DownstreamTlsContext, Secret } = envoy.extensions.transport_sockets.tls.v3;
 const { Listener } = envoy.config.listener.v3;

@@ -12,8 +12,8 @@ import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-con
 import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
 import { MeshReader } from '../reads/index.ts';
+import { viewOf } from '../testing/gateways.ts';
 import { gatewayListeners, gatewayListenerUnits } from './index.ts';
-import { viewOf } from './testing.ts';
 
 function resource(kind: string, name: string, namespace: string, spec: object): AnyResource {
   const security = kind === 'AuthorizationPolicy';

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
-import { REVIEWS, TO_REVIEWS, virtualServiceOf } from '../routes/testing.ts';
-import { gatewayOutput, viewOf } from './testing.ts';
+import { gatewayOutput, viewOf } from '../testing/gateways.ts';
+import { REVIEWS, TO_REVIEWS, virtualServiceOf } from '../testing/routes.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 const { TcpProxy } = envoy.extensions.filters.network.tcp_proxy.v3;

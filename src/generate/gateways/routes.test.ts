@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { gatewayOf, httpPort, REVIEWS, serviceOf, TO_REVIEWS, virtualServiceOf } from '../routes/testing.ts';
-import { gatewayOutput, viewOf } from './testing.ts';
+import { gatewayOutput, viewOf } from '../testing/gateways.ts';
+import { gatewayOf, httpPort, REVIEWS, serviceOf, TO_REVIEWS, virtualServiceOf } from '../testing/routes.ts';
 
 const HTTP = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: ['*'] };
 const services = [serviceOf('reviews', [httpPort(9080)])];

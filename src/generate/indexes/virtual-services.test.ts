@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../../core/memo.ts';
 import { hostMatches } from '../../model/hosts.ts';
-import { virtualServiceOf } from '../routes/testing.ts';
+import { virtualServiceOf } from '../testing/routes.ts';
 import { targetHosts, virtualServicesFor, virtualServicesForAny } from './virtual-services.ts';
 
 const MEMOS = new Memos();

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { serviceOf } from '../routes/testing.ts';
+import { serviceOf } from '../testing/routes.ts';
 import { mergeChains } from './chain-merge.ts';
 import type { L4Chain } from './l4-chains.ts';
 

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
-import { guarded, policyOf } from '../policies/authorization/testing.ts';
 import { MeshReader } from '../reads/index.ts';
+import { guarded, policyOf } from '../testing/authorization.ts';
 import { httpConnectionManager } from './http-connection-manager.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;

@@ -3,9 +3,9 @@ import { describe, test } from 'node:test';
 import type { PeerAuthentication, Protocol } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { MeshReader } from '../reads/index.ts';
+import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from '../testing/listeners.ts';
 import type { Capabilities, InboundPort, NodeFamilies } from '../types.ts';
 import { inboundListeners, inboundListenerUnits } from './inbound.ts';
-import { chainText, chainTexts, inboundOf, inboundView, type World, worldOf } from './testing.ts';
 
 function portOf(targetPort: number, protocol: Protocol, changes: Partial<InboundPort> = {}): InboundPort {
   return {

@@ -5,8 +5,6 @@ import type { Protocol, Service } from '../../model/types.ts';
 import { google } from '../../protobuf/index.ts';
 import { plannedRoutes } from '../plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import { virtualServiceOf } from '../routes/testing.ts';
-import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 import {
   chainTexts,
   inboundOf,
@@ -16,7 +14,9 @@ import {
   outboundView,
   type World,
   worldOf,
-} from './testing.ts';
+} from '../testing/listeners.ts';
+import { virtualServiceOf } from '../testing/routes.ts';
+import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 
 const AUTO = 'Unsupported';
 const OFF = { sniffOutbound: false };

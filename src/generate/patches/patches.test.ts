@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { meshOf, resource } from '../../model/testing/build.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { generate } from '../generate.ts';
-import { outboundView } from '../listeners/testing.ts';
+import { outboundView } from '../testing/listeners.ts';
 import type { GenerationResult, OutboundView } from '../types.ts';
 
 const entry = (host: string, port = 80) =>

@@ -6,10 +6,10 @@ import type { ResolvedVirtualService } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewerOf } from '../domains/service-domains.ts';
 import { Rules, Services, VirtualServices } from '../reads/index.ts';
+import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from '../testing/routes.ts';
 import { scopeLookups } from './context.ts';
 import { DomainEncoder } from './domain-encodings.ts';
 import { type CandidateSources, candidateSet } from './domain-owners.ts';
-import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();
 

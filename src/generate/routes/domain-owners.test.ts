@@ -6,8 +6,8 @@ import { PMap } from '../../core/pmap.ts';
 import type { Service } from '../../model/types.ts';
 import { isDisjoint, serviceDomains, viewerOf } from '../domains/index.ts';
 import { Services, VirtualServices } from '../reads/index.ts';
+import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from '../testing/routes.ts';
 import { type CandidateSources, candidateSet } from './domain-owners.ts';
-import { contextOf, httpPort, serviceOf, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const MEMOS = new Memos();
 

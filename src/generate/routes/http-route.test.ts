@@ -2,7 +2,6 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
 import { SCHEMAS } from '../../resources/schemas.ts';
-import { hasRoutes, joinRoutes } from './http-route.ts';
 import {
   ALL_FEATURES,
   contextOf,
@@ -12,7 +11,8 @@ import {
   routesOf,
   TO_REVIEWS,
   virtualServiceOf,
-} from './testing.ts';
+} from '../testing/routes.ts';
+import { hasRoutes, joinRoutes } from './http-route.ts';
 
 const RATINGS = 'ratings.default.svc.cluster.local';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { contextOf, NO_LOOKUPS, routesOf, TO_REVIEWS } from '../testing/routes.ts';
 import { appliesHere } from './match.ts';
-import { contextOf, NO_LOOKUPS, routesOf, TO_REVIEWS } from './testing.ts';
 
 function matchOf(match: unknown) {
   return routesOf([{ match: [match], route: TO_REVIEWS }])[0]?.match;

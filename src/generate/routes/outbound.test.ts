@@ -3,9 +3,17 @@ import { describe, test } from 'node:test';
 import type { ServicePort } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { MeshReader } from '../reads/index.ts';
+import {
+  httpPort,
+  REVIEWS,
+  serviceOf,
+  snapshotOf,
+  type TestWorld,
+  TO_REVIEWS,
+  virtualServiceOf,
+} from '../testing/routes.ts';
 import type { OutboundView } from '../types.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './index.ts';
-import { httpPort, REVIEWS, serviceOf, snapshotOf, type TestWorld, TO_REVIEWS, virtualServiceOf } from './testing.ts';
 
 const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { routesOf, TO_REVIEWS } from '../testing/routes.ts';
 import type { RetryPolicy, Route } from './messages.ts';
 import { withSharedRetries } from './shared-retries.ts';
-import { routesOf, TO_REVIEWS } from './testing.ts';
 
 const matched = (path: string) => ({ match: [{ uri: { exact: path } }] });
 

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { Memos } from '../../core/memo.ts';
+import { contextOf, httpPort, NO_LOOKUPS, serviceOf } from '../testing/routes.ts';
 import type { RouteLookups } from './context.ts';
 import { defaultRoute } from './http-route.ts';
-import { contextOf, httpPort, NO_LOOKUPS, serviceOf } from './testing.ts';
 import { cachedVirtualHosts, encodedVirtualHost, type VirtualHostInputs } from './virtual-host-cache.ts';
 
 const service = serviceOf('reviews', [httpPort(80)]);

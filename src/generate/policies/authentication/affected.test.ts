@@ -4,11 +4,11 @@ import { test } from 'node:test';
 import { applyChanges } from '../../../model/testing/steps.ts';
 import type { Snapshot } from '../../../model/types.ts';
 import { type AnyResource, keyOf } from '../../../resources/types.ts';
-import { viewOf as gatewayView } from '../../gateways/testing.ts';
-import { gatewayOf } from '../../routes/testing.ts';
-import { affectedUnits } from '../../testing.ts';
+import { affectedUnits } from '../../testing/affected-units.ts';
+import { authentication, fetched, meshOf, someKeys, viewIn } from '../../testing/authentication.ts';
+import { viewOf as gatewayView } from '../../testing/gateways.ts';
+import { gatewayOf } from '../../testing/routes.ts';
 import type { View } from '../../types.ts';
-import { authentication, fetched, meshOf, someKeys, viewIn } from './testing.ts';
 
 const ONE = 'https://one.test/keys';
 const TWO = 'https://two.test/keys';

@@ -4,9 +4,17 @@ import { envoy } from '../../../protobuf/index.ts';
 import type { JwtRule } from '../../../resources/schemas.ts';
 import { EARLY_HEADER_MUTATION, LUA_FILTER } from '../../filters/extensions.ts';
 import { MeshReader } from '../../reads/index.ts';
+import {
+  authentication,
+  authenticationOf,
+  fetched,
+  meshOf,
+  requirementText,
+  someKeys,
+  viewIn,
+} from '../../testing/authentication.ts';
 import type { HttpFilter } from '../types.ts';
 import { tokenFilters, tokenManagerFields } from './index.ts';
-import { authentication, authenticationOf, fetched, meshOf, requirementText, someKeys, viewIn } from './testing.ts';
 
 const KEYS = someKeys('one');
 const URI = 'https://issuer.test/keys';

@@ -7,15 +7,15 @@ import { envoy } from '../../../protobuf/index.ts';
 import { parseMeshConfig } from '../../../resources/mesh-config.ts';
 import { type AnyResource, keyOf } from '../../../resources/types.ts';
 import { gatewayClusterUnits } from '../../clusters/gateway.ts';
-import { viewOf } from '../../gateways/testing.ts';
-import { inboundOf } from '../../listeners/testing.ts';
 import { MeshReader } from '../../reads/index.ts';
-import { gatewayOf } from '../../routes/testing.ts';
-import { affectedUnits } from '../../testing.ts';
+import { affectedUnits } from '../../testing/affected-units.ts';
+import { guarded, policyOf, resourceOf } from '../../testing/authorization.ts';
+import { viewOf } from '../../testing/gateways.ts';
+import { inboundOf } from '../../testing/listeners.ts';
+import { decode, matches, passes } from '../../testing/rbac.ts';
+import { gatewayOf } from '../../testing/routes.ts';
 import type { HttpFilter } from '../types.ts';
 import { connectionRules, policyProblems, requestRules } from './index.ts';
-import { guarded, policyOf, resourceOf } from './testing.ts';
-import { decode, matches, passes } from './testing-rbac.ts';
 
 describe('an external authorizer', () => {
   const GRPC = '{name: a, envoyExtAuthzGrpc: {service: authz.shop.svc.cluster.local, port: 9000}}';

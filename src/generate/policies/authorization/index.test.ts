@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
-import { inboundOf } from '../../listeners/testing.ts';
 import { MeshReader } from '../../reads/index.ts';
+import { guarded, policyOf } from '../../testing/authorization.ts';
+import { inboundOf } from '../../testing/listeners.ts';
+import { decode, matches, passes, type Request } from '../../testing/rbac.ts';
 import { connectionRules, requestRules } from './index.ts';
-import { guarded, policyOf } from './testing.ts';
-import { decode, matches, passes, type Request } from './testing-rbac.ts';
 
 /** Which requests reach a workload of namespace `shop` under policies with these specs. */
 function guard(specs: readonly string[], more: Parameters<typeof guarded>[1] = {}) {

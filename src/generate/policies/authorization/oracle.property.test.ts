@@ -4,11 +4,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { MeshReader } from '../../reads/index.ts';
+import { guarded, policyOf } from '../../testing/authorization.ts';
+import { isAllowed } from '../../testing/authorization-oracle.ts';
+import { passes, type Request } from '../../testing/rbac.ts';
 import type { HttpFilter } from '../types.ts';
 import { connectionRules, requestRules } from './index.ts';
-import { guarded, policyOf } from './testing.ts';
-import { isAllowed } from './testing-oracle.ts';
-import { passes, type Request } from './testing-rbac.ts';
 
 const TRUST_DOMAINS = ['td.example', 'old.example'];
 

@@ -1,10 +1,10 @@
 /** Fixtures of the gateway tests: what a gateway's units decode to. */
 
 import { envoy } from '../../protobuf/index.ts';
+import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from '../gateways/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import { gatewayOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
 import type { GatewayView } from '../types.ts';
-import { gatewayListeners, gatewayListenerUnits, gatewayRoutes, gatewayRouteUnits } from './index.ts';
+import { gatewayOf, snapshotOf, type TestWorld } from './routes.ts';
 
 export function viewOf(changes: Partial<GatewayView> = {}): GatewayView {
   return {

@@ -1,13 +1,13 @@
 /** Fixtures: a mesh with authorization policies, and the filters that a workload gets for them. */
 import { parse } from 'yaml';
-import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
-import { createModel, replay } from '../../../model/testing/steps.ts';
-import type { ModelSettings, Snapshot } from '../../../model/types.ts';
-import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../../../resources/mesh-config.ts';
-import { parseResource } from '../../../resources/parse.ts';
-import type { AnyResource } from '../../../resources/types.ts';
-import { inboundView } from '../../listeners/testing.ts';
-import type { InboundView } from '../../types.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { createModel, replay } from '../../model/testing/steps.ts';
+import type { ModelSettings, Snapshot } from '../../model/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../../resources/mesh-config.ts';
+import { parseResource } from '../../resources/parse.ts';
+import type { AnyResource } from '../../resources/types.ts';
+import type { InboundView } from '../types.ts';
+import { inboundView } from './listeners.ts';
 
 export interface TestPolicy {
   readonly name?: string;

@@ -15,9 +15,9 @@ import type {
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
 import { type ContentOf, SCHEMAS } from '../../resources/schemas.ts';
 import { type Kind, keyOf, type Resource, resourceKey } from '../../resources/types.ts';
-import type { RouteContext, RouteLookups } from './context.ts';
-import { virtualServiceRoutes } from './http-route.ts';
-import type { Route } from './messages.ts';
+import type { RouteContext, RouteLookups } from '../routes/context.ts';
+import { virtualServiceRoutes } from '../routes/http-route.ts';
+import type { Route } from '../routes/messages.ts';
 
 export const NO_LOOKUPS: RouteLookups = {
   onlyPort: () => undefined,

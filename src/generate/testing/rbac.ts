@@ -5,8 +5,8 @@
  */
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';
-import { envoy } from '../../../protobuf/index.ts';
-import type { HttpFilter } from '../types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import type { HttpFilter } from '../policies/types.ts';
 
 const { RE2JS } = createRequire(import.meta.url)('re2js') as typeof import('re2js');
 

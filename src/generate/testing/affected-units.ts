@@ -1,9 +1,9 @@
 /** For tests of what a change touches. */
-import type { ChangeSet, Snapshot } from '../model/types.ts';
-import { changedFacts } from './changed-facts.ts';
-import { generate } from './generate.ts';
-import { ALL_UNITS, touchedUnits } from './touched-units.ts';
-import type { UnitSelection, View } from './types.ts';
+import type { ChangeSet, Snapshot } from '../../model/types.ts';
+import { changedFacts } from '../changed-facts.ts';
+import { generate } from '../generate.ts';
+import { ALL_UNITS, touchedUnits } from '../touched-units.ts';
+import type { UnitSelection, View } from '../types.ts';
 
 /** The units of a view that a change touches, according to what generating all of it read before. */
 export function affectedUnits(

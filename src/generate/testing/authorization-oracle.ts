@@ -3,8 +3,8 @@
  * It is independent of the generator, so that both must have the same error to agree on something wrong.
  */
 import { BlockList, isIPv6 } from 'node:net';
-import type { AuthorizationPolicySpec, AuthorizationRule } from '../../../resources/schema/security.ts';
-import type { Json, Request } from './testing-rbac.ts';
+import type { AuthorizationPolicySpec, AuthorizationRule } from '../../resources/schema/security.ts';
+import type { Json, Request } from './rbac.ts';
 
 export interface OraclePolicy {
   readonly namespace: string;

@@ -12,11 +12,11 @@ import type {
 } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
+import { inboundListeners, inboundListenerUnits } from '../listeners/inbound.ts';
+import { outboundListeners, outboundListenerUnits } from '../listeners/outbound.ts';
 import { MeshReader } from '../reads/index.ts';
-import { serviceOf, snapshotOf, type TestWorld } from '../routes/testing.ts';
 import type { GeneratedResource, InboundView, OutboundView, UnitOutput } from '../types.ts';
-import { inboundListeners, inboundListenerUnits } from './inbound.ts';
-import { outboundListeners, outboundListenerUnits } from './outbound.ts';
+import { serviceOf, snapshotOf, type TestWorld } from './routes.ts';
 
 export interface World extends TestWorld {
   readonly settings?: Partial<ModelSettings>;

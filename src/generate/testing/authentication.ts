@@ -1,18 +1,18 @@
 /** Fixtures: a mesh of request authentications, views that they apply to, and the content of their filters. */
 
 import { generateKeyPairSync } from 'node:crypto';
-import { DEFAULT_SETTINGS } from '../../../model/testing/settings.ts';
-import { createModel, replay } from '../../../model/testing/steps.ts';
-import type { ModelSettings, Snapshot } from '../../../model/types.ts';
-import { envoy } from '../../../protobuf/index.ts';
-import { makeKeySet } from '../../../resources/make-key-set.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../../resources/mesh-config.ts';
-import { parseResource } from '../../../resources/parse.ts';
-import type { AnyResource } from '../../../resources/types.ts';
-import { inboundView } from '../../listeners/testing.ts';
-import { MeshReader } from '../../reads/index.ts';
-import type { InboundView } from '../../types.ts';
-import { tokenFilters } from './index.ts';
+import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
+import { createModel, replay } from '../../model/testing/steps.ts';
+import type { ModelSettings, Snapshot } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
+import { makeKeySet } from '../../resources/make-key-set.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { parseResource } from '../../resources/parse.ts';
+import type { AnyResource } from '../../resources/types.ts';
+import { tokenFilters } from '../policies/authentication/index.ts';
+import { MeshReader } from '../reads/index.ts';
+import type { InboundView } from '../types.ts';
+import { inboundView } from './listeners.ts';
 
 /** A key set with one public key. */
 export function someKeys(kid: string): string {
