@@ -224,16 +224,16 @@ test('calls that end do not wait for the data of another call', () => {
 test('writes end when their bytes have left, in order', async () => {
   const { socket, streams, receive } = connected();
   receive(headers(1));
-  const told: string[] = [];
+  const ended: string[] = [];
   for (const [name, bytes] of [
     ['first', 300_000],
     ['second', 10],
     ['third', 300_000],
   ] as const)
-    streams[0]?.write([Buffer.alloc(bytes)], (result) => told.push(`${name} ${result}`));
-  assert.deepEqual(told, []);
+    streams[0]?.write([Buffer.alloc(bytes)], (result) => ended.push(`${name} ${result}`));
+  assert.deepEqual(ended, []);
   await socket.release();
-  assert.deepEqual(told, ['first drained', 'second drained', 'third drained']);
+  assert.deepEqual(ended, ['first drained', 'second drained', 'third drained']);
 });
 
 test('a socket that accepts nothing until the timeout is closed, and its writes end with that', () => {

@@ -43,7 +43,7 @@ class Listener {
   readonly #ended = new Set<number>();
   readonly #reset = new Set<number>();
   data = 0;
-  goneAway = false;
+  goAwaySent = false;
   answeredLast = 0;
 
   take(chunk: Uint8Array): void {
@@ -70,7 +70,7 @@ class Listener {
   }
 
   #frame(type: number, flags: number, stream: number): void {
-    assert.ok(!this.goneAway, `a frame of type ${type} behind the last GOAWAY`);
+    assert.ok(!this.goAwaySent, `a frame of type ${type} behind the last GOAWAY`);
     if (type === FRAME.goaway) return;
     if (type !== FRAME.headers && type !== FRAME.data && type !== FRAME.rstStream) return;
     assert.ok(!this.#reset.has(stream), `a frame of type ${type} on a stream that was reset`);
@@ -94,7 +94,7 @@ type Listening = (...values: unknown[]) => void;
 class FuzzSocket {
   readonly #listeners = new Map<string, Listening>();
   readonly #taken: { readonly bytes: number; readonly done: (() => void) | undefined }[] = [];
-  readonly heard = new Listener();
+  readonly listener = new Listener();
   readonly #mode: 'takes' | 'takes later' | 'never takes';
   writableLength = 0;
   destroyed = false;
@@ -136,7 +136,7 @@ class FuzzSocket {
   write(chunk: Uint8Array, done?: () => void): void {
     if (this.destroyed) return;
     assert.ok(!this.finished, 'written behind the end');
-    this.heard.take(chunk);
+    this.listener.take(chunk);
     this.writableLength += chunk.length;
     this.#taken.push({ bytes: chunk.length, done });
     assert.ok(this.writableLength < MAX_KEPT_BYTES, `${this.writableLength} bytes wait`);
@@ -153,7 +153,7 @@ class FuzzSocket {
 
   end(chunk?: Uint8Array): void {
     if (chunk !== undefined) this.write(chunk);
-    this.heard.goneAway = true;
+    this.listener.goAwaySent = true;
     this.finished = true;
   }
 
@@ -310,13 +310,13 @@ class Sequence {
 
   /** The connection has ended by a rule, or still answers; it has not sent more than allowed. */
   #judge({ grants, cut }: FrameSequence): void {
-    const { heard } = this.#socket;
-    assert.ok(heard.data <= FIRST_WINDOW_BYTES + grants, `${heard.data} bytes of DATA, more than the window`);
+    const { listener } = this.#socket;
+    assert.ok(listener.data <= FIRST_WINDOW_BYTES + grants, `${listener.data} bytes of DATA, more than the window`);
     this.#socket.emit('data', frame(FRAME.ping, 0, 0, LAST_PING));
     this.#settle();
     const over = this.#socket.finished || this.#socket.destroyed;
     // An incomplete frame takes the bytes of the ping for its own.
-    if (!over && !cut) assert.equal(heard.answeredLast, 1, 'the last ping is not answered');
+    if (!over && !cut) assert.equal(listener.answeredLast, 1, 'the last ping is not answered');
   }
 }
 

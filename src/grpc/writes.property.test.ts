@@ -100,7 +100,7 @@ const step: fc.Arbitrary<Step> = fc.oneof(
 
 const PATIENCE = { keepaliveIntervalMs: 1e9, keepaliveTimeoutMs: 1e9, idleMs: 1e9, sendTimeoutMs: 5000 };
 const CALLS = 4;
-const ROOM = 2 ** 28;
+const WINDOW_BYTES = 2 ** 28;
 
 interface Written {
   readonly call: number;
@@ -230,14 +230,14 @@ class World {
   checkWindow(): void {
     let sent = 0;
     for (const { type, payload } of this.frames()) if (type === FRAME.data) sent += payload.length;
-    assert.ok(sent <= this.granted, `${sent} bytes, but the client has room for ${this.granted}`);
+    assert.ok(sent <= this.granted, `${sent} bytes, but the window allows ${this.granted}`);
   }
 
   /** Opens all windows and reads everything. */
   async letPass(): Promise<void> {
-    this.granted += ROOM;
-    this.receive(frame(FRAME.windowUpdate, 0, 0, number(ROOM)));
-    for (let index = 0; index < CALLS; index++) this.receive(frame(FRAME.windowUpdate, 0, 2 * index + 1, number(ROOM)));
+    this.granted += WINDOW_BYTES;
+    this.receive(frame(FRAME.windowUpdate, 0, 0, number(WINDOW_BYTES)));
+    for (let index = 0; index < CALLS; index++) this.receive(frame(FRAME.windowUpdate, 0, 2 * index + 1, number(WINDOW_BYTES)));
     for (let quiet = 0; quiet < 3; ) quiet = (await this.socket.readOne()) ? 0 : quiet + 1;
   }
 

@@ -62,9 +62,9 @@ function writeField(out: Buffer, at: number, { name, value }: HeaderField): numb
  * have to be encoded before.
  */
 export function encodeHeaders(fields: readonly HeaderField[]): Buffer {
-  let room = 0;
-  for (const { name, value } of fields) room += name.length + value.length + MAX_FIELD_OVERHEAD;
-  const out = Buffer.allocUnsafe(room);
+  let size = 0;
+  for (const { name, value } of fields) size += name.length + value.length + MAX_FIELD_OVERHEAD;
+  const out = Buffer.allocUnsafe(size);
   let end = 0;
   for (const field of fields) end = writeField(out, end, field);
   return out.subarray(0, end);

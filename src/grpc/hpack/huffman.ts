@@ -105,8 +105,8 @@ const SCRATCH = Buffer.allocUnsafeSlow(4096);
  * Decodes `block` from `start` to `end`, a character per byte. Throws HpackError for EOS and for wrong padding.
  */
 export function decodeHuffman(block: Buffer, start: number, end: number): string {
-  const room = Math.ceil(((end - start) * 8) / MIN_CODE_BITS);
-  const out = room <= SCRATCH.length ? SCRATCH : Buffer.allocUnsafe(room);
+  const maxBytes = Math.ceil(((end - start) * 8) / MIN_CODE_BITS);
+  const out = maxBytes <= SCRATCH.length ? SCRATCH : Buffer.allocUnsafe(maxBytes);
   let length = 0;
   let state = 0;
   let seen = 0;
