@@ -237,7 +237,8 @@ class World {
   async letPass(): Promise<void> {
     this.granted += WINDOW_BYTES;
     this.receive(frame(FRAME.windowUpdate, 0, 0, number(WINDOW_BYTES)));
-    for (let index = 0; index < CALLS; index++) this.receive(frame(FRAME.windowUpdate, 0, 2 * index + 1, number(WINDOW_BYTES)));
+    for (let index = 0; index < CALLS; index++)
+      this.receive(frame(FRAME.windowUpdate, 0, 2 * index + 1, number(WINDOW_BYTES)));
     for (let quiet = 0; quiet < 3; ) quiet = (await this.socket.readOne()) ? 0 : quiet + 1;
   }
 
