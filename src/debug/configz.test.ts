@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse, snapshotOf } from '../push/testing/mesh.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
-import { createStore, SecurityHold } from '../store/index.ts';
+import { createStore, RefusedPolicies } from '../store/index.ts';
 import { problem, resource } from '../store/testing/documents.ts';
 import { Follower } from '../store/testing/follower.ts';
 import { Memory } from '../store/testing/memory.ts';
@@ -31,13 +31,13 @@ interface Page {
 
 /** The page for these sources, in configured order. */
 function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', query = ''): Page {
-  const hold = new SecurityHold({ lastGood: new Memory(), rootNamespace: 'root' });
+  const refusedPolicies = new RefusedPolicies({ lastGood: new Memory(), rootNamespace: 'root' });
   const store = createStore({
     sources,
     cluster: 'home',
     appNamespaces: [],
     rootNamespace: 'root',
-    hold,
+    refusedPolicies,
     onRefused: () => {},
     onResolved: () => {},
   });
@@ -60,7 +60,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     problems: store.problems,
     connections: () => [],
     parts: () => [],
-    refusedPolicies: () => hold.all(),
+    refusedPolicies: () => refusedPolicies.all(),
     findings: () => [],
     engine: () => ({}),
     failing: () => [],

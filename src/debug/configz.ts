@@ -117,8 +117,12 @@ function inForce(
 }
 
 /** `held`: the document is in force instead of a refused one. */
-function sourceOf({ source, resource, held }: SourceDocument): { source: string; origin: ResourceOrigin; held?: true } {
-  return { source, origin: resource.origin, ...(held ? { held } : {}) };
+function sourceOf({ source, resource, replacesRefused }: SourceDocument): {
+  source: string;
+  origin: ResourceOrigin;
+  held?: true;
+} {
+  return { source, origin: resource.origin, ...(replacesRefused ? { held: true } : {}) };
 }
 
 function shownResource(resource: AnyResource): Record<string, unknown> {

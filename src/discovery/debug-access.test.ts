@@ -58,7 +58,7 @@ const source: DebugSource = {
     }),
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
   sources: () => [{ id: 'of-shop', cluster: 'c', synced: true, health: { ok: false, reason: 'cannot list shop' } }],
-  documents: (key) => [{ source: `of ${key}`, resource: service('shop', 'web'), held: false }],
+  documents: (key) => [{ source: `of ${key}`, resource: service('shop', 'web'), replacesRefused: false }],
   sharedKeys: () => ['ConfigMap/shop/a', 'ConfigMap/guest/a', 'Namespace//shop'],
   problems: () => [
     { id: 'a', key: 'Gateway/shop/broken', message: 'bad', field: 'spec', origin },

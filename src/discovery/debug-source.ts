@@ -1,7 +1,7 @@
 /** Gives debug pages access to the state of the running program. */
 import type { DebugSource } from '../debug/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../push/index.ts';
-import type { SecurityHold, Store } from '../store/index.ts';
+import type { RefusedPolicies, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
 import type { GaugeSource } from './gauges.ts';
@@ -11,7 +11,7 @@ export interface DebugParts {
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
-  readonly hold: SecurityHold;
+  readonly refusedPolicies: RefusedPolicies;
   readonly sources: Sources;
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
@@ -20,7 +20,7 @@ export interface DebugParts {
 
 /** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
-  const { store, engine, server, hold, sources, history, showConfigInAdsz } = parts;
+  const { store, engine, server, refusedPolicies, sources, history, showConfigInAdsz } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -35,7 +35,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     documents: (key) => store.documents(key),
     sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),
-    refusedPolicies: () => hold.all(),
+    refusedPolicies: () => refusedPolicies.all(),
     findings: (wanted = () => true) => findingsOf(engine, wanted),
     reasonsFor(connectionId, name) {
       const session = sessionOf(connectionId);

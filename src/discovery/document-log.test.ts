@@ -36,7 +36,11 @@ test('of many refused documents the first are logged and the others counted; pol
 
 test('documents of one key in several sources are logged with the one in force', () => {
   const lines: string[] = [];
-  const document = (source: string) => ({ source, resource: resource('VirtualService', 'a', 1), held: false });
+  const document = (source: string) => ({
+    source,
+    resource: resource('VirtualService', 'a', 1),
+    replacesRefused: false,
+  });
   sharedLog((line) => lines.push(line))('VirtualService/ns/a', ['directory', 'east', 'west'].map(document));
   assert.deepEqual(lines, [
     'VirtualService/ns/a: the document of source directory is in force, not that of east, west',
@@ -45,7 +49,7 @@ test('documents of one key in several sources are logged with the one in force',
 
 test('a document that replaces a deleted one of another source is logged with both sources', () => {
   const lines: string[] = [];
-  const document = { source: 'east', resource: resource('VirtualService', 'a', 1), held: false };
+  const document = { source: 'east', resource: resource('VirtualService', 'a', 1), replacesRefused: false };
   takeoverLog((line) => lines.push(line))('VirtualService/ns/a', 'directory', document);
   assert.deepEqual(lines, [
     'VirtualService/ns/a: gone from source directory; the document of source east is in force now',

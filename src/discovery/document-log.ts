@@ -8,13 +8,13 @@ import {
   type ResourceProblem,
   UNKNOWN_FIELD,
 } from '../resources/index.ts';
-import type { HeldDocument, SourceDocument } from '../store/index.ts';
+import type { RefusedDocument, SourceDocument } from '../store/index.ts';
 
 const later = (ms: number, run: () => void): void => void systemClock.setTimer(ms, run);
 
 export interface ProblemLog {
   /** @param held what is in force instead of a refused policy */
-  refused(problem: ResourceProblem, held: HeldDocument | undefined): void;
+  refused(problem: ResourceProblem, held: RefusedDocument | undefined): void;
   resolved(problem: ResourceProblem): void;
 }
 
@@ -38,7 +38,7 @@ export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('valid
   };
 }
 
-function inForce(held: HeldDocument | undefined): string {
+function inForce(held: RefusedDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';
   const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));

@@ -9,7 +9,7 @@ import type { Metrics } from '../observe/index.ts';
 import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { SourceIdentity, SourceSink } from '../sources/index.ts';
-import { type AppliedSummary, createStore, SecurityHold, type Store } from '../store/index.ts';
+import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
 import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { configuredSources, createSources, type Sources } from './inputs.ts';
 import { rootNamespaceOf } from './model-settings.ts';
@@ -33,7 +33,7 @@ export interface Intake {
   readonly sources: Sources;
   readonly store: Store;
   /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
-  readonly hold: SecurityHold;
+  readonly refusedPolicies: RefusedPolicies;
   /**
    * Starts the sources. Resolves when each has been read once. Rejects with CtlError when something cannot be read at
    * start.
@@ -50,11 +50,11 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const { settings, access, mesh, metrics, onChanged, onChangePending } = options;
   const rootNamespace = rootNamespaceOf(settings, mesh);
   const lastGood = await openStateDirectory(settings.stateDir);
-  const hold = new SecurityHold({ lastGood, rootNamespace });
+  const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const appNamespaces = listOf(settings.appNamespace);
   const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
   const sources = createSources(configuredSources(settings, access, namespaces));
-  const store = createLoggedStore(settings, rootNamespace, sources, hold);
+  const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
   const meter = new SourceMeter(metrics);
 
   const applied = (summary: AppliedSummary, seenAt?: number): void => {
@@ -77,10 +77,10 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   return {
     sources,
     store,
-    hold,
+    refusedPolicies,
     async start() {
       await sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
-      hold.synced();
+      refusedPolicies.synced();
     },
     applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
     async close() {
@@ -95,7 +95,7 @@ function createLoggedStore(
   { clusterID: cluster, appNamespace }: DiscoverySettings,
   rootNamespace: string,
   sources: Sources,
-  hold: SecurityHold,
+  refusedPolicies: RefusedPolicies,
 ): Store {
   const log = problemLog();
   return createStore({
@@ -103,8 +103,8 @@ function createLoggedStore(
     cluster,
     appNamespaces: listOf(appNamespace),
     rootNamespace,
-    hold,
-    onRefused: (source, problem) => log.refused(problem, hold.of(source, problem.id)),
+    refusedPolicies,
+    onRefused: (source, problem) => log.refused(problem, refusedPolicies.of(source, problem.id)),
     onResolved: (_source, problem) => log.resolved(problem),
     onShared: sharedLog(),
     onTakeover: takeoverLog(),

@@ -8,7 +8,7 @@ import { createMetrics } from '../observe/index.ts';
 import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing/mesh.ts';
 
 import type { Kind, ResourceProblem } from '../resources/types.ts';
-import type { ToldEvent } from '../store/index.ts';
+import type { CountedEvent } from '../store/index.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
 import {
   certificateObserver,
@@ -158,7 +158,7 @@ describe('observers', () => {
   it('count events by kind and effect, and changes by type', async () => {
     const { metrics, value } = measured();
     const meter = new SourceMeter(metrics);
-    const told = (effect: ToldEvent['effect'], kind: Kind | undefined, eventTime: number) => ({
+    const told = (effect: CountedEvent['effect'], kind: Kind | undefined, eventTime: number) => ({
       effect,
       kind,
       eventTime,

@@ -9,7 +9,7 @@ import type { Metrics, Series } from '../observe/index.ts';
 import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS } from '../resources/index.ts';
 import type { CertificateObserver } from '../security/index.ts';
-import type { AppliedSummary, DebounceHooks, ToldEvent } from '../store/index.ts';
+import type { AppliedSummary, CountedEvent, DebounceHooks } from '../store/index.ts';
 import type { XdsObserver } from '../xds/index.ts';
 import type { PublishProblem } from './publisher.ts';
 import type { PushLog } from './push-log.ts';
@@ -256,7 +256,7 @@ export class SourceMeter {
     this.#metrics = metrics;
   }
 
-  received(events: readonly ToldEvent[]): void {
+  received(events: readonly CountedEvent[]): void {
     const metrics = this.#metrics;
     for (const { effect, kind, eventTime } of events) {
       if (this.#lastEventAt !== undefined) {

@@ -282,8 +282,8 @@ export class DiscoveryProgram {
     const [pipeline, intake, history] = [this.#pipeline, this.#intake, this.#history];
     if (pipeline === undefined || intake === undefined) return undefined;
     const { store, engine, server } = pipeline;
-    const { hold, sources } = intake;
+    const { refusedPolicies, sources } = intake;
     const showConfigInAdsz = this.#settings.debugAdszConfig;
-    return createDebugSource({ store, engine, server, hold, sources, history, showConfigInAdsz });
+    return createDebugSource({ store, engine, server, refusedPolicies, sources, history, showConfigInAdsz });
   }
 }

@@ -1,13 +1,12 @@
 /**
  * When to publish: after changes have been quiet for `afterMs` (CTL_DEBOUNCE_AFTER), at the latest `maxMs`
  * (CTL_DEBOUNCE_MAX) after the first of them. A window of changes is opened by its first change and closed by its
- * publish; what changes while a publish is under way belongs to the next window, which waits its own time and for that
- * publish.
+ * publish; changes during a publish belong to the next window, which waits its own time and for that publish.
  *
- * Quiet is what has been looked for: a process that is behind with its work fires its timers before it hears of what
- * happened meanwhile. So a wait that ends late is not believed before the event loop has gone round once more, and a
- * sign of a change prolongs the wait when it comes, not when what changed has been read: otherwise those who are behind
- * would publish most often.
+ * A process that is behind with its work runs its timers before it handles the events that arrived in the meantime. So
+ * when a timer fires late, the wait ends only after one more turn of the event loop; and a sign of a change prolongs
+ * the wait when it arrives, not when the change has been read. Otherwise a process that is behind would publish most
+ * often.
  *
  * With `edsDebounce` false (CTL_ENABLE_EDS_DEBOUNCE) endpoint changes have no window: they are published at once,
  * alone.
@@ -16,7 +15,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { ResourceKey } from '../resources/index.ts';
 
-/** Counted as `cfg_runtime_strategy_*`. */
+/** Counted by the metrics `cfg_runtime_strategy_*`. */
 export interface DebounceHooks {
   /** `_on_change_total`: changes were reported. */
   onChange(): void;
@@ -24,9 +23,9 @@ export interface DebounceHooks {
   onTimerReset(): void;
   /** `_timer_quiesce_reached_total`: it has been quiet for long enough. */
   onQuiesce(): void;
-  /** `_timer_max_time_reached_total`: it was never quiet, and waiting any longer is not allowed. */
+  /** `_timer_max_time_reached_total`: it was never quiet, and the maximum wait is over. */
   onMaxTime(): void;
-  /** A publish threw; what it took is lost to it, later windows are not. */
+  /** A publish threw; its changes are lost, later windows are not affected. */
   onError(error: unknown): void;
 }
 
@@ -37,42 +36,41 @@ export interface DebounceOptions {
   readonly clock: Clock;
   readonly hooks: DebounceHooks;
   /**
-   * Takes changes from the store (those of `keys`, or all) and hands the next snapshot over. Never called again before
-   * it has ended. It should not wait for proxies.
+   * Takes changes from the store (those of `keys`, or all) and publishes the next snapshot. Not called again before it
+   * has ended. It should not wait for proxies.
    */
   readonly publish: (keys: ReadonlySet<ResourceKey> | 'all') => void | Promise<void>;
 }
 
 export interface Debouncer {
   /**
-   * Reports changed keys; an empty set says nothing. `seenAt`: monotonic ms of the last sign of a change where they
-   * come from, when it is known that it has been quiet there since; the time to read what changed is then part of the
-   * wait.
+   * Reports changed keys; an empty set is ignored. `seenAt`: monotonic ms of the last sign of a change at the source,
+   * if it is known to have been quiet since; the time spent on reading the change is then part of the wait.
    */
   changed(keys: ReadonlySet<ResourceKey>, seenAt?: number): void;
   /**
-   * Reports that something is changing, at `at` in monotonic ms; what it is will be reported when it is known. Prolongs
-   * a wait, opens none.
+   * Reports a sign of a change at `at`, monotonic ms; the change itself is reported later, if there is one. Prolongs a
+   * wait, but starts none.
    */
   changePending(at: number): void;
-  /** Publishes what is pending without waiting, as after the first synchronisation. */
+  /** Publishes pending changes without waiting, as after the first synchronisation. */
   flush(): void;
-  /** Forgets what is pending; nothing is published any more. */
+  /** Drops pending changes; nothing is published any more. */
   stop(): void;
 }
 
-/** Kinds that change which addresses serve, and nothing else. */
+/** Kinds that change nothing but the endpoints of services. */
 const ENDPOINT_KINDS = ['EndpointSlice/', 'Endpoints/', 'WorkloadEntry/'];
 
-/** Timers of a process that is not behind are more punctual than this, milliseconds. */
+/** A timer that fires later than this, in milliseconds, means that the process is behind. */
 const LATE_MS = 5;
 
 interface Window {
   readonly openedAt: number;
   lastChangeAt: number;
-  /** The `lastChangeAt` whose wait ended late, and was not believed at once. */
+  /** The `lastChangeAt` whose timer fired late, so that the wait takes one more turn of the event loop. */
   doubted: number | undefined;
-  /** Set once the wait is over and only a publish under way holds it back. */
+  /** True when the wait is over and only a running publish delays the next one. */
   due: boolean;
 }
 
@@ -110,12 +108,12 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
     publishNext();
   };
 
-  /** Publishes what may go now; called whenever something became due or a publish has ended. */
+  /** Publishes what is due; called when a wait or a publish has ended. */
   const publishNext = (): void => {
     if (publishing || stopped) return;
     if (window?.due === true) {
       window = undefined;
-      // Everything pending is taken, endpoints with it: a storm of endpoint changes cannot hold the window back.
+      // Takes everything pending, including endpoints: a storm of endpoint changes cannot delay the window.
       urgent.clear();
       run('all');
     } else if (urgent.size > 0) {

@@ -1,6 +1,6 @@
-/** Door of the store room. */
+/** The store: typed documents of all sources, their last good versions, and the debounce of changes. */
 export { createDebouncer, type DebounceHooks, type Debouncer } from './debounce.ts';
 export { type LastGoodStore, openLastGood } from './last-good.ts';
-export { type HeldDocument, SecurityHold } from './security-hold.ts';
-export type { SourceDocument, ToldEvent } from './source-documents.ts';
+export { type RefusedDocument, RefusedPolicies } from './refused-policies.ts';
+export type { CountedEvent, SourceDocument } from './source-documents.ts';
 export { type AppliedSummary, createStore, type Store, type TakenChanges } from './store.ts';

@@ -1,6 +1,5 @@
 /**
- * A resource of the security kinds as the document that it was read from: what the parser makes the same resource of
- * again.
+ * A resource of the security kinds as a document that parses to the same resource again.
  */
 import type { AnyResource } from '../resources/index.ts';
 
@@ -20,7 +19,7 @@ export function documentOf({ kind, meta, content }: AnyResource): Record<string,
   };
 }
 
-/** `timeout` is the one field whose parsed form is not what documents write: milliseconds. */
+/** `timeout` is the only field whose parsed form differs from that in documents: milliseconds. */
 function withWrittenDurations(value: unknown): unknown {
   if (typeof value !== 'object' || value === null) return value;
   if (Array.isArray(value)) return value.map(withWrittenDurations);

@@ -1,16 +1,16 @@
 /**
- * The state directory: the last good version of each document of the security kinds, so that a mistake in one does not
- * take it out of force at the next start. A cache, and no source: what is in it counts only where a document of that
- * key is refused.
+ * The state directory: the last good version of each document of the security kinds, so that a mistake in a document
+ * does not take it out of force at the next start. It is a cache, not a source: an entry is used only when the document
+ * of its key is refused.
  *
  * <hash of source and key>.<hash of source and file>.<SHA-256 of the content>.json      mode 0600, in a folder of mode
  * 0700
  *
- * Each source has versions of its own: what one source said of a policy says nothing of what another one means by it.
+ * Each source has its own versions: sources may have different documents of one key.
  *
- * An entry that is not what its name says, is not its owner's alone, or cannot be read, is as if there were none.
- * Writing happens in the background, one file after another, each written aside, made durable and renamed. One program
- * per directory.
+ * An entry whose hash does not match, that others may write, or that cannot be read, is ignored. Files are written in
+ * the background, one after another: to a temporary file, which is synced and renamed. Only one program may use a
+ * directory.
  */
 import { hash } from 'node:crypto';
 import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
@@ -22,18 +22,16 @@ import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { type AnyResource, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
 import { documentOf } from './last-good-document.ts';
 
-/**
- * What is kept, in all: more security documents than any mesh is known to have, in no more room than a log file takes.
- */
+/** Limits of the whole directory: more security documents than any known mesh has, and as many bytes as a log file. */
 export const MAX_DOCUMENTS = 20_000;
 export const MAX_BYTES = 64 * 1024 * 1024;
-/** Of one document, bytes: key sets that stand in policies are the largest part. */
+/** Limit of one document in bytes: key sets inside policies are the largest part. */
 const MAX_DOCUMENT_BYTES = 512 * 1024;
-/** One namespace may take at most this part of either, so that it cannot keep out the others. */
+/** The share of both limits that one namespace may use, so that it cannot displace others. */
 const NAMESPACE_SHARE = 1 / 4;
 /** How long changes are collected before they are written. */
 const WRITE_DELAY_MS = 100;
-/** Looked at in one go: most are on disk already, which takes no waiting to find out. */
+/** Entries processed per batch: most are on disk already, which is known without I/O. */
 const DOCUMENTS_PER_TURN = 32;
 
 const FORMAT = 1;
@@ -44,23 +42,23 @@ const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** The versions of one source's documents. */
 export interface SourceLastGood {
-  /** Takes note of a good version. */
+  /** Saves a good version. */
   save(resource: AnyResource): void;
-  /** The document is gone from the source. */
+  /** The source no longer has the document. */
   forget(key: ResourceKey): void;
   load(key: ResourceKey): AnyResource | undefined;
-  /** Keys of what a file had when it was last good. */
+  /** Keys of the documents that a file had when it was last valid. */
   ofFile(file: string): readonly ResourceKey[];
 }
 
 export interface LastGood {
   of(source: string): SourceLastGood;
-  /** Forgets everything but these keys of these sources. */
+  /** Deletes everything except these keys of these sources. */
   retain(keys: ReadonlyMap<string, Iterable<ResourceKey>>): void;
 }
 
 export interface LastGoodStore extends LastGood {
-  /** Resolves when all that was noted is on disk, or could not be brought there. */
+  /** Resolves when everything is written, or has failed to be. */
   written(): Promise<void>;
 }
 
@@ -75,10 +73,10 @@ export interface LastGoodOptions {
 interface Entry {
   readonly name: string;
   readonly bytes: number;
-  /** Hash of the file that the document stood in. */
+  /** Hash of the file of the document. */
   readonly file: string;
   readonly modified: number;
-  /** Known of what this process has written or read. */
+  /** Known for entries that this process has written or read. */
   readonly namespace?: string;
 }
 
@@ -93,14 +91,15 @@ interface Saved {
 }
 
 /**
- * A key or a file of a source. Those of the directory are themselves: its entries are older than the names of sources.
+ * A key or a file with its source. The directory source has no prefix: its entries are older than the names of sources.
  */
 const identity = (source: string, text: string): string => (source === 'directory' ? text : `${source}\n${text}`);
 const idHash = (id: string): string => hash('sha256', id, 'hex').slice(0, 32);
 const fileHash = (source: string, file = ''): string => hash('sha256', identity(source, file), 'hex').slice(0, 16);
 
 /**
- * Opens the directory, and makes it when there is none. One that cannot be used is one warning, and remembers nothing.
+ * Opens the directory, and creates it when it is missing. One that cannot be used is logged once as a warning, and
+ * nothing is kept.
  */
 export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
   const { directory, warn } = options;
@@ -126,13 +125,13 @@ async function prepare(directory: string): Promise<void> {
   const info = await lstat(directory);
   if (!info.isDirectory()) throw new CtlError('failed_precondition', 'is no folder');
   if (info.uid !== process.getuid?.()) throw new CtlError('failed_precondition', 'belongs to another user');
-  // What others could write is not to be believed; what they could only read is closed.
+  // A directory that others can write is not trusted; one that they can read is made private.
   if ((info.mode & 0o022) !== 0)
     throw new CtlError('failed_precondition', 'may be written by others; set its mode to 0700');
   if ((info.mode & 0o077) !== 0) await chmod(directory, 0o700);
 }
 
-/** By hash of source and key; of two versions that a crash left the younger one. */
+/** By hash of source and key; of two versions that a crash has left, the newer one. */
 async function entriesOf(directory: string): Promise<Map<string, Entry>> {
   const entries = new Map<string, Entry>();
   for (const name of await readdir(directory)) {
@@ -152,14 +151,14 @@ class Directory implements LastGoodStore {
   readonly #limits: { readonly documents: number; readonly bytes: number };
   /** By hash of source and key. */
   readonly #entries = new Map<string, Entry>();
-  /** What all have together, and what each namespace has. */
+  /** Usage in total and by namespace. */
   readonly #used = new Map<string | undefined, Usage>([[undefined, { documents: 0, bytes: 0 }]]);
-  /** What is to be written (`undefined`: removed), by source and key, latest only. */
+  /** Pending writes (`undefined`: deletions) by source and key; the latest counts. */
   #pending = new Map<string, Saved | undefined>();
   #writing: Promise<void> | undefined;
   #scheduled = false;
   #retained: ReadonlySet<string> | undefined;
-  /** Said already, until it works again. */
+  /** True after a warning was logged, until writing works again. */
   #complaint: string | undefined;
 
   constructor(options: LastGoodOptions, entries: Map<string, Entry>) {
@@ -228,7 +227,7 @@ class Directory implements LastGoodStore {
     this.#scheduled = false;
     const [pending, retained] = [this.#pending, this.#retained];
     this.#retained = undefined;
-    // What is being written is not pending any more, but must be found by `load` until it is an entry.
+    // A version that is being written is no longer pending, but `load` must find it until it is an entry.
     let turn = 0;
     for (const [id, saved] of pending) {
       await this.#bring(idHash(id), saved);
@@ -241,8 +240,7 @@ class Directory implements LastGoodStore {
   }
 
   /**
-   * Makes the entry of a document what it is to be. An older version never stays: it may allow what the newer one
-   * forbids.
+   * Writes or deletes the entry of a document. An older version never stays: it may allow what the newer one forbids.
    */
   async #bring(id: string, saved: Saved | undefined): Promise<void> {
     if (saved === undefined) return this.#remove(id);
@@ -270,7 +268,7 @@ class Directory implements LastGoodStore {
     }
   }
 
-  /** Makes this the entry of a document (`undefined`: none), and counts it. */
+  /** Sets the entry of a document (`undefined`: none), and updates the usage. */
   #put(id: string, entry: Entry | undefined): void {
     const before = this.#entries.get(id);
     if (before !== undefined) this.#count(before, -1);
@@ -290,7 +288,7 @@ class Directory implements LastGoodStore {
     }
   }
 
-  /** Throws where there is no room for an entry in the place of another one. */
+  /** Throws when a new entry in place of the old one would exceed a limit. */
   #checkQuota({ bytes, namespace }: Entry, known: Entry | undefined): void {
     if (bytes > MAX_DOCUMENT_BYTES)
       throw new CtlError('resource_exhausted', `${bytes} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ResourceKey } from '../resources/types.ts';
-import { SecurityHold } from './security-hold.ts';
+import { RefusedPolicies } from './refused-policies.ts';
 import type { TakenChanges } from './store.ts';
 import { problem, resource } from './testing/documents.ts';
 import { Memory } from './testing/memory.ts';
 import { openWorld as open, SOURCES, said } from './testing/world.ts';
 
 const sourcesOf = ({ store }: ReturnType<typeof open>, key: ResourceKey): string[] =>
-  store.documents(key).map(({ source, resource: each, held }) => `${source} ${said(each)}${held ? ' held' : ''}`);
+  store
+    .documents(key)
+    .map(({ source, resource: each, replacesRefused }) => `${source} ${said(each)}${replacesRefused ? ' held' : ''}`);
 
 test('of two sources with one key the first configured is in force; a delete takes away only the own document', () => {
   const world = open();
@@ -236,8 +238,8 @@ test('policies without a name that are refused in two sources hold side by side,
 test('over a restart each source’s own last good version counts', () => {
   const memory = new Memory();
   const key = 'AuthorizationPolicy/ns/a';
-  const start = (tell: (source: string, hold: SecurityHold) => void) => {
-    const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
+  const start = (tell: (source: string, hold: RefusedPolicies) => void) => {
+    const hold = new RefusedPolicies({ lastGood: memory, rootNamespace: 'root' });
     for (const { id } of SOURCES) tell(id, hold);
     hold.synced();
     return hold;

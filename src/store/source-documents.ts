@@ -1,4 +1,4 @@
-/** What the store has of one source: its documents, those that hold in the place of refused ones, and its problems. */
+/** The store's data of one source: its documents, replacements of refused ones, and its problems. */
 import {
   type AnyResource,
   CLUSTER_KINDS,
@@ -11,16 +11,16 @@ import {
   type ResourceProblem,
 } from '../resources/index.ts';
 
-/** A document as the store has it of one source. */
+/** A document of one source. */
 export interface SourceDocument {
   readonly source: string;
   readonly resource: AnyResource;
-  /** True where it holds in the place of a refused document. */
-  readonly held: boolean;
+  /** True when it replaces a refused document: a last good version from disk, or a substitute. */
+  readonly replacesRefused: boolean;
 }
 
-/** What a source told, for counting. `kind`: of resources, not of problems. */
-export interface ToldEvent {
+/** An event of a source, for metrics. `kind`: of resources; problems have none. */
+export interface CountedEvent {
   readonly effect: 'add' | 'update' | 'delete' | 'invalid' | 'resolved';
   readonly kind: Kind | undefined;
   /** Monotonic ms. */
@@ -29,11 +29,11 @@ export interface ToldEvent {
 
 export class SourceDocuments {
   readonly id: string;
-  /** Where it is not the program's own. */
+  /** The source's cluster, if it is not the program's own. */
   readonly #cluster: string | undefined;
   readonly documents = new Map<ResourceKey, AnyResource>();
-  /** Keys of documents that hold in the place of refused ones. */
-  readonly #held = new Set<ResourceKey>();
+  /** Keys of documents that replace refused ones. */
+  readonly #replacements = new Set<ResourceKey>();
   /** By id. */
   readonly problems = new Map<string, ResourceProblem>();
 
@@ -44,11 +44,13 @@ export class SourceDocuments {
 
   document(key: ResourceKey): SourceDocument | undefined {
     const resource = this.documents.get(key);
-    return resource === undefined ? undefined : { source: this.id, resource, held: this.#held.has(key) };
+    return resource === undefined
+      ? undefined
+      : { source: this.id, resource, replacesRefused: this.#replacements.has(key) };
   }
 
-  /** What an event is, before it is taken. */
-  told(event: ResourceEvent): ToldEvent {
+  /** How an event counts in metrics; called before the event is applied. */
+  countedEvent(event: ResourceEvent): CountedEvent {
     const { type, eventTime } = event;
     switch (type) {
       case 'set': {
@@ -62,18 +64,18 @@ export class SourceDocuments {
     }
   }
 
-  /** Makes this the document of a key (`undefined`: none). @returns the one before */
+  /** Sets the document of a key (`undefined`: none). @returns the one before */
   put(key: ResourceKey, resource: AnyResource | undefined, held: boolean): AnyResource | undefined {
     const before = this.documents.get(key);
-    // Also where the content is the same: messages should name the place it is in now.
+    // Also for equal content: messages should name its current location.
     if (resource === undefined) this.documents.delete(key);
     else this.documents.set(key, resource);
-    if (held) this.#held.add(key);
-    else this.#held.delete(key);
+    if (held) this.#replacements.add(key);
+    else this.#replacements.delete(key);
     return before;
   }
 
-  /** @returns whether the problem says something new */
+  /** @returns whether the problem is new or changed */
   refuse(problem: ResourceProblem): boolean {
     if (isSameProblem(this.problems.get(problem.id), problem)) return false;
     this.problems.set(problem.id, problem);
@@ -87,7 +89,7 @@ export class SourceDocuments {
     return problem;
   }
 
-  /** The changes that make of what the source told before what it lists now. */
+  /** The events that lead from the source's current documents to those of a list. */
   changesTo({ events, eventTime, kinds, namespace }: ResourceList): ResourceEvent[] {
     const isListed = (key: ResourceKey | undefined): boolean => {
       if (kinds === undefined && namespace === undefined) return true;
@@ -107,8 +109,10 @@ export class SourceDocuments {
         for (const each of key === undefined ? kept : [key]) present.add(each);
       }
     }
-    // What holds in the place of a refused document goes with its problem.
-    const gone = [...this.documents.keys()].filter((key) => !present.has(key) && !this.#held.has(key) && isListed(key));
+    // A replacement of a refused document is removed with the problem.
+    const gone = [...this.documents.keys()].filter(
+      (key) => !present.has(key) && !this.#replacements.has(key) && isListed(key),
+    );
     const resolved = [...this.problems.values()].flatMap(({ id, key }) =>
       refused.has(id) || !isListed(key) ? [] : id,
     );
@@ -119,19 +123,16 @@ export class SourceDocuments {
     ];
   }
 
-  /**
-   * Events whose resources and keys of CLUSTER_KINDS name the source's cluster, where it is another one than the
-   * program's.
-   */
+  /** The events with the source's cluster in resources and keys of CLUSTER_KINDS, where it is not the program's own. */
   inCluster<E extends ResourceEvent>(events: readonly E[]): readonly E[] {
     const cluster = this.#cluster;
-    // The event of one type is made into one of the same type.
+    // The type of an event stays the same.
     return cluster === undefined ? events : events.map((event) => eventInCluster(event, cluster) as E);
   }
 }
 
 export function kindOfKey(key: ResourceKey): Kind {
-  // Keys are made by `resourceKey` alone, whose first part is a kind.
+  // All keys come from `resourceKey`, and begin with a kind.
   return key.slice(0, key.indexOf('/')) as Kind;
 }
 
@@ -144,7 +145,7 @@ function isClusterKind(kind: Kind): boolean {
 }
 
 function eventInCluster(event: ResourceEvent, cluster: string): ResourceEvent {
-  // Identities of problems are keys or names of files; these are no keys of such kinds.
+  // Ids of problems are keys or names of files; a file's name is no key of such a kind.
   const of = (key: ResourceKey): ResourceKey => (isClusterKind(kindOfKey(key)) ? `${key}/${cluster}` : key);
   switch (event.type) {
     case 'set':

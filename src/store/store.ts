@@ -1,8 +1,8 @@
 /**
- * Everything the sources have told: each source's documents apart, each in its last good version, and what of that
- * which is in force has changed since the last snapshot. Of several documents of one key, that of the first source in
- * the configured order is in force. The others are kept, and take their turn when those before them go. Events come in
- * any order; only their last state per source and key counts.
+ * The store: the documents of each source in their last good version, and which resources in force have changed since
+ * the last snapshot. Of several documents of one key, that of the first source in the configured order is in force. The
+ * others are kept, and come into force when those before them are deleted. Events may arrive in any order; only the
+ * last state per source and key counts.
  */
 import { InternalError } from '../core/errors.ts';
 import {
@@ -16,49 +16,55 @@ import {
   type ResourceProblem,
 } from '../resources/index.ts';
 import type { SourceIdentity } from '../sources/index.ts';
-import type { AdmittedEvent, SecurityHold } from './security-hold.ts';
-import { kindOfKey, namespaceOfKey, type SourceDocument, SourceDocuments, type ToldEvent } from './source-documents.ts';
+import type { AdmittedEvent, RefusedPolicies } from './refused-policies.ts';
+import {
+  type CountedEvent,
+  kindOfKey,
+  namespaceOfKey,
+  type SourceDocument,
+  SourceDocuments,
+} from './source-documents.ts';
 
 export interface StoreOptions {
-  /** In configured order: the first one that has a document of a key is the one that counts. */
+  /** In configured order: the document of the first source that has one for a key is in force. */
   readonly sources: readonly SourceIdentity[];
   /**
-   * The program's own (`--clusterID`). Resources of CLUSTER_KINDS that sources of other clusters tell name theirs, in
-   * meta and key.
+   * The program's own cluster (`--clusterID`). Resources of CLUSTER_KINDS from sources of other clusters have their
+   * cluster's name in metadata and key.
    */
   readonly cluster: string;
-  /** `--appNamespace`: namespaces whose resources are kept; empty keeps all. Cluster-scoped kinds are always kept. */
+  /** `--appNamespace`: namespaces whose resources are kept; empty: all. Cluster-scoped kinds are always kept. */
   readonly appNamespaces: readonly string[];
-  /** Kept whatever `appNamespaces` says, because mesh-wide resources live there. */
+  /** Always kept, because it has the mesh-wide resources. */
   readonly rootNamespace: string;
-  /** Sees to it that refused policies do not leave their workloads open; left out: nothing does. */
-  readonly hold?: SecurityHold;
+  /** Replaces refused policies, so that their workloads are not left open; absent: nothing does. */
+  readonly refusedPolicies?: RefusedPolicies;
   /** Called once for every new or changed problem of a source. */
   readonly onRefused: (source: string, problem: ResourceProblem) => void;
-  /** Called when the document of such a problem is good or gone. */
+  /** Called when such a problem is over: its document is valid or gone. */
   readonly onResolved: (source: string, problem: ResourceProblem) => void;
   /**
    * Called when a source's document of a key begins to differ from the one in force, which another source has: with the
-   * one in force first, then all that differ from it. Equal documents of several sources conflict in nothing.
+   * one in force first, then all that differ from it. Equal documents of several sources are no conflict.
    */
   readonly onShared?: (key: ResourceKey, documents: readonly SourceDocument[]) => void;
-  /** Called when the document in force goes from its source, and that of another source takes its place. */
+  /** Called when a source no longer has the document in force, and that of another source comes into force. */
   readonly onTakeover?: (key: ResourceKey, from: string, document: SourceDocument) => void;
   /** Called for every version of a resource whose warnings differ from those of the version before, if it has any. */
   readonly onWarnings?: (key: ResourceKey, resource: AnyResource) => void;
 }
 
-/** What came of a batch of events. */
+/** The effect of a batch of events. */
 export interface AppliedSummary {
-  /** Keys whose resource in force now differs from before the batch, with no-ops dropped. */
+  /** Keys whose resource in force differs from before the batch. */
   readonly changed: ReadonlySet<ResourceKey>;
-  /** What the source told, for counting. */
-  readonly events: readonly ToldEvent[];
-  /** Problems reported in the batch that were not known word for word. */
+  /** The events of the source, for metrics. */
+  readonly events: readonly CountedEvent[];
+  /** Number of problems in the batch that are new or changed. */
   readonly newProblems: number;
 }
 
-/** What {@link Store.take} hands to the next snapshot. */
+/** The changes that {@link Store.take} removes, for the next snapshot. */
 export interface TakenChanges {
   readonly changes: readonly ResourceChange[];
   /**
@@ -69,18 +75,18 @@ export interface TakenChanges {
 }
 
 export interface Store {
-  /** Takes changes of a source. Throws Error for a source that is not one of the configured. */
+  /** Applies changes of a source. Throws InternalError for an unknown source. */
   apply(source: string, events: readonly ResourceEvent[]): AppliedSummary;
-  /** Takes all that a source has, or all of what the list is of: what it told before and is not in the list is gone. */
+  /** Replaces everything of a source, or everything that the list covers: documents that are not listed are deleted. */
   replace(source: string, list: ResourceList): AppliedSummary;
   /**
-   * Takes in another source, behind the configured ones, of which those that were added stand in order of their ids: so
-   * what is in force does not depend on when they came. Does nothing when there is one of this id.
+   * Adds a source behind the configured ones. Added sources are ordered by id, so what is in force does not depend on
+   * the order in which they were added. Does nothing when there is one with this id.
    */
   add(source: SourceIdentity): void;
   /**
-   * The source has been gone since this event time, monotonic ms: what it told is gone, and so is what holds in the
-   * place of its refused documents.
+   * Removes a source, which has been gone since this event time (monotonic ms), with its documents and what replaces
+   * its refused documents.
    */
   remove(source: string, eventTime: number): AppliedSummary;
   /** Removes and returns pending changes (all, or those whose key passes), in key order. */
@@ -93,18 +99,18 @@ export interface Store {
   documents(key: ResourceKey): SourceDocument[];
   /** Keys of which several sources have a document. */
   sharedKeys(): Iterable<ResourceKey>;
-  /** Of all sources, in their order. */
+  /** The problems of all sources, in their order. */
   problems(): ResourceProblem[];
 }
 
-/** A key's state when it first changed since the last take. */
+/** The state of a key before its first change since the last `take`. */
 interface Pending {
   readonly before: AnyResource | undefined;
   readonly eventTime: number;
 }
 
 export function createStore(options: StoreOptions): Store {
-  const { hold, rootNamespace, appNamespaces } = options;
+  const { refusedPolicies, rootNamespace, appNamespaces } = options;
   const kept = appNamespaces.length === 0 ? undefined : new Set([...appNamespaces, rootNamespace]);
   const documentsOfSource = ({ id, cluster }: SourceIdentity): SourceDocuments =>
     new SourceDocuments(id, cluster === options.cluster ? undefined : cluster);
@@ -160,7 +166,7 @@ export function createStore(options: StoreOptions): Store {
 
   const documentsOf = (key: ResourceKey): SourceDocument[] => sources.flatMap((source) => source.document(key) ?? []);
 
-  /** Takes what a source told, or what follows from it. */
+  /** Applies an event of a source, or a consequence of one. */
   const put = (source: SourceDocuments, event: Exclude<AdmittedEvent, ProblemEvent>): void => {
     const key = keyOfEvent(event);
     if (!isKept(key)) return;
@@ -178,7 +184,7 @@ export function createStore(options: StoreOptions): Store {
       const [next] = documentsOf(key);
       if (next !== undefined) options.onTakeover?.(key, source.id, next);
     }
-    // What holds because of a problem does not end it.
+    // A replacement of a refused document does not end the problem.
     if (event.type === 'hold' || event.type === 'release') return;
     resolve(source, key);
     if (resource?.warnings === undefined) return;
@@ -186,14 +192,14 @@ export function createStore(options: StoreOptions): Store {
   };
 
   const run = (source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary => {
-    // What is not kept has no consequences either, such as a policy that counts as refused.
-    const ours = kept === undefined ? events : events.filter(isConcern);
-    const admitted: readonly AdmittedEvent[] = hold?.admit(source.id, ours) ?? ours;
+    // Events that are not kept have no consequences either, such as a refused policy.
+    const relevant = kept === undefined ? events : events.filter(isConcern);
+    const admitted: readonly AdmittedEvent[] = refusedPolicies?.admit(source.id, relevant) ?? relevant;
     const start = new Map<ResourceKey, AnyResource | undefined>();
-    const told: ToldEvent[] = [];
+    const counted: CountedEvent[] = [];
     let newProblems = 0;
     for (const event of admitted) {
-      if (event.type !== 'hold' && event.type !== 'release') told.push(source.told(event));
+      if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
       if (event.type === 'invalid') {
         if (refuse(source, event.problem)) newProblems++;
       } else if (event.type === 'resolved') resolve(source, event.id);
@@ -205,7 +211,7 @@ export function createStore(options: StoreOptions): Store {
     }
     const changed = new Set<ResourceKey>();
     for (const [key, before] of start) if (before?.fingerprint !== get(key)?.fingerprint) changed.add(key);
-    return { changed, events: told, newProblems };
+    return { changed, events: counted, newProblems };
   };
 
   return {
@@ -226,7 +232,7 @@ export function createStore(options: StoreOptions): Store {
       const source = named(id);
       const summary = run(source, source.changesTo({ events: [], eventTime }));
       sources.splice(sources.indexOf(source), 1);
-      hold?.remove(id);
+      refusedPolicies?.remove(id);
       return summary;
     },
     take(filter) {
@@ -246,7 +252,7 @@ export function createStore(options: StoreOptions): Store {
     *sharedKeys() {
       for (const [index, { documents }] of sources.entries()) {
         const before = sources.slice(0, index);
-        // Each key once, when the second source that has it is looked at.
+        // Each key once: for the second source that has it.
         for (const key of documents.keys())
           if (before.filter((each) => each.documents.has(key)).length === 1) yield key;
       }
@@ -255,7 +261,7 @@ export function createStore(options: StoreOptions): Store {
   };
 }
 
-/** The document in force, and those of other sources that say something else. */
+/** The document in force, and those of other sources that differ from it. */
 interface Conflict {
   readonly inForce: SourceDocument | undefined;
   readonly others: readonly SourceDocument[];

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import type { AnyResource } from '../../resources/types.ts';
 import { ScriptedSource } from '../../sources/testing/scripted.ts';
-import { SecurityHold } from '../security-hold.ts';
+import { RefusedPolicies } from '../refused-policies.ts';
 import { createStore } from '../store.ts';
 import { Follower } from './follower.ts';
 import { Memory } from './memory.ts';
@@ -21,13 +21,13 @@ export function openWorld({ appNamespaces = [] }: { readonly appNamespaces?: rea
   const shared: string[] = [];
   const note = (line: string): void => void lines.push(line);
   const lastGood = new Memory();
-  const hold = new SecurityHold({ lastGood, rootNamespace: 'root' });
+  const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace: 'root' });
   const store = createStore({
     sources: SOURCES,
     cluster: HOME,
     appNamespaces,
     rootNamespace: 'root',
-    hold,
+    refusedPolicies,
     onRefused: (source, { id }) => void lines.push(`${source}: ${id} refused`),
     onResolved: (source, { id }) => void lines.push(`${source}: ${id} resolved`),
     onTakeover: (key, from, { source }) => void shared.push(`${key} ${from} -> ${source}`),
@@ -45,7 +45,19 @@ export function openWorld({ appNamespaces = [] }: { readonly appNamespaces?: rea
   }
   const [files, api, east] = sources;
   assert.ok(files !== undefined && api !== undefined && east !== undefined);
-  return { clock, lines, shared, lastGood, hold, store, sources, files, api, east, follower: new Follower(store) };
+  return {
+    clock,
+    lines,
+    shared,
+    lastGood,
+    hold: refusedPolicies,
+    store,
+    sources,
+    files,
+    api,
+    east,
+    follower: new Follower(store),
+  };
 }
 
 /** Kind, name, and the port that tells versions apart; `~` for the strictest that a refused policy can have meant. */

@@ -1,15 +1,13 @@
 /**
- * Refused documents of the security kinds, and what is in force in their place. While the program runs, sources leave
- * the last good version of a document in force. After a restart there is none in memory: it is taken from the state
- * directory, and where there is none either, the strictest that the document can have meant holds
- * (`resources/substitute.ts`).
+ * Refused documents of the security kinds, and what is in force instead. While the program runs, sources keep the last
+ * good version of a document in force. After a restart it is loaded from the state directory; where there is none
+ * either, the strictest meaning that the document can have had is in force (`resources/substitute.ts`).
  *
- * events of a source ──▶ admit ──▶ the same events, with `hold`s and `release`s of what holds in place of refused
- * documents ──▶ store
+ * events of a source ──▶ admit ──▶ the same events, with `hold` and `release` events of replacements ──▶ store
  *
- * Each source is looked at by itself: what holds is a document of the source whose document is refused, and gives way
- * to those of sources before it alone. So a good document of a later source does not take the place of a refused one,
- * which may have been stricter.
+ * Sources are independent: a replacement counts as a document of the source whose document is refused, and only
+ * documents of earlier sources take precedence over it. So a good document of a later source does not replace a refused
+ * one, which may have been stricter.
  */
 import {
   type AnyResource,
@@ -24,20 +22,20 @@ import {
 } from '../resources/index.ts';
 import type { LastGood, SourceLastGood } from './last-good.ts';
 
-/** What is in force in the place of a refused document. */
+/** What is in force instead of a refused document. */
 export type InForce = 'last_good' | 'substitute';
 
 /** A refused document of a security kind. */
-export interface HeldDocument {
+export interface RefusedDocument {
   readonly problem: ResourceProblem;
-  /** Keys of what is in force instead. */
+  /** Keys of the resources in force instead. */
   readonly keys: readonly ResourceKey[];
   readonly inForce: InForce;
 }
 
 /**
- * An event of a source, or what follows from it: a resource holds in the place of a refused document, or does so no
- * longer.
+ * An event of a source, or a consequence of one: `hold` puts a replacement of a refused document in force, `release`
+ * takes it out of force.
  */
 export type AdmittedEvent =
   | ResourceEvent
@@ -50,9 +48,9 @@ export interface SecurityHoldOptions {
 }
 
 /** The refused documents of all sources. */
-export class SecurityHold {
+export class RefusedPolicies {
   readonly #options: SecurityHoldOptions;
-  readonly #sources = new Map<string, SourceHold>();
+  readonly #sources = new Map<string, SourceRefusals>();
   #synced = false;
 
   constructor(options: SecurityHoldOptions) {
@@ -64,32 +62,32 @@ export class SecurityHold {
     let hold = this.#sources.get(source);
     if (hold === undefined) {
       const { lastGood, rootNamespace } = this.#options;
-      hold = new SourceHold({ lastGood: lastGood.of(source), rootNamespace, synced: () => this.#synced });
+      hold = new SourceRefusals({ lastGood: lastGood.of(source), rootNamespace, synced: () => this.#synced });
       this.#sources.set(source, hold);
     }
     return hold.admit(events);
   }
 
-  /** All sources have been read once: versions of documents that are in none of them any more are forgotten. */
+  /** All sources have been read once: last good versions of documents that no source has are deleted. */
   synced(): void {
     this.#synced = true;
     this.#options.lastGood.retain(new Map([...this.#sources].map(([source, hold]) => [source, hold.keys()])));
   }
 
-  /** The source is no more, and all that it gave was taken back. */
+  /** Removes a source, whose documents are gone already. */
   remove(source: string): void {
     this.#sources.delete(source);
   }
 
-  /** Refused documents of the security kinds, in order of their identities. */
-  all(): readonly HeldDocument[] {
-    const held = [...this.#sources.values()].flatMap((hold) => [...hold.held.values()]);
+  /** All refused documents, in order of their ids. */
+  all(): readonly RefusedDocument[] {
+    const held = [...this.#sources.values()].flatMap((hold) => [...hold.refused.values()]);
     return held.sort((a, b) => (a.problem.id < b.problem.id ? -1 : 1));
   }
 
-  /** The refused document that a source's problem is about. */
-  of(source: string, problemId: string): HeldDocument | undefined {
-    return this.#sources.get(source)?.held.get(problemId);
+  /** The refused document of a source's problem. */
+  of(source: string, problemId: string): RefusedDocument | undefined {
+    return this.#sources.get(source)?.refused.get(problemId);
   }
 }
 
@@ -101,14 +99,14 @@ interface SourceHoldOptions {
 }
 
 /** The refused documents of one source. */
-class SourceHold {
+class SourceRefusals {
   readonly #options: SourceHoldOptions;
   /** By the problem's id. */
-  readonly held = new Map<string, HeldDocument>();
-  /** What this class has put in force: key → problems because of which. */
-  readonly #placed = new Map<ResourceKey, Set<string>>();
-  /** Security documents that the source has in force. */
-  readonly #given = new Set<ResourceKey>();
+  readonly refused = new Map<string, RefusedDocument>();
+  /** Replacements in force: key → ids of the problems that they are for. */
+  readonly #replacements = new Map<ResourceKey, Set<string>>();
+  /** Keys of the source's valid documents of the security kinds. */
+  readonly #documents = new Set<ResourceKey>();
 
   constructor(options: SourceHoldOptions) {
     this.#options = options;
@@ -118,15 +116,15 @@ class SourceHold {
     return events.flatMap((event) => [event, ...this.#consequences(event)]);
   }
 
-  /** Keys of what is in force. */
+  /** Keys of the valid documents and of replacements. */
   keys(): ResourceKey[] {
-    return [...this.#given, ...this.#placed.keys()];
+    return [...this.#documents, ...this.#replacements.keys()];
   }
 
   #consequences(event: ResourceEvent): AdmittedEvent[] {
     switch (event.type) {
       case 'set':
-        this.#noteGood(event.resource);
+        this.#recordGood(event.resource);
         return this.#release(keyOf(event.resource), new Set(), event.eventTime);
       case 'delete':
         this.#forget(event.key);
@@ -134,89 +132,86 @@ class SourceHold {
       case 'resolved':
         return this.#release(event.id, new Set(), event.eventTime);
       case 'invalid':
-        return this.#hold(event.problem, event.eventTime);
+        return this.#refuse(event.problem, event.eventTime);
     }
   }
 
-  #noteGood(resource: AnyResource): void {
+  #recordGood(resource: AnyResource): void {
     if (!isSecurityKind(resource.kind)) return;
     const key = keyOf(resource);
-    this.#placed.delete(key);
-    this.#given.add(key);
+    this.#replacements.delete(key);
+    this.#documents.add(key);
     this.#options.lastGood.save(resource);
   }
 
   #forget(key: ResourceKey): void {
-    const isKnown = [this.#placed.delete(key), this.#given.delete(key)].includes(true);
+    const isKnown = [this.#replacements.delete(key), this.#documents.delete(key)].includes(true);
     if (isKnown) this.#options.lastGood.forget(key);
   }
 
-  /** Sees to it that something is in force in the place of a refused document. */
-  #hold(problem: ResourceProblem, eventTime: number): AdmittedEvent[] {
+  /** Puts replacements of a refused document in force. */
+  #refuse(problem: ResourceProblem, eventTime: number): AdmittedEvent[] {
     const { rootNamespace } = this.#options;
     const { id, substitutes = [] } = problem;
-    // A document of another kind. One that cannot be told may be any policy that its file had, also where nothing in it
+    // A document of another kind. An unreadable document may be any policy that its file had, also when nothing in it
     // looks like one.
     if (problem.substitutes === undefined && problem.key !== undefined) return this.#release(id, new Set(), eventTime);
     const key = problem.key ?? keyOfSubstitute(substitutes);
-    const restored = key === undefined ? this.#lostOf(problem) : this.#lost(key);
+    const restored = key === undefined ? this.#lastGoodOfFile(problem) : this.#lastGood(key);
     const wanted = new Map(restored.map((resource) => [keyOf(resource), resource]));
-    const kept = (key === undefined ? (problem.kept ?? []) : [key]).filter((each) => this.#given.has(each));
+    const kept = (key === undefined ? (problem.kept ?? []) : [key]).filter((each) => this.#documents.has(each));
     const known = [...kept, ...wanted.keys()];
     let inForce: InForce = 'last_good';
     for (const substitute of substitutes) {
       if (known.some((each) => mayBe(substitute, each))) continue;
       const resource = substituteResource(substitute, { rootNamespace, id, origin: problem.origin });
       inForce = 'substitute';
-      // A good document of another file may have the name.
-      if (!this.#given.has(keyOf(resource))) wanted.set(keyOf(resource), resource);
+      // A valid document in another file may have the name.
+      if (!this.#documents.has(keyOf(resource))) wanted.set(keyOf(resource), resource);
     }
     const keys = [...new Set([...known, ...wanted.keys()])];
     const released = this.#release(id, new Set(wanted.keys()), eventTime);
     if (keys.length === 0) return released;
-    this.held.set(id, { problem, keys, inForce });
-    return [...released, ...[...wanted].flatMap(([each, resource]) => this.#place(id, each, resource, eventTime))];
+    this.refused.set(id, { problem, keys, inForce });
+    return [...released, ...[...wanted].flatMap(([each, resource]) => this.#replace(id, each, resource, eventTime))];
   }
 
-  #place(id: string, key: ResourceKey, resource: AnyResource, eventTime: number): AdmittedEvent[] {
-    this.#placed.set(key, (this.#placed.get(key) ?? new Set<string>()).add(id));
+  #replace(id: string, key: ResourceKey, resource: AnyResource, eventTime: number): AdmittedEvent[] {
+    this.#replacements.set(key, (this.#replacements.get(key) ?? new Set<string>()).add(id));
     return [{ type: 'hold', resource, eventTime }];
   }
 
-  /** The last good version of a document that is refused since the start. */
-  #lost(key: ResourceKey): AnyResource[] {
-    if (this.#given.has(key)) return [];
+  /** The last good version from disk, for a document that has been refused since the start. */
+  #lastGood(key: ResourceKey): AnyResource[] {
+    if (this.#documents.has(key)) return [];
     const resource = this.#options.lastGood.load(key);
     return resource === undefined ? [] : [resource];
   }
 
-  /**
-   * Last good versions of what the file had when it was last good, where a document of it cannot be told: it may be any
-   * of them.
-   */
-  #lostOf({ id, origin }: ResourceProblem): AnyResource[] {
-    const before = this.held.get(id)?.keys ?? [];
+  /** The last good versions of the documents of a file, for an unreadable document: it may be any of them. */
+  #lastGoodOfFile({ id, origin }: ResourceProblem): AnyResource[] {
+    const before = this.refused.get(id)?.keys ?? [];
     const { synced, lastGood } = this.#options;
     const keys = synced() || origin.file === undefined ? before : [...before, ...lastGood.ofFile(origin.file)];
-    return [...new Set(keys)].filter((key) => !this.#given.has(key)).flatMap((key) => this.#lost(key));
+    return [...new Set(keys)].filter((key) => !this.#documents.has(key)).flatMap((key) => this.#lastGood(key));
   }
 
-  /** Takes out of force what was there because of a problem, but for `keep`. */
+  /** Takes the replacements for a problem out of force, except `keep`. */
   #release(id: string, keep: ReadonlySet<ResourceKey>, eventTime: number): AdmittedEvent[] {
-    const { keys = [] } = this.held.get(id) ?? {};
-    this.held.delete(id);
+    const { keys = [] } = this.refused.get(id) ?? {};
+    this.refused.delete(id);
     return keys.flatMap((key): AdmittedEvent[] => {
-      const because = this.#placed.get(key);
+      const because = this.#replacements.get(key);
       if (keep.has(key) || because?.delete(id) !== true || because.size > 0) return [];
-      this.#placed.delete(key);
-      // While sources are being read, another document may still bring it.
+      this.#replacements.delete(key);
+      // While sources are being read, another file may still have the document.
       if (this.#options.synced()) this.#options.lastGood.forget(key);
       return [{ type: 'release', key, eventTime }];
     });
   }
 }
 
-/** Whether a resource can be what a substitute stands for. */
+/** Whether a substitute may be for the document with this key. */
 function mayBe({ kind, namespace, name }: Substitute, key: ResourceKey): boolean {
   const [ofKind, ofNamespace, ofName] = key.split('/');
   return (
@@ -224,7 +219,7 @@ function mayBe({ kind, namespace, name }: Substitute, key: ResourceKey): boolean
   );
 }
 
-/** The key of a document whose kind is at fault, or whose text cannot be parsed, but which names itself. */
+/** The key of a document that cannot be parsed as its kind but has a readable name. */
 function keyOfSubstitute(substitutes: readonly Substitute[]): ResourceKey | undefined {
   const [only, more] = substitutes;
   if (more !== undefined || only?.namespace === undefined || only.name === undefined) return undefined;

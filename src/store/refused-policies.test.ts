@@ -4,7 +4,7 @@ import { readDocuments } from '../sources/directory/documents.ts';
 import { createLedger } from '../sources/directory/ledger.ts';
 import { finish } from '../sources/directory/slices.ts';
 import type { LastGood } from './last-good.ts';
-import { SecurityHold } from './security-hold.ts';
+import { RefusedPolicies } from './refused-policies.ts';
 import { createStore } from './store.ts';
 import { Follower } from './testing/follower.ts';
 import { Memory } from './testing/memory.ts';
@@ -12,13 +12,13 @@ import { Memory } from './testing/memory.ts';
 /** A run of the program over files: what is in force. */
 function run(memory: LastGood, files: Readonly<Record<string, string>>) {
   const reported: string[] = [];
-  const hold = new SecurityHold({ lastGood: memory, rootNamespace: 'root' });
+  const refusedPolicies = new RefusedPolicies({ lastGood: memory, rootNamespace: 'root' });
   const store = createStore({
     sources: [{ id: 'directory', cluster: 'c' }],
     cluster: 'c',
     appNamespaces: [],
     rootNamespace: 'root',
-    hold,
+    refusedPolicies,
     onRefused: (_source, { id }) => void reported.push(`${id} refused`),
     onResolved: (_source, { id }) => void reported.push(`${id} mended`),
   });
@@ -31,9 +31,9 @@ function run(memory: LastGood, files: Readonly<Record<string, string>>) {
   };
   for (const [file, text] of Object.entries(files)) put(file, text);
   flush();
-  hold.synced();
+  refusedPolicies.synced();
   return {
-    hold,
+    hold: refusedPolicies,
     edit(file: string, text: string | undefined) {
       if (text === undefined) ledger.remove(file);
       else put(file, text);
@@ -51,7 +51,7 @@ function run(memory: LastGood, files: Readonly<Record<string, string>>) {
     /** What was reported since the last call. */
     reported: () => reported.splice(0),
     problems: () => store.problems().map(({ id }) => id),
-    held: () => hold.all().map(({ problem, keys, inForce }) => [problem.id, inForce, keys.length]),
+    held: () => refusedPolicies.all().map(({ problem, keys, inForce }) => [problem.id, inForce, keys.length]),
   };
 }
 
