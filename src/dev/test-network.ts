@@ -43,6 +43,8 @@ export async function runTestsInOwnNetwork(run: TestRun): Promise<Outcome> {
 if (import.meta.main) {
   const interrupted = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM'] as const) process.on(signal, () => interrupted.abort());
+  // The test runner was killed.
+  process.once('disconnect', () => interrupted.abort());
   process.once('message', async (request) => {
     process.send?.(await runTests({ ...(request as Request), signal: interrupted.signal }));
     process.disconnect();

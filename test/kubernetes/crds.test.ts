@@ -172,7 +172,7 @@ const WRONG: readonly (readonly [what: string, kind: string, spec: object, named
     { hosts: ['a.example'], ports: [{ number: 80, name: 'http' }], endpoints: [{ address: '192.0.2.1' }] },
     /spec: .*endpoints: expected none with resolution NONE/,
   ],
-  ['nothing said', 'Sidecar', {}, /spec: .*expected at least one of ingress, egress, outboundTrafficPolicy/],
+  ['an empty spec', 'Sidecar', {}, /spec: .*expected at least one of ingress, egress, outboundTrafficPolicy/],
   ['nowhere to go', 'WorkloadEntry', {}, /spec: .*address: required/],
   [
     'two balancers',

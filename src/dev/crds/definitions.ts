@@ -45,7 +45,7 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
     Gateway: { description: 'The ports that a gateway workload opens.', columns: [] },
     PeerAuthentication: {
       description: 'Whether workloads accept mutual TLS, plain text, or both.',
-      columns: [column('Mode', 'mtls.mode', 'The mode of ports that no other is said for')],
+      columns: [column('Mode', 'mtls.mode', 'The mode of ports without a mode of their own')],
     },
     RequestAuthentication: { description: 'Which issuers of tokens (JWT) a workload believes.', columns: [] },
     ServiceEntry: {

@@ -1,5 +1,5 @@
 /**
- * Rules in CEL that an API server checks of one object: those of `resources/validate` that can be said in a line. The
+ * Rules in CEL that an API server checks of one object: those of `src/resources/validate` that fit in a line. The
  * message is the one of the validation. A rule must cost little for lists of any length, or the API server refuses the
  * whole definition.
  *

@@ -19,7 +19,7 @@ const UNPROCESSABLE = 422;
 const keyOf = ({ apiVersion, kind, metadata }: ApiObject): string =>
   `${apiVersion}/${kind}/${metadata.namespace ?? ''}/${metadata.name}`;
 
-/** What a cluster asks of an object and a directory does not. */
+/** Adds the fields that a cluster requires and a directory does not. */
 function complete(document: Document): ApiObject {
   const object = document as ApiObject;
   const spec = (object.spec ?? {}) as Readonly<Record<string, unknown>>;

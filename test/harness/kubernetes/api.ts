@@ -193,7 +193,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
     return answer.json();
   };
   /** While a definition is new, its objects cannot be written yet. */
-  const sendPatiently = async (sent: ApiRequest): Promise<unknown> => {
+  const sendWithRetries = async (sent: ApiRequest): Promise<unknown> => {
     for (let attempt = 0; ; attempt++) {
       try {
         return await answerOf(sent);
@@ -241,7 +241,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
   const applyOne = async (object: ApiObject, options: ApplyOptions): Promise<ApiObject> => {
     const { fieldManager = 'test', dryRun = false } = options;
     const query = `fieldManager=${fieldManager}&force=true&fieldValidation=Strict${dryRun ? '&dryRun=All' : ''}`;
-    const applied = (await sendPatiently({
+    const applied = (await sendWithRetries({
       method: 'PATCH',
       path: `${await path(object)}?${query}`,
       contentType: 'application/apply-patch+yaml',

@@ -268,7 +268,7 @@ function clientSide(api: KubernetesApi, url: string, authority: KeyPair, admin: 
 }
 
 /** An owner that ends with another one. It runs its hooks in reverse order. */
-function lastFirst(parent: Owner): Owner {
+function inReverseOrder(parent: Owner): Owner {
   const scope = createScope();
   parent.after(() => scope.close());
   return {
@@ -281,7 +281,7 @@ function lastFirst(parent: Owner): Owner {
 
 /** Starts a new control plane. It ends with its owner. */
 export async function startKubernetes(parent: Owner, options: KubernetesOptions = {}): Promise<Kubernetes> {
-  const owner = lastFirst(parent);
+  const owner = inReverseOrder(parent);
   const folder = await tempDir(owner);
   const [etcdPort = 0, peerPort = 0, port = 0, controllerPort = 0] = await freePorts(4, HOST);
   const url = `https://${HOST}:${port}`;

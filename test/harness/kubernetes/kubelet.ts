@@ -274,7 +274,7 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
     running.delete(key);
     await pod?.stop();
   };
-  const attend = async (object: ApiObject): Promise<void> => {
+  const reconcile = async (object: ApiObject): Promise<void> => {
     const pod = { ...object, apiVersion: 'v1', kind: 'Pod' } as unknown as Pod;
     const key = keyOf(pod);
     if (pod.metadata.deletionTimestamp !== undefined) {
@@ -289,10 +289,10 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
     }
   };
   // Requests that fail while the server is unreachable are repeated after the next list.
-  const quietly = (work: Promise<unknown>) => void work.catch(() => undefined);
+  const ignoreFailure = (work: Promise<unknown>) => void work.catch(() => undefined);
   owner.after(async () => void (await Promise.all([...running.keys()].map(end))));
   watchCollection(owner, api, '/api/v1/pods', {
-    changed: (object) => quietly(attend(object)),
-    gone: (key) => quietly(end(key)),
+    changed: (object) => ignoreFailure(reconcile(object)),
+    gone: (key) => ignoreFailure(end(key)),
   });
 }

@@ -1,4 +1,0 @@
-/** `test/e2e/gateway-settings.test.ts`, with the configuration in an API server. */
-import { runFromApiServer } from '../support/from-api-server.ts';
-
-await runFromApiServer('gateway-settings');
