@@ -5,6 +5,7 @@
  * never change.
  */
 import {
+  bytesMap,
   flag,
   int32,
   int64,
@@ -175,6 +176,8 @@ const NODE = message({
   3: nested('status', message({ 5: items('addresses', message({ 1: word('type'), 2: text('address') })) })),
 });
 
+const SECRET = message({ 1: nested('metadata', OBJECT_META), 2: bytesMap('data'), 3: word('type') });
+
 /** Kinds of which only the metadata is read. */
 export const METADATA_ONLY: MessageTable = message({ 1: nested('metadata', OBJECT_META) });
 
@@ -185,6 +188,7 @@ export const CORE_MESSAGES: ReadonlyMap<string, MessageTable> = new Map([
   ['Namespace', METADATA_ONLY],
   ['Node', NODE],
   ['Pod', POD],
+  ['Secret', SECRET],
   ['Service', SERVICE],
   ['ServiceAccount', METADATA_ONLY],
 ]);

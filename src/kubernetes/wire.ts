@@ -165,8 +165,10 @@ export function items(name: string, table: MessageTable): FieldReader {
   };
 }
 
-/** `map<string, string>` (a list of entries with key 1 and value 2), without the entry of the key `except`. */
-export function textMap(name: string, except?: string): FieldReader {
+type Value = (reader: Reader, wireType: number, limit: number) => string;
+
+/** A map with text keys (a list of entries with key 1 and value 2), without the entry of the key `except`. */
+function map(name: string, readValue: Value, except?: string): FieldReader {
   return (target, reader, wireType, limit) => {
     const end = endOf(reader, wireType, limit);
     let [key, value] = ['', ''];
@@ -174,13 +176,28 @@ export function textMap(name: string, except?: string): FieldReader {
       const tag = reader.uint32();
       if (tag >>> 3 === 1) key = sharedText(readText(reader, tag & 7));
       else if (key === except) reader.skipType(tag & 7);
-      else if (tag >>> 3 === 2) value = sharedText(readText(reader, tag & 7));
+      else if (tag >>> 3 === 2) value = readValue(reader, tag & 7, end);
       else reader.skipType(tag & 7);
     }
     if (reader.pos !== end) throw new Error('a field is longer than its message');
     // Setting it would set the prototype.
     if (key !== '__proto__' && key !== except) mapOf(target, name)[key] = value;
   };
+}
+
+/** `map<string, string>`. */
+export function textMap(name: string, except?: string): FieldReader {
+  return map(name, (reader, wireType) => sharedText(readText(reader, wireType)), except);
+}
+
+/** `map<string, bytes>`: values in base64, as in JSON. */
+export function bytesMap(name: string): FieldReader {
+  return map(name, (reader, wireType, limit) => {
+    const end = endOf(reader, wireType, limit);
+    const bytes = reader.buf.subarray(reader.pos, end);
+    reader.pos = end;
+    return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  });
 }
 
 /** Bytes as they are, without a copy. */

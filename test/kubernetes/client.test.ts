@@ -29,6 +29,7 @@ const TYPES: readonly ResourceType[] = [
   core('namespaces', 'Namespace', false),
   core('nodes', 'Node', false),
   core('pods', 'Pod'),
+  core('secrets', 'Secret'),
   core('serviceaccounts', 'ServiceAccount'),
   core('services', 'Service'),
   { group: 'discovery.k8s.io', version: 'v1', plural: 'endpointslices', kind: 'EndpointSlice', namespaced: true },
@@ -64,6 +65,12 @@ spec:
   ports:
   - {name: http, port: 80, targetPort: 8080, appProtocol: http, nodePort: 30080}
   - {name: udp, port: 53, protocol: UDP, targetPort: dns}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: web, namespace: shop}
+type: Opaque
+data: {text: aGVsbG8=, none: "", bytes: //79/AAB}
 ---
 apiVersion: v1
 kind: Service

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
 import { createScope, eventually } from '../harness/index.ts';
 import { type Kubernetes, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
-import { ISTIO_RULES, POLICIES, ROUTES } from './support/definitions.ts';
+import { GATEWAYS, ISTIO_RULES, POLICIES, ROUTES } from './support/definitions.ts';
 import { followSource } from './support/followed-source.ts';
 
 const skip = kubernetesUnavailable() ?? false;
@@ -20,6 +20,16 @@ const route = (name: string, namespace: string, host = 'web') => ({
   metadata: { name, namespace },
   spec: { hosts: [host], http: [{ route: [{ destination: { host } }] }] },
 });
+const rule = (resources: readonly string[], apiGroups: readonly string[]) => ({
+  resources,
+  apiGroups,
+  verbs: ['list', 'watch'],
+});
+/** Rights to read Kubernetes' own kinds. */
+const CORE_RULES = [
+  rule(['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts'], ['']),
+  rule(['endpointslices'], ['discovery.k8s.io']),
+];
 const holds = (condition: () => boolean, what: string) =>
   eventually(() => assert.ok(condition()), { timeoutMs: 60_000, what });
 
@@ -29,7 +39,7 @@ describe('the source of a real API server', { skip }, () => {
 
   before(async () => {
     cluster = await startKubernetes(owner);
-    await cluster.api.apply([ROUTES, POLICIES, ISTIO_RULES]);
+    await cluster.api.apply([ROUTES, POLICIES, ISTIO_RULES, GATEWAYS]);
   });
   after(() => owner.close());
 
@@ -114,31 +124,25 @@ describe('the source of a real API server', { skip }, () => {
     await holds(() => has(key), 'the new document is read');
   });
 
+  /** A user with these rights. */
+  async function reader(namespace: string, rules: readonly object[]) {
+    const name = `reader-${namespace}`;
+    const apiGroup = 'rbac.authorization.k8s.io';
+    const role = { apiVersion: `${apiGroup}/v1`, kind: 'ClusterRole', metadata: { name } };
+    const roleRef = { apiGroup, kind: 'ClusterRole', name };
+    const subjects = [{ apiGroup, kind: 'User', name }];
+    const binding = { apiVersion: `${apiGroup}/v1`, kind: 'ClusterRoleBinding', metadata: { name }, roleRef, subjects };
+    const allow = (allowed: readonly object[]) => cluster.api.apply([{ ...role, rules: allowed }]);
+    await allow(rules);
+    await cluster.api.apply([binding]);
+    return { credential: await cluster.userCertificate(name), allow };
+  }
+
   test('continues without a kind that its role forbids, and reads it once it is allowed', async (t) => {
     const namespace = await cluster.newNamespace();
     await cluster.api.apply([service('web', namespace), route('web', namespace)]);
-    const rule = (resources: readonly string[], apiGroups: readonly string[]) => ({
-      resources,
-      apiGroups,
-      verbs: ['list', 'watch'],
-    });
-    const rules = [
-      rule(['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts'], ['']),
-      rule(['endpointslices'], ['discovery.k8s.io']),
-      rule(['authorizationpolicies'], ['security.mesh.io']),
-      rule(['destinationrules'], ['networking.istio.io']),
-    ];
-    const name = `reader-${namespace}`;
-    const role = { apiVersion: 'rbac.authorization.k8s.io/v1', kind: 'ClusterRole', metadata: { name } };
-    const binding = {
-      apiVersion: 'rbac.authorization.k8s.io/v1',
-      kind: 'ClusterRoleBinding',
-      metadata: { name },
-      roleRef: { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name },
-      subjects: [{ apiGroup: 'rbac.authorization.k8s.io', kind: 'User', name }],
-    };
-    await cluster.api.apply([{ ...role, rules }, binding]);
-    const credential = await cluster.userCertificate(name);
+    const rules = [...CORE_RULES, rule(['authorizationpolicies'], ['security.mesh.io'])];
+    const { credential, allow } = await reader(namespace, rules);
     const { source, has, lines } = await followSource(t, cluster, { credential });
     await source.synced;
     assert.ok(has(`Service/${namespace}/web`) && !has(`VirtualService/${namespace}/web`));
@@ -148,8 +152,37 @@ describe('the source of a real API server', { skip }, () => {
       said()[0] ?? '',
       /^VirtualService.networking.mesh.io: cannot list: HTTP 403 Forbidden: .*virtualservices/,
     );
-    await cluster.api.apply([{ ...role, rules: [...rules, rule(['virtualservices'], ['networking.mesh.io'])] }]);
+    await allow([...rules, rule(['virtualservices'], ['networking.mesh.io'])]);
     await holds(() => has(`VirtualService/${namespace}/web`), 'the kind is read');
+  });
+
+  test('reads the Secrets that Gateways name with a right to these names alone', async (t) => {
+    const namespace = await cluster.newNamespace();
+    const secret = (name: string) => ({
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name, namespace },
+      data: { text: 'eA==' },
+    });
+    const tls = { mode: 'SIMPLE', credentialName: 'web-tls' };
+    const server = { port: { number: 443, name: 'https', protocol: 'HTTPS' }, hosts: ['*'], tls };
+    const gateway = {
+      apiVersion: 'networking.mesh.io/v1',
+      kind: 'Gateway',
+      metadata: { name: 'edge', namespace },
+      spec: { selector: { app: 'edge' }, servers: [server] },
+    };
+    await cluster.api.apply([secret('web-tls'), secret('database'), gateway]);
+    const secrets = { ...rule(['secrets'], ['']), resourceNames: ['web-tls', 'web-tls-cacert'] };
+    const mesh = [rule(['authorizationpolicies'], ['security.mesh.io']), rule(['gateways'], ['networking.mesh.io'])];
+    const { credential } = await reader(namespace, [...CORE_RULES, ...mesh, secrets]);
+    const { source, has, lines } = await followSource(t, cluster, { credential });
+    await source.synced;
+    assert.ok(has(`Secret/${namespace}/web-tls`) && !has(`Secret/${namespace}/database`));
+    assert.deepEqual(
+      lines.filter((line) => line.startsWith('Secret')),
+      [],
+    );
   });
 
   test('resumes watches that end every few seconds without listing again', async (t) => {

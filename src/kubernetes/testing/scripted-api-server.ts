@@ -39,11 +39,13 @@ interface Event {
   readonly object: Listed;
 }
 
+type Selects = (object: Listed) => boolean;
+
 interface Collection {
   readonly objects: Map<string, Listed>;
   events: Event[];
-  /** With the namespace that each is of; undefined: all. */
-  readonly watchers: Map<ServerHttp2Stream, string | undefined>;
+  /** With the objects that each is about. */
+  readonly watchers: Map<ServerHttp2Stream, Selects>;
 }
 
 const KEY = ecKey('P-256');
@@ -252,8 +254,8 @@ export class ScriptedApiServer {
 
   #tell(collection: Collection, event: Event): void {
     collection.events.push(event);
-    for (const [stream, namespace] of collection.watchers) {
-      if (isIn(namespace, event.object)) stream.write(lineOf(event));
+    for (const [stream, selects] of collection.watchers) {
+      if (selects(event.object)) stream.write(lineOf(event));
     }
   }
 
@@ -262,8 +264,8 @@ export class ScriptedApiServer {
     const [, root = '', namespace, plural = ''] = namespaced ?? [];
     const collection = this.#collections.get(path) ?? this.#collections.get(`${root}/${plural}`);
     if (collection === undefined) this.#discover(path, stream);
-    else if (query.get('watch') === '1') this.#watch(collection, namespace, query, stream);
-    else this.#list(collection, namespace, query, stream);
+    else if (query.get('watch') === '1') this.#watch(collection, selectorOf(namespace, query), query, stream);
+    else this.#list(collection, selectorOf(namespace, query), query, stream);
   }
 
   #discover(path: string, stream: ServerHttp2Stream): void {
@@ -280,13 +282,8 @@ export class ScriptedApiServer {
     }
   }
 
-  #list(
-    collection: Collection,
-    namespace: string | undefined,
-    query: URLSearchParams,
-    stream: ServerHttp2Stream,
-  ): void {
-    const all = [...collection.objects.values()].filter((object) => isIn(namespace, object));
+  #list(collection: Collection, selects: Selects, query: URLSearchParams, stream: ServerHttp2Stream): void {
+    const all = [...collection.objects.values()].filter(selects);
     const from = Number(query.get('continue') ?? 0);
     const to = from + Number(query.get('limit') ?? all.length);
     const next = to < all.length ? { continue: String(to) } : {};
@@ -297,12 +294,7 @@ export class ScriptedApiServer {
     });
   }
 
-  #watch(
-    collection: Collection,
-    namespace: string | undefined,
-    query: URLSearchParams,
-    stream: ServerHttp2Stream,
-  ): void {
+  #watch(collection: Collection, selects: Selects, query: URLSearchParams, stream: ServerHttp2Stream): void {
     const initial = query.get('sendInitialEvents') === 'true';
     if (initial && !this.streamingLists) return void this.fail(stream, 422, 'Invalid');
     const from = Number(query.get('resourceVersion') ?? 0);
@@ -315,14 +307,14 @@ export class ScriptedApiServer {
     }
     if (initial) {
       for (const object of collection.objects.values()) {
-        if (isIn(namespace, object)) stream.write(lineOf({ type: 'ADDED', object }));
+        if (selects(object)) stream.write(lineOf({ type: 'ADDED', object }));
       }
       stream.write(this.#bookmark({ 'k8s.io/initial-events-end': 'true' }));
     } else {
-      const events = collection.events.filter(({ version, object }) => version > from && isIn(namespace, object));
+      const events = collection.events.filter(({ version, object }) => version > from && selects(object));
       for (const event of events) stream.write(lineOf(event));
     }
-    collection.watchers.set(stream, namespace);
+    collection.watchers.set(stream, selects);
     stream.on('close', () => collection.watchers.delete(stream));
   }
 
@@ -340,8 +332,10 @@ function lineOf({ type, object }: Pick<Event, 'type' | 'object'>): string {
   return `${JSON.stringify({ type, object })}\n`;
 }
 
-function isIn(namespace: string | undefined, { metadata }: Listed): boolean {
-  return namespace === undefined || metadata.namespace === namespace;
+function selectorOf(namespace: string | undefined, query: URLSearchParams): Selects {
+  const [, name] = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '') ?? [];
+  return ({ metadata }) =>
+    (namespace === undefined || metadata.namespace === namespace) && (name === undefined || metadata.name === name);
 }
 
 function keyOf({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string {

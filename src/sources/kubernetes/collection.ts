@@ -18,6 +18,8 @@ export interface CollectionOptions {
   readonly source: string;
   /** Left out: all namespaces. */
   readonly namespace?: string;
+  /** Only objects of this name are read; left out: all. */
+  readonly objectName?: string;
   readonly member: FeedMember;
   readonly connection: Connection;
   readonly clock: Clock;
@@ -85,13 +87,15 @@ export class Collection {
 
   get #name(): string {
     const { kind, group } = this.#type;
-    const { namespace } = this.#options;
-    const of = group === '' ? kind : `${kind}.${group}`;
+    const { namespace, objectName } = this.#options;
+    const all = group === '' ? kind : `${kind}.${group}`;
+    const of = objectName === undefined ? all : `${all} ${objectName}`;
     return namespace === undefined ? of : `${of} in namespace ${namespace}`;
   }
 
   #follow(): Reflector<ReadObject> {
-    const { connection, clock, random, namespace, watchSeconds, source, member, failures, log } = this.#options;
+    const { connection, clock, random, namespace, objectName, watchSeconds } = this.#options;
+    const { source, member, failures, log } = this.#options;
     const type = this.#type;
     const reflector = new Reflector<ReadObject>(
       {
@@ -100,6 +104,7 @@ export class Collection {
         clock,
         random,
         ...(namespace === undefined || !type.namespaced ? {} : { namespace }),
+        ...(objectName === undefined ? {} : { fieldSelector: `metadata.name=${objectName}` }),
         ...(watchSeconds === undefined ? {} : { watchSeconds }),
       },
       {

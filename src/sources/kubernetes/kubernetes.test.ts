@@ -283,6 +283,74 @@ describe('the source of a scripted API server', () => {
     await waitUntil(() => store.problems().length === 0);
   });
 
+  describe('with Gateways', () => {
+    const GATEWAYS = meshType('Gateway', 'gateways');
+    const SECRETS = '/api/v1/secrets';
+    const gateway = (...credentialNames: readonly string[]) => ({
+      metadata: { name: 'edge', namespace: 'edge' },
+      spec: {
+        selector: { istio: 'ingressgateway' },
+        servers: credentialNames.map((credentialName, index) => ({
+          port: { number: 443 + index, name: `https-${index}`, protocol: 'HTTPS' },
+          hosts: ['*'],
+          tls: { mode: 'SIMPLE', credentialName },
+        })),
+      },
+    });
+    const secret = (name: string, text = 'x') => ({
+      metadata: { name, namespace: 'edge' },
+      type: 'Opaque',
+      data: { text: Buffer.from(text).toString('base64') },
+    });
+
+    async function withSecrets(...names: readonly string[]): Promise<ScriptedApiServer> {
+      const server = await scripted(GATEWAYS);
+      server.serve(SECRETS);
+      for (const name of names) server.set(SECRETS, secret(name));
+      return server;
+    }
+
+    test('reads the Secrets that they name and no other, before it is synced', async () => {
+      const server = await withSecrets('web', 'web-cacert', 'database');
+      server.set(pathOf(GATEWAYS), gateway('kubernetes://web'));
+      const { inForce, isSynced } = follow(server);
+      await waitUntil(isSynced);
+      assert.deepEqual(inForce(), ['Gateway/edge/edge', 'Secret/edge/web', 'Secret/edge/web-cacert']);
+      const asked = server.requests.filter(({ path }) => path === SECRETS);
+      const selectors = asked.map(({ query }) => query.get('fieldSelector')).sort();
+      assert.deepEqual(selectors, ['metadata.name=web', 'metadata.name=web-cacert']);
+    });
+
+    test('follows Secrets as they are named, renewed, deleted and not named any more', async () => {
+      const server = await withSecrets('web', 'other');
+      const { inForce, isSynced, store } = follow(server);
+      await waitUntil(isSynced);
+      assert.deepEqual(inForce(), []);
+      server.set(pathOf(GATEWAYS), gateway('web', 'other'));
+      await waitUntil(() => inForce().join() === 'Gateway/edge/edge,Secret/edge/other,Secret/edge/web');
+      const before = store.get('Secret/edge/web')?.fingerprint;
+      server.set(SECRETS, secret('web', 'renewed'));
+      await waitUntil(() => store.get('Secret/edge/web')?.fingerprint !== before);
+      server.remove(SECRETS, { name: 'other', namespace: 'edge' });
+      await waitUntil(() => inForce().join() === 'Gateway/edge/edge,Secret/edge/web');
+      server.remove(pathOf(GATEWAYS), { name: 'edge', namespace: 'edge' });
+      await waitUntil(() => inForce().length === 0);
+      await waitUntil(() => server.watches(SECRETS) === 0);
+    });
+
+    test('is synced without Secrets that are forbidden, and says so in one line', async () => {
+      const server = await withSecrets('web');
+      server.set(pathOf(GATEWAYS), gateway('web'));
+      server.intercept = ({ path }, stream) => path === SECRETS && server.fail(stream, 403, 'Forbidden');
+      const { inForce, isSynced, lines } = follow(server, { clock: fastClock(10) });
+      await waitUntil(isSynced);
+      assert.deepEqual(inForce(), ['Gateway/edge/edge']);
+      await waitUntil(() =>
+        lines.some((line) => line.startsWith('Secret web, Secret web-cacert: cannot list: HTTP 403')),
+      );
+    });
+  });
+
   test('reads only the namespaces that it is given, and cluster-wide kinds', async () => {
     const server = await scripted(ROUTES);
     for (const namespace of ['shop', 'other', 'mesh-system']) server.set(SERVICES, service('web', namespace));

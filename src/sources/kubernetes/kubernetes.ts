@@ -7,7 +7,7 @@
  * Each kind is read by itself: one that is forbidden, slow or broken leaves the others as they are, and whatever was
  * read stays in force until the server says otherwise.
  */
-import type { Clock } from '../../core/clock.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { apiVersionOf, type ClusterAccess, Connection } from '../../kubernetes/index.ts';
@@ -15,11 +15,12 @@ import { CORE_KINDS } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
+import { CredentialNames } from './credential-names.ts';
 import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import type { ServedTypes } from './served-types.ts';
-import { coreTypes, rankOf, type ServedType } from './types.ts';
+import { coreTypes, rankOf, SECRETS, type ServedType } from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
@@ -43,6 +44,11 @@ export interface KubernetesSourceOptions {
   readonly watchSeconds?: number;
 }
 
+/** After a change of what names Secrets: one change rarely comes alone. */
+const SECRETS_SOON_MS = 100;
+/** Secrets that are read; each is a watch of its own. */
+const MAX_SECRETS = 2000;
+
 const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
 
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
@@ -64,6 +70,9 @@ class KubernetesSource implements Source {
   readonly #collections = new Map<string, readonly Collection[]>();
   #definitions: Definitions | undefined;
   #sink: SourceSink | undefined;
+  readonly #credentials = new CredentialNames();
+  #secretsTimer: Timer | undefined;
+  #tooManySecrets = false;
   #isSynced = false;
   #closed = false;
 
@@ -90,7 +99,7 @@ class KubernetesSource implements Source {
   }
 
   start(sink: SourceSink): void {
-    this.#sink = sink;
+    this.#sink = this.#withCredentials(sink);
     const { useEndpointSlice, meshKinds, clock, random, resyncMs } = this.#options;
     for (const type of coreTypes(useEndpointSlice)) this.#add(type);
     if (!meshKinds) return;
@@ -114,26 +123,28 @@ class KubernetesSource implements Source {
   async close(): Promise<void> {
     this.#closed = true;
     this.#failures.close();
+    this.#secretsTimer?.cancel();
     const collections = [...this.#collections.values()].flat();
     await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
     this.#connection.close();
   }
 
-  #add(type: ServedType): void {
+  #add(type: ServedType, objectName?: string): void {
     const { namespaces } = this.#options;
     const among = type.namespaced && namespaces.length > 0 ? namespaces : [undefined];
     this.#collections.set(
-      nameOf(type),
-      among.map((namespace) => this.#collection(type, namespace)),
+      nameOf(type, objectName),
+      among.map((namespace) => this.#collection(type, namespace, objectName)),
     );
   }
 
-  #collection(type: ServedType, namespace: string | undefined): Collection {
+  #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
     const { clock, random, watchSeconds, log } = this.#options;
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
-      member: this.#feed(type, namespace).add(type.group, rankOf(type.group)),
+      ...(objectName === undefined ? {} : { objectName }),
+      member: this.#feed(type, namespace).add(objectName ?? type.group, rankOf(type.group)),
       connection: this.#connection,
       clock,
       random,
@@ -155,12 +166,54 @@ class KubernetesSource implements Source {
       source: this.id,
       kind,
       ...(namespace === undefined ? {} : { namespace }),
-      isShared: !CORE.has(kind),
+      isShared: !CORE.has(kind) || kind === SECRETS.kind,
       now: this.#options.clock.now,
       sink,
     });
     this.#feeds.set(name, feed);
     return feed;
+  }
+
+  /** Learns from what is reported which Secrets are named. */
+  #withCredentials(sink: SourceSink): SourceSink {
+    return {
+      apply: (events, seenAt) => {
+        sink.apply(events, seenAt);
+        if (this.#credentials.apply(events)) this.#followSecretsSoon();
+      },
+      replace: (list, seenAt) => {
+        sink.replace(list, seenAt);
+        if (this.#credentials.replace(list)) this.#followSecretsSoon();
+      },
+      changing: (at) => sink.changing(at),
+    };
+  }
+
+  #followSecretsSoon(): void {
+    if (!this.#isSynced || this.#closed || this.#secretsTimer !== undefined) return;
+    this.#secretsTimer = this.#options.clock.setTimer(SECRETS_SOON_MS, () => {
+      this.#secretsTimer = undefined;
+      this.#followSecrets();
+    });
+  }
+
+  /** Reads the Secrets that are named, each by itself, and ends those that are not named any more. */
+  #followSecrets(): void {
+    const all = this.#credentials.names();
+    const names = all.slice(0, MAX_SECRETS);
+    if (all.length > names.length && !this.#tooManySecrets) {
+      this.#options.log.warn(
+        `${all.length} Secrets are named by Gateways and DestinationRules; only ${MAX_SECRETS} are read`,
+      );
+    }
+    this.#tooManySecrets = all.length > names.length;
+    const wanted = new Set(names.map((name) => nameOf(SECRETS, name)));
+    for (const name of names) if (!this.#collections.has(nameOf(SECRETS, name))) this.#add(SECRETS, name);
+    for (const [name, collections] of this.#collections) {
+      if (collections[0]?.type !== SECRETS || wanted.has(name)) continue;
+      this.#collections.delete(name);
+      for (const collection of collections) void collection.remove();
+    }
   }
 
   /** Follows kinds that are new, and ends those that do not exist any more. */
@@ -187,7 +240,11 @@ class KubernetesSource implements Source {
 
   #settle(): void {
     if (this.#isSynced || this.#closed || this.#definitions?.isSettled === false) return;
-    if (![...this.#collections.values()].flat().every(({ isSettled }) => isSettled)) return;
+    const isSettled = (): boolean => [...this.#collections.values()].flat().every((each) => each.isSettled);
+    if (!isSettled()) return;
+    // Known only once everything that names them has been read.
+    this.#followSecrets();
+    if (!isSettled()) return;
     this.#isSynced = true;
     const { log, access, meshKinds } = this.#options;
     const kinds = [...this.#collections.values()].flatMap(([first]) => (first === undefined ? [] : first.type.kind));
@@ -199,6 +256,6 @@ class KubernetesSource implements Source {
   }
 }
 
-function nameOf({ plural, group }: ServedType): string {
-  return `${plural}.${group}`;
+function nameOf({ plural, group }: ServedType, objectName?: string): string {
+  return objectName === undefined ? `${plural}.${group}` : `${plural}.${group}/${objectName}`;
 }

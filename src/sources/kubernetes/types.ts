@@ -32,6 +32,9 @@ export function coreTypes(useEndpointSlice: boolean): readonly ServedType[] {
   ];
 }
 
+/** Read one by one, by name. */
+export const SECRETS = core('Secret', 'secrets');
+
 export const DEFINITIONS: ResourceType = {
   group: 'apiextensions.k8s.io',
   version: 'v1',

@@ -25,3 +25,4 @@ export function definition(kind: string, plural: string, group: string, version 
 export const ROUTES = definition('VirtualService', 'virtualservices', 'networking.mesh.io');
 export const POLICIES = definition('AuthorizationPolicy', 'authorizationpolicies', 'security.mesh.io');
 export const ISTIO_RULES = definition('DestinationRule', 'destinationrules', 'networking.istio.io', 'v1beta1');
+export const GATEWAYS = definition('Gateway', 'gateways', 'networking.mesh.io');

@@ -1,0 +1,73 @@
+/**
+ * Names of the Secrets that gateways may need: those that Gateways and DestinationRules name as credentials. Only these
+ * Secrets are read from a cluster.
+ */
+import type { AnyResource, Kind, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
+
+/** Kinds with credentials. */
+const NAMING_KINDS: ReadonlySet<Kind> = new Set<Kind>(['DestinationRule', 'Gateway']);
+/** Fields that name one or several credentials, wherever they are in these kinds. */
+const FIELDS: ReadonlySet<string> = new Set(['credentialName', 'credentialNames', 'caCertCredentialName']);
+/** Ends the name of a Secret that holds the authorities of a credential. */
+const AUTHORITIES_SUFFIX = '-cacert';
+const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+export class CredentialNames {
+  /** Secrets by the resource that names them. */
+  readonly #byResource = new Map<ResourceKey, readonly string[]>();
+
+  /** @returns whether anything that names credentials was among the events */
+  apply(events: readonly ResourceEvent[]): boolean {
+    let noted = false;
+    for (const event of events) noted = this.#note(event) || noted;
+    return noted;
+  }
+
+  /** @returns whether the list is of a kind that names credentials */
+  replace({ events, kinds, namespace }: ResourceList): boolean {
+    if (kinds !== undefined && !kinds.some((kind) => NAMING_KINDS.has(kind))) return false;
+    // The last good version of a refused document stays in force.
+    const listed = new Set(events.map((event) => (event.type === 'set' ? '' : event.problem.key)));
+    for (const key of this.#byResource.keys()) {
+      const [kind, within] = key.split('/');
+      const isOfList = kinds?.some((each) => each === kind) !== false && (namespace ?? within) === within;
+      if (isOfList && !listed.has(key)) this.#byResource.delete(key);
+    }
+    this.apply(events);
+    return true;
+  }
+
+  /** In order. */
+  names(): readonly string[] {
+    return [...new Set([...this.#byResource.values()].flat())].sort();
+  }
+
+  #note(event: ResourceEvent): boolean {
+    if (event.type === 'delete') return this.#byResource.delete(event.key);
+    if (event.type !== 'set' || !NAMING_KINDS.has(event.resource.kind)) return false;
+    const { kind, meta } = event.resource;
+    const key = `${kind}/${meta.namespace}/${meta.name}`;
+    const names = secretsOf(event.resource);
+    if (names.length > 0) this.#byResource.set(key, names);
+    return names.length > 0 || this.#byResource.delete(key);
+  }
+}
+
+function secretsOf({ content }: AnyResource): string[] {
+  const written: string[] = [];
+  collect(content, written);
+  return written.flatMap((credential) => {
+    // `kubernetes://namespace/name` in full.
+    const name = credential.slice(credential.lastIndexOf('/') + 1);
+    const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
+    return SECRET_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
+  });
+}
+
+function collect(value: unknown, into: string[]): void {
+  if (typeof value !== 'object' || value === null) return;
+  for (const [field, inner] of Object.entries(value)) {
+    if (!FIELDS.has(field)) collect(inner, into);
+    else for (const name of Array.isArray(inner) ? inner : [inner]) if (typeof name === 'string') into.push(name);
+  }
+}
