@@ -1,13 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { DEFAULT_SETTINGS } from '../model/testing/settings.ts';
-import { createModel, replay } from '../model/testing/steps.ts';
 import type { Snapshot } from '../model/types.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
-import { parseResource } from '../resources/parse.ts';
 import { STATIC_CLUSTERS_UNIT } from './common/names.ts';
 import { generate, unitsOf } from './generate.ts';
+import { meshOf, parsed } from './testing/mesh.ts';
 import type { OutboundView } from './types.ts';
 
 const VIEW: OutboundView = {
@@ -37,12 +34,7 @@ spec:
 const MESH = `${entry('good.example.com')}---${entry('bad.example.com')}`;
 
 function snapshotOf(yaml: string): Snapshot {
-  const resources = parseAllDocuments(yaml).map((document) => {
-    const parsed = parseResource(document.toJS(), { source: 'test' }, () => undefined);
-    if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-    return parsed.resource;
-  });
-  return replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
+  return meshOf(parseAllDocuments(yaml).map((document) => parsed(document.toJS())));
 }
 
 test('a unit that cannot be built is a failure of its own, and the others are built', () => {

@@ -1,12 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../model/testing/settings.ts';
-import { applyChanges, createModel, replay } from '../model/testing/steps.ts';
+import { applyChanges } from '../model/testing/steps.ts';
 import type { Snapshot } from '../model/types.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../resources/mesh-config.ts';
-import { parseResource } from '../resources/parse.ts';
+import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf } from '../resources/types.ts';
 import { affectedUnits } from './testing/affected-units.ts';
+import { meshOf, parsed } from './testing/mesh.ts';
 import type { GatewayView, InboundView, OutboundView, UnitSelection, View } from './types.ts';
 
 const WEB = 'web.default.svc.cluster.local';
@@ -22,9 +21,7 @@ function resource(kind: string, name: string, body: object, namespace = 'default
     ...(core && kind === 'Endpoints' ? body : { spec: body }),
     ...(kind === 'Pod' && { status: { phase: 'Running', podIP: name } }),
   };
-  const parsed = parseResource(document, { source: 'test' }, () => undefined);
-  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-  return parsed.resource;
+  return parsed(document);
 }
 
 const service = (name: string, ip: string, ports: readonly object[]) =>
@@ -92,8 +89,7 @@ const GATEWAY: GatewayView = {
 
 /** The mesh with the given resources, seen once by a sidecar and a gateway of namespace `default`. */
 function mesh(...more: readonly AnyResource[]): Snapshot {
-  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
-  const snapshot = replay(empty, [...MESH, ...more]);
+  const snapshot = meshOf([...MESH, ...more]);
   snapshot.scopeById('default/');
   return snapshot;
 }

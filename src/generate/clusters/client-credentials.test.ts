@@ -2,14 +2,11 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { createModel, replay } from '../../model/testing/steps.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
 import { generate } from '../generate.ts';
 import { viewOf } from '../testing/gateways.ts';
+import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
 import type { OutboundView, View } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
@@ -38,16 +35,7 @@ const SIDECAR: OutboundView = {
   capabilities: { extensions: undefined, sds: false },
 };
 
-function parsed(document: object): AnyResource {
-  const result = parseResource(document, { source: 'test' }, () => undefined);
-  assert.ok('resource' in result, JSON.stringify(result));
-  return result.resource;
-}
-
-function mesh(kind: string, spec: object): AnyResource {
-  const metadata = { name: 'api', namespace: 'default' };
-  return parsed({ apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata, spec });
-}
+const mesh = (kind: string, spec: object) => meshResource(kind, 'default', 'api', spec);
 
 const ENTRY = mesh('ServiceEntry', {
   hosts: [HOST],
@@ -60,8 +48,7 @@ const secret = (name: string, stringData: object, namespace = 'edge') =>
 
 function output(tls: object, secrets: readonly AnyResource[], view: View = GATEWAY) {
   const rule = mesh('DestinationRule', { host: HOST, trafficPolicy: { tls: { credentialName: 'c', ...tls } } });
-  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
-  const snapshot = replay(empty, [ENTRY, rule, ...secrets]);
+  const snapshot = meshOf([ENTRY, rule, ...secrets]);
   snapshot.scopeOf('edge', {});
   const { units, findings, failures } = generate(snapshot, view, EVERYTHING);
   assert.deepEqual(failures, []);

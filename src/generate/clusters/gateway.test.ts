@@ -1,20 +1,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { createModel, replay } from '../../model/testing/steps.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
 import { generate } from '../generate.ts';
 import { viewOf } from '../testing/gateways.ts';
+import { meshOf, meshResource } from '../testing/mesh.ts';
 
-function resource(kind: string, name: string, spec: object): AnyResource {
-  const apiVersion = kind === 'Service' ? 'v1' : 'networking.mesh.io/v1alpha3';
-  const metadata = { name, namespace: kind === 'Service' ? 'shop' : 'edge' };
-  const parsed = parseResource({ apiVersion, kind, metadata, spec }, { source: 'test' }, () => {});
-  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-  return parsed.resource;
-}
+const resource = (kind: string, name: string, spec: object) =>
+  meshResource(kind, kind === 'Service' ? 'shop' : 'edge', name, spec);
 
 const SERVICES = ['http', 'mirror', 'tcp', 'tls', 'passed', 'unused'];
 const host = (name: string) => `${name}.shop.svc.cluster.local`;
@@ -49,8 +41,8 @@ const MESH: readonly AnyResource[] = [
 
 /** Services for which the gateway has clusters. */
 function clustered(filterGatewayClusters: boolean): string[] {
-  const empty = createModel({ ...DEFAULT_SETTINGS, filterGatewayClusters }, defaultMeshConfig(), defaultMeshNetworks());
-  const { units, failures } = generate(replay(empty, MESH), viewOf(), { cds: 'all' });
+  const mesh = meshOf(MESH, { settings: { filterGatewayClusters } });
+  const { units, failures } = generate(mesh, viewOf(), { cds: 'all' });
   assert.deepEqual(failures, []);
   return SERVICES.filter((name) => units.cds?.has(host(name)));
 }

@@ -1,11 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { createModel, replay } from '../../model/testing/steps.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import { generate } from '../generate.ts';
+import { meshOf, meshResource } from '../testing/mesh.ts';
 import type { OutboundView } from '../types.ts';
 
 const VIEW: OutboundView = {
@@ -27,15 +24,8 @@ function clustersOf(spec: object, rule?: object) {
     ['ServiceEntry', spec] as const,
     ...(rule === undefined ? [] : [['DestinationRule', rule] as const]),
   ];
-  const parsed = resources.map(([kind, content]) => {
-    const metadata = { name: 'entry', namespace: 'shop' };
-    const document = { apiVersion: 'networking.mesh.io/v1alpha3', kind, metadata, spec: content };
-    const result = parseResource(document, { source: 'test' }, () => undefined);
-    assert.ok('resource' in result, JSON.stringify(result));
-    return result.resource;
-  });
-  const empty = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
-  const { units, failures } = generate(replay(empty, parsed), VIEW, { cds: 'all' });
+  const mesh = meshOf(resources.map(([kind, content]) => meshResource(kind, 'shop', 'entry', content)));
+  const { units, failures } = generate(mesh, VIEW, { cds: 'all' });
   assert.deepEqual(failures, []);
   const clusters = [...(units.cds?.values() ?? [])].flat();
   return new Map(clusters.map(({ name, bytes }) => [name, envoy.config.cluster.v3.Cluster.decode(bytes)]));

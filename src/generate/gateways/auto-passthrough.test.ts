@@ -1,26 +1,20 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { applyChanges, createModel, replay } from '../../model/testing/steps.ts';
+import { applyChanges } from '../../model/testing/steps.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { resolveEndpoints } from '../endpoints/resolve.ts';
 import { generate } from '../generate.ts';
 import { MeshReader } from '../reads/index.ts';
 import { affectedUnits } from '../testing/affected-units.ts';
 import { viewOf } from '../testing/gateways.ts';
+import { meshOf, meshResource } from '../testing/mesh.ts';
 import { NOWHERE } from '../types.ts';
 import { gatewayListeners } from './index.ts';
 
-function resource(kind: string, name: string, spec: object, namespace = 'shop'): AnyResource {
-  const apiVersion = kind === 'Service' ? 'v1' : 'networking.mesh.io/v1alpha3';
-  const parsed = parseResource({ apiVersion, kind, metadata: { name, namespace }, spec }, { source: 'test' }, () => {});
-  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-  return parsed.resource;
-}
+const resource = (kind: string, name: string, spec: object, namespace = 'shop') =>
+  meshResource(kind, namespace, name, spec);
 
 const service = (name: string, port: number, namespace?: string) =>
   resource('Service', name, { clusterIP: '10.0.0.1', ports: [{ name: 'http', port }] }, namespace);
@@ -36,9 +30,7 @@ const subsets = resource('DestinationRule', 'web', {
   trafficPolicy: { tls: { mode: 'MESH_MUTUAL' } },
 });
 
-function mesh(...resources: readonly AnyResource[]): Snapshot {
-  return replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
-}
+const mesh = (...resources: readonly AnyResource[]): Snapshot => meshOf(resources);
 
 const WEB = 'web.shop.svc.cluster.local';
 const VIEW = viewOf({ capabilities: { extensions: undefined, sds: true } });

@@ -1,16 +1,14 @@
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { applyChanges, createModel, replay } from '../../model/testing/steps.ts';
+import { applyChanges } from '../../model/testing/steps.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import { type AnyResource, keyOf, resourceKey } from '../../resources/types.ts';
 import { generate } from '../generate.ts';
 import { affectedUnits } from '../testing/affected-units.ts';
 import { viewOf } from '../testing/gateways.ts';
+import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
 import type { GatewayView } from '../types.ts';
 
 const { DownstreamTlsContext, Secret } = envoy.extensions.transport_sockets.tls.v3;
@@ -24,12 +22,6 @@ const PAIR = { 'tls.crt': CERTIFICATE, 'tls.key': KEY };
 const ALL = { cds: 'all', sds: 'all', lds: 'all', rds: 'all' } as const;
 const VIEW = viewOf({ credentialed: ['edge/gw'] });
 
-function parsed(document: object): AnyResource {
-  const result = parseResource(document, { source: 'test' }, () => undefined);
-  assert.ok('resource' in result, JSON.stringify(result));
-  return result.resource;
-}
-
 const secret = (name: string, stringData: object, namespace = 'edge', type = 'Opaque') =>
   parsed({ apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace }, type, stringData });
 
@@ -40,15 +32,9 @@ const https = (name: string, tls: object, hosts = ['*']) => ({
 });
 
 const gateway = (...servers: readonly object[]) =>
-  parsed({
-    apiVersion: 'networking.mesh.io/v1alpha3',
-    kind: 'Gateway',
-    metadata: { name: 'gw', namespace: 'edge' },
-    spec: { selector: { app: 'gw' }, servers },
-  });
+  meshResource('Gateway', 'edge', 'gw', { selector: { app: 'gw' }, servers });
 
-const mesh = (...resources: readonly AnyResource[]): Snapshot =>
-  replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), resources);
+const mesh = (...resources: readonly AnyResource[]): Snapshot => meshOf(resources);
 
 function output(snapshot: Snapshot, view: GatewayView = VIEW) {
   const { units, failures, findings } = generate(snapshot, view, ALL);

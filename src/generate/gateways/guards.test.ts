@@ -5,23 +5,14 @@
 
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { createModel, replay } from '../../model/testing/steps.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
-import type { AnyResource } from '../../resources/types.ts';
 import { MeshReader } from '../reads/index.ts';
 import { viewOf } from '../testing/gateways.ts';
+import { meshOf, meshResource } from '../testing/mesh.ts';
 import { gatewayListeners, gatewayListenerUnits } from './index.ts';
 
-function resource(kind: string, name: string, namespace: string, spec: object): AnyResource {
-  const security = kind === 'AuthorizationPolicy';
-  const apiVersion = kind === 'Service' ? 'v1' : security ? 'security.mesh.io/v1beta1' : 'networking.mesh.io/v1alpha3';
-  const parsed = parseResource({ apiVersion, kind, metadata: { name, namespace }, spec }, { source: 'test' }, () => {});
-  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-  return parsed.resource;
-}
+const resource = (kind: string, name: string, namespace: string, spec: object) =>
+  meshResource(kind, namespace, name, spec);
 
 const FILES = { serverCertificate: '/c', privateKey: '/k' };
 const TO = [{ destination: { host: 'web.shop.svc.cluster.local', port: { number: 80 } } }];
@@ -65,7 +56,7 @@ const RESOURCES = [
 ];
 
 test('the filters of policies come first in every chain of a gateway', () => {
-  const snapshot = replay(createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks()), RESOURCES);
+  const snapshot = meshOf(RESOURCES);
   const policies = snapshot.policiesOf('edge', { app: 'gw' });
   const view = viewOf({ policies, capabilities: { extensions: undefined, sds: true } });
   const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;

@@ -1,14 +1,14 @@
 /** Failures of patches that do not fit; the golden files `envoy-filter-*` show patches that do. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { meshOf, resource } from '../../model/testing/build.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { generate } from '../generate.ts';
 import { outboundView } from '../testing/listeners.ts';
+import { meshOf, meshResource } from '../testing/mesh.ts';
 import type { GenerationResult, OutboundView } from '../types.ts';
 
 const entry = (host: string, port = 80) =>
-  resource('ServiceEntry', `default/${host}`, {
+  meshResource('ServiceEntry', 'default', host, {
     hosts: [`${host}.example.com`],
     ports: [{ number: port, name: 'http', protocol: 'HTTP' }],
     resolution: 'STATIC',
@@ -16,7 +16,7 @@ const entry = (host: string, port = 80) =>
   });
 
 function meshWith(...configPatches: readonly object[]): Snapshot {
-  return meshOf([entry('web'), entry('db', 81), resource('EnvoyFilter', 'default/patches', { configPatches })]);
+  return meshOf([entry('web'), entry('db', 81), meshResource('EnvoyFilter', 'default', 'patches', { configPatches })]);
 }
 
 function view(count: number): OutboundView {

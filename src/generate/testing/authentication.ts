@@ -1,18 +1,15 @@
 /** Fixtures: a mesh of request authentications, views that they apply to, and the content of their filters. */
 
 import { generateKeyPairSync } from 'node:crypto';
-import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
-import { createModel, replay } from '../../model/testing/steps.ts';
-import type { ModelSettings, Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { makeKeySet } from '../../resources/make-key-set.ts';
-import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
 import type { AnyResource } from '../../resources/types.ts';
 import { tokenFilters } from '../policies/authentication/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';
 import { inboundView } from './listeners.ts';
+import { meshResource } from './mesh.ts';
 
 /** A key set with one public key. */
 export function someKeys(kid: string): string {
@@ -26,26 +23,11 @@ export function authentication(
   namespace = 'default',
   matchLabels?: Readonly<Record<string, string>>,
 ): AnyResource {
-  const parsed = parseResource(
-    {
-      apiVersion: 'security.mesh.io/v1beta1',
-      kind: 'RequestAuthentication',
-      metadata: { name, namespace },
-      spec: { jwtRules, ...(matchLabels !== undefined && { selector: { matchLabels } }) },
-    },
-    { source: 'test' },
-    () => undefined,
-  );
-  if (!('resource' in parsed)) throw new Error(JSON.stringify(parsed));
-  return parsed.resource;
+  const selector = matchLabels === undefined ? {} : { selector: { matchLabels } };
+  return meshResource('RequestAuthentication', namespace, name, { jwtRules, ...selector });
 }
 
 export const fetched = (reference: string, jwks: string): AnyResource => makeKeySet(reference, jwks);
-
-export function meshOf(resources: readonly AnyResource[], settings: Partial<ModelSettings> = {}): Snapshot {
-  const model = createModel({ ...DEFAULT_SETTINGS, ...settings }, defaultMeshConfig(), defaultMeshNetworks());
-  return replay(model, resources);
-}
 
 /** The inbound view of a workload with its policies. */
 export function viewIn(

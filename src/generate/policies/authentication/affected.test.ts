@@ -5,8 +5,9 @@ import { applyChanges } from '../../../model/testing/steps.ts';
 import type { Snapshot } from '../../../model/types.ts';
 import { type AnyResource, keyOf } from '../../../resources/types.ts';
 import { affectedUnits } from '../../testing/affected-units.ts';
-import { authentication, fetched, meshOf, someKeys, viewIn } from '../../testing/authentication.ts';
+import { authentication, fetched, someKeys, viewIn } from '../../testing/authentication.ts';
 import { viewOf as gatewayView } from '../../testing/gateways.ts';
+import { meshOf } from '../../testing/mesh.ts';
 import { gatewayOf } from '../../testing/routes.ts';
 import type { View } from '../../types.ts';
 

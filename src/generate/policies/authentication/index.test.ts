@@ -8,11 +8,11 @@ import {
   authentication,
   authenticationOf,
   fetched,
-  meshOf,
   requirementText,
   someKeys,
   viewIn,
 } from '../../testing/authentication.ts';
+import { meshOf } from '../../testing/mesh.ts';
 import type { HttpFilter } from '../types.ts';
 import { tokenFilters, tokenManagerFields } from './index.ts';
 
@@ -56,7 +56,7 @@ describe('the token filter', () => {
 
   it('is absent without the plugin', () => {
     const rule = { issuer: 'a', jwks: KEYS, audiences: ['x'], outputPayloadToHeader: 'x-a' };
-    const mesh = meshOf([authentication('p', [rule])], { plugins: ['authz'] });
+    const mesh = meshOf([authentication('p', [rule])], { settings: { plugins: ['authz'] } });
     assert.deepEqual(tokenFilters(MeshReader.of(mesh), viewIn(mesh)), []);
     assert.deepEqual(tokenManagerFields(MeshReader.of(mesh), viewIn(mesh)), {});
   });

@@ -9,9 +9,10 @@ import { type AnyResource, keyOf } from '../../../resources/types.ts';
 import { gatewayClusterUnits } from '../../clusters/gateway.ts';
 import { MeshReader } from '../../reads/index.ts';
 import { affectedUnits } from '../../testing/affected-units.ts';
-import { guarded, policyOf, resourceOf } from '../../testing/authorization.ts';
+import { guarded, policyOf } from '../../testing/authorization.ts';
 import { viewOf } from '../../testing/gateways.ts';
 import { inboundOf } from '../../testing/listeners.ts';
+import { parsed } from '../../testing/mesh.ts';
 import { decode, matches, passes } from '../../testing/rbac.ts';
 import { gatewayOf } from '../../testing/routes.ts';
 import type { HttpFilter } from '../types.ts';
@@ -20,7 +21,7 @@ import { connectionRules, policyProblems, requestRules } from './index.ts';
 describe('an external authorizer', () => {
   const GRPC = '{name: a, envoyExtAuthzGrpc: {service: authz.shop.svc.cluster.local, port: 9000}}';
   const HTTP = '{name: a, envoyExtAuthzHttp: {service: authz.shop.svc.cluster.local, port: 9000}}';
-  const AUTHZ = resourceOf({
+  const AUTHZ = parsed({
     apiVersion: 'v1',
     kind: 'Service',
     metadata: { name: 'authz', namespace: 'shop' },
@@ -108,7 +109,7 @@ describe('an external authorizer', () => {
   }
 
   test('a service that is added or deleted causes new listeners; another service makes no difference', () => {
-    const other = resourceOf({
+    const other = parsed({
       apiVersion: 'v1',
       kind: 'Service',
       metadata: { name: 'other', namespace: 'shop' },
