@@ -321,7 +321,7 @@ test('pings of a client that does not read end its connection', (t) =>
     flood(client, FLOOD, () => frame(FRAME.ping, 0, 0, Buffer.alloc(8)));
     while (server.streams.length < 1) await new Promise((resolve) => setImmediate(resolve));
     await new Promise<void>((resolve) => server.streams[0]?.onClose(resolve));
-    assert.match(server.refused[0]?.message ?? '', /too many frames without use/);
+    assert.match(server.refused[0]?.message ?? '', /too many useless frames/);
   }));
 
 test('a client that sends nothing, or only a part of the preface, or only the preface, is disconnected', async (t) => {

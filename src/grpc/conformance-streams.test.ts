@@ -65,7 +65,7 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
       client.frame(FRAME.data, 0, 1, Buffer.from('x'));
     },
   ],
-  'HEADERS behind the end': [
+  'HEADERS after the end of the stream': [
     ERROR.streamClosed,
     (client) => {
       client.call(1, WAIT);
@@ -86,7 +86,7 @@ const STREAM_ERRORS: Readonly<Record<string, readonly [code: number, deed: Deed]
       client.headers(1, { ':path': '/' }, END);
     },
   ],
-  'WINDOW_UPDATE by nothing': [
+  'WINDOW_UPDATE of 0': [
     ERROR.protocol,
     (client) => {
       openStream(client, 1);

@@ -83,7 +83,7 @@ const CONNECTION_ERRORS: Readonly<Record<string, readonly [code: number, deed: D
     },
   ],
   'WINDOW_UPDATE on an idle stream': [ERROR.protocol, (client) => client.frame(FRAME.windowUpdate, 0, 1, number(1))],
-  'WINDOW_UPDATE by nothing': [ERROR.protocol, (client) => client.frame(FRAME.windowUpdate, 0, 0, number(0))],
+  'WINDOW_UPDATE of 0': [ERROR.protocol, (client) => client.frame(FRAME.windowUpdate, 0, 0, number(0))],
   'WINDOW_UPDATE of three bytes': [
     ERROR.frameSize,
     (client) => client.frame(FRAME.windowUpdate, 0, 0, Buffer.alloc(3)),

@@ -156,7 +156,7 @@ test('SETTINGS that change the windows of many streams count as several frames',
   assert.equal(socket.writableEnded, false);
   for (let round = 0; round < 20; round++) receive(settingsFrame([[SETTING.initialWindowSize, round]]));
   assert.equal(socket.writableEnded, true);
-  assert.match(String(errors[0]), /too many frames without use/);
+  assert.match(String(errors[0]), /too many useless frames/);
 });
 
 test('SETTINGS that make a window too large end the connection', () => {

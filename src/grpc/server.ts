@@ -194,9 +194,9 @@ class Http2GrpcServer implements GrpcServer {
     }
     const [encoding = 'identity'] = metadata.get('grpc-encoding');
     const handler = this.#handlers.get(stream.path);
-    if (handler === undefined) answer(trailersOnly(new CtlError('unimplemented', 'no such method here')));
+    if (handler === undefined) answer(trailersOnly(new CtlError('unimplemented', 'unknown method')));
     else if (encoding !== 'identity') {
-      const error = new CtlError('unimplemented', 'messages are not taken compressed');
+      const error = new CtlError('unimplemented', 'compressed messages are not supported');
       answer(trailersOnly(error, [{ name: 'grpc-accept-encoding', value: 'identity' }]));
     } else {
       this.#startDeadline(stream);

@@ -98,7 +98,7 @@ class RequestAssembly implements Pick<CallReader, 'data'> {
       if (this.#length === undefined && this.#gathered.length >= MESSAGE_PREFIX_BYTES)
         this.#length = MESSAGE_PREFIX_BYTES + checkedLength(this.#gathered.view(), this.#maxBytes);
       if (this.#length !== undefined && this.#gathered.length > this.#length)
-        throw new CtlError('internal', 'more than one message in a call that takes one');
+        throw new CtlError('internal', 'more than one message in a unary call');
     } catch (error) {
       this.#fail(error);
     }

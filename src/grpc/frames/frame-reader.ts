@@ -94,8 +94,7 @@ export class FrameReader {
       return;
     }
     const padded = (this.#flags & FLAG_PADDED) !== 0;
-    if (padded && !this.#inFrame)
-      throw new Http2Error(ERROR.frameSize, 'a padded frame without the length of its padding');
+    if (padded && !this.#inFrame) throw new Http2Error(ERROR.frameSize, 'a padded frame without its padding length');
     this.#padding = padded ? undefined : 0;
     this.#sink.dataBegins(this.#stream, this.#left);
     if (!this.#inFrame) this.#sink.dataEnds(this.#stream, this.#flags);
@@ -106,7 +105,7 @@ export class FrameReader {
     if (this.#padding === undefined) {
       this.#padding = bytes.readUInt8(at++);
       this.#left--;
-      if (this.#padding > this.#left) throw new Http2Error(ERROR.protocol, 'more padding than frame');
+      if (this.#padding > this.#left) throw new Http2Error(ERROR.protocol, 'padding longer than its frame');
     }
     const end = Math.min(bytes.length, at + this.#left);
     const content = Math.min(end - at, this.#left - this.#padding);

@@ -32,7 +32,7 @@ export class HeaderBlocks {
 
   /** HEADERS. */
   begin(flags: number, stream: number, payload: Buffer): void {
-    if (stream === 0) throw new Http2Error(ERROR.protocol, 'HEADERS on no stream');
+    if (stream === 0) throw new Http2Error(ERROR.protocol, 'HEADERS on stream 0');
     this.stream = stream;
     this.endStream = (flags & FLAG_END_STREAM) !== 0;
     this.open = true;
@@ -50,7 +50,8 @@ export class HeaderBlocks {
 
   #add(fragment: Buffer): void {
     this.#bytes += fragment.length;
-    if (this.#bytes > MAX_BLOCK_BYTES) throw new Http2Error(ERROR.enhanceYourCalm, 'headers without end');
+    if (this.#bytes > MAX_BLOCK_BYTES)
+      throw new Http2Error(ERROR.enhanceYourCalm, `a header block over ${MAX_BLOCK_BYTES} bytes`);
     this.#parts.push(Buffer.from(fragment));
   }
 
@@ -75,7 +76,7 @@ function fragmentOf(flags: number, stream: number, payload: Buffer): Buffer {
   let start = 0;
   let end = payload.length;
   if ((flags & FLAG_PADDED) !== 0) {
-    if (end < 1) throw new Http2Error(ERROR.frameSize, 'a padded frame without the length of its padding');
+    if (end < 1) throw new Http2Error(ERROR.frameSize, 'a padded frame without its padding length');
     end -= payload.readUInt8(0);
     start = 1;
   }
@@ -84,6 +85,6 @@ function fragmentOf(flags: number, stream: number, payload: Buffer): Buffer {
       throw new Http2Error(ERROR.protocol, 'a stream that depends on itself');
     start += PRIORITY_BYTES;
   }
-  if (start > end) throw new Http2Error(ERROR.protocol, 'more padding than frame');
+  if (start > end) throw new Http2Error(ERROR.protocol, 'padding longer than its frame');
   return payload.subarray(start, end);
 }

@@ -71,23 +71,23 @@ export function requestHead(fields: readonly HeaderField[], stream: number): Req
   for (const { name, value } of fields) {
     if (!isFieldValue(value)) throw malformed('a line break or NUL in a header', stream);
     if (name.startsWith(':')) {
-      if (regular) throw malformed(`${name} behind other headers`, stream);
+      if (regular) throw malformed(`${name} after other headers`, stream);
       if (pseudo.has(name)) throw malformed(`${name} twice`, stream);
       if (name !== ':method' && name !== ':path' && name !== ':scheme' && name !== ':authority')
-        throw malformed(`a pseudo header that does not exist`, stream);
+        throw malformed('an unknown pseudo header', stream);
       pseudo.set(name, value);
       continue;
     }
     regular = true;
-    if (!isFieldName(name)) throw malformed('a header name that is none', stream);
+    if (!isFieldName(name)) throw malformed('an invalid header name', stream);
     if (CONNECTION_FIELDS.has(name) || (name === 'te' && value !== 'trailers'))
-      throw malformed(`${name} is about a connection`, stream);
+      throw malformed(`${name} is not allowed in HTTP/2`, stream);
     metadata.add(name, value);
   }
   const method = pseudo.get(':method');
   const path = pseudo.get(':path');
   if (method === undefined || path === undefined || path === '' || !pseudo.has(':scheme'))
-    throw malformed('without :method, :path or :scheme', stream);
+    throw malformed(':method, :path or :scheme is missing', stream);
   return { method, path, metadata, contentLength: contentLength(metadata, stream) };
 }
 

@@ -152,13 +152,13 @@ export class Incoming implements FrameSink {
         this.#windowUpdate(id, payload);
         break;
       case FRAME.pushPromise:
-        throw new Http2Error(ERROR.protocol, 'PUSH_PROMISE of a client');
+        throw new Http2Error(ERROR.protocol, 'PUSH_PROMISE from a client');
       case FRAME.goaway:
         if (id !== 0) throw new Http2Error(ERROR.protocol, 'GOAWAY on a stream');
         this.#spend();
         break;
       case FRAME.priority:
-        if (id === 0) throw new Http2Error(ERROR.protocol, 'PRIORITY on no stream');
+        if (id === 0) throw new Http2Error(ERROR.protocol, 'PRIORITY on stream 0');
         if (payload.length !== 5) throw new Http2Error(ERROR.frameSize, 'PRIORITY of the wrong size');
         this.#spend();
         break;
@@ -179,7 +179,7 @@ export class Incoming implements FrameSink {
   /** Counts frames that cost the server more than the sender; see frame-budget.ts. */
   #spend(cost = 1): void {
     if (!this.#budget.spend(this.#options.now(), cost))
-      throw new Http2Error(ERROR.enhanceYourCalm, 'too many frames without use');
+      throw new Http2Error(ERROR.enhanceYourCalm, 'too many useless frames');
   }
 
   /**
@@ -238,7 +238,8 @@ export class Incoming implements FrameSink {
 
   #trailers(stream: Stream, fields: readonly HeaderField[], endStream: boolean): void {
     try {
-      if (stream.remoteClosed) throw new Http2Error(ERROR.streamClosed, 'HEADERS behind the end', stream.id);
+      if (stream.remoteClosed)
+        throw new Http2Error(ERROR.streamClosed, 'HEADERS after the end of the stream', stream.id);
       if (!endStream) throw new Http2Error(ERROR.protocol, 'HEADERS in the middle of a stream', stream.id);
       checkTrailers(fields, stream.id);
     } catch (error) {
@@ -316,7 +317,7 @@ export class Incoming implements FrameSink {
     const bytes = payload.readUInt32BE(0) & MAX_WINDOW_BYTES;
     if (bytes < TINY_UPDATE_BYTES) this.#spend();
     if (id === 0) {
-      if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE by nothing');
+      if (bytes === 0) throw new Http2Error(ERROR.protocol, 'WINDOW_UPDATE of 0');
       this.#writer.widen(bytes);
     } else {
       const stream = this.#streams.get(id);

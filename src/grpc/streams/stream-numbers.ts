@@ -35,7 +35,7 @@ export class StreamNumbers {
    * @param what the frame that names it
    */
   checkNotIdle(id: number, what: string): void {
-    if (id === 0) throw new Http2Error(ERROR.protocol, `${what} on no stream`);
+    if (id === 0) throw new Http2Error(ERROR.protocol, `${what} on stream 0`);
     if (id % 2 === 0 || id > this.#last) throw new Http2Error(ERROR.protocol, `${what} on a stream that is idle`);
   }
 

@@ -227,9 +227,9 @@ function namespaceOf(metadata: string, domain: string): string {
 const VHDS_SINCE: EnvoyRelease = [1, 40];
 
 /**
- * Whether Istio's `pilot-agent` wrote the bootstrap. It always has the cluster {@link SDS_CLUSTER} then
- * (tools/packaging/common/ envoy_bootstrap.json of Istio 1.5 and later) and says nothing of it; all its versions send
- * PROXY_CONFIG, its images the hash of their Envoy. A version alone is no sign: people write ISTIO_VERSION into
+ * Whether Istio's `pilot-agent` wrote the bootstrap. Its bootstrap always has the cluster {@link SDS_CLUSTER}
+ * (tools/packaging/common/envoy_bootstrap.json of Istio 1.5 and later) without declaring it. All its versions send
+ * PROXY_CONFIG, and its images the hash of their Envoy. A version alone proves nothing: people write ISTIO_VERSION into
  * bootstraps of their own. This project's agent sends MESH_VERSION.
  */
 function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
