@@ -74,12 +74,16 @@ describe('a client certificate', () => {
     ['is of a stranger', { issuer: makeCa({ name: 'stranger' }) }, /^no root certificate that is trusted/],
     ['is of a stranger with the name of the root', { signer: ecKey('P-256').privateKey }, /^no root certificate/],
     [
-      'is of a trust domain nobody knows',
+      'is of an unknown trust domain',
       { uris: ['spiffe://else.example/ns/a/sa/b'] },
       /^trust domain else.example is not/,
     ],
     ['of another mesh names itself into ours', { issuer: foreign }, /^no root certificate that is trusted/],
-    ['of ours names itself into another mesh', { uris: ['spiffe://other.example/ns/a/sa/b'] }, /^no root certificate/],
+    [
+      'of this mesh has an identity of another one',
+      { uris: ['spiffe://other.example/ns/a/sa/b'] },
+      /^no root certificate/,
+    ],
   ];
   for (const [what, changes, reason] of REFUSED)
     it(`is refused when it ${what}`, async () => assert.match(await outcome(leaf(changes)), reason));

@@ -14,13 +14,13 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
   const given: string[] = [];
   const problems: string[] = [];
   let made = 0;
-  let fault: Error | undefined;
+  let failure: Error | undefined;
   let changed = (): void => {};
   const follow = () =>
     followServingCertificate({
       authority: {
         serverCertificate: async (names, lifetimeSeconds) => {
-          if (fault !== undefined) throw fault;
+          if (failure !== undefined) throw failure;
           return { chain: `${names.join()} ${++made}`, key: '', expiresAt: clock.now() + lifetimeSeconds * 1000 };
         },
         onChange: (listener) => {
@@ -35,7 +35,7 @@ async function serving({ clock, advance }: Pick<FakeClock, 'clock' | 'advance'> 
       onCertificate: ({ chain }) => given.push(chain),
       onProblem: (error) => problems.push(error.message),
     });
-  return { advance, given, problems, follow, change: () => changed(), fail: (error?: Error) => (fault = error) };
+  return { advance, given, problems, follow, change: () => changed(), fail: (error?: Error) => (failure = error) };
 }
 
 describe('the certificate of the secured address', () => {

@@ -51,7 +51,7 @@ describe('a token', () => {
     assert.equal(caller?.expiresAt, NOW + 7000);
   });
 
-  it('is verified once for calls that come together, each time anew for those that come later', async () => {
+  it('is verified once for concurrent calls, and again for each later one', async () => {
     let asked = 0;
     const keys = async () => {
       asked++;
@@ -81,7 +81,7 @@ describe('a token', () => {
     ['is not valid yet', { nbf: IN_SECONDS + 60 }, /: its "nbf" does not hold$/],
     ['is for another audience', { aud: 'vault' }, /: it is meant for another audience$/],
     ['is for an audience that begins like ours', { aud: 'mesh-ca-2' }, /another audience$/],
-    ['is for nobody in particular', { aud: undefined }, /another audience$/],
+    ['has no audience', { aud: undefined }, /another audience$/],
     [
       'is of another issuer',
       { iss: 'https://issuer.example/' },

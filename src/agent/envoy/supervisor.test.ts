@@ -120,13 +120,13 @@ describe('superviseEnvoy', () => {
     assert.deepEqual(await second.ended, { kind: 'stopped' });
   });
 
-  test('an Envoy that comes up after it was retired is killed, and nobody hears of it', async () => {
+  test('an Envoy that starts after the supervisor was retired is killed and not reported', async () => {
     const { deps, signals } = envoys();
-    const heard: number[] = [];
-    const supervisor = superviseEnvoy({ ...deps, onStart: (run) => heard.push(run) });
+    const reported: number[] = [];
+    const supervisor = superviseEnvoy({ ...deps, onStart: (run) => reported.push(run) });
     supervisor.retire();
     assert.deepEqual(await supervisor.ended, { kind: 'stopped' });
-    assert.deepEqual([signals, heard], [['SIGKILL'], []]);
+    assert.deepEqual([signals, reported], [['SIGKILL'], []]);
   });
 
   test('a program that cannot be started is no reason to try again', async () => {
@@ -173,7 +173,7 @@ test("Envoy's command line has what was said, and nothing for what was not", () 
   assert.match(more, /--component-log-level misc:error --concurrency 2$/);
 });
 
-test('a stream that ended with its credential is no warning, whatever Envoy makes of it', () => {
+test('the end of a stream with its credential is not logged as a warning', () => {
   const lines: string[] = [];
   const note = (level: string) => (message: string) => void lines.push(`${level} ${message}`);
   const log = { debug: note('debug'), info: note('info'), warn: note('warn'), error: note('error') };

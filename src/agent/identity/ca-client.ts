@@ -118,11 +118,11 @@ export function createCaClient(options: CaClientOptions): CaClient {
       ...(await bearer(tokenRequired, known !== undefined)),
       ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
     };
-    const { text: roots, fault } = await trustedRoots(options, [current?.roots, known?.roots]);
+    const { text: roots, problem } = await trustedRoots(options, [current?.roots, known?.roots]);
     // A machine with provisioned certificates never has the file.
-    if (fault === undefined) rootsState.succeeded();
-    else if (rootsWereRead || fault.code !== 'not_found') rootsState.failed(fault.oneLine());
-    rootsWereRead ||= fault === undefined;
+    if (problem === undefined) rootsState.succeeded();
+    else if (rootsWereRead || problem.code !== 'not_found') rootsState.failed(problem.oneLine());
+    rootsWereRead ||= problem === undefined;
     const connection = openGrpc({ ...options.server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
     open.add(connection);
     try {
@@ -193,19 +193,19 @@ function withAdvice(error: unknown, file: string): unknown {
 
 /**
  * The roots of the file and those received from the mesh: the file of a virtual machine is written once, and the mesh's
- * root may have been replaced since. `fault` is the reason why the file is not used, when there are other roots.
+ * root may have been replaced since. `problem` is the reason why the file is not used, when there are other roots.
  * Rejects with CtlError when there are none.
  */
 async function trustedRoots(
   { rootsFile, readFile }: CaClientOptions,
   known: readonly (string | undefined)[],
-): Promise<{ readonly text: string; readonly fault?: CtlError }> {
+): Promise<{ readonly text: string; readonly problem?: CtlError }> {
   const texts = known.filter((text) => text !== undefined);
   try {
     return { text: rootsText([await readFile(rootsFile), ...texts], rootsFile) };
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
-    const fault =
+    const problem =
       error instanceof CtlError
         ? error
         : new CtlError(
@@ -214,7 +214,7 @@ async function trustedRoots(
             {},
             error,
           );
-    if (texts.length > 0) return { text: texts.join(''), fault };
+    if (texts.length > 0) return { text: texts.join(''), problem };
     if (error instanceof CtlError) throw error;
     const message = `no roots to verify the authority with: ${unreadable(rootsFile, error)}`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ROOT_CA' }, error);

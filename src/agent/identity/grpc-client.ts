@@ -63,12 +63,12 @@ export function openGrpc(target: GrpcTarget, clock: WallClock, timeoutMs: number
     minVersion: 'TLSv1.2',
     ...(client === undefined ? {} : { cert: client.chain, key: client.key }),
   });
-  let fault: Error | undefined;
+  let failure: Error | undefined;
   session.on('error', (error) => {
-    fault ??= error;
+    failure ??= error;
   });
   return {
-    unary: (call) => unary(session, call, `${serverName}:${port}`, () => fault, address, clock, timeoutMs),
+    unary: (call) => unary(session, call, `${serverName}:${port}`, () => failure, address, clock, timeoutMs),
     close: () => session.destroy(),
   };
 }

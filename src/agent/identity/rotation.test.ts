@@ -53,7 +53,7 @@ function setUp(options: SetUp = {}) {
         return new Promise((resolve) => {
           state.fail();
           const pair = pairs.get(csr);
-          if (pair === undefined) throw new Error('a request that nobody made');
+          if (pair === undefined) throw new Error('an unknown request');
           const leaf = state.root.issue(pair.publicKey, [state.uri], options.lifeMs ?? 24 * HOUR, clock.now());
           resolve({ chain: [leaf, state.root.pem], roots: state.bundle });
         });
@@ -217,7 +217,7 @@ test('new roots are used from the next check on, and without a bundle the root o
   assert.equal(changes.length, 2);
   assert.equal(changes[0]?.certificate, changes[1]?.certificate);
   await clock.advance(HOUR);
-  assert.equal(changes.length, 2, 'nothing new is nothing told');
+  assert.equal(changes.length, 2, 'unchanged secrets cause no event');
   await source.close();
 });
 
@@ -226,13 +226,13 @@ test('a listener that throws does not affect the others', async () => {
   source.onChange(() => {
     throw new Error('broken');
   });
-  let told = 0;
+  let calls = 0;
   source.onChange(() => {
-    told++;
+    calls++;
   });
   source.start();
   await clock.advance(SECOND);
-  assert.deepEqual([told, changes.length], [1, 1]);
+  assert.deepEqual([calls, changes.length], [1, 1]);
   assert.ok(log.lines.includes('error new secrets were not applied: broken'));
   await source.close();
 });

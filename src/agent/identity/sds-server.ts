@@ -226,7 +226,7 @@ interface RecycleOptions extends SdsServerOptions {
  */
 function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions }: RecycleOptions): () => void {
   let silent = new Set<Open>();
-  const look = (): void => {
+  const check = (): void => {
     for (const session of sessions) {
       pinged(session, clock, () => {
         const lost = [...streams.values()].filter((open) => open.session === session).length;
@@ -235,22 +235,22 @@ function recycleStale({ staleIntervalMs, clock, counters, log, streams, sessions
         session.destroy();
       });
     }
-    const unasked = [...streams.values()].filter((open) => !open.secrets.started());
-    for (const open of unasked) {
+    const unused = [...streams.values()].filter((open) => !open.secrets.started());
+    for (const open of unused) {
       if (!silent.has(open)) continue;
       counters.total_stale_connections++;
-      open.end(new CtlError('failed_precondition', 'nothing was asked for'));
+      open.end(new CtlError('failed_precondition', 'no request was received'));
     }
-    silent = new Set(unasked);
+    silent = new Set(unused);
   };
   let timer = { cancel: (): void => undefined };
-  const again = (): void => {
+  const schedule = (): void => {
     timer = clock.setTimer(staleIntervalMs, () => {
-      look();
-      again();
+      check();
+      schedule();
     });
   };
-  if (staleIntervalMs > 0) again();
+  if (staleIntervalMs > 0) schedule();
   return () => timer.cancel();
 }
 

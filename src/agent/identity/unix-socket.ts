@@ -55,7 +55,7 @@ function listen(server: Http2Server | Server, path: string): Promise<void> {
 /** Removes the socket if no process listens on it. */
 async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket()) {
-    throw new CtlError('already_exists', 'something that is no socket stands here', { file: path });
+    throw new CtlError('already_exists', 'there is already something that is no socket', { file: path });
   }
   if (await answers(path)) throw new CtlError('already_exists', 'another process serves secrets here', { file: path });
   await unlink(path);

@@ -46,21 +46,21 @@ async function authority(
   threads = 1,
 ) {
   const { clock, advance } = fakeClock();
-  const told: string[] = [];
+  const events: string[] = [];
   const ca = await createAuthority({
     settings: { ...SETTINGS, ...settings },
     trustDomain: 'cluster.local',
     log: { info: () => {}, error: () => {} },
     observer: {
-      csrRefused: () => void told.push('csr refused'),
-      signingFailed: () => void told.push('signing failed'),
+      csrRefused: () => void events.push('csr refused'),
+      signingFailed: () => void events.push('signing failed'),
     },
     ...(settings.selfSignedCaDir === undefined ? { store } : {}),
     clock,
     threads,
   });
   t.after(() => ca.close());
-  return { ca, advance, told };
+  return { ca, advance, events };
 }
 
 test('a workload gets a chain, leaf first, that leads to the root it trusts', async (t) => {
@@ -88,22 +88,22 @@ const LIFETIMES: readonly (readonly [string, number, number | RegExp])[] = [
 ];
 
 test('a requested lifetime is granted up to the maximum, and longer ones are refused and counted', async (t) => {
-  const { ca, told } = await authority(t);
+  const { ca, events } = await authority(t);
   for (const [name, lifetimeSeconds, outcome] of LIFETIMES) {
     const signing = ca.sign({ csr: CSR, identity: IDENTITY, lifetimeSeconds });
     if (outcome instanceof RegExp) await assert.rejects(signing, { code: 'invalid_argument', message: outcome }, name);
     else assert.equal(new X509Certificate((await signing)[0] ?? '').validToDate.getTime(), NOW + outcome * 1000, name);
   }
-  assert.deepEqual(told, ['signing failed', 'signing failed', 'signing failed']);
+  assert.deepEqual(events, ['signing failed', 'signing failed', 'signing failed']);
 });
 
 test('invalid requests and identities are refused as invalid arguments, and invalid requests are counted', async (t) => {
-  const { ca, told } = await authority(t);
+  const { ca, events } = await authority(t);
   await assert.rejects(ca.sign({ csr: 'x', identity: IDENTITY, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
   await assert.rejects(ca.sign({ csr: 'x'.repeat(1e6), identity: IDENTITY, lifetimeSeconds: 0 }), {
     code: 'invalid_argument',
   });
-  assert.deepEqual(told, ['csr refused', 'csr refused']);
+  assert.deepEqual(events, ['csr refused', 'csr refused']);
   const identity = { ...IDENTITY, namespace: 'a/../b' };
   await assert.rejects(ca.sign({ csr: CSR, identity, lifetimeSeconds: 0 }), { code: 'invalid_argument' });
 });
@@ -132,7 +132,7 @@ test('without threads, each signature uses the key that is stored at that time',
   const next = await newRoot();
   await store.save({ ...next, former: [ROOT.certificate] });
   assert.ok((await issuedBy()).verify(new X509Certificate(next.certificate).publicKey));
-  store.fault = new Error('gone');
+  store.failure = new Error('gone');
   await assert.rejects(issuedBy(), { code: 'unavailable', message: /key cannot be read at present/ });
 });
 
@@ -212,10 +212,10 @@ test('when a worker is killed, the next one gets the key and repeats its jobs', 
 });
 
 test('without a readable key, requests are unavailable until there is one', async (t) => {
-  let fault: Error | undefined = new Error('EIO');
+  let failure: Error | undefined = new Error('EIO');
   const { pool: signing } = pool(t, {
     reload: async () => {
-      if (fault) throw fault;
+      if (failure) throw failure;
       return MATERIAL;
     },
   });
@@ -223,7 +223,7 @@ test('without a readable key, requests are unavailable until there is one', asyn
   await Promise.all(signing.threads.map((thread) => thread.terminate()));
   // The first request may discover that the worker has died, and is repeated.
   await assert.rejects(signing.sign(JOB), { code: 'unavailable' });
-  fault = undefined;
+  failure = undefined;
   await signing.sign(JOB);
 });
 

@@ -175,7 +175,7 @@ test('a mount that swaps a link is followed', async (t) => {
   }
 });
 
-test('files that are being written are no problem yet; the same fault at the next check is, and the last good root stays', async (t) => {
+test('an invalid file is reported when the next check finds it unchanged, and the last good root stays in force', async (t) => {
   const { source, check, problems, changes, directory } = await plug(t, GOOD);
   const next = makeCa({ name: 'next root' });
   await write(directory, { 'ca-cert.pem': next.certificate });

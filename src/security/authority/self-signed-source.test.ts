@@ -188,11 +188,11 @@ test('when the store fails the roots stay in force, and the step is repeated whe
   const it = authority({ store });
   await it.start();
   const before = it.roots();
-  store.fault = new Error('disk full');
+  store.failure = new Error('disk full');
   await it.time.advance(81.6 * HOUR);
   assert.deepEqual(it.roots(), before);
   assert.match(it.problems[0] ?? '', /disk full/);
-  delete store.fault;
+  delete store.failure;
   await it.time.advance(HOUR);
   assert.equal(it.roots().bundle.length, 2);
 });

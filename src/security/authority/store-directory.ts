@@ -92,7 +92,7 @@ async function readState(file: string, bundleFile: string): Promise<string | und
   if (published === undefined) return undefined;
   throw problemIn(
     file,
-    `is missing, though ${bundleFile} of the same authority is there; put it back, or remove both to begin anew`,
+    `is missing, though ${bundleFile} of the same authority exists; restore it, or remove both to start a new authority`,
   );
 }
 
@@ -103,7 +103,7 @@ function parseState(file: string, text: string): AuthorityState {
   } catch (error) {
     throw problemIn(
       file,
-      "does not hold a certificate authority's state; put a good copy back, or remove it to begin anew",
+      "does not hold a certificate authority's state; restore a good copy, or remove it to start a new authority",
       error,
     );
   }

@@ -52,7 +52,7 @@ function resolver(initial: Readonly<Record<string, State>>, maxFollowed?: number
   const net = network(states);
   const { clock, advance } = fakeClock();
   const known = new Map<string, string>();
-  const told: string[] = [];
+  const events: string[] = [];
   const counts = { ok: 0, failed: 0 };
   const machine = createKeySetResolver({
     fetch: net.fetch,
@@ -61,35 +61,35 @@ function resolver(initial: Readonly<Record<string, State>>, maxFollowed?: number
     refreshMs: REFRESH,
     ...(maxFollowed === undefined ? {} : { maxFollowed }),
     onKeySet: (reference, jwks) => {
-      told.push(`${reference} ${jwks === undefined ? 'gone' : 'keys'}`);
+      events.push(`${reference} ${jwks === undefined ? 'gone' : 'keys'}`);
       if (jwks === undefined) known.delete(reference);
       else known.set(reference, jwks);
     },
-    onProblem: ({ message }, keysKnown) => told.push(`${message}${keysKnown ? ', keys known' : ''}`),
-    onRecovered: (reference) => told.push(`${reference} recovered`),
+    onProblem: ({ message }, keysKnown) => events.push(`${message}${keysKnown ? ', keys known' : ''}`),
+    onRecovered: (reference) => events.push(`${reference} recovered`),
     observer: { fetched: (ok) => counts[ok ? 'ok' : 'failed']++ },
   });
   const want = (...references: readonly string[]) => machine.want(new Set(references));
-  return { ...net, states, advance, known, told, counts, want, close: machine.close };
+  return { ...net, states, advance, known, events, counts, want, close: machine.close };
 }
 
 const [ONE, TWO] = ['https://one.test/keys', 'http://two.test/keys'] as const;
 
 describe('the JWKS resolver', () => {
   it('follows a limited number, reports that once, and follows another when one is no longer wanted', async () => {
-    const { want, known, told, asked, close } = resolver({ [ONE]: 0, [TWO]: 1 }, 1);
+    const { want, known, events, asked, close } = resolver({ [ONE]: 0, [TWO]: 1 }, 1);
     await want(ONE);
     await want(TWO, ONE);
     await want(TWO, ONE);
     assert.deepEqual([[...known.keys()], asked], [[ONE], [ONE]]);
-    assert.deepEqual(told.slice(1), [`policies name 2 key sets, 1 are fetched at most; for one, ${TWO} is not`]);
+    assert.deepEqual(events.slice(1), [`policies name 2 key sets, 1 are fetched at most; for one, ${TWO} is not`]);
     await want(TWO);
     assert.deepEqual([...known.keys()], [TWO]);
     close();
   });
 
   it('fetches what is wanted at once, and again when it is due', async () => {
-    const { want, known, told, advance, states, countOf, counts, close } = resolver({ [ONE]: 0, [TWO]: 1 });
+    const { want, known, events, advance, states, countOf, counts, close } = resolver({ [ONE]: 0, [TWO]: 1 });
     await want(ONE, TWO);
     assert.deepEqual(
       known,
@@ -100,12 +100,12 @@ describe('the JWKS resolver', () => {
     );
     // Equal keys cause no event.
     await advance(REFRESH);
-    assert.deepEqual([countOf(ONE), told.length], [2, 2]);
+    assert.deepEqual([countOf(ONE), events.length], [2, 2]);
     // Rotated keys are known one interval later at the latest.
     states.set(ONE, 2);
     await advance(REFRESH);
     assert.equal(known.get(ONE), TEXTS[2]);
-    assert.deepEqual(told, [`${ONE} keys`, `${TWO} keys`, `${ONE} keys`]);
+    assert.deepEqual(events, [`${ONE} keys`, `${TWO} keys`, `${ONE} keys`]);
     assert.deepEqual(counts, { ok: 6, failed: 0 });
     close();
   });
@@ -120,12 +120,12 @@ describe('the JWKS resolver', () => {
   });
 
   it('drops a reference that is no longer wanted, with an event if its keys were known', async () => {
-    const { want, known, told, advance, asked, close } = resolver({ [ONE]: 0 });
+    const { want, known, events, advance, asked, close } = resolver({ [ONE]: 0 });
     await want(ONE, TWO);
     await want();
     assert.equal(known.size, 0);
-    assert.deepEqual(new Set(told), new Set([`${ONE} keys`, `${TWO}: connect ECONNREFUSED`, `${ONE} gone`]));
-    assert.equal(told.at(-1), `${ONE} gone`);
+    assert.deepEqual(new Set(events), new Set([`${ONE} keys`, `${TWO}: connect ECONNREFUSED`, `${ONE} gone`]));
+    assert.equal(events.at(-1), `${ONE} gone`);
     const before = asked.length;
     await advance(10 * REFRESH);
     assert.equal(asked.length, before);
@@ -135,7 +135,7 @@ describe('the JWKS resolver', () => {
   });
 
   it('retries a failing server less and less often, and reports failure and recovery once', async () => {
-    const { want, known, told, advance, countOf, states, counts, close } = resolver({ [ONE]: 'down', [TWO]: 1 });
+    const { want, known, events, advance, countOf, states, counts, close } = resolver({ [ONE]: 'down', [TWO]: 1 });
     await want(ONE, TWO);
     assert.deepEqual([...known.keys()], [TWO]);
     for (const [seconds, attempts] of [
@@ -158,14 +158,14 @@ describe('the JWKS resolver', () => {
     await advance(MINUTE);
     assert.equal(known.get(ONE), TEXTS[0]);
     assert.deepEqual(
-      told.filter((line) => !line.startsWith(TWO)),
+      events.filter((line) => !line.startsWith(TWO)),
       [`${ONE}: connect ECONNREFUSED`, `${ONE} recovered`, `${ONE} keys`],
     );
     close();
   });
 
   it('keeps the keys of a server that fails, and retries soon', async () => {
-    const { want, known, told, advance, countOf, states, close } = resolver({ [ONE]: 0 });
+    const { want, known, events, advance, countOf, states, close } = resolver({ [ONE]: 0 });
     await want(ONE);
     states.set(ONE, 'down');
     await advance(REFRESH);
@@ -175,7 +175,7 @@ describe('the JWKS resolver', () => {
     states.set(ONE, 1);
     await advance(4 * SECOND);
     assert.equal(known.get(ONE), TEXTS[1]);
-    assert.deepEqual(told, [
+    assert.deepEqual(events, [
       `${ONE} keys`,
       `${ONE}: connect ECONNREFUSED, keys known`,
       `${ONE} recovered`,
@@ -205,7 +205,7 @@ describe('the JWKS resolver', () => {
 
   it('aborts fetches in progress and in the queue when it is closed', async () => {
     const hang = Array.from({ length: 40 }, (_, index) => `https://hangs-${index}.test/`);
-    const { want, asked, hanging, told, counts, advance, close } = resolver(
+    const { want, asked, hanging, events, counts, advance, close } = resolver(
       Object.fromEntries(hang.map((url) => [url, 'hangs'])),
     );
     const wanted = want(...hang);
@@ -213,7 +213,7 @@ describe('the JWKS resolver', () => {
     close();
     await wanted;
     await advance(REFRESH);
-    assert.deepEqual([asked.length, hanging.size, told, counts], [32, 0, [], { ok: 0, failed: 0 }]);
+    assert.deepEqual([asked.length, hanging.size, events, counts], [32, 0, [], { ok: 0, failed: 0 }]);
   });
 
   const NAMES = ['https://a.test/', 'https://b.test/', 'https://c.test/'];
@@ -227,7 +227,7 @@ describe('the JWKS resolver', () => {
   it('has the keys of wanted servers that work, the last good ones of those that fail, and no others', async () => {
     await fc.assert(
       fc.asyncProperty(fc.array(step, { maxLength: 25 }), async (steps) => {
-        const { want, known, advance, states, asked, told, counts, close } = resolver({});
+        const { want, known, advance, states, asked, events, counts, close } = resolver({});
         let wanted = new Set<string>();
         /** Key sets that a server has answered since it is wanted: only those may be known. */
         const possible = new Map<string, Set<string>>();
@@ -267,7 +267,7 @@ describe('the JWKS resolver', () => {
         assert.equal(counts.ok + counts.failed, asked.length);
         // Failures and recoveries alternate for each reference: never two lines of a kind in a row.
         for (const url of NAMES) {
-          const lines = told.filter((line) => line.startsWith(url) && !line.endsWith('gone'));
+          const lines = events.filter((line) => line.startsWith(url) && !line.endsWith('gone'));
           const kinds = lines.map((line) =>
             line.endsWith('recovered') ? 'up' : line.includes('REFUSED') ? 'down' : '',
           );

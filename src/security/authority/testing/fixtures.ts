@@ -190,18 +190,18 @@ export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeC
 /** A store in memory. */
 export function memoryStore(
   state?: AuthorityState,
-): AuthorityStore & { state: AuthorityState | undefined; fault?: Error } {
+): AuthorityStore & { state: AuthorityState | undefined; failure?: Error } {
   const store = {
     state,
-    fault: undefined as Error | undefined,
+    failure: undefined as Error | undefined,
     async load() {
-      if (store.fault) throw store.fault;
+      if (store.failure) throw store.failure;
       return store.state;
     },
     async save(next: AuthorityState) {
-      if (store.fault) throw store.fault;
+      if (store.failure) throw store.failure;
       store.state = next;
     },
   };
-  return store as AuthorityStore & { state: AuthorityState | undefined; fault?: Error };
+  return store as AuthorityStore & { state: AuthorityState | undefined; failure?: Error };
 }
