@@ -91,48 +91,30 @@ export async function planAgent(
   const ipv6 = isIP(workload.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
   const { upstream, caServer } = controlPlaneAddresses(settings, proxyConfig);
-  const identity: IdentityPlan | undefined =
-    caServer.tls || settings.caAddress !== '' || settings.fileMountedCerts
-      ? {
-          identity: {
-            trustDomain: settings.trustDomain || trustDomain || DEFAULTS.trustDomain,
-            namespace: workload.namespace,
-            serviceAccount: settings.serviceAccount || DEFAULTS.serviceAccount,
-          },
-          trustDomainSet: (settings.trustDomain || trustDomain || '') !== '',
-          caServer,
-          sdsPath: join(configFolder, 'SDS'),
-        }
-      : undefined;
+  const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
   if (upstream.tls && identity === undefined)
     throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
+  const node = nodeOf({
+    ...workload,
+    role,
+    cluster:
+      settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,
+    serviceAccount: settings.serviceAccount,
+    clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
+    interceptionMode,
+    version: buildInfo().version,
+    sds: identity !== undefined,
+    labelFile,
+    env: { ...proxyConfig.proxyMetadata, ...env },
+  });
   const input: BootstrapInput = {
-    node: nodeOf({
-      ...workload,
-      role,
-      cluster:
-        settings.serviceCluster === 'mesh-proxy'
-          ? (proxyConfig.serviceCluster ?? 'mesh-proxy')
-          : settings.serviceCluster,
-      serviceAccount: settings.serviceAccount,
-      clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
-      interceptionMode,
-      version: buildInfo().version,
-      sds: identity !== undefined,
-      labelFile,
-      env: { ...proxyConfig.proxyMetadata, ...env },
-    }),
+    ...bootstrapSettings(settings, proxyConfig),
+    node,
     adminPort: ports.admin,
     prometheusPort: ports.prometheus,
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
     sdsPath: identity?.sdsPath,
-    delta: settings.deltaXds,
-    initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
-    outlierLogPath: settings.outlierLogPath,
-    minimalStats: settings.disableInternalTelemetry,
-    extraStatTags: proxyConfig.extraStatTags ?? [],
-    statsdUdpAddress: proxyConfig.statsdUdpAddress ?? '',
   };
   return {
     role,
@@ -141,14 +123,7 @@ export async function planAgent(
     identity,
     controlPlane: upstream,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
-    envoy: {
-      binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,
-      concurrency: settings.concurrency === 0 ? (proxyConfig.concurrency ?? 0) : settings.concurrency,
-      logLevel: settings.proxyLogLevel,
-      componentLogLevel: settings.proxyComponentLogLevel,
-      drainMs: proxyConfig.drainDuration ?? DEFAULTS.drainMs,
-      ipv6,
-    },
+    envoy: envoyPlan(settings, proxyConfig, ipv6),
     envoyEnv: proxyConfig.proxyMetadata ?? {},
     adminPort: ports.admin,
     ports: { readiness: ports.readiness, status: ports.status },
@@ -157,6 +132,59 @@ export async function planAgent(
     app: parseAppMetrics(settings.metricsAnnotations, ports.status),
     appHost,
     warnings,
+    ...listenerPlan(role, interceptionMode),
+  };
+}
+
+/** Undefined without certificates. */
+function identityPlan(
+  settings: AgentSettings,
+  meshTrustDomain: string | undefined,
+  { namespace }: WorkloadAddress,
+  caServer: ControlPlane,
+  configFolder: string,
+): IdentityPlan | undefined {
+  if (!caServer.tls && settings.caAddress === '' && !settings.fileMountedCerts) return undefined;
+  return {
+    identity: {
+      trustDomain: settings.trustDomain || meshTrustDomain || DEFAULTS.trustDomain,
+      namespace,
+      serviceAccount: settings.serviceAccount || DEFAULTS.serviceAccount,
+    },
+    trustDomainSet: (settings.trustDomain || meshTrustDomain || '') !== '',
+    caServer,
+    sdsPath: join(configFolder, 'SDS'),
+  };
+}
+
+/** The parts of the bootstrap that come from settings alone. */
+function bootstrapSettings(settings: AgentSettings, proxyConfig: AgentProxyConfig) {
+  return {
+    delta: settings.deltaXds,
+    initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
+    outlierLogPath: settings.outlierLogPath,
+    minimalStats: settings.disableInternalTelemetry,
+    extraStatTags: proxyConfig.extraStatTags ?? [],
+    statsdUdpAddress: proxyConfig.statsdUdpAddress ?? '',
+  };
+}
+
+function envoyPlan(settings: AgentSettings, proxyConfig: AgentProxyConfig, ipv6: boolean): AgentPlan['envoy'] {
+  return {
+    binary: settings.envoyPath || proxyConfig.binaryPath || DEFAULTS.binaryPath,
+    concurrency: settings.concurrency === 0 ? (proxyConfig.concurrency ?? 0) : settings.concurrency,
+    logLevel: settings.proxyLogLevel,
+    componentLogLevel: settings.proxyComponentLogLevel,
+    drainMs: proxyConfig.drainDuration ?? DEFAULTS.drainMs,
+    ipv6,
+  };
+}
+
+function listenerPlan(
+  role: ProxyRole,
+  interceptionMode: NonNullable<AgentProxyConfig['interceptionMode']>,
+): Pick<AgentPlan, 'neededListeners' | 'listenerRequirement'> {
+  return {
     neededListeners:
       role === 'router' || interceptionMode === 'NONE' ? [] : [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER],
     // IP_TRANSPARENT requires it, see ip(7).

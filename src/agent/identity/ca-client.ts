@@ -2,9 +2,9 @@
  * The client of the certificate service (proto/mesh/v1/auth/ca.proto). Credentials and trusted roots are read for each
  * call: the token file, the roots file, and the workload's current certificate.
  */
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
-import { createFailureLog, type Log } from '../../core/log.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
 import { rootsText } from './certificates.ts';
@@ -68,18 +68,111 @@ const SERVICE = '/mesh.v1.auth.MeshCertificateService';
 /** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
 
-export function createCaClient(options: CaClientOptions): CaClient {
-  const { clock, counters, log } = options;
-  const open = new Set<GrpcConnection>();
-  const tokenState = createFailureLog(log, 'the token is not sent', 'the token is usable again');
-  const rootsState = createFailureLog(
-    log,
-    'CA_ROOT_CA: the roots known so far stay in force',
-    'CA_ROOT_CA is usable again',
-  );
-  let rootsWereRead = false;
+type Metadata = Readonly<Record<string, string>>;
 
-  const call = async (connection: GrpcConnection, request: UnaryCall): Promise<Buffer> => {
+export function createCaClient(options: CaClientOptions): CaClient {
+  return new Client(options);
+}
+
+class Client implements CaClient {
+  readonly #options: CaClientOptions;
+  readonly #open = new Set<GrpcConnection>();
+  readonly #tokenLog: FailureLog;
+  readonly #rootsLog: FailureLog;
+  #rootsWereRead = false;
+
+  constructor(options: CaClientOptions) {
+    this.#options = options;
+    this.#tokenLog = createFailureLog(options.log, 'the token is not sent', 'the token is usable again');
+    this.#rootsLog = createFailureLog(
+      options.log,
+      'CA_ROOT_CA: the roots known so far stay in force',
+      'CA_ROOT_CA is usable again',
+    );
+  }
+
+  sign(csr: string, lifetimeSeconds: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate> {
+    return this.#withConnection(current, this.#options.tokenRequired, async (connection, metadata) => {
+      const seconds = Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS);
+      const request = certificateRequest(csr, seconds);
+      const chain = pemList(await this.#call(connection, { path: `${SERVICE}/CreateCertificate`, request, metadata }));
+      try {
+        return { chain, roots: await this.#bundle(connection, metadata) };
+      } catch (error) {
+        // The certificate is usable without it: the roots are requested again at the next check.
+        this.#options.log.debug('no trust bundle was received with the certificate', { error: String(error) });
+        const known = current === undefined ? [] : [current.roots];
+        return { chain, roots: rootsText([...known, chain.at(-1) ?? ''], 'the chain') };
+      }
+    });
+  }
+
+  trustBundle(current: WorkloadSecrets): Promise<string | undefined> {
+    return this.#withConnection(current, false, (connection, metadata) => this.#bundle(connection, metadata));
+  }
+
+  close(): void {
+    for (const connection of this.#open) connection.close();
+  }
+
+  async #withConnection<T>(
+    current: WorkloadSecrets | undefined,
+    tokenRequired: boolean,
+    run: (connection: GrpcConnection, metadata: Metadata) => Promise<T>,
+  ): Promise<T> {
+    const { clock, provisioned, trustDomain, server } = this.#options;
+    const known = unexpired(current, clock.now()) ?? unexpired(await provisioned(), clock.now());
+    const metadata = {
+      ...(await this.#bearer(tokenRequired, known !== undefined)),
+      ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
+    };
+    const roots = await this.#roots(current, known);
+    const connection = openGrpc({ ...server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
+    this.#open.add(connection);
+    try {
+      return await run(connection, metadata);
+    } finally {
+      this.#open.delete(connection);
+      connection.close();
+    }
+  }
+
+  async #bearer(required: boolean, hasCertificate: boolean): Promise<Metadata> {
+    const { tokenFile: file, parseToken: parse, readFile: read, clock } = this.#options;
+    try {
+      const token = await currentToken({ file, parse, read }, clock.now());
+      this.#tokenLog.succeeded();
+      return { authorization: `Bearer ${token}` };
+    } catch (error) {
+      if (required || !hasCertificate) throw withAdvice(error, file);
+      const isMissing = error instanceof CtlError && error.code === 'not_found';
+      if (!isMissing) this.#tokenLog.failed(oneLineOf(error));
+      return {};
+    }
+  }
+
+  /** The roots that verify the authority's certificate. */
+  async #roots(current: WorkloadSecrets | undefined, known: WorkloadSecrets | undefined): Promise<string> {
+    const { text, problem } = await trustedRoots(this.#options, [current?.roots, known?.roots]);
+    // A machine with provisioned certificates never has the file.
+    if (problem === undefined) this.#rootsLog.succeeded();
+    else if (this.#rootsWereRead || problem.code !== 'not_found') this.#rootsLog.failed(problem.oneLine());
+    this.#rootsWereRead ||= problem === undefined;
+    return text;
+  }
+
+  async #bundle(connection: GrpcConnection, metadata: Metadata): Promise<string | undefined> {
+    const call = { path: `${SERVICE}/GetTrustBundle`, request: new Uint8Array(), metadata };
+    try {
+      return rootsText(pemList(await this.#call(connection, call)), 'the trust bundle');
+    } catch (error) {
+      if (isUnimplemented(error)) return undefined;
+      throw error;
+    }
+  }
+
+  async #call(connection: GrpcConnection, request: UnaryCall): Promise<Buffer> {
+    const { clock, counters } = this.#options;
     const start = clock.now();
     counters.num_outgoing_requests++;
     try {
@@ -91,87 +184,7 @@ export function createCaClient(options: CaClientOptions): CaClient {
     } finally {
       counters.outgoing_latency += Math.max(0, clock.now() - start);
     }
-  };
-
-  const bearer = async (required: boolean, hasCertificate: boolean): Promise<Readonly<Record<string, string>>> => {
-    const { tokenFile: file, parseToken: parse, readFile: read } = options;
-    try {
-      const token = await currentToken({ file, parse, read }, clock.now());
-      tokenState.succeeded();
-      return { authorization: `Bearer ${token}` };
-    } catch (error) {
-      if (required || !hasCertificate) throw withAdvice(error, file);
-      const isThere = !(error instanceof CtlError && error.code === 'not_found');
-      if (isThere) tokenState.failed(error instanceof CtlError ? error.oneLine() : String(error));
-      return {};
-    }
-  };
-
-  const withConnection = async <T>(
-    current: WorkloadSecrets | undefined,
-    tokenRequired: boolean,
-    run: (connection: GrpcConnection, metadata: Readonly<Record<string, string>>) => Promise<T>,
-  ): Promise<T> => {
-    const known = unexpired(current, clock.now()) ?? unexpired(await options.provisioned(), clock.now());
-    const { trustDomain } = options;
-    const metadata = {
-      ...(await bearer(tokenRequired, known !== undefined)),
-      ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
-    };
-    const { text: roots, problem } = await trustedRoots(options, [current?.roots, known?.roots]);
-    // A machine with provisioned certificates never has the file.
-    if (problem === undefined) rootsState.succeeded();
-    else if (rootsWereRead || problem.code !== 'not_found') rootsState.failed(problem.oneLine());
-    rootsWereRead ||= problem === undefined;
-    const connection = openGrpc({ ...options.server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
-    open.add(connection);
-    try {
-      return await run(connection, metadata);
-    } finally {
-      open.delete(connection);
-      connection.close();
-    }
-  };
-
-  const bundle = async (
-    connection: GrpcConnection,
-    metadata: Readonly<Record<string, string>>,
-  ): Promise<string | undefined> => {
-    try {
-      const path = `${SERVICE}/GetTrustBundle`;
-      return rootsText(
-        pemList(await call(connection, { path, request: new Uint8Array(), metadata })),
-        'the trust bundle',
-      );
-    } catch (error) {
-      if (isUnimplemented(error)) return undefined;
-      throw error;
-    }
-  };
-
-  return {
-    sign: (csr, lifetimeSeconds, current) =>
-      withConnection(current, options.tokenRequired, async (connection, metadata) => {
-        const request = certificateRequest(
-          csr,
-          Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS),
-        );
-        const path = `${SERVICE}/CreateCertificate`;
-        const chain = pemList(await call(connection, { path, request, metadata }));
-        try {
-          return { chain, roots: await bundle(connection, metadata) };
-        } catch (error) {
-          // The certificate is usable without it: the roots are requested again at the next check.
-          log.debug('no trust bundle was received with the certificate', { error: String(error) });
-          const known = current === undefined ? [] : [current.roots];
-          return { chain, roots: rootsText([...known, chain.at(-1) ?? ''], 'the chain') };
-        }
-      }),
-    trustBundle: (current) => withConnection(current, false, bundle),
-    close() {
-      for (const connection of open) connection.close();
-    },
-  };
+  }
 }
 
 function unexpired(secrets: WorkloadSecrets | undefined, now: number): WorkloadSecrets | undefined {

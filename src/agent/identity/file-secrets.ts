@@ -56,15 +56,82 @@ export function createFileSecrets(
   isWanted: (name: string) => boolean,
   env: Readonly<Record<string, string | undefined>> = process.env,
 ): FileSecrets {
-  const followed = new Map<string, Followed>();
-  const stop = new AbortController();
-  const { signal } = stop;
-  let running: Promise<void> | undefined;
+  return new FollowedFiles(clock, log, changed, isWanted, env);
+}
+
+class FollowedFiles implements FileSecrets {
+  readonly #clock: WallClock;
+  readonly #log: Log;
+  readonly #changed: () => void;
+  readonly #isWanted: (name: string) => boolean;
+  readonly #env: Readonly<Record<string, string | undefined>>;
+  readonly #followed = new Map<string, Followed>();
+  readonly #limitLog: FailureLog;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(
+    clock: WallClock,
+    log: Log,
+    changed: () => void,
+    isWanted: (name: string) => boolean,
+    env: Readonly<Record<string, string | undefined>>,
+  ) {
+    this.#clock = clock;
+    this.#log = log;
+    this.#changed = changed;
+    this.#isWanted = isWanted;
+    this.#env = env;
+    this.#limitLog = createFailureLog(
+      log,
+      'not all certificates in files are followed',
+      'certificates in files are followed again',
+    );
+  }
+
+  follow(name: string): boolean {
+    if (this.#followed.has(name)) return true;
+    if (parseFileSecretName(name) === undefined) return false;
+    if (this.#followed.size >= MAX_FOLLOWED) {
+      this.#limitLog.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+      return false;
+    }
+    this.#limitLog.succeeded();
+    const what = `the certificates ${name}`;
+    const state = createFailureLog(this.#log, `${what} cannot be used`, `${what} are usable again`);
+    const entry: Followed = { state, unwantedChecks: 0, text: '', secret: undefined };
+    this.#followed.set(name, entry);
+    void this.#check(name, entry).then((isNew) => {
+      if (isNew && !this.#stop.signal.aborted) this.#changed();
+    });
+    this.#running ??= this.#checkAll();
+    return true;
+  }
+
+  current(): Iterable<SecretResource> {
+    return [...this.#followed.values()].flatMap(({ secret }) => secret ?? []);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    await this.#running;
+  }
+
+  async #checkAll(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      await sleep(this.#clock, CHECK_MS, signal);
+      if (signal.aborted) return;
+      const isLess = this.#dropUnwanted();
+      const isNew = await Promise.all([...this.#followed].map(([name, entry]) => this.#check(name, entry)));
+      if ((isLess || isNew.includes(true)) && !signal.aborted) this.#changed();
+    }
+  }
 
   /** Reads a secret. True when it has changed. */
-  const check = async (name: string, entry: Followed): Promise<boolean> => {
+  async #check(name: string, entry: Followed): Promise<boolean> {
     try {
-      const { text, encode } = await readSecret(name, env);
+      const { text, encode } = await readSecret(name, this.#env);
       if (entry.secret !== undefined && entry.text === text) {
         entry.state.succeeded();
         return false;
@@ -79,58 +146,19 @@ export function createFileSecrets(
       entry.state.failed(oneLineOf(error));
       return false;
     }
-  };
-  const isFull = createFailureLog(
-    log,
-    'not all certificates in files are followed',
-    'certificates in files are followed again',
-  );
+  }
+
   /** Drops names that are no longer used, which would otherwise displace new ones. True when one of them was served. */
-  const dropUnwanted = (): boolean => {
+  #dropUnwanted(): boolean {
     let served = false;
-    for (const [name, entry] of followed) {
-      entry.unwantedChecks = isWanted(name) ? 0 : entry.unwantedChecks + 1;
+    for (const [name, entry] of this.#followed) {
+      entry.unwantedChecks = this.#isWanted(name) ? 0 : entry.unwantedChecks + 1;
       if (entry.unwantedChecks < MAX_UNWANTED_CHECKS) continue;
-      followed.delete(name);
+      this.#followed.delete(name);
       served ||= entry.secret !== undefined;
     }
     return served;
-  };
-  const checkAll = async (): Promise<void> => {
-    while (!signal.aborted) {
-      await sleep(clock, CHECK_MS, signal);
-      if (signal.aborted) return;
-      const isLess = dropUnwanted();
-      const isNew = await Promise.all([...followed].map(([name, entry]) => check(name, entry)));
-      if ((isLess || isNew.includes(true)) && !signal.aborted) changed();
-    }
-  };
-
-  return {
-    follow(name) {
-      if (followed.has(name)) return true;
-      if (parseFileSecretName(name) === undefined) return false;
-      if (followed.size >= MAX_FOLLOWED) {
-        isFull.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
-        return false;
-      }
-      isFull.succeeded();
-      const what = `the certificates ${name}`;
-      const state = createFailureLog(log, `${what} cannot be used`, `${what} are usable again`);
-      const entry: Followed = { state, unwantedChecks: 0, text: '', secret: undefined };
-      followed.set(name, entry);
-      void check(name, entry).then((isNew) => {
-        if (isNew && !signal.aborted) changed();
-      });
-      running ??= checkAll();
-      return true;
-    },
-    current: () => [...followed.values()].flatMap(({ secret }) => secret ?? []),
-    async close() {
-      stop.abort();
-      await running;
-    },
-  };
+  }
 }
 
 /**

@@ -9,12 +9,12 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { parseSpiffeUri } from '../../core/identity.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
-import type { SecretSource } from '../types.ts';
+import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import type { CaClient } from './ca-client.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
 import type { KeyAndRequest } from './csr.ts';
 import type { IdentityCounters } from './metrics.ts';
-import { createSecretHolder } from './secret-holder.ts';
+import { createSecretHolder, type SecretHolder } from './secret-holder.ts';
 
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
@@ -80,69 +80,110 @@ export function retryDelay(failures: number, initialMs: number, random: () => nu
   return backoff(failures, first, MAX_BACKOFF_MS, random, BACKOFF_JITTER);
 }
 
+/** When a certificate was received and when it must be renewed, epoch ms. */
+interface Certified {
+  readonly receivedAt: number;
+  readonly next: number;
+}
+
 export function createRotation(options: RotationOptions): SecretSource {
-  const { ca, clock, counters, log, random } = options;
-  const holder = createSecretHolder(log);
-  const stop = new AbortController();
-  const { signal } = stop;
-  let running: Promise<unknown> = Promise.resolve();
-  let identity: string | undefined;
+  return new Rotation(options);
+}
 
-  /** Requests a certificate. Gives when it was received and when it must be renewed, epoch ms. */
-  const renew = async (): Promise<{ readonly receivedAt: number; readonly next: number }> => {
-    const { key, csr } = await options.newKey();
-    const before = holder.current();
-    const { chain, roots } = await ca.sign(csr, options.lifetimeSeconds, before);
-    const receivedAt = clock.now();
-    const secrets = secretsOf(key, chain, roots, receivedAt);
-    if (signal.aborted) return { receivedAt, next: receivedAt };
-    const named = spiffeIdOf(secrets);
-    checkIdentity(named, options.announced);
-    if (named !== identity) {
-      log.info('the identity is certified', { identity: named ?? 'none' });
-      warnOfTrustDomain(named, options.announced?.trustDomain, log);
-    }
-    identity = named;
-    holder.set(secrets);
-    return { receivedAt, next: rotationTime(receivedAt, secrets.certificate.expiresAt, options.graceRatio, random) };
-  };
+class Rotation implements SecretSource {
+  readonly #options: RotationOptions;
+  readonly #holder: SecretHolder;
+  readonly #stop = new AbortController();
+  #running: Promise<unknown> = Promise.resolve();
+  #identity: string | undefined;
 
-  const rotate = async (): Promise<void> => {
-    let failures = 0;
+  constructor(options: RotationOptions) {
+    this.#options = options;
+    this.#holder = createSecretHolder(options.log);
+  }
+
+  current(): WorkloadSecrets | undefined {
+    return this.#holder.current();
+  }
+
+  onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
+    return this.#holder.onChange(listener);
+  }
+
+  start(): void {
+    if (!this.#stop.signal.aborted) this.#running = Promise.all([this.#rotate(), this.#followRoots()]);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#options.ca.close();
+    await this.#running;
+  }
+
+  async #rotate(): Promise<void> {
+    const { clock, counters, log, random, initialBackoffMs } = this.#options;
+    const { signal } = this.#stop;
     const state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
-    let saidExpired = false;
+    let failures = 0;
+    let expiryLogged = false;
     while (!signal.aborted) {
       if (failures > 0) counters.num_outgoing_retries++;
       try {
-        const { receivedAt, next } = await renew();
+        const certified = await this.#renew();
         state.succeeded();
         failures = 0;
-        saidExpired = false;
-        log.debug('certificate replaced', { next: new Date(next).toISOString() });
-        // Also checked in between: the wall clock may have been set, or the machine may have slept. After the clock was
-        // set back the certificate is not valid yet for peers with the right time.
-        const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
-        while (!signal.aborted && !due()) {
-          await sleep(clock, Math.min(next - clock.now(), options.checkIntervalMs), signal);
-        }
+        expiryLogged = false;
+        log.debug('certificate replaced', { next: new Date(certified.next).toISOString() });
+        await this.#untilRenewal(certified);
       } catch (error) {
         if (signal.aborted) return;
-        const expiresAt = holder.current()?.certificate.expiresAt;
+        const expiresAt = this.#holder.current()?.certificate.expiresAt;
         const expired = expiresAt !== undefined && expiresAt <= clock.now();
-        if (expired && !saidExpired)
+        if (expired && !expiryLogged)
           log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
-        saidExpired = expired;
+        expiryLogged = expired;
         state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
         failures++;
-        await sleep(clock, retryDelay(failures, options.initialBackoffMs, random), signal);
+        await sleep(clock, retryDelay(failures, initialBackoffMs, random), signal);
       }
     }
-  };
+  }
 
-  const followRoots = async (): Promise<void> => {
+  /** Requests a certificate. */
+  async #renew(): Promise<Certified> {
+    const { ca, clock, log, random, newKey, lifetimeSeconds, announced, graceRatio } = this.#options;
+    const { key, csr } = await newKey();
+    const { chain, roots } = await ca.sign(csr, lifetimeSeconds, this.#holder.current());
+    const receivedAt = clock.now();
+    const secrets = secretsOf(key, chain, roots, receivedAt);
+    if (this.#stop.signal.aborted) return { receivedAt, next: receivedAt };
+    const named = spiffeIdOf(secrets);
+    checkIdentity(named, announced);
+    if (named !== this.#identity) {
+      log.info('the identity is certified', { identity: named ?? 'none' });
+      warnOfTrustDomain(named, announced?.trustDomain, log);
+    }
+    this.#identity = named;
+    this.#holder.set(secrets);
+    return { receivedAt, next: rotationTime(receivedAt, secrets.certificate.expiresAt, graceRatio, random) };
+  }
+
+  async #untilRenewal({ receivedAt, next }: Certified): Promise<void> {
+    const { clock, checkIntervalMs } = this.#options;
+    const { signal } = this.#stop;
+    // Also checked in between: the wall clock may have been set, or the machine may have slept. After the clock was set
+    // back the certificate is not valid yet for peers with the right time.
+    const due = (): boolean => clock.now() >= next || clock.now() < receivedAt - CLOCK_TOLERANCE_MS;
+    while (!signal.aborted && !due()) await sleep(clock, Math.min(next - clock.now(), checkIntervalMs), signal);
+  }
+
+  async #followRoots(): Promise<void> {
+    const { ca, clock, log, random, checkIntervalMs } = this.#options;
+    const { signal } = this.#stop;
+    const holder = this.#holder;
     const state = createFailureLog(log, 'the trusted roots cannot be fetched', 'the trusted roots are fetched again');
     while (!signal.aborted) {
-      await sleep(clock, options.checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
+      await sleep(clock, checkIntervalMs * (1 - GRACE_JITTER * random()), signal);
       const before = holder.current();
       if (signal.aborted || before === undefined) continue;
       try {
@@ -154,20 +195,7 @@ export function createRotation(options: RotationOptions): SecretSource {
         if (!signal.aborted) state.failed(oneLineOf(error));
       }
     }
-  };
-
-  return {
-    current: holder.current,
-    onChange: holder.onChange,
-    start() {
-      if (!signal.aborted) running = Promise.all([rotate(), followRoots()]);
-    },
-    async close() {
-      stop.abort();
-      ca.close();
-      await running;
-    },
-  };
+  }
 }
 
 /**

@@ -43,88 +43,102 @@ export type Variant = 'sotw' | 'delta';
 const MAX_NAMES = 100;
 const MAX_NAME_BYTES = 1024;
 
-interface State {
-  readonly wanted: Set<string>;
-  /** Version last sent, by name; '' when the name was answered as not existing. */
-  readonly sent: Map<string, string>;
-  readonly outstanding: { readonly nonce: string; readonly names: readonly string[] } | undefined;
+export function createSecretStream(variant: Variant, events: StreamEvents): SecretStream {
+  return new SubscribedStream(variant, events);
 }
 
-export function createSecretStream(variant: Variant, events: StreamEvents): SecretStream {
-  const wanted = new Set<string>();
-  const sent = new Map<string, string>();
-  let outstanding: State['outstanding'];
-  let nonces = 0;
-  let started = false;
+class SubscribedStream implements SecretStream {
+  readonly #variant: Variant;
+  readonly #events: StreamEvents;
+  readonly #wanted = new Set<string>();
+  /** Version last sent, by name; '' when the name was answered as not existing. */
+  readonly #sent = new Map<string, string>();
+  #outstanding: { readonly nonce: string; readonly names: readonly string[] } | undefined;
+  #nonces = 0;
+  #started = false;
 
-  const acknowledge = (nonce: string, error: string | undefined): boolean => {
-    if (outstanding === undefined || nonce !== outstanding.nonce) return false;
-    if (error !== undefined) events.rejected(outstanding.names, error);
-    // A rejected version is not sent again; the next rotation creates another.
-    outstanding = undefined;
-    return true;
-  };
-  const want = (name: string): void => {
-    if (wanted.size >= MAX_NAMES)
-      throw new CtlError('resource_exhausted', `more than ${MAX_NAMES} secrets on a stream`);
-    if (name === '' || Buffer.byteLength(name) > MAX_NAME_BYTES)
-      throw new CtlError('invalid_argument', `the name of a secret has 1 to ${MAX_NAME_BYTES} bytes`);
-    wanted.add(name);
-  };
-  const drop = (name: string): void => {
-    wanted.delete(name);
-    sent.delete(name);
-  };
+  constructor(variant: Variant, events: StreamEvents) {
+    this.#variant = variant;
+    this.#events = events;
+  }
 
-  const receiveSotw = (bytes: Uint8Array): void => {
+  receive(bytes: Uint8Array): void {
+    if (this.#variant === 'sotw') this.#receiveSotw(bytes);
+    else this.#receiveDelta(bytes);
+  }
+
+  started(): boolean {
+    return this.#started;
+  }
+
+  wants(name: string): boolean {
+    return this.#wanted.has(name);
+  }
+
+  next(table: SecretTable | undefined): Uint8Array | undefined {
+    if (table === undefined || this.#outstanding !== undefined) return undefined;
+    const names = [...this.#wanted].filter((name) => this.#sent.get(name) !== (table.get(name)?.version ?? ''));
+    for (const name of names) {
+      this.#sent.set(name, table.get(name)?.version ?? '');
+      if (!table.has(name)) this.#events.unknown(name);
+    }
+    const resources = names.flatMap((name) => table.get(name) ?? []);
+    const removed = this.#variant === 'delta' ? names.filter((name) => !table.has(name)) : [];
+    // State of the World cannot report that a secret does not exist: nothing is sent, and the peer keeps waiting.
+    if (resources.length + removed.length === 0) return undefined;
+    const nonce = String(++this.#nonces);
+    this.#outstanding = { nonce, names };
+    if (this.#variant === 'delta') return deltaResponse(resources, removed, nonce);
+    return sotwResponse(resources, resources.map(({ version }) => version).join('-'), nonce);
+  }
+
+  #receiveSotw(bytes: Uint8Array): void {
     const { typeUrl, names, nonce, error } = sotwRequest(bytes);
     checkType(typeUrl);
     // A request for an older response has an outdated subscription; the one for the latest response follows.
-    if (nonce !== '' && started && !acknowledge(nonce, error) && outstanding !== undefined) return;
-    started = true;
-    for (const name of [...wanted]) if (!names.includes(name)) drop(name);
-    for (const name of names) if (!wanted.has(name)) want(name);
-  };
+    const isOutdated = nonce !== '' && this.#started && !this.#acknowledge(nonce, error);
+    if (isOutdated && this.#outstanding !== undefined) return;
+    this.#started = true;
+    for (const name of [...this.#wanted]) if (!names.includes(name)) this.#unsubscribe(name);
+    for (const name of names) if (!this.#wanted.has(name)) this.#subscribe(name);
+  }
 
-  const receiveDelta = (bytes: Uint8Array): void => {
+  #receiveDelta(bytes: Uint8Array): void {
     const { typeUrl, subscribe, unsubscribe, initialVersions, nonce, error } = deltaRequest(bytes);
     checkType(typeUrl);
-    if (nonce !== '') acknowledge(nonce, error);
-    for (const name of unsubscribe) drop(name);
+    if (nonce !== '') this.#acknowledge(nonce, error);
+    for (const name of unsubscribe) this.#unsubscribe(name);
     for (const name of subscribe) {
-      want(name);
+      this.#subscribe(name);
       // Subscribing again requests the resource again; only the first request may list known versions.
-      const known = started ? undefined : initialVersions.get(name);
-      if (known === undefined) sent.delete(name);
-      else sent.set(name, known);
+      const known = this.#started ? undefined : initialVersions.get(name);
+      if (known === undefined) this.#sent.delete(name);
+      else this.#sent.set(name, known);
     }
-    started = true;
-  };
+    this.#started = true;
+  }
 
-  const due = (table: SecretTable): readonly string[] =>
-    [...wanted].filter((name) => sent.get(name) !== (table.get(name)?.version ?? ''));
+  /** False when the nonce is not that of the unacknowledged response. */
+  #acknowledge(nonce: string, error: string | undefined): boolean {
+    if (this.#outstanding === undefined || nonce !== this.#outstanding.nonce) return false;
+    if (error !== undefined) this.#events.rejected(this.#outstanding.names, error);
+    // A rejected version is not sent again; the next rotation creates another.
+    this.#outstanding = undefined;
+    return true;
+  }
 
-  return {
-    receive: variant === 'sotw' ? receiveSotw : receiveDelta,
-    started: () => started,
-    wants: (name) => wanted.has(name),
-    next(table) {
-      if (table === undefined || outstanding !== undefined) return undefined;
-      const names = due(table);
-      for (const name of names) {
-        sent.set(name, table.get(name)?.version ?? '');
-        if (!table.has(name)) events.unknown(name);
-      }
-      const resources = names.flatMap((name) => table.get(name) ?? []);
-      const removed = variant === 'delta' ? names.filter((name) => !table.has(name)) : [];
-      // State of the World cannot report that a secret does not exist: nothing is sent, and the peer keeps waiting.
-      if (resources.length + removed.length === 0) return undefined;
-      const nonce = String(++nonces);
-      outstanding = { nonce, names };
-      if (variant === 'delta') return deltaResponse(resources, removed, nonce);
-      return sotwResponse(resources, resources.map(({ version }) => version).join('-'), nonce);
-    },
-  };
+  #subscribe(name: string): void {
+    if (this.#wanted.size >= MAX_NAMES)
+      throw new CtlError('resource_exhausted', `more than ${MAX_NAMES} secrets on a stream`);
+    if (name === '' || Buffer.byteLength(name) > MAX_NAME_BYTES)
+      throw new CtlError('invalid_argument', `the name of a secret has 1 to ${MAX_NAME_BYTES} bytes`);
+    this.#wanted.add(name);
+  }
+
+  #unsubscribe(name: string): void {
+    this.#wanted.delete(name);
+    this.#sent.delete(name);
+  }
 }
 
 function checkType(typeUrl: string): void {

@@ -92,7 +92,7 @@ async function readState(file: string, bundleFile: string): Promise<string | und
   if (published === undefined) return undefined;
   throw problemIn(
     file,
-    `is missing, though ${bundleFile} of the same authority exists; restore it, or remove both to start a new authority`,
+    `is missing, though ${bundleFile} of the same authority exists; restore it, or remove both for a new authority`,
   );
 }
 
