@@ -18,7 +18,7 @@ function units(...each: readonly (readonly [string, readonly EncodedResource[] |
 }
 
 describe('first bundle of a view', () => {
-  it('holds what its units hold, and nothing of the view before it', () => {
+  it('has the resources of its units, and nothing of the template', () => {
     const precedents = new BundleTemplates();
     const begin = (contents: UnitContents) => precedents.begin('outbound', emptyBundle('cds', 'w'), contents);
     const unit = [a];
@@ -37,14 +37,14 @@ describe('first bundle of a view', () => {
     }
   });
 
-  it('is the empty one where there is nothing, whatever others hold', () => {
+  it('is the empty one without resources, whatever the template has', () => {
     const precedents = new BundleTemplates();
     precedents.begin('outbound', emptyBundle('cds', 'v'), units(['one', [a]]));
     const empty = emptyBundle('cds', 'w');
     assert.equal(precedents.begin('outbound', empty, units(['one', undefined], ['two', []])), empty);
   });
 
-  it('takes the last of a name that is in two units', () => {
+  it('has the last resource of a name that is in two units', () => {
     const precedents = new BundleTemplates();
     const shared = [a];
     const begin = (contents: UnitContents) => precedents.begin('outbound', emptyBundle('cds', 'w'), contents);
@@ -60,7 +60,7 @@ describe('first bundle of a view', () => {
     assert.deepEqual([inbound.resources(), listeners.resources(), listeners.type], [[b], [b], 'lds']);
   });
 
-  it('is what its units say after any views before it', () => {
+  it('depends on its units only, whatever views were before it', () => {
     const pool = ['a', 'b', 'c', 'd'].flatMap((name) => [[resource(name, '1')], [resource(name, '2')]]);
     const contents = fc.dictionary(fc.constantFrom('one', 'two', 'three'), fc.option(fc.constantFrom(...pool, [])));
     fc.assert(

@@ -45,7 +45,7 @@ describe('interner', () => {
     assert.notEqual(make('2'), first);
   });
 
-  it('goes on giving the one object when an equal one before it is freed late', async () => {
+  it('keeps returning the same object when an earlier equal one is freed late', async () => {
     const interner = new Interner();
     const make = () => interner.intern('cds', 'a', '1', [], () => Buffer.from('x'));
     const freed = new WeakRef(make());
@@ -66,7 +66,7 @@ describe('bundle', () => {
     assert.equal(nextBundle(bundle, [['b', undefined]]), bundle);
   });
 
-  it('computes a difference once for all who ask', () => {
+  it('computes a difference once', () => {
     const first = nextBundle(emptyBundle('cds', 'v'), [['a', resource('a', '1')]]);
     const second = nextBundle(first, [['b', resource('b', '1')]]);
     assert.equal(second.diffFrom(first), second.diffFrom(first));
@@ -78,7 +78,7 @@ describe('bundle', () => {
     assert.deepEqual(other.diffFrom(one), { changed: [], removed: [] });
   });
 
-  it('stays the same object while it is empty, at first and when all of it has gone', () => {
+  it('stays the same object while it is empty, at first and after all resources are gone', () => {
     const first = emptyBundle('cds', 'w');
     for (const gone of [first, nextBundle(nextBundle(first, [['a', resource('a', '1')]]), [['a', undefined]])]) {
       assert.equal(gone.size, 0);

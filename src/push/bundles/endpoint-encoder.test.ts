@@ -40,7 +40,7 @@ describe('endpoints of a unit', () => {
     assert.equal(encoder.encodeUnit(clusters, inputs(before, 'other')), encoded);
   });
 
-  it('are others for other endpoints and for other clusters, and the same again after them', () => {
+  it('differ for other endpoints and other clusters, and are the same again after these', () => {
     const encoder = new EndpointEncoder(new Interner());
     const clusters = [cluster(NAME)];
     const encoded = encoder.encodeUnit(clusters, inputs(before));
@@ -54,7 +54,7 @@ describe('endpoints of a unit', () => {
     assert.deepEqual(encoder.encodeUnit(clusters, inputs(before)), encoded);
   });
 
-  it('have the short name where clusters ask for it, once for all views that do', () => {
+  it('have the short name where clusters use it, and are shared by those views', () => {
     const encoder = new EndpointEncoder(new Interner());
     const short = endpointName('short', NAME);
     const clusters = [cluster(NAME, short)];
@@ -70,7 +70,7 @@ describe('endpoints of a unit', () => {
     );
   });
 
-  it('are not had as one where clusters are of several hosts or the inputs cannot be worked out', () => {
+  it('are not encoded as one where clusters are of several hosts or the inputs fail', () => {
     const encoder = new EndpointEncoder(new Interner());
     assert.equal(encoder.encodeUnit([cluster(NAME), cluster('outbound|80||db.shop')], inputs(before)), undefined);
     const failing = () => {

@@ -6,7 +6,7 @@ import { content, endpoints, heldMesh, ready, service, sidecar, turns } from '..
 const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')];
 
 describe('what is generated for a proxy', () => {
-  it('is what it asks for, and the rest when it asks for that', async () => {
+  it('is what it asks for, and other types when it asks for them', async () => {
     const { mesh, generator } = heldMesh(SHOP);
     const { engine } = mesh;
     const sink = { push: () => 'nothing' as const };
@@ -34,7 +34,7 @@ describe('what is generated for a proxy', () => {
     assert.deepEqual(content(all.session), content(session));
   });
 
-  it('is waited for by all requests that need it, and given up with the session or when it cannot be had', async () => {
+  it('is awaited by all requests that need it, which fail with the session or with generation', async () => {
     const { mesh, generator } = heldMesh(SHOP);
     const sink = { push: () => 'nothing' as const };
     const connect = () => mesh.engine.connect(sidecar('10.5.0.1', 'client'), sink, 'one', ['cds']);

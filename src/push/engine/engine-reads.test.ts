@@ -69,7 +69,7 @@ const toDatabase = meshResource('VirtualService', 'shop', 'web', {
 const database = (port: number) => service('shop', 'db', { clusterIP: '10.9.0.2', ports: [{ name: 'tcp', port }] });
 
 describe('engine: what units have read', () => {
-  it('counts when it changes while they are made: nobody had read it before', async () => {
+  it('counts when it changes while they are generated for the first time', async () => {
     const { mesh, generator } = meshWith(
       (snapshot) => new SlowAnswers(snapshot),
       [service('shop', 'web'), database(3306)],
@@ -90,7 +90,7 @@ describe('engine: what units have read', () => {
     assert.deepEqual(content(proxy.session).rds, content(other.session).rds);
   });
 
-  it('has nothing generated for what nobody has read', async () => {
+  it('causes no generation when a change was read by no unit', async () => {
     const { mesh, generator } = meshWith((snapshot) => new SlowAnswers(snapshot), [service('shop', 'web')]);
     const proxy = mesh.connect(sidecar('10.5.0.1', 'elsewhere'));
     await ready(mesh, proxy);
@@ -110,7 +110,7 @@ describe('engine: what units have read', () => {
     await mesh.settled();
   });
 
-  it('lets go of what was read for units that are gone', async () => {
+  it('is dropped for units that are gone', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web')]);
     const proxy = mesh.connect(client());
     await ready(mesh, proxy);
@@ -124,7 +124,7 @@ describe('engine: what units have read', () => {
     assert.equal(mesh.engine.stats().facts, facts);
   });
 
-  it('lets go of what was read for units that another Sidecar has not', async () => {
+  it('is dropped for units that another Sidecar does not have', async () => {
     const services = [service('shop', 'web'), service('other', 'db')];
     const sidecarFor = (...hosts: readonly string[]) =>
       meshResource('Sidecar', 'shop', 'default', { egress: [{ hosts }] });
@@ -142,7 +142,7 @@ describe('engine: what units have read', () => {
     assert.equal(await factsOf(wide, narrow), await factsOf(narrow));
   });
 
-  it('lets go of what was read for views that are gone', async () => {
+  it('is dropped for views that are gone', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web')]);
     const proxy = mesh.connect(client());
     await ready(mesh, proxy);
@@ -154,8 +154,8 @@ describe('engine: what units have read', () => {
   });
 });
 
-describe('engine: listeners that wait for their routes', () => {
-  it('are tried again with these, although nothing that they have read has changed', async () => {
+describe('engine: withheld listeners', () => {
+  it('are tried again with their routes, although nothing that they read has changed', async () => {
     const { mesh, generator } = meshWith((snapshot) => new Spoiling(snapshot), [service('shop', 'web')]);
     const proxy = mesh.connect(client());
     await ready(mesh, proxy);
@@ -177,8 +177,8 @@ describe('engine: listeners that wait for their routes', () => {
   });
 });
 
-describe('engine: a view that everybody has left', () => {
-  it('is served to the next one with what it missed, and not before', async () => {
+describe('engine: an idle view', () => {
+  it('is served to the next session with what it missed, and not before', async () => {
     const { mesh, generator } = heldMesh([service('shop', 'web')]);
     const first = mesh.connect(client());
     await ready(mesh, first);
@@ -199,8 +199,8 @@ describe('engine: a view that everybody has left', () => {
   });
 });
 
-describe('engine: labels that virtual services begin to ask about', () => {
-  it('tell apart the proxies that are there', async () => {
+describe('engine: labels that virtual services start to match', () => {
+  it('separate the views of connected proxies', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web')]);
     const one = mesh.connect({ ...client(), labels: { version: 'v1' } });
     const two = mesh.connect({ ...sidecar('10.5.0.2', 'shop'), labels: { version: 'v2' } });

@@ -33,7 +33,7 @@ describe('engine: a gateway that has lost the right to its secrets', () => {
     identity: { trustDomain: 'cluster.local', namespace: 'edge', serviceAccount },
   });
 
-  it('gets none of the new ones that others with its view get before it has left that, nor when it cannot leave', async () => {
+  it('gets none of its old view’s new secrets, neither before it has left that view nor when it cannot leave', async () => {
     const { mesh, generator } = heldMesh();
     mesh.change([gateway, secret(chain), pod('one'), pod('two')]);
     const [stays, leaves] = [mesh.connect(router('10.5.0.1', 'one')), mesh.connect(router('10.5.0.2', 'two'))];

@@ -53,7 +53,7 @@ describe('engine', () => {
     assert.deepEqual({ ...now, eds: before.eds }, before);
   });
 
-  it('gives proxies that are to have short names the endpoints under those, shared, at changes and removals too', async () => {
+  it('gives proxies with short endpoint names the endpoints under those, shared, also at changes and removals', async () => {
     const mesh = new Mesh(inline, SHOP);
     const short = (address: string, namespace: string) => ({
       ...sidecar(address, namespace),
@@ -111,7 +111,7 @@ describe('engine', () => {
     assert.deepEqual(outside.pushes, []);
   });
 
-  it('pushes nothing for routes and endpoints that have all gone and stay gone', async () => {
+  it('pushes nothing for routes and endpoints that are all gone and stay so', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);
     const { session, pushes } = mesh.connect(sidecar('10.5.0.1', 'shop'));
     await session.ready;
@@ -136,7 +136,7 @@ describe('engine', () => {
     assert.ok(content(session).cds.some(([name]) => name === 'inbound|8080||'));
   });
 
-  it('takes a service away with everything of it', async () => {
+  it('removes a service with all of its resources', async () => {
     const mesh = new Mesh(inline, SHOP);
     const { session } = mesh.connect(sidecar('10.5.0.1', 'client'));
     await session.ready;

@@ -46,19 +46,19 @@ function underClock(random = () => 0) {
 }
 
 describe('retries of views', () => {
-  it('come with growing delays up to a bound, for as long as they fail', () => {
+  it('have growing delays up to a limit while they fail', () => {
     const { attempt } = underClock();
     const delays = Array.from({ length: 14 }, () => attempt('view'));
     assert.deepEqual(delays.slice(0, 4), [250, 500, 1000, 2000]);
     assert.deepEqual(delays.slice(-3), [MAX_RETRY_MS, MAX_RETRY_MS, MAX_RETRY_MS]);
   });
 
-  it('are spread', () => {
+  it('are spread at random', () => {
     const { retries } = underClock(() => 0.5);
     assert.equal(retries.failed('view', ERROR).retryInMs, 225);
   });
 
-  it('begin anew after a success', () => {
+  it('start over after a success', () => {
     const { retries, attempt } = underClock();
     attempt('view');
     attempt('view');
@@ -68,7 +68,7 @@ describe('retries of views', () => {
     assert.equal(attempt('view'), 250);
   });
 
-  it('come sooner when what the view is made of has changed, but not with each change', () => {
+  it('come sooner when what the view depends on has changed, but not with each change', () => {
     const { retries, attempt, pass, due } = underClock();
     for (let times = 0; times < 13; times++) attempt('view');
     retries.failed('view', ERROR);
@@ -80,7 +80,7 @@ describe('retries of views', () => {
     assert.deepEqual(due, ['view']);
   });
 
-  it('are shown with what is wrong, since when, and when they are tried again', () => {
+  it('are listed with the error, the time since, and the time of the next attempt', () => {
     const { retries, attempt, pass } = underClock();
     attempt('view');
     retries.failed('view', ERROR);
@@ -90,7 +90,7 @@ describe('retries of views', () => {
     ]);
   });
 
-  it('of views that nobody needs any more are forgotten beyond a bound', () => {
+  it('are dropped beyond a limit for views that nobody needs any more', () => {
     const { retries, pass } = underClock();
     for (let view = 0; view < 5000; view++) {
       retries.failed(`view ${view}`, ERROR);

@@ -26,7 +26,7 @@ function meshWithNotes(): { readonly mesh: Mesh; readonly released: string[] } {
 const router = (address: string, namespace: string) => ({ ...sidecar(address, namespace), type: 'router' as const });
 
 describe('scopes in use', () => {
-  it('are those of live views: of 200 namespaces that came and went none is kept up to date', async () => {
+  it('are those of live views: none of 200 namespaces without proxies is kept up to date', async () => {
     const { mesh, released } = meshWithNotes();
     const stays = [mesh.connect(sidecar('10.1.0.1', 'shop')), mesh.connect(router('10.1.0.2', 'edge'))];
     const gone = Array.from({ length: 200 }, (_, index) => mesh.connect(sidecar(`10.2.0.${index}`, `gone-${index}`)));
@@ -46,7 +46,7 @@ describe('scopes in use', () => {
     }
   });
 
-  it('are built again for a namespace that comes back, and follow changes again', async () => {
+  it('are built again for a namespace with new proxies, and follow changes again', async () => {
     const { mesh } = meshWithNotes();
     const first = mesh.connect(sidecar('10.1.0.1', 'back'));
     await first.session.ready;
@@ -64,7 +64,7 @@ describe('scopes in use', () => {
     }
   });
 
-  it('bound those that connections leave behind while nothing is published', async () => {
+  it('are bounded when connections close while nothing is published', async () => {
     const { mesh } = meshWithNotes();
     for (let index = 0; index < 400; index++) {
       const { session } = mesh.connect(sidecar('10.2.0.1', `gone-${index}`));

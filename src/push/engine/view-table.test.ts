@@ -35,7 +35,7 @@ describe('view table', () => {
     assert.equal(table.size, 2);
   });
 
-  it('drops a view that nobody has had for long, and forgets it everywhere', () => {
+  it('drops a view that was idle for too long, everywhere', () => {
     const table = newTable();
     const view = table.take(outbound('a'), NOWHERE);
     vacate(table, view, 0);
@@ -46,7 +46,7 @@ describe('view table', () => {
     assert.notEqual(table.take(outbound('a'), NOWHERE), view);
   });
 
-  it('keeps a view that somebody has again, and one that is being generated', () => {
+  it('keeps a view that is used again, and one that is being generated', () => {
     const table = newTable();
     const [taken, running] = [table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE)];
     vacate(table, taken, 0);
@@ -60,7 +60,7 @@ describe('view table', () => {
     assert.deepEqual([...table.all()], [taken.view]);
   });
 
-  it('keeps so many idle views and no more, the youngest', () => {
+  it('keeps the most recent idle views, up to the limit', () => {
     const table = newTable();
     const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`), NOWHERE));
     for (const [index, view] of views.entries()) vacate(table, view, index);
@@ -71,7 +71,7 @@ describe('view table', () => {
     );
   });
 
-  it('gives one caller no more views than the bound, others theirs, and all of them back when they leave', () => {
+  it('gives one caller no more views than the limit, others theirs, and frees them when sessions leave', () => {
     const table = newTable();
     const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
       const view = outbound(`n${index}`);

@@ -5,7 +5,7 @@ import { inline, Mesh, meshResource, ready, service, sidecar, virtualService } f
 const WEB = 'web.shop.svc.cluster.local';
 
 describe('why', () => {
-  it('names the documents that a resource was made of', async () => {
+  it('names the documents that a resource was generated from', async () => {
     const rule = meshResource('DestinationRule', 'shop', 'web', {
       host: 'web',
       trafficPolicy: { loadBalancer: { simple: 'RANDOM' } },
@@ -21,7 +21,7 @@ describe('why', () => {
     assert.deepEqual(mesh.engine.reasonsFor(session, 'nothing'), []);
   });
 
-  it('knows clusters that differ from place to place, and none that the proxy does not have', async () => {
+  it('knows clusters that depend on the placement, and none that the proxy does not have', async () => {
     const endpoints = ['eu/a', 'eu/b'].map((locality, index) => ({ address: `api${index}.example.com`, locality }));
     const entry = meshResource('ServiceEntry', 'shop', 'api', {
       hosts: ['api.example.com'],

@@ -9,7 +9,7 @@ function drained<T>(queue: FairQueue<T>): T[] {
 }
 
 describe('fair queue', () => {
-  it('serves each caller in turn, and the items of one in order', () => {
+  it('serves callers round-robin, and the items of one caller in order', () => {
     const queue = new FairQueue<string>();
     for (const item of ['a1', 'a2', 'a3']) queue.add(item, ['a']);
     for (const item of ['b1', 'b2']) queue.add(item, ['b']);
@@ -17,7 +17,7 @@ describe('fair queue', () => {
     assert.deepEqual(drained(queue), ['a1', 'b1', 'c1', 'a2', 'b2', 'a3']);
   });
 
-  it('serves what several want at the first of their turns, once', () => {
+  it('serves an item of several callers once, at the first of their turns', () => {
     const queue = new FairQueue<string>();
     for (let index = 0; index < 1000; index++) queue.add(`a${index}`, ['a']);
     queue.add('shared', ['a', 'b']);
@@ -26,7 +26,7 @@ describe('fair queue', () => {
     assert.ok(!drained(queue).includes('shared'));
   });
 
-  it('keeps nothing of what was taken out', () => {
+  it('keeps nothing of removed items', () => {
     const queue = new FairQueue<string>();
     queue.add('x', ['a', 'b']);
     queue.add('y', []);

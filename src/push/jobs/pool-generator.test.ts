@@ -45,7 +45,7 @@ const NO_MORE = { failures: [], lists: {} };
 const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [], failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
 
 describe('generation pool', () => {
-  it('gives a job up that throws, at once and without asking for the replica again', async () => {
+  it('rejects a job that throws at once, without building the replica again', async () => {
     const crashes: unknown[] = [];
     const pool = poolOf(
       `if (runs === 2) return { kind: 'failed', version: task.update.toVersion, message: 'cannot' }; ${DONE}`,
@@ -57,14 +57,14 @@ describe('generation pool', () => {
     assert.deepEqual(crashes, []);
   });
 
-  it('has told its workers everything before the first job when it was prepared', async () => {
+  it('has updated its workers before the first job when it was prepared', async () => {
     const pool = poolOf(DONE);
     pool.prepare();
     const { answer } = await pool.submit(JOB);
     assert.deepEqual(answer, { from: 1, runs: 2, units: [], ...NO_MORE });
   });
 
-  it('has jobs wait until there is a snapshot', async () => {
+  it('keeps jobs waiting until there is a snapshot', async () => {
     const pool = waitingPoolOf(DONE);
     const { version } = emptySnapshot();
     const submitted = pool.submit(JOB);
@@ -72,7 +72,7 @@ describe('generation pool', () => {
     assert.equal((await submitted).version, version + 6);
   });
 
-  it('tells everything to the successor of a worker that died between jobs', async () => {
+  it('sends everything to the successor of a worker that died between jobs', async () => {
     const pool = poolOf(
       `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
        ${DONE}`,
@@ -96,7 +96,7 @@ describe('generation pool', () => {
     assert.deepEqual(reads[0]?.facts, ['mesh']);
   });
 
-  it('has a worker tell again what it only names, when nobody has that any more', async () => {
+  it('makes a worker send again what it only names, when that was freed', async () => {
     const pool = poolOf(
       `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, reads: -1, resources: task.forget || runs === 2 ? [] : undefined }];
        return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
@@ -116,7 +116,7 @@ describe('generation pool', () => {
     assert.deepEqual(third.answer.units[0]?.resources, []);
   });
 
-  it('takes the numbers of a successor for its own, and not for those of the worker that died', async () => {
+  it('does not mix up the numbers of a new worker with those of the one that died', async () => {
     const pool = poolOf(
       `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
        const units = [{ type: 'cds', unit: 'web', number: 7, reads: -1, resources: task.forget ? [] : undefined }];
@@ -131,7 +131,7 @@ describe('generation pool', () => {
     assert.deepEqual([answer.units[0]?.resources, recalled.size], [[], 0]);
   });
 
-  it('ends a worker that hangs, hands its job back, and goes on with the others', async () => {
+  it('terminates a worker that hangs, rejects its job, and continues with the others', async () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`, [], 200);
     const poison = assert.rejects(pool.submit(jobOf('poison')), {
       code: 'internal',
@@ -142,7 +142,7 @@ describe('generation pool', () => {
     await other;
   });
 
-  it('has no job wait behind one that is tried again', async () => {
+  it('lets no job wait behind one that is retried', async () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`);
     // The only worker of all others stays free.
     const poison = assert.rejects(pool.submit(jobOf('poison'), { isolated: true }), { code: 'unavailable' });
@@ -151,14 +151,14 @@ describe('generation pool', () => {
     await poison;
   });
 
-  it('hands back the job of a worker that dies, and serves the next with a new one', async () => {
+  it('rejects the job of a worker that dies, and runs the next on a new worker', async () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') process.exit(3); ${DONE}`);
     await assert.rejects(pool.submit(jobOf('poison')), { code: 'internal', message: /exited with code: 3/ });
     const { answer } = await pool.submit(JOB);
     assert.deepEqual(answer, { from: 1, runs: 2, units: [], ...NO_MORE });
   });
 
-  it('does not blame a job for a replica that cannot be built, and tries that again', async () => {
+  it('does not reject a job because a replica cannot be built, and tries to build it again', async () => {
     const crashes: unknown[] = [];
     const file = join(dir, 'fails-twice');
     writeFileSync(file, '');
@@ -175,7 +175,7 @@ describe('generation pool', () => {
     assert.equal(crashes.length, 2);
   });
 
-  it('serves callers in turns, and takes jobs back that nobody needs any more', async () => {
+  it('serves callers round-robin, and cancels jobs that nobody needs any more', async () => {
     const pool = waitingPoolOf(DONE);
     const served: string[] = [];
     const submit = (key: string, caller: string) => {
@@ -194,7 +194,7 @@ describe('generation pool', () => {
     assert.equal(pool.withdraw(last.job), false);
   });
 
-  it('refuses jobs that wait and jobs that come when it is closed', async () => {
+  it('rejects waiting and new jobs when it is closed', async () => {
     const pool = poolOf('return new Promise(() => {});');
     const submitted = [pool.submit(JOB), pool.submit(JOB)];
     const refused = submitted.map((job) => assert.rejects(job, { code: 'unavailable' }));

@@ -31,7 +31,7 @@ const WEB = service('shop', 'web');
 const WEB_KEY = 'shop/web.shop.svc.cluster.local';
 
 describe('replica log', () => {
-  it('tells everything that generation reads to a worker that has nothing, with settings and mesh', () => {
+  it('sends everything that generation reads to a new worker, with settings and mesh', () => {
     const told = new Told();
     told.step([set(WEB), set(virtualService('shop', 'web', '1s')), set(endpoints('shop', 'web', '10.0.0.1'))]);
     const update = told.log.since(0);
@@ -41,7 +41,7 @@ describe('replica log', () => {
     assert.ok(update.settings !== undefined && update.mesh !== undefined && update.networks !== undefined);
   });
 
-  it('keeps what services are made of on the main thread', () => {
+  it('does not send the resources that services are derived from', () => {
     const told = new Told();
     told.step([set(WEB)]);
     for (let index = 0; index < 1000; index++) told.step([set(endpoints('shop', 'web', `10.0.0.${index % 250}`))]);
@@ -50,7 +50,7 @@ describe('replica log', () => {
     assert.deepEqual([[...update.endpoints], [...update.configs]], [[], []]);
   });
 
-  it('tells everything after a step that it was not told of', () => {
+  it('sends everything after a step that was not appended', () => {
     const told = new Told();
     told.step([set(WEB)]);
     const { version } = told.snapshot;
@@ -61,7 +61,7 @@ describe('replica log', () => {
     assert.deepEqual([...update.configs.keys()], ['VirtualService/shop/web']);
   });
 
-  it('tells of the endpoints that clusters and listeners are made of', () => {
+  it('sends the endpoints that clusters and listeners contain', () => {
     const told = new Told();
     const spec = {
       hosts: ['db.example.com'],
@@ -84,7 +84,7 @@ describe('replica log', () => {
     assert.deepEqual(addresses(0), [pods]);
   });
 
-  it('tells what changed since a version, each value once and as it is now', () => {
+  it('sends what changed since a version, each value once and in its newest form', () => {
     const told = new Told();
     told.step([set(WEB)]);
     const at = told.snapshot.version;
@@ -99,14 +99,14 @@ describe('replica log', () => {
     assert.deepEqual([...told.log.since(at + 2).configs], []);
   });
 
-  it('tells of the mesh configuration where it changed since', () => {
+  it('sends the mesh configuration if it changed since', () => {
     const told = new Told();
     told.step([], { ...defaultMeshConfig(), rootNamespace: 'elsewhere' });
     assert.equal(told.log.since(1).mesh?.rootNamespace, 'elsewhere');
     assert.equal(told.log.since(2).mesh, undefined);
   });
 
-  it('forgets what all workers have, and tells everything to one that stands before that', () => {
+  it('drops what all workers have, and sends everything to an older one', () => {
     const told = new Told();
     for (let index = 0; index < 5; index++) told.step([set(service('shop', `s${index}`))]);
     told.log.trim(4);

@@ -35,7 +35,7 @@ describe('replica', () => {
     assert.deepEqual(Buffer.from(answer.bytes), Buffer.from(own.bytes));
   });
 
-  it('is behind when an update does not start where it stands, and takes everything then', () => {
+  it('is behind when an update does not start at its version, and then accepts a complete one', () => {
     const replica = new Replica();
     assert.deepEqual(replica.run({ update: log.since(snapshot.version), jobs }), { kind: 'behind', version: 0 });
     assert.equal(replica.run({ update: log.since(0), jobs }).kind, 'done');
@@ -43,7 +43,7 @@ describe('replica', () => {
     assert.deepEqual(replica.run({ update: far, jobs }), { kind: 'behind', version: snapshot.version });
   });
 
-  it('names what it has told before, and tells it again when it is to forget', () => {
+  it('names what it has sent before, and sends it again after it was told to forget', () => {
     const replica = new Replica();
     const task = { update: log.since(snapshot.version), jobs };
     const first = replica.run({ update: log.since(0), jobs, forget: true });
@@ -61,7 +61,7 @@ describe('replica', () => {
     assert.deepEqual(Buffer.from(third.bytes), Buffer.from(first.bytes));
   });
 
-  it('lets go of scopes that are not used any more, and generates the same for one that comes back', () => {
+  it('releases scopes that are not used any more, and generates the same for one that is used again', () => {
     const replica = new Replica();
     const first = replica.run({ update: log.since(0), jobs });
     const built = () => replica.scopes;
@@ -78,7 +78,7 @@ describe('replica', () => {
     }
   });
 
-  it('keeps what it has when a job throws', () => {
+  it('stays usable when a job throws', () => {
     const replica = new Replica();
     const view = { part: 'outbound' } as never;
     const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [NOWHERE] };
@@ -87,7 +87,7 @@ describe('replica', () => {
     assert.equal(replica.run({ update: log.since(snapshot.version), jobs }).kind, 'done');
   });
 
-  it('has nothing after an update that it could not take', () => {
+  it('is empty after an update that could not be applied', () => {
     const replica = new Replica();
     replica.run({ update: log.since(0), jobs: [] });
     const { version } = snapshot;

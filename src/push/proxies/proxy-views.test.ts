@@ -34,7 +34,7 @@ describe('views', () => {
     assert.deepEqual(keys(mesh(), sidecar('10.0.0.1', 'shop')), keys(mesh(), sidecar('10.0.0.2', 'shop')));
   });
 
-  it('share the outbound part among the workloads of a namespace, whatever they serve and are called', () => {
+  it('share the outbound part among the workloads of a namespace, whatever these serve', () => {
     const [outbound, inbound] = keys(mesh(), sidecar('10.0.0.1', 'shop'));
     const other = keys(mesh(), {
       ...sidecar('10.5.0.1', 'shop'),
@@ -46,7 +46,7 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
-  it('differ by how clusters name their endpoints, in the part that has some', () => {
+  it('differ by how clusters name their endpoints, in the part with clusters', () => {
     for (const node of [sidecar('10.0.0.1', 'shop'), router]) {
       const names = (shortEndpointNames: boolean) => keys(mesh(), { ...node, shortEndpointNames });
       assert.notEqual(names(true)[0], names(false)[0]);
@@ -54,7 +54,7 @@ describe('views', () => {
     }
   });
 
-  it('are one for all who say a DNS suffix that is not their namespace’s own', () => {
+  it('are one for all DNS suffixes that are not the namespace’s own', () => {
     const suffixed = (dnsDomain: string) => keys(mesh(), { ...sidecar('10.5.0.1', 'shop'), dnsDomain })[0];
     const foreign = suffixed('elsewhere');
     assert.equal(suffixed('other.svc.cluster.local'), foreign);
@@ -62,7 +62,7 @@ describe('views', () => {
     assert.notEqual(suffixed('shop.svc.cluster.local'), foreign);
   });
 
-  it('are one for proxies of all places, which are told apart by networks that have gateways, and by localities that some rule reads', () => {
+  it('do not depend on the placement, which has networks with gateways and localities that some rule reads', () => {
     const node = sidecar('10.5.0.1', 'shop');
     const at = (snapshot: Snapshot, claim: Partial<ProxyNode>) =>
       placementKey(placementOf(snapshot, { ...node, ...claim }));
@@ -89,7 +89,7 @@ describe('views', () => {
     }
   });
 
-  it('differ by labels that some virtual service asks for, and only by the values that it asks for', () => {
+  it('differ by labels that some virtual service matches, and only by the values that it matches', () => {
     const match = [{ sourceLabels: { version: 'v1' } as object }, { sourceLabels: { constructor: 'x' } }];
     const route = [{ destination: { host: 'web' } }];
     const asking = mesh(meshResource('VirtualService', 'shop', 'web', { hosts: ['web'], http: [{ match, route }] }));
@@ -106,7 +106,7 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
-  it('have nothing of other namespaces’ workloads, whatever addresses a proxy gives itself', () => {
+  it('have nothing of other namespaces’ workloads, whatever addresses a proxy states', () => {
     const bound = (namespace: string) => {
       const thief = { ...sidecar('10.5.0.9', namespace), addresses: ['10.5.0.9', '10.0.0.1'] };
       return viewsOf(mesh(), thief).flatMap((view) => (view.part === 'inbound' ? view.ports : []));
@@ -218,7 +218,7 @@ describe('views', () => {
     const web = { ...sidecar('10.0.0.1', 'shop'), labels: { app: 'web' } };
     const ofWeb = { selector: { matchLabels: { app: 'web' } } };
 
-    it('have the modes that hold for their workload, and of ports those alone that are served and differ', () => {
+    it('have the modes of their workload, and those of served ports that differ', () => {
       const portLevelMtls = { 80: { mode: 'DISABLE' }, 8080: { mode: 'DISABLE' }, 8081: { mode: 'DISABLE' } };
       const view = inbound(mesh(policy('shop', { ...ofWeb, mtls: { mode: 'STRICT' }, portLevelMtls })), web);
       assert.ok(view?.part === 'inbound');
@@ -229,7 +229,7 @@ describe('views', () => {
       assert.deepEqual(view.peerAuthentication, { mode: 'STRICT', ports: { 8080: 'DISABLE' } });
     });
 
-    it('count the ports of a Sidecar, where that says what is served', () => {
+    it('use the ports of a Sidecar with ingress listeners', () => {
       const ingress = [{ port: { number: 81, protocol: 'HTTP', name: 'http' }, defaultEndpoint: '127.0.0.1:81' }];
       const own = meshResource('Sidecar', 'shop', 'own', { ingress, egress: [{ hosts: ['./*'] }] });
       const portLevelMtls = { 8080: { mode: 'STRICT' }, 81: { mode: 'STRICT' } };
@@ -278,7 +278,7 @@ describe('views', () => {
     });
   }
 
-  it('do not differ by extensions that nobody asks about', () => {
+  it('do not differ by extensions that generation does not read', () => {
     const plain = { ...sidecar('10.5.0.1', 'shop'), extensions: ['a.b', ...ASKED_EXTENSIONS] };
     assert.deepEqual(keys(mesh(), plain), keys(mesh(), { ...plain, extensions: [...ASKED_EXTENSIONS, 'x.y'] }));
   });
@@ -310,7 +310,7 @@ describe('views', () => {
     assert.ok(keys(mesh(only), sidecar('10.5.0.1', 'shop')).every((key) => key.includes(':shop/:')));
   });
 
-  it('hold the addresses of a proxy only where its listeners bind to them', () => {
+  it('contain the addresses of a proxy only where its listeners bind to them', () => {
     const of = (address: string) => ({ ...sidecar(address, 'shop'), interception: 'NONE' as const });
     const [one, two] = [keys(mesh(), of('10.0.0.1')), keys(mesh(), of('10.0.0.2'))];
     assert.equal(one[0], two[0]);

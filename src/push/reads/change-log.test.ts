@@ -9,7 +9,7 @@ const change = (version: number) => {
 const versions = (log: ChangeLog<string>, after: number) => log.after(after).map(({ version }) => version);
 
 describe('change log', () => {
-  it('remembers what has changed since the oldest job under way began', () => {
+  it('keeps the changes since the oldest running job was submitted', () => {
     const log = new ChangeLog<string>();
     log.add(change(2));
     log.begin('a', 2);
@@ -23,7 +23,7 @@ describe('change log', () => {
     assert.deepEqual(versions(log, 0), []);
   });
 
-  it('says that everything changed where it could not remember all', () => {
+  it('reports that everything changed when it could not keep all changes', () => {
     const log = new ChangeLog<string>();
     log.begin('hangs', 1);
     for (let version = 2; version < 3000; version++) log.add(change(version));

@@ -6,7 +6,7 @@ const readers = (index: ReadIndex<string>, fact: string) =>
   [...index.readersOf(fact)].map(([reader, parts]) => `${reader} ${[...parts].join()}`);
 
 describe('read index', () => {
-  it('finds who has read a fact, and for what', () => {
+  it('finds the readers of a fact, and the parts that read it', () => {
     const index = new ReadIndex<string>();
     const shared = new ReadSet(['host web', 'mesh']);
     index.set('a', 'cds/web', shared);
@@ -18,7 +18,7 @@ describe('read index', () => {
     assert.deepEqual(readers(index, 'host other'), []);
   });
 
-  it('knows what was read last, and nothing of readers and parts that are gone', () => {
+  it('has the latest reads, and nothing of readers and parts that are gone', () => {
     const index = new ReadIndex<string>();
     index.set('a', 'one', new ReadSet(['x']));
     index.set('a', 'one', new ReadSet(['y']));

@@ -3,39 +3,39 @@ import { describe, it } from 'node:test';
 import { ReceivedReads, SentReads } from './read-numbers.ts';
 
 describe('numbers of reads', () => {
-  it('tell each fact and each set once', () => {
-    const [said, heard] = [new SentReads(), new ReceivedReads()];
-    const first = said.send(['a', 'b']);
-    const told = said.take();
+  it('send each fact and each set once', () => {
+    const [sent, received] = [new SentReads(), new ReceivedReads()];
+    const first = sent.send(['a', 'b']);
+    const told = sent.take();
     assert.deepEqual([told.fresh, told.facts], [true, ['a', 'b']]);
-    assert.deepEqual(heard.receive(told)[first]?.facts, ['a', 'b']);
-    const [again, second] = [said.send(['a', 'b']), said.send(['b', 'c'])];
-    const more = said.take();
+    assert.deepEqual(received.receive(told)[first]?.facts, ['a', 'b']);
+    const [again, second] = [sent.send(['a', 'b']), sent.send(['b', 'c'])];
+    const more = sent.take();
     assert.deepEqual([again, more.fresh, more.facts], [first, false, ['c']]);
-    const sets = heard.receive(more);
+    const sets = received.receive(more);
     assert.deepEqual(sets[second]?.facts, ['b', 'c']);
     assert.equal(sets[again], sets[first]);
   });
 
-  it('are told in the next answer when the one that used them first was lost', () => {
-    const said = new SentReads();
-    const number = said.send(['a']);
-    said.send(['a']);
-    assert.deepEqual(new ReceivedReads().receive(said.take())[number]?.facts, ['a']);
+  it('are sent with the next answer when the one that used them first was lost', () => {
+    const sent = new SentReads();
+    const number = sent.send(['a']);
+    sent.send(['a']);
+    assert.deepEqual(new ReceivedReads().receive(sent.take())[number]?.facts, ['a']);
   });
 
-  it('begin anew when there are too many, and those that were given out still mean what they meant', () => {
-    const [said, heard] = [new SentReads(), new ReceivedReads()];
-    for (let index = 0; index < 200_001; index++) said.send([`fact ${index}`]);
-    const before = heard.receive(said.take());
-    const number = said.send(['later']);
-    const told = said.take();
+  it('start over when there are too many, and sets that were returned before stay valid', () => {
+    const [sent, received] = [new SentReads(), new ReceivedReads()];
+    for (let index = 0; index < 200_001; index++) sent.send([`fact ${index}`]);
+    const before = received.receive(sent.take());
+    const number = sent.send(['later']);
+    const told = sent.take();
     assert.ok(told.fresh);
-    assert.deepEqual(heard.receive(told)[number]?.facts, ['later']);
+    assert.deepEqual(received.receive(told)[number]?.facts, ['later']);
     assert.deepEqual(before[number]?.facts, ['fact 0']);
   });
 
-  it('that were never told are refused', () => {
+  it('that were never sent are rejected', () => {
     const sets = Uint32Array.from([1, 7]);
     assert.throws(() => new ReceivedReads().receive({ fresh: true, facts: ['a'], sets }), /has not sent/);
   });

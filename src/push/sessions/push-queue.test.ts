@@ -33,7 +33,7 @@ function harness(throttle: number) {
 const settle = () => new Promise((resolve) => setImmediate(resolve));
 
 describe('push queue', () => {
-  it('merges what a waiting session gets: union of types, newest version, oldest event', async () => {
+  it('merges the work of a waiting session: union of types, newest version, earliest event time', async () => {
     const { queue, pushes } = harness(1);
     const [busy, waiting] = [{ name: 'busy' }, { name: 'waiting' }];
     queue.enqueue(busy, pending(['cds'], 1));
@@ -47,7 +47,7 @@ describe('push queue', () => {
     assert.equal(pushes[1]?.pending.eventTime, 20);
   });
 
-  it('takes one push after the other where they end at once, and what comes for a session during its push', () => {
+  it('runs pushes that end at once one after the other, and work that arrives for a session during its push', () => {
     const told: string[] = [];
     const sessions = [{ name: 'first' }, { name: 'second' }];
     const queue = new PushQueue<Target>({
@@ -98,7 +98,7 @@ describe('push queue', () => {
     assert.deepEqual(waits, [0, 42]);
   });
 
-  it('forgets a session that is removed', async () => {
+  it('drops a session that is removed', async () => {
     const { queue, pushes } = harness(1);
     const gone = { name: 'gone' };
     queue.enqueue({ name: 'a' }, pending(['cds'], 1));
@@ -110,7 +110,7 @@ describe('push queue', () => {
     assert.equal(queue.waiting, 0);
   });
 
-  it('gives the place of a session that is removed during its push to the next at once', () => {
+  it('frees the slot of a session that is removed during its push at once', () => {
     const { queue, pushes } = harness(1);
     const gone = { name: 'gone' };
     const next = { name: 'next' };

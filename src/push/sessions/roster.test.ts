@@ -39,7 +39,7 @@ async function countedMesh() {
 const selecting = (app: string) => ({ selector: { matchLabels: { app } } });
 
 describe('proxies that a changed policy concerns', () => {
-  it('are those of the workloads that it selects, or selected', async () => {
+  it('are those of the workloads that it selects or selected before', async () => {
     const { mesh, placed } = await countedMesh();
     assert.equal(placed('AuthorizationPolicy', selecting('nobody')), 0);
     assert.equal(placed('AuthorizationPolicy', selecting('web')), REPLICAS);
@@ -53,7 +53,7 @@ describe('proxies that a changed policy concerns', () => {
     assert.deepEqual(mesh.failures, []);
   });
 
-  it('are no more those that have gone', async () => {
+  it('do not include closed sessions', async () => {
     const { proxies, placed } = await countedMesh();
     for (const { session } of proxies) if (session.node.labels.app === 'web') session.close();
     assert.equal(placed('AuthorizationPolicy', selecting('web')), 0);
@@ -63,7 +63,7 @@ describe('proxies that a changed policy concerns', () => {
 });
 
 describe('proxies of other localities', () => {
-  it('are those that a place which comes or goes is named by', async () => {
+  it('are those that state a locality which appears or disappears', async () => {
     const { mesh } = await countedMesh();
     const entry = (locality: string) =>
       meshResource('WorkloadEntry', 'shop', 'vm', { address: '10.9.0.1', labels: { app: 'vm' }, locality });
@@ -148,7 +148,7 @@ describe('proxies at an address where another service is served', () => {
   });
 });
 
-test('a proxy that has gone is not held, whatever was read for it before', async () => {
+test('a closed session is freed, whatever was read for it before', async () => {
   const roster = new Roster();
   const gone = (() => {
     const session = { node: sidecar('10.0.0.1', 'shop') } as Session;

@@ -29,7 +29,7 @@ function newSession() {
 }
 
 describe('changes on their way to a proxy', () => {
-  it('count from the earliest of them, when the latest has arrived', () => {
+  it('are measured from the earliest event, when the newest version is acknowledged', () => {
     const { session, converged } = newSession();
     for (const [eventTime, version] of [
       [7, 1],
@@ -43,7 +43,7 @@ describe('changes on their way to a proxy', () => {
     assert.deepEqual(converged, [7]);
   });
 
-  it('have ended when nothing of them had to be sent, and are to be acknowledged when something was', () => {
+  it('end when nothing had to be sent, and wait for the acknowledgement when something was', () => {
     const none = newSession();
     none.session.changed({ eventTime: 3, version: 1, reasons: CONFIG });
     none.session.pushed('nothing', none.session.converging);
@@ -57,7 +57,7 @@ describe('changes on their way to a proxy', () => {
     assert.deepEqual([some.ended, some.converged], [[7], [7]]);
   });
 
-  it('of several parts are one push, since the earliest', () => {
+  it('of several parts are one push with the earliest event time', () => {
     const proxy: ReadonlySet<PushReason> = new Set(['proxy']);
     const later = { types: new Set(['cds'] as const), eventTime: 5, reasons: CONFIG };
     const merged = mergedPush(later, { types: new Set(['lds'] as const), eventTime: 3, reasons: proxy });

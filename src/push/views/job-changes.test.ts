@@ -84,7 +84,7 @@ describe('what a job changes of virtual hosts', () => {
     assert.deepEqual(failures, []);
   });
 
-  it('holds back routes, and so the listener, when they could not be generated', () => {
+  it('withholds routes, and so the listener, when the virtual hosts could not be generated', () => {
     const { units, failures, withheld } = jobChanges(job([LISTENER, ROUTES]), unitsWith({}), [], interner);
     assert.deepEqual([units.lds.size, units.rds.size], [0, 0]);
     assert.deepEqual(
@@ -97,7 +97,7 @@ describe('what a job changes of virtual hosts', () => {
     assert.deepEqual([...withheld], ['80']);
   });
 
-  it('lets them go with their routes, and stay with routes that a listener still asks for', () => {
+  it('removes them with their routes, and keeps them with routes that a listener still refers to', () => {
     const complete = ['lds', 'rds', 'vhds'] as const;
     const all = jobChanges(job([], { complete }), SERVED, [], interner);
     assert.deepEqual([...all.units.vhds], [['80', undefined]]);
@@ -107,7 +107,7 @@ describe('what a job changes of virtual hosts', () => {
   });
 });
 
-describe('a unit that is told as a change', () => {
+describe('a unit that is sent as a difference', () => {
   const before = ['80/a', '80/b', '80/c'].map((name) => resource('vhds', name, '1'));
   const current = unitsWith({ rds: { 80: [resource('rds', '80', '1', ['80'])] }, vhds: { 80: before } });
   const told = {
@@ -117,7 +117,7 @@ describe('a unit that is told as a change', () => {
     base: { number: 7, gone: ['80/c'] },
   } as const;
 
-  it('is the one before with what differs, and nothing else is looked at', () => {
+  it('is the one before with what differs, and nothing else is compared', () => {
     const made = jobChanges(job([told], {}, new Map([[7, before]])), current, [], interner);
     const names = made.units.vhds.get('80')?.map(({ name, version }) => `${name}@${version}`);
     assert.deepEqual(names?.sort(), ['80/a@1', '80/b@2', '80/d@1']);
@@ -126,7 +126,7 @@ describe('a unit that is told as a change', () => {
     assert.equal(changes.get('80/c'), undefined);
   });
 
-  it('is compared as a whole with a unit that is another than it was told of', () => {
+  it('is compared as a whole with a unit that it is no difference from', () => {
     const other = unitsWith({ vhds: { 80: [resource('vhds', '80/x', '1')] } });
     const made = jobChanges(job([told], {}, new Map([[7, before]])), other, [], interner);
     const changes = resourceChanges(other.vhds, made.units.vhds);

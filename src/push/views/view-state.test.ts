@@ -26,7 +26,7 @@ function newView() {
 }
 
 describe('a view', () => {
-  it('has a session for as long as it has it in some placement', () => {
+  it('has a session while some placement has it', () => {
     const { state } = newView();
     const session = { caller: 'shop' };
     const [one, two] = [state.ensurePlacement(NOWHERE), state.ensurePlacement({ network: 'n', locality: '' })];
@@ -38,7 +38,7 @@ describe('a view', () => {
     assert.equal(state.sessions.size, 0);
   });
 
-  it('is dirty since the earliest change, whatever comes in which order', async () => {
+  it('is dirty since the earliest event, in whatever order changes arrive', async () => {
     const { state, commit } = newView();
     state.request(['cds'], 5, ['proxy']);
     state.markDirty({ cds: 'all' }, 3, ['config']);
@@ -47,7 +47,7 @@ describe('a view', () => {
     assert.deepEqual([eventTime, [...reasons]], [3, ['proxy', 'config']]);
   });
 
-  it('says the same job again with what became dirty eventTime, when it is asked again', () => {
+  it('returns the same job with newly dirty units when it is taken again', () => {
     const { state } = newView();
     state.request(['cds'], 1, ['proxy']);
     assert.deepEqual(state.takeJob().units, { cds: 'all' });
@@ -55,7 +55,7 @@ describe('a view', () => {
     assert.deepEqual(state.takeJob().units, { cds: 'all', lds: 'all' });
   });
 
-  it('keeps what was committed when a job cannot be done, and is nothing to serve before', async () => {
+  it('keeps what was committed when a job fails, and serves nothing before the first commit', async () => {
     const { state, commit } = newView();
     state.request(['cds'], 1, ['proxy']);
     state.begin();
@@ -71,7 +71,7 @@ describe('a view', () => {
     assert.deepEqual(state.takeJob().units, { cds: ['x'] });
   });
 
-  it('stands as a whole at the last version of which nothing was left as it was', async () => {
+  it('is whole at the last version without failed units', async () => {
     const { state, commit } = newView();
     state.request(['cds'], 1, ['proxy']);
     await commit((job) => ({ ...job, version: 6 }));

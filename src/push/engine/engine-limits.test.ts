@@ -37,8 +37,8 @@ function claims(pick: (below: number) => number, namespace: string): ProxyNode {
 
 const SHOP = [service('shop', 'web'), service('other', 'db'), virtualService('shop', 'web', '3s')];
 
-describe('streams with random claims', () => {
-  it('have one view of each part for all that the mesh does not ask about', async () => {
+describe('streams with random node metadata', () => {
+  it('have one view of each part for metadata that the mesh does not read', async () => {
     const { mesh } = heldMesh(SHOP);
     const pick = numbers(1);
     const proxies = Array.from({ length: STREAMS }, () => mesh.connect(claims(pick, 'shop'), undefined, '192.0.2.1'));
@@ -47,7 +47,7 @@ describe('streams with random claims', () => {
     assert.equal(mesh.engine.stats().views, 2 * 2);
   });
 
-  it('of any namespaces and capabilities are refused beyond the bound, and leave nothing behind', () => {
+  it('are refused beyond the limit for any namespaces and capabilities, and leave nothing behind', () => {
     const { mesh, generator } = heldMesh(SHOP);
     generator.held = true;
     const pick = numbers(2);
@@ -74,7 +74,7 @@ describe('streams with random claims', () => {
     assert.ok(mesh.engine.stats().views <= 256);
   });
 
-  it('do not hold up another caller’s change: it is generated at that caller’s next turn', async () => {
+  it('do not delay another caller’s change: it is generated at that caller’s next turn', async () => {
     const { mesh } = heldMesh(SHOP);
     const honest = mesh.connect(sidecar('10.5.0.1', 'client'), undefined, 'spiffe://cluster.local/ns/client/sa/a');
     await ready(mesh, honest);
