@@ -147,6 +147,23 @@ describe('a mesh from a real API server', { skip }, () => {
     assert.deepEqual(await version(), before);
   });
 
+  test('ctl-discovery is not ready before it has reached the API server, and ends when it is told to', async (t) => {
+    await cluster.apiServer.kill();
+    const options = { waitReady: false, flags: ['--kubeconfig', await cluster.kubeconfig(owner)] };
+    const line = /the API server .* cannot be reached: .*ECONNREFUSED.*; waiting until it can be reached/;
+    const startWaiting = async () => {
+      const started = await startDiscovery(t, options);
+      await eventually(() => assert.match(started.output(), line), { timeoutMs: 60_000 });
+      return started;
+    };
+    assert.equal((await (await startWaiting()).stop()).code, 0);
+    const waiting = await startWaiting();
+    const { status, body } = await waiting.http('/ready');
+    assert.deepEqual([status, body], [503, 'not ready: configuration is being read, waiting for kubernetes\n']);
+    await cluster.apiServer.start();
+    await waiting.waitReady();
+  });
+
   test('ctl-discovery without a cluster and without a directory ends with one line', async (t) => {
     const failed = await startDiscovery(t, { waitReady: false, flags: ['--kubeconfig', '/nowhere/kubeconfig'] });
     const { code } = await failed.exited;
