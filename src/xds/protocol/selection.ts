@@ -56,12 +56,11 @@ function isSame<T>(a: readonly T[], b: readonly T[]): boolean {
 }
 
 /**
- * Joined bodies in use, as fields of one protocol. Views whose content is equal hold the same resources: they have one
- * body.
+ * The joined bodies of one variant that are in use. Views with equal content have the same resources, and so one body.
  */
 class JoinedBodies {
   readonly #mode: Mode;
-  /** By the first resource. */
+  /** By the first resource of the body. */
   readonly #last: WeakMemo<EncodedResource, { joined: WeakRef<Joined> | undefined }>;
 
   constructor(mode: Mode, memos: Memos) {
@@ -70,8 +69,8 @@ class JoinedBodies {
   }
 
   /**
-   * One resource needs no copy; many are joined once, because thousands of small chunks cost more to write than one
-   * buffer.
+   * The resources as one buffer, without a copy when there is only one: writing thousands of small chunks costs more
+   * than writing one buffer.
    */
   joined(resources: readonly EncodedResource[]): Joined {
     const [first] = resources;
@@ -91,10 +90,7 @@ type Bodies = Readonly<Record<Mode, JoinedBodies>>;
 /** Fields below this size are cheaper to copy than to write as chunks of their own. */
 const COPY_BELOW_BYTES = 2048;
 
-/**
- * The fields of resources that this stream alone needs together: small ones side by side in new buffers, large ones as
- * they are.
- */
+/** The fields of resources for one stream: small ones are joined in new buffers, large ones are not copied. */
 export function chunked(resources: readonly EncodedResource[], mode: Mode): readonly Uint8Array[] {
   const field = fieldOf(mode);
   const chunks: Uint8Array[] = [];

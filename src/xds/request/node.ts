@@ -10,13 +10,13 @@ import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/pr
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 
-/** Encoded size of a node: an Envoy with 800 extensions, their type URLs and rich metadata sends about 100 kB. */
+/** Largest encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB. */
 export const MAX_NODE_BYTES = 512 * 1024;
-/** Four parts of DNS names and an address. */
+/** Longest node id: four parts with DNS names and an address. */
 export const MAX_ID_BYTES = 1024;
-/** Any metadata string that is used: the longest legal one is a list of addresses. */
+/** Longest metadata string that is read: the longest valid one is a list of addresses. */
 export const MAX_STRING_BYTES = 4096;
-/** Kubernetes allows far fewer labels in practice (256 KiB for all annotations; labels have no limit of their own). */
+/** Most labels: far more than Kubernetes allows in practice. */
 export const MAX_LABELS = 1024;
 export const MAX_ADDRESSES = 64;
 export const MAX_EXTENSIONS = 4096;
