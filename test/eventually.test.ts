@@ -72,7 +72,8 @@ test('a result in time is returned, and a hopeless attempt ends the wait', async
 test('a reserved name is visible to other processes, and is freed when its process ends', async () => {
   const module = JSON.stringify(join(import.meta.dirname, 'harness/claims.ts'));
   const name = `test-${process.pid}-${Math.random()}`;
-  const script = `import { claim } from ${module}; console.log(claim(${JSON.stringify(name)})); setInterval(() => {}, 1000);`;
+  const call = `console.log(claim(${JSON.stringify(name)}))`;
+  const script = `import { claim } from ${module}; ${call}; setInterval(() => {}, 1000);`;
   const other = spawn(process.execPath, ['--input-type=module', '-e', script], {
     stdio: ['ignore', 'pipe', 'inherit'],
   });

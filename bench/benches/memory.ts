@@ -5,6 +5,8 @@ import { namespaceName } from '../world/world.ts';
 
 const KIB = 1024;
 
+const kibPerProxy = (mib: number, proxies: number): string => ((mib * KIB) / proxies).toFixed(0);
+
 export const memoryPerProxy: Bench = {
   name: 'memory',
   about: 'resident memory per connected proxy; generations for one view with many proxies',
@@ -24,7 +26,7 @@ export const memoryPerProxy: Bench = {
         const each =
           before === undefined
             ? ''
-            : `${(((now.rssMiB - before.rssMiB) * KIB) / (now.proxies - before.proxies)).toFixed(0)} KiB per added proxy; `;
+            : `${kibPerProxy(now.rssMiB - before.rssMiB, now.proxies - before.proxies)} KiB per added proxy; `;
         rows.push({
           bench: 'memory',
           what: `${proxies} ${proxies === 1 ? 'proxy' : 'proxies'} of one view`,

@@ -26,11 +26,14 @@ export interface Report {
 export function machine(): string {
   const [cpu] = cpus();
   const memory = (totalmem() / GIB).toFixed(0);
-  return `${availableParallelism()} x ${cpu?.model.trim() ?? arch()}, ${memory} GiB, ${platform()} ${release()}, Node ${process.version}`;
+  const processor = `${availableParallelism()} x ${cpu?.model.trim() ?? arch()}`;
+  return `${processor}, ${memory} GiB, ${platform()} ${release()}, Node ${process.version}`;
 }
 
 function disturbanceText({ repeats, stolen, others }: RoundsPolicy): string {
-  const limits = `the hypervisor took more than ${percent(stolen)} of the CPU time it wanted, or other processes used more than ${percent(others)} of all cores`;
+  const limits =
+    `the hypervisor took more than ${percent(stolen)} of the CPU time it wanted, ` +
+    `or other processes used more than ${percent(others)} of all cores`;
   return `A round is disturbed when ${limits}; ${repeats} rounds of a row are run again for that at most.`;
 }
 

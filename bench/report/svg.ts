@@ -64,12 +64,14 @@ export function svgPlot({ title, x, y, lines }: Plot): string {
     ].join('');
   });
   return [
-    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" font-family="sans-serif" font-size="12">`,
+    `<svg xmlns="http://www.w3.org/2000/svg" width="${WIDTH}" height="${HEIGHT}" ` +
+      'font-family="sans-serif" font-size="12">',
     `<rect width="${WIDTH}" height="${HEIGHT}" fill="#fff"/>`,
     `<text x="${MARGIN.left}" y="20" font-size="14">${escaped(title)}</text>`,
     ...grid,
     `<text x="${(MARGIN.left + right) / 2}" y="${HEIGHT - 10}" text-anchor="middle">${escaped(x)}</text>`,
-    `<text x="16" y="${(MARGIN.top + bottom) / 2}" transform="rotate(-90 16 ${(MARGIN.top + bottom) / 2})" text-anchor="middle">${escaped(y)}</text>`,
+    `<text x="16" y="${(MARGIN.top + bottom) / 2}" transform="rotate(-90 16 ${(MARGIN.top + bottom) / 2})" ` +
+      `text-anchor="middle">${escaped(y)}</text>`,
     ...drawn,
     '</svg>',
     '',

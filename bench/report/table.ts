@@ -49,9 +49,16 @@ const COLUMNS: readonly Column[] = [
 
 /** The meanings of the columns of the main table. */
 export const LEGEND: readonly string[] = [
-  'Latency (ms): from the edit on disk (one `rename`) to the last byte of it at each proxy. p50, p90, p99 and max: over all proxies and counted rounds, so that one bad round decides p99. p99 med: the median over the rounds of the p99 of each round.',
-  'rounds: how many rounds count, of how many; the others were discarded because the machine was disturbed. (n!): n of those that count were disturbed. In the worst round that counts, stolen: the share of the CPU time wanted on this machine that the hypervisor withheld; others: the share of all cores that processes outside of the bench used.',
-  'spread: from the first to the last proxy, ms. CPU s: of ctl-discovery; client s: of the simulated proxies; both in the median round. MB (gRPC messages as received), messages, resources: per round, all proxies together. RSS and peak: of ctl-discovery, MiB.',
+  'Latency (ms): from the edit on disk (one `rename`) to the last byte of it at each proxy. p50, p90, p99 and max: ' +
+    'over all proxies and counted rounds, so that one bad round decides p99. p99 med: the median over the rounds of ' +
+    'the p99 of each round.',
+  'rounds: how many rounds count, of how many; the others were discarded because the machine was disturbed. (n!): n ' +
+    'of those that count were disturbed. In the worst round that counts, stolen: the share of the CPU time wanted on ' +
+    'this machine that the hypervisor withheld; others: the share of all cores that processes outside of the bench ' +
+    'used.',
+  'spread: from the first to the last proxy, ms. CPU s: of ctl-discovery; client s: of the simulated proxies; both ' +
+    'in the median round. MB (gRPC messages as received), messages, resources: per round, all proxies together. RSS ' +
+    'and peak: of ctl-discovery, MiB.',
 ];
 
 function roundsText({ counted, thrownAway, disturbed }: RoundsTally): string {

@@ -5,11 +5,26 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 import { wideLines } from './line-width.ts';
 
-test('a line of more than 120 columns is reported with its file and number', async (context) => {
-  const folder = await mkdtemp(join(tmpdir(), 'meshd-width-'));
-  context.after(() => rm(folder, { recursive: true }));
-  await mkdir(join(folder, 'src/part'), { recursive: true });
-  await writeFile(join(folder, 'src/part/wide.ts'), `// ${'é'.repeat(117)}\n// ${'é'.repeat(118)}\n`);
-  await writeFile(join(folder, 'src/notes.md'), 'x'.repeat(200));
-  assert.deepEqual(wideLines(folder), ['src/part/wide.ts:2: 121 columns, at most 120']);
-});
+const x = (columns: number) => 'x'.repeat(columns);
+
+const LINES: readonly (readonly [what: string, line: string, file: string, wide: boolean])[] = [
+  ['a line of 120 columns', `// ${'é'.repeat(117)}`, 'src/part/a.ts', false],
+  ['a line of 121 columns', `// ${'é'.repeat(118)}`, 'src/part/a.ts', true],
+  ['a message of the product', `  '${x(120)}',`, 'src/part/a.ts', true],
+  ['a document of several lines', `  'kind: ${x(120)}\\n',`, 'src/part/a.ts', false],
+  ['a regular expression', `  /${x(120)}/m,`, 'src/part/a.ts', false],
+  ['a document of a test', `  '${x(120)}',`, 'src/part/a.test.ts', false],
+  ['a statement of a test', `  call('${x(120)}', 1);`, 'src/part/a.test.ts', true],
+  ['a title of 140 columns', `test('${x(119)}', () => {`, 'test/a.test.ts', false],
+  ['a longer title', `test('${x(130)}', () => {`, 'test/a.test.ts', true],
+];
+
+for (const [what, line, file, wide] of LINES) {
+  test(`${what} is ${wide ? 'reported with its file and number' : 'accepted'}`, async (context) => {
+    const folder = await mkdtemp(join(tmpdir(), 'meshd-width-'));
+    context.after(() => rm(folder, { recursive: true }));
+    for (const each of ['src/part', 'test']) await mkdir(join(folder, each), { recursive: true });
+    await writeFile(join(folder, file), `\n${line}\n`);
+    assert.deepEqual(wideLines(folder), wide ? [`${file}:2: more than 120 columns`] : []);
+  });
+}

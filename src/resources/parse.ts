@@ -227,11 +227,19 @@ function parseEnvelope(
 }
 
 /** Fields that the orchestrator puts into metadata and that a mesh does not read (Kubernetes ObjectMeta). */
-const OTHER_METADATA: ReadonlySet<string> = new Set(
-  'clusterName deletionGracePeriodSeconds finalizers generateName generation initializers managedFields ownerReferences resourceVersion selfLink uid'.split(
-    ' ',
-  ),
-);
+const OTHER_METADATA: ReadonlySet<string> = new Set([
+  'clusterName',
+  'deletionGracePeriodSeconds',
+  'finalizers',
+  'generateName',
+  'generation',
+  'initializers',
+  'managedFields',
+  'ownerReferences',
+  'resourceVersion',
+  'selfLink',
+  'uid',
+]);
 
 function unknownMetadata(fields: Record<string, unknown>): ValidationError[] {
   return Object.keys(fields)

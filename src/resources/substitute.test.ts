@@ -52,7 +52,8 @@ test('a refused PeerAuthentication is STRICT, on all ports', () => {
 });
 
 test('a refused RequestAuthentication accepts no token in its own token locations and the usual ones', () => {
-  const rules = `[{issuer: a, jwksUri: ftp://x, fromHeaders: [{name: x-token}], outputClaimToHeaders: [{header: x-user, claim: sub}]},
+  const rules = `[
+    {issuer: a, jwksUri: ftp://x, fromHeaders: [{name: x-token}], outputClaimToHeaders: [{header: x-user, claim: sub}]},
     {issuer: b, fromCookies: [1], fromParams: [t], outputPayloadToHeader: ":path"}, 7]`;
   const issuer = 'refused-request-authentication';
   assert.deepEqual(only(policy('RequestAuthentication', `{jwtRules: ${rules}}`)).content, {

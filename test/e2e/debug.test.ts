@@ -208,9 +208,10 @@ test('metrics have the families of the specification, with values of this mesh',
   const { discovery } = mesh();
   const text = await discovery().metrics();
   const families = new Set([...text.matchAll(/^# TYPE (\S+) /gm)].map((match) => String(match[1])));
-  const expected = `ctl_proxy_convergence_time ctl_proxy_queue_time ctl_xds_push_time ctl_push_triggers ctl_xds_pushes ctl_xds
-    ctl_inbound_updates ctl_xds_write_timeout ctl_total_xds_rejects ctl_xds_cds_reject ctl_xds_eds_reject ctl_xds_lds_reject
-    ctl_xds_rds_reject ctl_xds_expired_nonce ctl_services ctl_virt_services ctl_eds_no_instances ctl_vservice_dup_domain
+  const expected = `ctl_proxy_convergence_time ctl_proxy_queue_time ctl_xds_push_time ctl_push_triggers ctl_xds_pushes
+    ctl_xds ctl_inbound_updates ctl_xds_write_timeout ctl_total_xds_rejects ctl_xds_cds_reject ctl_xds_eds_reject
+    ctl_xds_lds_reject ctl_xds_rds_reject ctl_xds_expired_nonce
+    ctl_services ctl_virt_services ctl_eds_no_instances ctl_vservice_dup_domain
     ctl_destrule_subsets ctl_duplicate_proxy_clusters ctl_orch_object_errors ctl_total_orch_object_errors mesh_build`;
   for (const name of expected.split(/\s+/)) assert.ok(families.has(name), name);
   assert.equal(await discovery().metric('ctl_xds'), 2);

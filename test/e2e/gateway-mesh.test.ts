@@ -108,7 +108,8 @@ async function shownIdentity(serverName: string, alpn: readonly string[]): Promi
   const { plain, edge } = shared.get();
   const address = `${edge.netns.address}:${PASSING}`;
   const names = alpn.length === 0 ? '' : `-alpn ${alpn.join(',')}`;
-  const script = `openssl s_client -connect ${address} -servername '${serverName}' ${names} </dev/null 2>&1 | openssl x509 -noout -ext subjectAltName 2>&1; true`;
+  const client = `openssl s_client -connect ${address} -servername '${serverName}' ${names} </dev/null 2>&1`;
+  const script = `${client} | openssl x509 -noout -ext subjectAltName 2>&1; true`;
   return /URI:(\S+)/.exec(await plain.netns.run('sh', '-c', script))?.[1];
 }
 
@@ -207,7 +208,8 @@ test('a missing certificate file affects only its own server, and a new file nee
   };
   /** The name in the server's certificate. */
   const shown = async (host: string): Promise<string | undefined> => {
-    const script = `openssl s_client -connect ${edge.netns.address}:${FILES} -servername ${host} </dev/null 2>&1 | openssl x509 -noout -subject 2>&1; true`;
+    const client = `openssl s_client -connect ${edge.netns.address}:${FILES} -servername ${host} </dev/null 2>&1`;
+    const script = `${client} | openssl x509 -noout -subject 2>&1; true`;
     return /CN ?= ?(\S+)/.exec(await plain.netns.run('sh', '-c', script))?.[1];
   };
   await make(there, 'first');

@@ -34,10 +34,16 @@ const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
  * Connects, sends bytes other than HTTP, and prints the answer until it contains them. Runs inside a namespace.
  */
 const EXCHANGE = `
-const socket = require('node:net').connect(Number(process.argv[2]), process.argv[1], () => socket.write('\\x00ping\\n'));
+const { connect } = require('node:net');
+const socket = connect(Number(process.argv[2]), process.argv[1], () => socket.write('\\x00ping\\n'));
 let text = '';
 socket.setTimeout(4000, () => socket.destroy(new Error('nothing more')));
-socket.on('data', (chunk) => { text += chunk; if (text.endsWith('ping\\n')) { process.stdout.write(text); socket.destroy(); } });
+socket.on('data', (chunk) => {
+  text += chunk;
+  if (!text.endsWith('ping\\n')) return;
+  process.stdout.write(text);
+  socket.destroy();
+});
 socket.on('close', () => process.exit(text.endsWith('ping\\n') ? 0 : 1));
 socket.on('error', () => process.exit(1));
 `;
@@ -94,7 +100,8 @@ async function startTls(namespace: Namespace, name: string, port: number): Promi
   const program = `
     const [name, port, folder] = process.argv.slice(1);
     const read = (file) => require('node:fs').readFileSync(folder + '/' + file);
-    require('node:https').createServer({ cert: read('tls.crt'), key: read('tls.key') }, (_, response) => response.end(name))
+    const tls = { cert: read('tls.crt'), key: read('tls.key') };
+    require('node:https').createServer(tls, (_, response) => response.end(name))
       .listen(Number(port), '0.0.0.0', () => console.log('ready'));`;
   const folder = join(import.meta.dirname, '../golden-harness/certs');
   const child = await namespace.start(`TLS ${name}`, [process.execPath, '-e', program, name, String(port), folder]);

@@ -26,7 +26,8 @@ const CHANGES: Readonly<Record<string, readonly (readonly [was: string, is: stri
     ['HeaderField(":method", "GET"),', 'HeaderField(":method", "POST"),'],
     [
       'HeaderField(":authority", authority),',
-      'HeaderField(":authority", authority), HeaderField("content-type", "application/grpc"), HeaderField("te", "trailers"),',
+      'HeaderField(":authority", authority), HeaderField("content-type", "application/grpc"), ' +
+        'HeaderField("te", "trailers"),',
     ],
   ],
 };

@@ -14,7 +14,9 @@ const USEFUL = ['sds', 'wasm', 'reporter=', 'component.', 'tcp_proxy.', 'http.in
 const TAGS: readonly (readonly [string, string])[] = [
   [
     'cluster_name',
-    '^cluster\\.((outbound\\|.*?|inbound\\|.*?|[^.|]+)\\.)(?:upstream_|membership_|lb_|circuit_|assignment_|bind_|max_|original_|retry|update_|version|warming|http|ssl|tls|external|internal|default|outlier|init_)',
+    '^cluster\\.((outbound\\|.*?|inbound\\|.*?|[^.|]+)\\.)' +
+      '(?:upstream_|membership_|lb_|circuit_|assignment_|bind_|max_|original_|retry|update_|version|warming|http|ssl|' +
+      'tls|external|internal|default|outlier|init_)',
   ],
   ['http_conn_manager_prefix', '^http\\.(((?:inbound|outbound)_[0-9.:\\[\\]a-f_]+;?|[^.]+)\\.)'],
   ['listener_address', '^listener\\.(((?:[0-9a-f.]+|\\[[0-9a-f:_]+\\])_\\d+)\\.)'],

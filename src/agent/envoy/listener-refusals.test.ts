@@ -3,7 +3,9 @@ import { test } from 'node:test';
 import { createListenerRefusals } from './listener-refusals.ts';
 
 const refusal = (protocol: string, ...lines: readonly string[]) => ({
-  text: `${protocol} config for type.googleapis.com/envoy.config.listener.v3.Listener rejected: Error adding/updating listener(s) ${lines.map((line) => `${line}\n`).join('')}`,
+  text:
+    `${protocol} config for type.googleapis.com/envoy.config.listener.v3.Listener rejected: ` +
+    `Error adding/updating listener(s) ${lines.map((line) => `${line}\n`).join('')}`,
 });
 
 test('the listeners of a refused update are recorded by name with the latest reason', () => {

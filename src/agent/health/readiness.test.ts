@@ -114,7 +114,8 @@ test('without redirection refused listeners do not affect readiness, unless none
   const { state, readiness, refused } = envoy();
   const words = 'cannot bind [::1]:443: Permission denied';
   refused.set('[::1]_443', words);
-  state.stats = `${BOTH.replace(/lds.update_success: 1/, 'lds.update_success: 0')}listener_manager.lds.update_rejected: 2\n`;
+  const stats = BOTH.replace(/lds.update_success: 1/, 'lds.update_success: 0');
+  state.stats = `${stats}listener_manager.lds.update_rejected: 2\n`;
   assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);
   state.stats = `${BOTH}listener_manager.lds.update_rejected: 2\n`;
   assert.equal(await readiness.check(), `Envoy has refused its listeners: [::1]_443: ${words}`);

@@ -14,7 +14,8 @@ import { isObject } from '../json.ts';
 const CLUSTERS = 'cluster_manager.cds.update_success';
 const LISTENERS = 'listener_manager.lds.update_success';
 const REJECTED = 'listener_manager.lds.update_rejected';
-export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(`^(${CLUSTERS}|${LISTENERS}|${REJECTED})$`)}`;
+const ACKNOWLEDGED = `^(${CLUSTERS}|${LISTENERS}|${REJECTED})$`;
+export const ACKNOWLEDGED_STATS = `/stats?usedonly&filter=${encodeURIComponent(ACKNOWLEDGED)}`;
 
 /**
  * The mask leaves out the listeners themselves, which may be megabytes. Envoy's documentation, "Administration

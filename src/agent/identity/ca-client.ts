@@ -199,8 +199,9 @@ function endsAfter({ expiresAt }: WorkloadCertificate, now: number): boolean {
 function withAdvice(error: unknown, file: string): unknown {
   if (!(error instanceof CtlError)) return error;
   const advice =
-    `and there is no valid certificate to do without: write a new token to ${file} (ctl-discovery issue-token), which is taken without a ` +
-    'restart; with OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the life of the certificate needs none';
+    `and there is no valid certificate to do without: write a new token to ${file} (ctl-discovery issue-token), ` +
+    'which is used without a restart; with OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the ' +
+    'lifetime of the certificate needs none';
   return new CtlError(error.code, `${error.message}, ${advice}`, {}, error);
 }
 

@@ -120,7 +120,7 @@ test('after the token has expired a restart uses the stored certificate, and wit
 
   await rm(kept, { recursive: true });
   await start(settings);
-  const advice = 'write a new token to FILE (ctl-discovery issue-token), which is taken without a restart';
+  const advice = 'write a new token to FILE (ctl-discovery issue-token), which is used without a restart';
   await eventually(() => assert.ok(lines().includes(advice.replace('FILE', files.token)), lines()));
 });
 

@@ -93,7 +93,8 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   const kind = keyKind(settings.eccSignatureAlgorithm);
   const uri = spiffeUri(options.identity);
   if (!caServer.tls) {
-    const message = `the authority at ${caServer.host}:${caServer.port} uses plain text, in which a token must not be sent`;
+    const address = `${caServer.host}:${caServer.port}`;
+    const message = `the authority at ${address} uses plain text, in which a token must not be sent`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ADDR' });
   }
   const ca = createCaClient({

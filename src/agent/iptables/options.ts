@@ -72,12 +72,14 @@ export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redir
   const sentences: string[] = [];
   if (wanted.cidrs !== '*' && wanted.cidrsExcluded.length > 0) {
     sentences.push(
-      `--mesh-service-exclude-cidr applies only when all outbound is redirected (--mesh-service-cidr '*'): ${meshServiceExcludeCidr} is not excluded`,
+      "--mesh-service-exclude-cidr applies only when all outbound is redirected (--mesh-service-cidr '*'): " +
+        `${meshServiceExcludeCidr} is not excluded`,
     );
   }
   if (wanted.inboundPorts !== '*' && wanted.inboundPortsExcluded.length > 0) {
     sentences.push(
-      `--mesh-local-exclude-ports applies only when all inbound is redirected (--mesh-inbound-ports '*'): ${meshLocalExcludePorts} is not excluded`,
+      "--mesh-local-exclude-ports applies only when all inbound is redirected (--mesh-inbound-ports '*'): " +
+        `${meshLocalExcludePorts} is not excluded`,
     );
   }
   const localhost = wanted.cidrs === '*' ? [] : wanted.cidrs.filter(isLocalhost);

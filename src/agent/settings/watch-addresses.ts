@@ -27,7 +27,8 @@ export async function watchAddresses(deps: WatchAddressesDeps, signal: AbortSign
     if (address !== undefined) {
       const family = isIP(address) === 6 ? 'IPv6' : 'IPv4';
       deps.log.warn(
-        `this machine has an ${family} address now (${address}), which it had not when the agent started: the proxy does not listen on ${family} until the agent is started again`,
+        `this machine has an ${family} address now (${address}), which it did not have when the agent started: ` +
+          `the proxy does not listen on ${family} until the agent is restarted`,
       );
       return;
     }

@@ -90,7 +90,9 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
   PeerAuthentication: {
     '': [
       {
-        rule: '!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && size(self.selector.matchLabels) > 0)',
+        rule:
+          '!has(self.portLevelMtls) || (has(self.selector) && has(self.selector.matchLabels) && ' +
+          'size(self.selector.matchLabels) > 0)',
         message: 'portLevelMtls: expected a selector with labels beside it: ports belong to workloads',
       },
     ],
@@ -108,7 +110,9 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
         message: 'endpoints: expected none with resolution NONE (the default) or DYNAMIC_DNS',
       },
       {
-        rule: `!has(self.resolution) || self.resolution != 'STATIC' || ${filled('endpoints')} || has(self.workloadSelector)`,
+        rule:
+          `!has(self.resolution) || self.resolution != 'STATIC' || ${filled('endpoints')} || ` +
+          'has(self.workloadSelector)',
         message: 'endpoints: required (or workloadSelector) with resolution STATIC',
       },
     ],
@@ -116,7 +120,9 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
   Sidecar: {
     '': [
       {
-        rule: `${filled('ingress')} || ${filled('egress')} || has(self.outboundTrafficPolicy) || has(self.inboundConnectionPool)`,
+        rule:
+          `${filled('ingress')} || ${filled('egress')} || has(self.outboundTrafficPolicy) || ` +
+          'has(self.inboundConnectionPool)',
         message: 'expected at least one of ingress, egress, outboundTrafficPolicy',
       },
     ],
@@ -138,7 +144,9 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
       { rule: `!has(self.redirect) || !${filled('route')}`, message: ONE_ACTION },
       { rule: `!(has(self.directResponse) || has(self.delegate)) || !${filled('route')}`, message: ONE_ACTION },
       {
-        rule: 'has(self.redirect) ? !has(self.directResponse) && !has(self.delegate) : !has(self.directResponse) || !has(self.delegate)',
+        rule:
+          'has(self.redirect) ? !has(self.directResponse) && !has(self.delegate) : ' +
+          '!has(self.directResponse) || !has(self.delegate)',
         message: ONE_ACTION,
       },
       { rule: `!has(self.mirror) || !${filled('mirrors')}`, message: 'expected either mirror or mirrors' },

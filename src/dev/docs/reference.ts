@@ -31,8 +31,9 @@ const padded = (text: string, width: number): string => text + ' '.repeat(width 
 
 const code = (text: string): string => (text === '' ? '' : `\`${text}\``);
 
-const page = (title: string, ...parts: readonly string[]): string =>
-  `${[`# ${title}`, 'Generated from the tables of the program. `npm test` checks that it is current.', ...parts].join('\n\n')}\n`;
+const NOTE = 'Generated from the tables of the program. `npm test` checks that it is current.';
+
+const page = (title: string, ...parts: readonly string[]): string => `${[`# ${title}`, NOTE, ...parts].join('\n\n')}\n`;
 
 type Default = FlagTable[string]['default'];
 
@@ -134,7 +135,8 @@ function metricsPage(): string {
     '## `ctl-discovery`: port 15014, `/metrics`',
     metricTable(METRICS),
     '## `ctl-agent`: port 15020, `/stats/prometheus`',
-    'Together with the metrics of Envoy and of the application. Further names that the specification lists for both programs stay at 0 here.',
+    'Together with the metrics of Envoy and of the application. Further names that the specification lists for both ' +
+      'programs stay at 0 here.',
     metricTable(AGENT_METRICS),
   );
 }
@@ -149,7 +151,8 @@ function scopesPage(): string {
   ]);
   return page(
     'Log scopes',
-    `Levels: ${LOG_LEVELS.map(code).join(', ')}. A level shows itself and everything more severe. \`all\` means every scope.`,
+    `Levels: ${LOG_LEVELS.map(code).join(', ')}. A level shows itself and everything more severe. ` +
+      '`all` means every scope.',
     ...sections,
   );
 }
@@ -157,7 +160,8 @@ function scopesPage(): string {
 function debugPagesPage(): string {
   return page(
     'Debug pages',
-    'JSON pages of `ctl-discovery` on port 8080 and port 15014. [security-model.md](../security-model.md#debug-pages) says who sees what.',
+    'JSON pages of `ctl-discovery` on port 8080 and port 15014. ' +
+      '[security-model.md](../security-model.md#debug-pages) says who sees what.',
     table(
       ['Page', 'Content'],
       DEBUG_PAGES.map(({ name, title }) => [code(`/debug/${name}`), title]),

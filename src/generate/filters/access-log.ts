@@ -48,7 +48,8 @@ const F = DEFAULT_FIELDS;
 const DEFAULT_TEXT = [
   `[${F.start_time}] "${F.method} ${F.path} ${F.protocol}"`,
   `${F.response_code} ${F.response_flags} ${F.response_code_details} ${F.connection_termination_details}`,
-  `"${F.upstream_transport_failure_reason}" ${F.bytes_received} ${F.bytes_sent} ${F.duration} ${F.upstream_service_time}`,
+  `"${F.upstream_transport_failure_reason}" ${F.bytes_received} ${F.bytes_sent}`,
+  `${F.duration} ${F.upstream_service_time}`,
   `"${F.x_forwarded_for}" "${F.user_agent}" "${F.request_id}" "${F.authority}" "${F.upstream_host}"`,
   `${F.upstream_cluster} ${F.upstream_local_address} ${F.downstream_local_address} ${F.downstream_remote_address}`,
   `${F.requested_server_name} ${F.route_name}\n`,

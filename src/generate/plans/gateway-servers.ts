@@ -144,7 +144,8 @@ function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string |
   const mode = tls.mode;
   if (mode === 'MESH_MUTUAL') {
     if (view.capabilities.sds) return undefined;
-    return `TLS mode ${mode} needs certificates of the mesh, and the proxy says of no way to them (node metadata ${SDS_CLUSTER_METADATA})`;
+    const reported = `node metadata ${SDS_CLUSTER_METADATA}`;
+    return `TLS mode ${mode} needs certificates of the mesh, and the proxy reports no way to get them (${reported})`;
   }
   const named = tls.credentialName || tls.credentialNames?.length;
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];

@@ -70,7 +70,8 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
         binds,
       });
     } else if (known.kind !== kind) {
-      const message = `${hostname}: port ${targetPort} is ${known.kind} of ${known.hostname}, and cannot be ${kind} too`;
+      const other = `${known.kind} of ${known.hostname}`;
+      const message = `${hostname}: port ${targetPort} is ${other}, and cannot be ${kind} too`;
       conflicts.set(targetPort, [...(conflicts.get(targetPort) ?? []), message]);
     }
   }

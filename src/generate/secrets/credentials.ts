@@ -100,7 +100,8 @@ export function parseCredentialName(written: string, namespace: string): string 
 function unauthorised(gateway: string, view: GatewayView): string | undefined {
   if (view.credentialed.includes(gateway)) return undefined;
   const proof = 'by a certificate or token of the service account that such a Pod or WorkloadEntry runs as';
-  return `no Secrets for a proxy that has not proved (${proof}) to be a workload of namespace ${view.namespace} that the Gateway selects`;
+  const workload = `a workload of namespace ${view.namespace} that the Gateway selects`;
+  return `no Secrets for a proxy that has not proved (${proof}) to be ${workload}`;
 }
 
 function keyPairProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {
@@ -117,9 +118,12 @@ function keyPairProblem(name: string, snapshot: MeshReader, view: GatewayView): 
 
 function authoritiesProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {
   const found = findAuthorities(name, snapshot, view.namespace);
-  if (found === undefined)
-    return `waits for the authorities of its clients, Secret ${view.namespace}/${name} or ${view.namespace}/${name}${AUTHORITIES_SUFFIX}`;
+  if (found === undefined) return missingAuthorities(`${view.namespace}/${name}`);
   return found.usable
     ? undefined
     : `Secret ${view.namespace}/${found.secret} has no authorities for clients (ca.crt or cacert)`;
+}
+
+function missingAuthorities(secret: string): string {
+  return `waits for the authorities of its clients, Secret ${secret} or ${secret}${AUTHORITIES_SUFFIX}`;
 }

@@ -81,7 +81,8 @@ export class ViewTable {
     if (had + fresh.length <= MAX_VIEWS_OF_CALLER) return;
     throw new CtlError(
       'resource_exhausted',
-      `the proxies of ${caller} have ${had} different configurations, and may not have more than ${MAX_VIEWS_OF_CALLER}`,
+      `the proxies of ${caller} have ${had} different configurations, ` +
+        `and may not have more than ${MAX_VIEWS_OF_CALLER}`,
     );
   }
 

@@ -42,7 +42,12 @@ function jobOf(key: string, caller = 'caller') {
 const JOB = jobOf('view');
 /** The rest of an answer without failures. */
 const NO_MORE = { failures: [], lists: {} };
-const DONE = `return { kind: 'done', version: task.update.toVersion, jobs: [{ from: task.update.fromVersion, runs, units: [], failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`;
+/** Code of a worker that returns an answer with one job. */
+const doneWith = (job: string, reads = 'reads: { fresh: false, facts: [], sets: [] }'): string =>
+  `const jobs = [{ ${job}, failures: [], lists: {} }];
+   const bytes = new ArrayBuffer(0);
+   return { kind: 'done', version: task.update.toVersion, jobs, bytes, ${reads}, milliseconds: 0 };`;
+const DONE = doneWith('from: task.update.fromVersion, runs, units: []');
 
 describe('generation pool', () => {
   it('rejects a job that throws at once, without building the replica again', async () => {
@@ -88,7 +93,7 @@ describe('generation pool', () => {
     const pool = poolOf(
       `const units = [{ type: 'cds', unit: 'web', number: 7, resources: [], reads: runs === 2 ? 5 : 0 }];
        const reads = { fresh: task.forget === true, facts: ['mesh'], sets: Uint32Array.of(1, 0) };
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads, milliseconds: 0 };`,
+       ${doneWith('forget: task.forget, units', 'reads')}`,
     );
     await assert.rejects(pool.submit(JOB), { code: 'internal', message: /names reads that it has not sent/ });
     const { answer, reads } = await pool.submit(JOB);
@@ -98,8 +103,9 @@ describe('generation pool', () => {
 
   it('makes a worker send again what it only names, when that was freed', async () => {
     const pool = poolOf(
-      `const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, reads: -1, resources: task.forget || runs === 2 ? [] : undefined }];
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ forget: task.forget, runs, units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+      `const resources = task.forget || runs === 2 ? [] : undefined;
+       const units = [{ type: 'cds', unit: 'web', number: runs === 4 ? 8 : 7, reads: -1, resources }];
+       ${doneWith('forget: task.forget, runs, units')}`,
     );
     const first = await pool.submit(JOB);
     assert.deepEqual(
@@ -120,7 +126,7 @@ describe('generation pool', () => {
     const pool = poolOf(
       `if (task.update.fromVersion !== 0 && runs === 1) return { kind: 'behind', version: 0 };
        const units = [{ type: 'cds', unit: 'web', number: 7, reads: -1, resources: task.forget ? [] : undefined }];
-       return { kind: 'done', version: task.update.toVersion, jobs: [{ units, failures: [], lists: {} }], bytes: new ArrayBuffer(0), reads: { fresh: false, facts: [], sets: [] }, milliseconds: 0 };`,
+       ${doneWith('units')}`,
     );
     const first = await pool.submit(JOB);
     const kept = [{ name: 'web' }] as never;

@@ -140,7 +140,8 @@ function checkTlsVersions(
   else
     errors.add(
       ['maxProtocolVersion'],
-      `expected at least ${least}, which is the lowest version unless minProtocolVersion says another, got ${shown(max)}`,
+      `expected at least ${least}, which is the lowest version unless minProtocolVersion says another, ` +
+        `got ${shown(max)}`,
     );
 }
 

@@ -248,6 +248,7 @@ function workloadLifetime(asked: number, byDefault: number, maximum: number): nu
   if (!(asked > 0)) return byDefault;
   if (asked <= maximum) return asked;
   const [requested, longest] = [Math.floor(asked), Math.floor(maximum)];
-  const message = `a lifetime of ${requested} s was requested; at most ${longest} s are allowed (MAX_WORKLOAD_CERT_TTL)`;
+  const limit = `at most ${longest} s are allowed (MAX_WORKLOAD_CERT_TTL)`;
+  const message = `a lifetime of ${requested} s was requested; ${limit}`;
   throw new CtlError('invalid_argument', message);
 }

@@ -88,7 +88,8 @@ async function claim(directory: string, at: (name: string) => string, own: strin
 async function refuseIfHeld(directory: string, path: string): Promise<void> {
   const holder = await holderOf(path);
   if (holder === undefined) return;
-  const message = `is in use by another program${holder === '' ? '' : ` (process ${holder})`}; one program per directory`;
+  const owner = holder === '' ? '' : ` (process ${holder})`;
+  const message = `is in use by another program${owner}; one program per directory`;
   throw new CtlError('failed_precondition', message, { file: directory });
 }
 

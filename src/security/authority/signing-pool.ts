@@ -188,7 +188,8 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
           dispatch();
           return;
         }
-        const message = `${waitingCount()} certificate requests wait, among them the share of this identity; try again later`;
+        const waiting = `${waitingCount()} certificate requests wait`;
+        const message = `${waiting}, among them the share of this identity; try again later`;
         reject(new CtlError('resource_exhausted', message));
       });
     },
@@ -232,7 +233,9 @@ export function errorOf(result: Exclude<SignResult, { kind: 'signed' }> | undefi
       return new CtlError('unavailable', "the certificate authority's own certificate has expired");
     case 'not yet valid': {
       const [from, now] = [result.notBefore, result.now].map((ms) => new Date(ms).toISOString());
-      const message = `the certificate authority's own certificate is valid from ${from} on, but the time of this machine is ${now}`;
+      const message =
+        `the certificate authority's own certificate is valid from ${from} on, ` +
+        `but the time of this machine is ${now}`;
       return new CtlError('unavailable', message);
     }
     default:

@@ -127,7 +127,10 @@ export function createKeySetResolver(options: KeySetResolverOptions): KeySetReso
       const missing = [...references].filter((reference) => !followed.has(reference));
       const fresh = missing.slice(0, maxFollowed - followed.size);
       if (fresh.length < missing.length && !tooMany) {
-        const message = `policies name ${references.size} key sets, ${maxFollowed} are fetched at most; for one, ${shownReference(missing[fresh.length] ?? '')} is not`;
+        const example = shownReference(missing[fresh.length] ?? '');
+        const message =
+          `policies name ${references.size} key sets, at most ${maxFollowed} are fetched; ` +
+          `for example, ${example} is not`;
         options.onProblem(new CtlError('resource_exhausted', message), false);
       }
       tooMany = fresh.length < missing.length;

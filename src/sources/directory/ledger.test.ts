@@ -17,7 +17,8 @@ function lines(events: readonly ResourceEvent[]): string[] {
   return events.map((event) => {
     if (event.type === 'set') {
       assert.ok(event.resource.kind === 'Service');
-      return `set ${event.resource.meta.name}@${event.resource.origin.file}:${event.resource.content.spec.ports?.[0]?.port}`;
+      const { meta, origin, content } = event.resource;
+      return `set ${meta.name}@${origin.file}:${content.spec.ports?.[0]?.port}`;
     }
     if (event.type === 'delete') return `delete ${event.key}`;
     if (event.type === 'resolved') return `resolved ${event.id}`;
