@@ -22,7 +22,7 @@ import {
   gatewaySecretUnits,
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
-import { ADDED_UNIT, addedUnit, addsUnit, patched } from './patches/index.ts';
+import { patcherOf } from './patches/index.ts';
 import { type Facts, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
@@ -98,13 +98,12 @@ function bind<V extends View>(
 
 function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
   const generator = unpatchedGeneratorOf(snapshot, view, type);
-  if (view.patches === undefined) return generator;
+  if (view.patches === undefined || type === 'sds' || type === 'vhds') return generator;
+  const patcher = patcherOf(snapshot, view, type, () => unpatchedGeneratorOf(snapshot, view, 'rds').units());
+  if (patcher === undefined) return generator;
   return {
-    units: () => (addsUnit(snapshot, view, type) ? [...generator.units(), ADDED_UNIT] : generator.units()),
-    generate: (unit, placements) =>
-      unit === ADDED_UNIT
-        ? addedUnit(snapshot, view, type)
-        : patched(snapshot, view, type, generator.generate(unit, placements)),
+    units: () => [...generator.units(), ...patcher.added()],
+    generate: (unit, placements) => patcher.generate(unit) ?? patcher.patch(generator.generate(unit, placements)),
   };
 }
 

@@ -32,6 +32,7 @@ export {
   type InboundView,
   NOWHERE,
   type OutboundView,
+  type PatchedType,
   type Placement,
   type TypeReads,
   type Unit,

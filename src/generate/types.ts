@@ -62,9 +62,15 @@ export interface AppliedFilter {
   readonly patches: readonly number[];
 }
 
+/** The types whose resources EnvoyFilters patch. */
+export type PatchedType = 'cds' | 'lds' | 'rds';
+
 interface PatchedView {
-  /** In the order in which they apply; absent where there are none. */
-  readonly patches?: readonly AppliedFilter[];
+  /**
+   * The patches for the resources of each type, in the order in which they apply; absent where there are none. Apart by
+   * type, so that a patch of listeners costs clusters nothing.
+   */
+  readonly patches?: Readonly<Partial<Record<PatchedType, readonly AppliedFilter[]>>>;
 }
 
 /** Outbound part of sidecars: equal for all proxies of a namespace, Sidecar scope and interception mode. */

@@ -122,16 +122,22 @@ function readTime(
   return { seconds: toLong(time.seconds), nanos: time.nanos };
 }
 
+/** How many messages deeper a value is in the wire format: a struct has entries of a map between it and its values. */
+const STRUCT_LEVELS = 3;
+const LIST_LEVELS = 2;
+
 function readStruct(json: unknown, path: string, depth: number): Message {
   const entries = Object.entries(record(json, path, 'a Struct')).sort(([a], [b]) => (a < b ? -1 : 1));
   return {
-    fields: Object.fromEntries(entries.map(([key, value]) => [key, readValue(value, member(path, key), depth + 1)])),
+    fields: Object.fromEntries(
+      entries.map(([key, value]) => [key, readValue(value, member(path, key), depth + STRUCT_LEVELS)]),
+    ),
   };
 }
 
 function readList(json: unknown, path: string, depth: number): Message {
   if (!Array.isArray(json)) throw wrong(path, 'expected a list');
-  return { values: json.map((value, index) => readValue(value, `${path}[${index}]`, depth + 1)) };
+  return { values: json.map((value, index) => readValue(value, `${path}[${index}]`, depth + LIST_LEVELS)) };
 }
 
 function readValue(json: unknown, path: string, depth: number): Message {

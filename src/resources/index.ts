@@ -93,4 +93,4 @@ export {
   resourceKey,
   type Substitute,
 } from './types.ts';
-export { matchesRegex } from './validate/values.ts';
+export { compileRegex } from './validate/values.ts';

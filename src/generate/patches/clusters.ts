@@ -2,7 +2,8 @@
 import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import type { GeneratedResource } from '../types.ts';
-import type { Patch, PatchLookup } from './types.ts';
+import { isElsewhere } from './config-source.ts';
+import { labelsOf, type Patch, type PatchLookup } from './types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
@@ -20,17 +21,13 @@ export function patchClusters(
     if (matching.length === 0) return [resource];
     if (matching.some(({ operation }) => operation === 'REMOVE')) return [];
     const base: Cluster = Cluster.decode(resource.bytes);
-    return [clusterResource(matching.reduce(merge, base), resource.name)];
+    return [clusterResource(matching.reduce(merge, base), resource, matching)];
   });
 }
 
-/** Clusters that patches add. */
-export function addedClusters(patches: PatchLookup): readonly GeneratedResource[] {
-  const added = patches('CLUSTER').filter(({ operation }) => operation === 'ADD');
-  return added.map(({ value }) => {
-    const cluster: Cluster = Cluster.decode(value);
-    return clusterResource(cluster, cluster.name ?? '');
-  });
+/** The cluster that a patch adds. */
+export function addedCluster(patch: Patch): GeneratedResource {
+  return clusterResource(Cluster.decode(patch.value), { name: patch.name, refs: [] }, [patch]);
 }
 
 const NAME = /^(?:outbound|inbound)\|(?<port>\d+)\|(?<subset>[^|]*)\|(?<host>.*)$/;
@@ -63,8 +60,17 @@ function merge(cluster: Cluster, { label, value }: Patch): Cluster {
   return { ...merged, transportSocketMatches: (merged.transportSocketMatches ?? []).with(index, patched) };
 }
 
-function clusterResource(cluster: Cluster, name: string): GeneratedResource {
-  const usesEds = cluster.type === Cluster.DiscoveryType.EDS;
-  const refs = usesEds ? [cluster.edsClusterConfig?.serviceName || name] : [];
-  return { name, bytes: encode(Cluster, cluster), refs };
+function clusterResource(
+  cluster: Cluster,
+  { name, refs }: Pick<GeneratedResource, 'name' | 'refs'>,
+  patches: readonly Patch[],
+): GeneratedResource {
+  const { serviceName, edsConfig } = cluster.edsClusterConfig ?? {};
+  const usesEds = cluster.type === Cluster.DiscoveryType.EDS && !isElsewhere(edsConfig);
+  const endpoints = usesEds ? [serviceName || name] : [];
+  for (const ref of endpoints) {
+    if (refs.includes(ref)) continue;
+    throw new Error(`${labelsOf(patches)}: the cluster ${name} would ask for endpoints ${ref}, which nothing provides`);
+  }
+  return { name, bytes: encode(Cluster, cluster), refs: endpoints };
 }

@@ -4,7 +4,7 @@ import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
 import { type ItemPatcher, patchList } from './patch-list.ts';
 import { patchRouteConfiguration } from './routes.ts';
-import type { Patch, PatchContext, PatchLookup } from './types.ts';
+import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { Filter } = envoy.config.listener.v3;
 const { HttpConnectionManager, HttpFilter } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -91,6 +91,7 @@ function checkOrder(filters: readonly ManagerFilter[], patches: readonly Patch[]
   const router = filters.findIndex(({ name }) => name === ROUTER_FILTER);
   const behind = router < 0 ? undefined : filters[router + 1];
   if (behind === undefined) return;
-  const labels = patches.map(({ label }) => label).join(', ');
+  const culprits = patches.filter(({ name }) => name === behind.name);
+  const labels = labelsOf(culprits.length > 0 ? culprits : patches);
   throw new Error(`${labels}: the HTTP filter ${behind.name} is put behind ${ROUTER_FILTER}, which must be the last`);
 }

@@ -4,54 +4,76 @@
  * https://istio.io/v1.7/docs/reference/config/networking/envoy-filter/
  */
 import type { MeshReader } from '../reads/index.ts';
-import type { GeneratedResource, GeneratedType, UnitOutput, View } from '../types.ts';
-import { addedClusters, patchClusters } from './clusters.ts';
-import { addedListeners, patchListeners } from './listeners.ts';
+import type { GeneratedResource, PatchedType, Unit, UnitOutput, View } from '../types.ts';
+import { addedCluster, patchClusters } from './clusters.ts';
+import { addedListener, patchListeners } from './listeners.ts';
 import { patchesOf } from './read.ts';
 import { patchRouteConfigurations } from './routes.ts';
-import { PATCH_CONTEXTS, type PatchLookup } from './types.ts';
+import { PATCH_CONTEXTS, type Patch, type PatchLookup } from './types.ts';
 
 export { PATCH_CONTEXTS } from './types.ts';
 
-/** The unit of clusters or listeners that patches add; neither a host name nor a port can equal it. */
-export const ADDED_UNIT = '|added';
+/**
+ * Each cluster or listener that patches add is a unit of its own: this prefix and its name. No host name and no port
+ * begins so.
+ */
+const ADDED = '|added|';
 
-/** Whether patches add resources of this type, which are a unit of their own. */
-export function addsUnit(snapshot: MeshReader, view: View, type: GeneratedType): boolean {
-  return view.patches !== undefined && addedBy(patchesOf(snapshot, view), type).length > 0;
+/** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
+function addedBy(patches: PatchLookup, type: PatchedType): ReadonlyMap<string, Patch> {
+  const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined } as const;
+  const applyTo = target[type];
+  const added = applyTo === undefined ? [] : patches(applyTo).filter(({ operation }) => operation === 'ADD');
+  return new Map([...added].reverse().map((patch) => [patch.name, patch]));
 }
 
-function addedBy(patches: PatchLookup, type: GeneratedType): readonly GeneratedResource[] {
-  const added = type === 'cds' ? addedClusters(patches) : type === 'lds' ? addedListeners(patches) : [];
-  // Of several with one name the first counts, as in Istio.
-  return [...new Map([...added].reverse().map((resource) => [resource.name, resource])).values()].reverse();
+/** Applies the patches of a view to the resources of one type. */
+export interface Patcher {
+  /** The units that patches add. */
+  readonly added: () => readonly Unit[];
+  /** A unit that patches add; undefined for any other unit. Throws Error for a patch that does not fit: one line. */
+  readonly generate: (unit: Unit) => UnitOutput | undefined;
+  /** The output of any other unit after the patches. Throws Error for a patch that does not fit: one line. */
+  readonly patch: (output: UnitOutput) => UnitOutput;
 }
 
-/** What patches add of a type. */
-export function addedUnit(snapshot: MeshReader, view: View, type: GeneratedType): UnitOutput {
-  return { resources: addedBy(patchesOf(snapshot, view), type), findings: [] };
-}
-
-/** The output of a unit after the patches of the view. Throws Error with one line for a patch that does not fit. */
-export function patched(snapshot: MeshReader, view: View, type: GeneratedType, output: UnitOutput): UnitOutput {
-  const patches = patchesOf(snapshot, view);
+/**
+ * @param routes the route configurations that the view has
+ * @returns undefined where no patch is for the type
+ */
+export function patcherOf(
+  snapshot: MeshReader,
+  view: View,
+  type: PatchedType,
+  routes: () => readonly Unit[],
+): Patcher | undefined {
+  const applied = view.patches?.[type];
+  if (applied === undefined) return undefined;
+  const patches = patchesOf(snapshot, applied);
   const context = PATCH_CONTEXTS[view.part];
   const patch = (resources: readonly GeneratedResource[]): readonly GeneratedResource[] => {
     switch (type) {
       case 'cds':
-        return patchClusters(resources, patches);
+        return patchClusters(resources, patches());
       case 'lds':
-        return patchListeners(resources, patches, context);
+        return patchListeners(resources, patches(), context, routes);
       case 'rds':
-        return patchRouteConfigurations(resources, patches, context);
-      case 'sds':
-      case 'vhds':
-        return resources;
+        return patchRouteConfigurations(resources, patches(), context);
     }
   };
   return {
-    ...output,
-    resources: patch(output.resources),
-    ...(output.placed !== undefined && { placed: output.placed.map(patch) }),
+    added: () => [...addedBy(patches(), type).keys()].map((name) => ADDED + name).sort(),
+    generate: (unit) => {
+      if (!unit.startsWith(ADDED)) return undefined;
+      const addition = addedBy(patches(), type).get(unit.slice(ADDED.length));
+      if (addition === undefined) return { resources: [], findings: [] };
+      const made = type === 'cds' ? addedCluster(addition) : addedListener(addition, routes);
+      return { resources: [made], findings: [] };
+    },
+    patch: (output) => ({
+      ...output,
+      resources: patch(output.resources),
+      ...(output.placed !== undefined && { placed: output.placed.map(patch) }),
+    }),
   };
 }

@@ -3,34 +3,41 @@ import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
+import { isElsewhere } from './config-source.ts';
 import { patchNetworkFilters } from './filters.ts';
 import { patchList } from './patch-list.ts';
-import type { Patch, PatchContext, PatchLookup } from './types.ts';
+import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { FilterChain, Listener } = envoy.config.listener.v3;
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 type FilterChain = envoy.config.listener.v3.FilterChain.Input;
 type Listener = envoy.config.listener.v3.Listener.Input;
 
+/** The names of all route configurations. */
+type RouteNames = () => readonly string[];
+
+const OF_LISTENERS = ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
+
 /** The listeners after the patches, the same objects where these change nothing. */
 export function patchListeners(
   listeners: readonly GeneratedResource[],
   patches: PatchLookup,
   context: PatchContext,
+  routes: RouteNames,
 ): readonly GeneratedResource[] {
   return listeners.flatMap((resource): readonly GeneratedResource[] => {
     const before: Listener = Listener.decode(resource.bytes);
     const merged = patchListener(before, patches('LISTENER'));
     if (merged === undefined) return [];
     const after = patchChains(merged, patches, context);
-    return after === before ? [resource] : [listenerResource(after)];
+    if (after === before) return [resource];
+    return [listenerResource(after, resource.refs, OF_LISTENERS.flatMap(patches), routes)];
   });
 }
 
-/** Listeners that patches add. */
-export function addedListeners(patches: PatchLookup): readonly GeneratedResource[] {
-  const added = patches('LISTENER').filter(({ operation }) => operation === 'ADD');
-  return added.map(({ value }) => listenerResource(Listener.decode(value)));
+/** The listener that a patch adds. */
+export function addedListener(patch: Patch, routes: RouteNames): GeneratedResource {
+  return listenerResource(Listener.decode(patch.value), [], [patch], routes);
 }
 
 /** Undefined: removed. */
@@ -108,8 +115,28 @@ function patchChains(listener: Listener, patches: PatchLookup, context: PatchCon
   return { ...listener, filterChains, defaultFilterChain: defaultFilterChain ?? null };
 }
 
-function listenerResource(listener: Listener): GeneratedResource {
-  return { name: listener.name ?? '', bytes: encode(Listener, listener), refs: routesOf(listener) };
+/**
+ * @param known route configurations that the listener asked for before the patches
+ * @param patches for messages
+ */
+function listenerResource(
+  listener: Listener,
+  known: readonly string[],
+  patches: readonly Patch[],
+  routes: RouteNames,
+): GeneratedResource {
+  const name = listener.name ?? '';
+  const refs = routesOf(listener);
+  const added = refs.filter((ref) => !known.includes(ref));
+  if (added.length > 0) {
+    const provided = new Set(routes());
+    const missing = added.find((ref) => !provided.has(ref));
+    if (missing !== undefined) {
+      const text = `the listener ${name} would ask for routes ${missing}, which nothing provides`;
+      throw new Error(`${labelsOf(patches)}: ${text}`);
+    }
+  }
+  return { name, bytes: encode(Listener, listener), refs };
 }
 
 /** Route configurations that a listener requests. */
@@ -119,7 +146,8 @@ function routesOf({ filterChains, defaultFilterChain }: Listener): readonly stri
     .flatMap(({ filters }) => filters ?? [])
     .flatMap(({ typedConfig }) => {
       if (typedConfig?.typeUrl !== HttpConnectionManager.getTypeUrl()) return [];
-      return HttpConnectionManager.decode(typedConfig.value ?? new Uint8Array()).rds?.routeConfigName ?? [];
+      const { rds } = HttpConnectionManager.decode(typedConfig.value ?? new Uint8Array());
+      return isElsewhere(rds?.configSource) ? [] : (rds?.routeConfigName ?? []);
     });
   return [...new Set(names)];
 }

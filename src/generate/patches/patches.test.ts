@@ -21,7 +21,8 @@ function meshWith(...configPatches: readonly object[]): Snapshot {
 
 function view(count: number): OutboundView {
   const patches = Array.from({ length: count }, (_, index) => index);
-  return outboundView({ patches: [{ key: 'EnvoyFilter/default/patches', patches }] });
+  const applied = [{ key: 'EnvoyFilter/default/patches', patches }];
+  return outboundView({ patches: { cds: applied, lds: applied, rds: applied } });
 }
 
 function generated(...configPatches: readonly object[]): GenerationResult {
@@ -91,7 +92,54 @@ test('an added listener with a route configuration that nothing provides is a fa
   };
   const value = { name: 'added', filter_chains: [{ filters: [{ name: MANAGER, typed_config: typed }] }] };
   const result = generated({ applyTo: 'LISTENER', patch: { operation: 'ADD', value } });
-  assert.deepEqual(failures(result), ['lds |added: listener added asks for routes nowhere, which nothing provides']);
+  const message = 'the listener added would ask for routes nowhere, which nothing provides';
+  assert.deepEqual(failures(result), [`lds |added|added: ${LABEL}: ${message}`]);
+});
+
+test('a cluster that cannot be added is a failure of its own, and others are added', () => {
+  const adding = (value: object) => ({ applyTo: 'CLUSTER', patch: { operation: 'ADD', value } });
+  const config = { eds_config: { ads: {} } };
+  const result = generated(adding({ name: 'bad', type: 'EDS', eds_cluster_config: config }), adding({ name: 'good' }));
+  const message = 'the cluster bad would ask for endpoints bad, which nothing provides';
+  assert.deepEqual(failures(result), [`cds |added|bad: ${LABEL}: ${message}`]);
+  assert.deepEqual(
+    result.units.cds?.get('|added|good')?.map(({ name }) => name),
+    ['good'],
+  );
+});
+
+test('endpoints and routes of another server need not be provided here', () => {
+  const source = { path_config_source: { path: '/etc/envoy/eds.json' } };
+  const added = { name: 'files', type: 'EDS', eds_cluster_config: { eds_config: source } };
+  assert.deepEqual(failures(generated({ applyTo: 'CLUSTER', patch: { operation: 'ADD', value: added } })), []);
+});
+
+test('a patch that is not applied may have any value, and other patches of its EnvoyFilter apply', () => {
+  const result = generated(
+    { applyTo: 'BOOTSTRAP', patch: { operation: 'MERGE', value: { from_a_newer_version: 1 } } },
+    { applyTo: 'CLUSTER', patch: { operation: 'ADD', value: { name: 'added' } } },
+  );
+  assert.deepEqual(failures(result), []);
+  assert.ok(result.units.cds?.has('|added|added'));
+});
+
+test('a domain that is repeated by merging a route configuration is a failure', () => {
+  const again = { name: 'again', domains: ['web.example.com'], routes: [] };
+  const value = { virtual_hosts: [again] };
+  const result = generated({ applyTo: 'ROUTE_CONFIGURATION', patch: { operation: 'MERGE', value } });
+  assert.deepEqual(failures(result), [
+    `rds 80: ${LABEL}: the route configuration 80 would have the domain web.example.com twice`,
+  ]);
+});
+
+test('clusters do not read patches of listeners', () => {
+  const patches = { lds: [{ key: 'EnvoyFilter/default/patches', patches: [0] }] };
+  const patch = { applyTo: 'HTTP_FILTER', patch: { operation: 'REMOVE' } };
+  const { reads } = generate(meshWith(patch), outboundView({ patches }), { cds: 'all', lds: 'all', rds: 'all' });
+  const readers = (['cds', 'lds', 'rds'] as const).filter((type) =>
+    [...(reads[type]?.units.values() ?? [])].some((facts) => facts.includes('EnvoyFilter/default/patches')),
+  );
+  assert.deepEqual(readers, ['lds']);
 });
 
 test('resources that no patch matches keep their bytes', () => {

@@ -4,7 +4,7 @@ import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.t
 import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { patchList } from './patch-list.ts';
-import type { Patch, PatchContext, PatchLookup } from './types.ts';
+import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { Route, RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 type Route = envoy.config.route.v3.Route.Input;
@@ -49,9 +49,8 @@ export function patchRouteConfiguration(
     decode: (value) => VirtualHost.decode(value),
     inside: (host) => patchRoutes(host, ofRoutes),
   });
-  if (virtualHosts === before) return merged;
-  checkDomains(name, virtualHosts, [...ofHosts, ...ofConfiguration]);
-  return { ...merged, virtualHosts };
+  if (virtualHosts !== routes.virtualHosts) checkDomains(name, virtualHosts, [...ofHosts, ...ofConfiguration]);
+  return virtualHosts === before ? merged : { ...merged, virtualHosts };
 }
 
 function matching(patches: readonly Patch[], name: string, context: PatchContext): readonly Patch[] {
@@ -124,8 +123,7 @@ function checkDomains(name: string, hosts: readonly VirtualHost[], patches: read
   for (const domain of hosts.flatMap(({ domains }) => domains ?? [])) {
     const text = domain.toLowerCase();
     if (seen.has(text)) {
-      const labels = patches.map(({ label }) => label).join(', ');
-      throw new Error(`${labels}: the route configuration ${name} would have the domain ${domain} twice`);
+      throw new Error(`${labelsOf(patches)}: the route configuration ${name} would have the domain ${domain} twice`);
     }
     seen.add(text);
   }

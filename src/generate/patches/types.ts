@@ -6,12 +6,24 @@ export interface Patch {
   readonly label: string;
   readonly operation: EnvoyConfigPatch['patch']['operation'];
   readonly match: EnvoyConfigMatch;
+  /** The name in the value; '' where it has none. */
+  readonly name: string;
   /** The encoded value; empty where there is none. */
   readonly value: Uint8Array;
 }
 
 /** Patches of one target in the order in which they apply. */
 export type PatchLookup = (applyTo: EnvoyConfigPatch['applyTo']) => readonly Patch[];
+
+/** Most patches that a message lists. */
+const MAX_LABELS = 3;
+
+/** Which patches a message is about. */
+export function labelsOf(patches: readonly Patch[]): string {
+  const labels = patches.slice(0, MAX_LABELS).map(({ label }) => label);
+  const more = patches.length - labels.length;
+  return more > 0 ? `${labels.join(', ')} and ${more} more` : labels.join(', ');
+}
 
 /** The parts of a proxy's configuration, as matches name them. */
 export const PATCH_CONTEXTS = {

@@ -90,6 +90,53 @@ describe('the patches of an EnvoyFilter', () => {
   });
 });
 
+const adding = (context: string, name: string, timeout: string) => ({
+  applyTo: 'CLUSTER',
+  match: { context },
+  patch: { operation: 'ADD', value: { name, connect_timeout: timeout } },
+});
+
+describe('a cluster that is added to both parts of a sidecar', () => {
+  const added = ({ session }: Connected): (readonly string[])[] =>
+    session.parts('cds').map((part) => part.resources().flatMap(({ name }) => (/^[xy]$/.test(name) ? [name] : [])));
+
+  it('is in the outbound part alone, because Envoy rejects a name that is there twice', async () => {
+    const own = filter('shop', [adding('SIDECAR_INBOUND', 'x', '1s'), adding('SIDECAR_INBOUND', 'y', '1s')]);
+    const root = filter('mesh-system', [adding('SIDECAR_OUTBOUND', 'x', '2s')]);
+    const mesh = new Mesh(inline, [...SHOP, own, root]);
+    const [web] = await connected(mesh, NODES);
+    assert.ok(web !== undefined);
+    assert.deepEqual(added(web), [['x'], ['y']]);
+    mesh.change([filter('mesh-system', [adding('SIDECAR_OUTBOUND', 'z', '2s')])]);
+    await mesh.settled();
+    assert.deepEqual(added(web), [[], ['x', 'y']]);
+    mesh.change([filter('mesh-system', [adding('SIDECAR_OUTBOUND', 'y', '2s')])]);
+    await mesh.settled();
+    assert.deepEqual(added(web), [['y'], ['x']]);
+  });
+});
+
+describe('an added listener', () => {
+  const MANAGER = 'envoy.filters.network.http_connection_manager';
+  const typed = {
+    '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+    rds: { route_config_name: '81', config_source: { ads: {} } },
+  };
+  const value = { name: 'added', filter_chains: [{ filters: [{ name: MANAGER, typed_config: typed }] }] };
+
+  it('is there as soon as the routes are that it asks for', async () => {
+    const patch = { applyTo: 'LISTENER', patch: { operation: 'ADD', value } };
+    const mesh = new Mesh(inline, [...SHOP, filter('shop', [patch])]);
+    const [web] = await connected(mesh, NODES);
+    const isThere = () => web?.session.parts('lds').some((part) => part.get('added') !== undefined);
+    assert.equal(isThere(), false);
+    const ports = [{ name: 'http', port: 81, targetPort: 8081 }];
+    mesh.change([service('shop', 'later', { clusterIP: '10.9.0.3', ports })]);
+    await mesh.settled();
+    assert.equal(isThere(), true);
+  });
+});
+
 describe('a changed EnvoyFilter', () => {
   it('reaches the proxies that it is for, and sends others nothing', async () => {
     const mesh = new Mesh(inline, SHOP);

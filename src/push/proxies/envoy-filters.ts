@@ -3,45 +3,72 @@
  * becomes part of the view; what the patches say is read by generation.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { type AppliedFilter, PATCH_CONTEXTS, type View } from '../../generate/index.ts';
+import { type AppliedFilter, PATCH_CONTEXTS, type PatchedType, type View } from '../../generate/index.ts';
 import {
   type AnyResource,
+  compileRegex,
   type EnvoyConfigPatch,
   keyOf,
-  matchesRegex,
   type Resource,
   unappliedPatch,
 } from '../../resources/index.ts';
 
 type EnvoyFilter = Resource<'EnvoyFilter'>;
 
-/** The patches that apply to a part. */
-export interface PartPatches {
-  /** As the view has them: absent where there are none. */
-  readonly view: Pick<View, 'patches'>;
-  /** Whether some of them patch virtual hosts or what they are in. */
-  readonly ofRoutes: boolean;
-}
+type ApplyTo = EnvoyConfigPatch['applyTo'];
 
-const ROUTES: ReadonlySet<EnvoyConfigPatch['applyTo']> = new Set(['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE']);
+const ROUTES: readonly ApplyTo[] = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'];
+
+/** Which patches concern the resources of a type; those of listeners can have routes in them. */
+const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
+  cds: ['CLUSTER'],
+  lds: ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
+  rds: ROUTES,
+};
+const PATCHED_TYPES = Object.keys(TARGETS) as readonly PatchedType[];
 
 /**
  * The patches for a part of a proxy's configuration, in the order in which they apply: the root namespace's first, then
- * the own one's, in each by priority, the oldest first.
+ * the own one's, in each by priority, the oldest first. As the view has them: absent where there are none.
  *
  * @param filters those for the proxy's workload, the root namespace's first, in each namespace the oldest first
  */
-export function patchesFor(filters: readonly EnvoyFilter[], node: ProxyNode, part: View['part']): PartPatches {
-  let ofRoutes = false;
-  const applied = ordered(filters).flatMap((filter): AppliedFilter[] => {
-    const patches = (filter.content.configPatches ?? []).flatMap((patch, index) => {
-      if (!applies(patch, node, part)) return [];
-      ofRoutes ||= ROUTES.has(patch.applyTo);
-      return [index];
+export function patchesFor(
+  filters: readonly EnvoyFilter[],
+  node: ProxyNode,
+  part: View['part'],
+): Pick<View, 'patches'> {
+  if (filters.length === 0) return {};
+  const inOrder = ordered(filters);
+  const taken = part === 'inbound' ? namesAdded(inOrder, node) : undefined;
+  const patches: Record<PatchedType, AppliedFilter[]> = { cds: [], lds: [], rds: [] };
+  for (const filter of inOrder) {
+    const applied = (filter.content.configPatches ?? []).flatMap((patch, index) => {
+      if (!applies(patch, node, part) || taken?.has(additionOf(patch) ?? '')) return [];
+      return [{ applyTo: patch.applyTo, index }];
     });
-    return patches.length === 0 ? [] : [{ key: keyOf(filter), patches }];
-  });
-  return { view: applied.length === 0 ? {} : { patches: applied }, ofRoutes };
+    for (const type of PATCHED_TYPES) {
+      const ofType = applied.filter(({ applyTo }) => TARGETS[type].includes(applyTo)).map(({ index }) => index);
+      if (ofType.length > 0) patches[type].push({ key: keyOf(filter), patches: ofType });
+    }
+  }
+  const some = PATCHED_TYPES.filter((type) => patches[type].length > 0);
+  return some.length === 0 ? {} : { patches: Object.fromEntries(some.map((type) => [type, patches[type]])) };
+}
+
+/**
+ * What the outbound part of a sidecar is given by additions. The inbound part is given nothing of the same name: Envoy
+ * rejects a response that has a name twice.
+ */
+function namesAdded(filters: readonly EnvoyFilter[], node: ProxyNode): ReadonlySet<string> {
+  const patches = filters.flatMap(({ content }) => content.configPatches ?? []);
+  return new Set(patches.flatMap((patch) => (applies(patch, node, 'outbound') ? (additionOf(patch) ?? []) : [])));
+}
+
+/** Target and name of what a patch adds; undefined for a patch that adds no listener and no cluster. */
+function additionOf({ applyTo, patch: { operation, value } }: EnvoyConfigPatch): string | undefined {
+  const isAdded = operation === 'ADD' && (applyTo === 'LISTENER' || applyTo === 'CLUSTER');
+  return isAdded ? `${applyTo} ${String(value?.name)}` : undefined;
 }
 
 /** Each namespace's filters by priority; the order is stable. */
@@ -57,10 +84,21 @@ function applies(patch: EnvoyConfigPatch, { meshVersion }: ProxyNode, part: View
   const { context = 'ANY', proxy } = patch.match ?? {};
   if (context !== 'ANY' && context !== PATCH_CONTEXTS[part]) return false;
   // One listener or cluster more for a sidecar, not two of one name.
-  const isAdded = patch.patch.operation === 'ADD' && (patch.applyTo === 'LISTENER' || patch.applyTo === 'CLUSTER');
-  if (isAdded && context === 'ANY' && part === 'inbound') return false;
+  if (context === 'ANY' && part === 'inbound' && additionOf(patch) !== undefined) return false;
   const { proxyVersion = '' } = proxy ?? {};
-  return proxyVersion === '' || (meshVersion !== '' && matchesRegex(proxyVersion, meshVersion));
+  return proxyVersion === '' || (meshVersion !== '' && versionTest(patch, proxyVersion)(meshVersion));
+}
+
+/** Compiled expressions, each as long as its patch: thousands of proxies are matched with the same few. */
+const versionTests = new WeakMap<EnvoyConfigPatch, (version: string) => boolean>();
+
+function versionTest(patch: EnvoyConfigPatch, proxyVersion: string): (version: string) => boolean {
+  let test = versionTests.get(patch);
+  if (test === undefined) {
+    test = compileRegex(proxyVersion);
+    versionTests.set(patch, test);
+  }
+  return test;
 }
 
 /** What of an EnvoyFilter decides which views have its patches, as text; '' for what is none. */
@@ -72,7 +110,7 @@ export function placementText(resource: AnyResource | undefined): string {
     patch.match?.context,
     patch.match?.proxy?.proxyVersion,
     patch.applyTo,
-    patch.patch.operation === 'ADD',
+    additionOf(patch),
   ]);
   return JSON.stringify([priority, patches]);
 }

@@ -64,8 +64,10 @@ function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
 
-function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): OutboundView {
-  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'outbound');
+type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
+
+function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
+  const patched = patchesFor(filters, node, 'outbound');
   return {
     part: 'outbound',
     scope,
@@ -74,10 +76,10 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): Outbound
     families: familiesOfNode(node.addresses),
     sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
     dnsDomain: dnsDomainFor(mesh, node),
-    virtualHosts: node.discoversVirtualHosts && !patches.ofRoutes ? 'discovered' : 'inline',
+    virtualHosts: node.discoversVirtualHosts && patched.patches?.rds === undefined ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
-    ...patches.view,
+    ...patched,
   };
 }
 
@@ -130,9 +132,8 @@ function peerAuthentication(
   return { mode, ports: own };
 }
 
-function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundView {
+function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): InboundView {
   const ports = inboundPorts(mesh, node);
-  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'inbound');
   return {
     part: 'inbound',
     scope,
@@ -144,7 +145,7 @@ function inboundView(mesh: ProxyMesh, node: ProxyNode, scope: string): InboundVi
     policies: mesh.policiesOf(node.namespace, node.labels),
     addresses: node.interception === 'NONE' ? node.addresses : [],
     capabilities: capabilitiesOf(node),
-    ...patches.view,
+    ...patchesFor(filters, node, 'inbound'),
   };
 }
 
@@ -183,7 +184,6 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
 function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   const gateways = mesh.gatewaysFor(node.namespace, node.labels);
   const proved = provedGateways(mesh, node, gateways);
-  const patches = patchesFor(mesh.envoyFiltersOf(node), node, 'gateway');
   return {
     part: 'gateway',
     namespace: node.namespace,
@@ -195,7 +195,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     families: familiesOfNode(node.addresses),
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
-    ...patches.view,
+    ...patchesFor(mesh.envoyFiltersOf(node), node, 'gateway'),
   };
 }
 
@@ -204,7 +204,8 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   const mesh = new ProxyMesh(snapshot);
   if (node.type === 'router') return [gatewayView(mesh, node)];
   const scope = mesh.scopeOf(node.namespace, node.labels).id;
-  return [outboundView(mesh, node, scope), inboundView(mesh, node, scope)];
+  const filters = mesh.envoyFiltersOf(node);
+  return [outboundView(mesh, node, scope, filters), inboundView(mesh, node, scope, filters)];
 }
 
 /** The placement of a proxy. */

@@ -55,6 +55,22 @@ test('a value that is not a piece of the patched message is refused with the pat
   for (const [configPatch, expected] of rows) assert.deepEqual(problems(configPatch), [expected]);
 });
 
+test('a value that Envoy could not read, or that takes too much memory, is refused', () => {
+  let deep: unknown = 1;
+  for (let level = 0; level < 40; level++) deep = { a: deep };
+  const metadata = { filter_metadata: { f: { deep } } };
+  assert.match(problems(patch('CLUSTER', 'MERGE', { metadata })).join(), /metadata.*: nested too deep$/);
+  const long = { alt_stat_name: 'x'.repeat(70_000) };
+  assert.match(problems(patch('CLUSTER', 'MERGE', long)).join(), /value: expected at most 65536 bytes, .* got 70005$/);
+  assert.deepEqual(problems(patch('CLUSTER', 'ADD', { name: 'added', ...long })), []);
+});
+
+test('a name that only resembles those of generated listeners can be added', () => {
+  for (const name of ['cafe_8080', 'added_1']) assert.deepEqual(problems(patch('LISTENER', 'ADD', { name })), []);
+  for (const name of ['::_80', 'fd00::1_80', '10.0.0.1_80'])
+    assert.match(problems(patch('LISTENER', 'ADD', { name })).join(), /generated ones do not have/);
+});
+
 test('a wrong value that contains a secret is not quoted', () => {
   const value = { transport_socket: { name: 'tls', typed_config: 'password-in-the-wrong-place' } };
   assert.doesNotMatch(problems(patch('CLUSTER', 'MERGE', value)).join(), /password/);

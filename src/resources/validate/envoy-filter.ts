@@ -60,16 +60,29 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
 /** Names of generated clusters and listeners, which an added one must not have. */
 const GENERATED_NAMES: Readonly<Partial<Record<ApplyTo, RegExp>>> = {
   CLUSTER: /^(?:(?:out|in)bound[|_]|BlackHoleCluster$|PassthroughCluster$|InboundPassthroughCluster)/,
-  LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f:]+_\d+$|\/)/i,
+  LISTENER: /^(?:virtual(?:In|Out)bound$|[\d.]+_\d+$|[\da-f]*:[\da-f:.]*_\d+$|\/)/i,
 };
 /** Targets that cannot be added without a name. */
 const NAMED: ReadonlySet<ApplyTo> = new Set(['CLUSTER', 'LISTENER', 'VIRTUAL_HOST', 'NETWORK_FILTER', 'HTTP_FILTER']);
 
+/**
+ * Most bytes of a value that is merged into many resources: with ten thousand of these, it takes as much memory ten
+ * thousand times. A cluster or listener that is added exists once.
+ */
+const MAX_VALUE_BYTES = 64 * 1024;
+
 type Value = NonNullable<EnvoyConfigPatch['patch']['value']>;
 
 function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: Value, errors: ValidationErrors): void {
+  const isOnce = operation === 'ADD' && (applyTo === 'CLUSTER' || applyTo === 'LISTENER');
   try {
-    fromProtoJson(PATCHED_MESSAGES[applyTo], value);
+    const { length } = fromProtoJson(PATCHED_MESSAGES[applyTo], value);
+    if (!isOnce && length > MAX_VALUE_BYTES) {
+      errors.add(
+        [],
+        `expected at most ${MAX_VALUE_BYTES} bytes, because it is merged into many resources; got ${length}`,
+      );
+    }
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     errors.add(stepsOf(error.location.field ?? ''), error.message);

@@ -161,11 +161,12 @@ export function checkRegex(errors: ValidationErrors, pattern: string): void {
 }
 
 /**
- * Whether a text contains a match of a regular expression that {@link checkRegex} accepts. Takes time that is linear in
- * the text's length.
+ * A regular expression that {@link checkRegex} accepts, as a function that tells whether a text contains a match. That
+ * takes time that is linear in the text's length.
  */
-export function matchesRegex(pattern: string, text: string): boolean {
-  return re2().compile(pattern).matcher(text).find();
+export function compileRegex(pattern: string): (text: string) => boolean {
+  const compiled = re2().compile(pattern);
+  return (text) => compiled.matcher(text).find();
 }
 
 export function checkStringMatch(errors: ValidationErrors, match: HeaderMatch | undefined): void {
