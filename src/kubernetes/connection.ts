@@ -107,7 +107,7 @@ export class Connection {
       });
       stream.once('close', () => signal?.removeEventListener('abort', onAbort));
       stream.once('close', () => fail(brokenStream(session, stream)));
-      // The reason is told with the end of the stream.
+      // The end of the stream reports the reason.
       stream.on('error', () => {});
     };
     run().catch(fail);

@@ -118,7 +118,7 @@ function accessOf(cluster: Named, user: Named | undefined): Omit<ClusterAccess, 
   const server = serverOf(cluster);
   if (cluster.value['proxy-url'] !== undefined) throw refused(cluster, 'proxy-url', 'proxies are not supported');
   if (cluster.value['insecure-skip-tls-verify'] === true) {
-    // Whoever answered in the server's place would choose every route and policy of the mesh.
+    // An impostor of the server would choose every route and policy of the mesh.
     throw refused(
       cluster,
       'insecure-skip-tls-verify',
@@ -160,7 +160,7 @@ function serverOf(cluster: Named): URL {
   return server;
 }
 
-/** A PEM text that stands in the entry in base64 (`NAME-data`) or in a file; undefined where the entry has neither. */
+/** A PEM text: in the entry as base64 (`NAME-data`), or in a file that it names; undefined without both. */
 function material(entry: Named, field: string): (() => Promise<string>) | undefined {
   const data = text(entry, `${field}-data`);
   if (data !== undefined) {

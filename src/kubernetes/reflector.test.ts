@@ -1,4 +1,4 @@
-/** Following a collection of a scripted API server: what is told of it, whatever the server and the connection do. */
+/** Following a collection of a scripted API server: what it reports, whatever the server and the connection do. */
 import assert from 'node:assert/strict';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { afterEach, describe, test } from 'node:test';
@@ -27,7 +27,7 @@ afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
 });
 
-/** A reflector with what it told: the objects as they follow from lists and changes, and a line for each call. */
+/** A reflector with what it reported: the objects that follow from lists and changes, and a line for each call. */
 async function follow(server: ScriptedApiServer, { port = server.port } = {}) {
   const objects = new Map<string, unknown>();
   const calls: string[] = [];
@@ -86,7 +86,7 @@ const listRequests = (server: ScriptedApiServer) =>
   server.requests.filter(({ query }) => query.get('watch') !== '1' || query.has('sendInitialEvents'));
 
 describe('a reflector of a scripted API server', () => {
-  test('lists the collection and then tells of changes, over one request', async () => {
+  test('lists the collection and then reports changes, over one request', async () => {
     const server = await scripted('a', 'b');
     const { calls, names } = await follow(server);
     await waitUntil(() => names() === 'a,b');
@@ -114,7 +114,7 @@ describe('a reflector of a scripted API server', () => {
     );
   });
 
-  test('begins a list again whose next page has expired, and tells nothing of the first part', async () => {
+  test('restarts a list whose next page has expired, and reports nothing of the first part', async () => {
     const server = await scripted();
     server.streamingLists = false;
     for (let index = 0; index < 600; index++) server.set(PATH, gateway(`g${index}`));
@@ -129,7 +129,7 @@ describe('a reflector of a scripted API server', () => {
     assert.equal(calls.length, 1);
   });
 
-  test('goes on from the last version when the server ends the watch, without a list', async () => {
+  test('resumes from the last version when the server ends the watch, without a list', async () => {
     const server = await scripted('a');
     const { calls, names } = await follow(server);
     await waitUntil(() => names() === 'a');
@@ -142,7 +142,7 @@ describe('a reflector of a scripted API server', () => {
     assert.equal(listRequests(server).length, 1);
   });
 
-  test('goes on from the version of the last bookmark', async () => {
+  test('resumes from the version of the last bookmark', async () => {
     const server = await scripted('a');
     const { names } = await follow(server);
     await waitUntil(() => names() === 'a');
@@ -213,7 +213,7 @@ describe('a reflector of a scripted API server', () => {
     },
   };
   for (const [name, fault] of Object.entries(faults)) {
-    test(`keeps what it told when a list is answered by ${name}`, async () => {
+    test(`keeps its objects when a list is answered by ${name}`, async () => {
       const server = await scripted('a', 'b');
       const { calls, names, lists } = await follow(server);
       await waitUntil(() => names() === 'a,b');
@@ -236,7 +236,7 @@ describe('a reflector of a scripted API server', () => {
     });
   }
 
-  test('keeps what it told while the server is away, and goes on where it was', async () => {
+  test('keeps its objects while the server is away, and resumes where it was', async () => {
     const server = await scripted('a');
     const { calls, names } = await follow(server);
     await waitUntil(() => names() === 'a');
@@ -253,7 +253,7 @@ describe('a reflector of a scripted API server', () => {
     assert.ok(!calls.includes('list a,b'));
   });
 
-  test('goes on over another connection when the server sends GOAWAY', async () => {
+  test('resumes over another connection when the server sends GOAWAY', async () => {
     const server = await scripted('a');
     const { names, lists } = await follow(server);
     await waitUntil(() => names() === 'a');

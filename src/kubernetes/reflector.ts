@@ -4,9 +4,9 @@
  *   streaming list (one watch that begins with all objects) ─┐
  *   or paged list ────────────────────────────────────────────┴─▶ watch ─▶ resume from the last resourceVersion ─▶ …
  *
- * A list counts only when its last object has come. A watch that breaks, or that the server ends, goes on from the last
- * resourceVersion; only when the server no longer knows it (410, or 504 for one that it does not know yet) everything
- * is listed again. What was listed stays valid in the meantime, whatever the server answers.
+ * A list is reported when its last object has arrived. After a watch that broke, or that the server ended, the next one
+ * resumes from the last resourceVersion. Everything is listed again only when the server no longer has that version
+ * (410), or does not have it yet (504). What was listed before stays valid, whatever the server answers.
  */
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
@@ -25,7 +25,7 @@ export interface ReflectorHandlers<T> {
   onList(items: readonly T[]): void;
   /** Changes since the last call, in order. */
   onChanges(changes: readonly ObjectChange<T>[]): void;
-  /** The collection cannot be read now; called for every failed attempt. What was told before stays valid. */
+  /** The collection cannot be read now; called for every failed attempt. What was reported before stays valid. */
   onFailure(error: CtlError, verb: 'list' | 'watch'): void;
   /** The collection is read again after failures. */
   onRecovered(): void;
@@ -72,7 +72,7 @@ export class Reflector<T> {
   readonly #path: string;
   readonly #ending = new AbortController();
   readonly #warned = new Set<string>();
-  /** Where a watch goes on; undefined: a list is needed. */
+  /** The version from which the next watch resumes; undefined: a list is needed. */
   #version: string | undefined;
   /** False once the server has refused a streaming list. */
   #streaming = true;
@@ -124,7 +124,7 @@ export class Reflector<T> {
     const unknown = error instanceof ApiError && error.status === 504;
     if (expired || unknown) this.#version = undefined;
     this.#failures++;
-    // The server has forgotten where this watch was: nothing is wrong with it, and a list is due at once.
+    // The server no longer has this version. That is no failure, and a list needs no pause.
     if (expired && verb === 'watch' && this.#failures === 1) return;
     this.#handlers.onFailure(error, verb);
     // A lost connection paces its own attempts.
@@ -156,7 +156,7 @@ export class Reflector<T> {
     if (frames > 0 || this.#isClosed()) return;
     const lasted = this.#options.clock.now() - startedAt;
     if (lasted < SHORT_WATCH_MS) throw new CtlError('unavailable', 'the server ended the watch at once');
-    // A server that restarted with older data lets a watch from a version that it does not know yet wait in silence.
+    // A server that was restored from a backup keeps a watch from a version of its future open in silence.
     if (this.#bookmarked && lasted >= SILENT_WATCH_MS) this.#version = undefined;
   }
 

@@ -77,13 +77,13 @@ export class WatchStream<T> {
   #takeEvents(events: readonly WatchEvent[]): void {
     const changes: ObjectChange<T>[] = [];
     let version: string | undefined;
-    const tell = (): void => {
+    const report = (): void => {
       if (version !== undefined) this.#context.changed(changes.splice(0), version);
       version = undefined;
     };
     for (const event of events) {
       if (event.type === 'error') {
-        tell();
+        report();
         throw new ApiError(event.status);
       }
       if (event.type === 'bookmark') {
@@ -97,7 +97,7 @@ export class WatchStream<T> {
       }
     }
     if (this.#listing !== undefined) this.#expectFrames();
-    tell();
+    report();
   }
 
   #change(event: Extract<WatchEvent, { readonly object: KubernetesObject }>): ObjectChange<T> {

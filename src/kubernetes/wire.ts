@@ -150,7 +150,7 @@ export function nested(name: string, table: MessageTable): FieldReader {
   };
 }
 
-/** A message in place of which one of its own fields is kept. */
+/** A message of which `pick` makes the value of the field. */
 export function nestedAs(name: string, table: MessageTable, pick: (value: Target) => unknown): FieldReader {
   return (target, reader, wireType, limit) => {
     const value = pick(readMessage(table, reader, endOf(reader, wireType, limit)));

@@ -147,7 +147,7 @@ describe('a mesh from a real API server', { skip }, () => {
     assert.deepEqual(await version(), before);
   });
 
-  test('ctl-discovery is not ready before it has reached the API server, and ends when it is told to', async (t) => {
+  test('ctl-discovery is not ready before it has reached the API server, and ends on SIGTERM', async (t) => {
     await cluster.apiServer.kill();
     const options = { waitReady: false, flags: ['--kubeconfig', await cluster.kubeconfig(owner)] };
     const line = /the API server .* cannot be reached: .*ECONNREFUSED.*; waiting until it can be reached/;

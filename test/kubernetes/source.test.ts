@@ -71,7 +71,7 @@ describe('the source of a real API server', { skip }, () => {
     await holds(() => !source.health().ok, 'the source notices');
     await cluster.apiServer.start();
     await cluster.api.apply([route('late', namespace)]);
-    await holds(() => has(`VirtualService/${namespace}/late`) && source.health().ok, 'the source goes on');
+    await holds(() => has(`VirtualService/${namespace}/late`) && source.health().ok, 'the source resumes');
     assert.deepEqual(
       changes.filter((change) => change.startsWith('-')),
       [],
@@ -114,7 +114,7 @@ describe('the source of a real API server', { skip }, () => {
     const key = `DestinationRule/${namespace}/web`;
     assert.ok(has(key));
     await cluster.api.delete(ISTIO_RULES);
-    await holds(() => !has(key), 'the document goes');
+    await holds(() => !has(key), 'the document is removed');
     await holds(
       () => lines.some((line) => /destinationrules.networking.istio.io: its definition was deleted/.test(line)),
       'the log says so',
@@ -146,10 +146,10 @@ describe('the source of a real API server', { skip }, () => {
     const { source, has, lines } = await followSource(t, cluster, { credential });
     await source.synced;
     assert.ok(has(`Service/${namespace}/web`) && !has(`VirtualService/${namespace}/web`));
-    const said = () => lines.filter((line) => line.startsWith('VirtualService'));
-    await holds(() => said().length === 1, 'the log names the kind');
+    const logged = () => lines.filter((line) => line.startsWith('VirtualService'));
+    await holds(() => logged().length === 1, 'the log names the kind');
     assert.match(
-      said()[0] ?? '',
+      logged()[0] ?? '',
       /^VirtualService.networking.mesh.io: cannot list: HTTP 403 Forbidden: .*virtualservices/,
     );
     await allow([...rules, rule(['virtualservices'], ['networking.mesh.io'])]);

@@ -3,7 +3,7 @@ import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface Relay {
   readonly port: number;
-  /** Lets nothing pass on the connections that exist. */
+  /** Stops the data of the connections that exist. */
   freeze(): void;
   close(): Promise<void>;
 }

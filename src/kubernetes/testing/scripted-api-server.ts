@@ -178,7 +178,7 @@ export class ScriptedApiServer {
     const metadata = { uid: `uid-${key}`, ...object.metadata, resourceVersion: String(version) };
     const stored = { ...object, metadata };
     collection.objects.set(key, stored);
-    this.#tell(collection, { version, type, object: stored });
+    this.#send(collection, { version, type, object: stored });
   }
 
   remove(path: string, { name, namespace }: { readonly name: string; readonly namespace?: string }): void {
@@ -189,7 +189,7 @@ export class ScriptedApiServer {
     collection.objects.delete(key);
     const version = ++this.#version;
     const last = { ...object, metadata: { ...object.metadata, resourceVersion: String(version) } };
-    this.#tell(collection, { version, type: 'DELETED', object: last });
+    this.#send(collection, { version, type: 'DELETED', object: last });
   }
 
   /** Sends a bookmark to all watches. */
@@ -252,7 +252,7 @@ export class ScriptedApiServer {
     return collection;
   }
 
-  #tell(collection: Collection, event: Event): void {
+  #send(collection: Collection, event: Event): void {
     collection.events.push(event);
     for (const [stream, selects] of collection.watchers) {
       if (selects(event.object)) stream.write(lineOf(event));

@@ -123,7 +123,11 @@ export class Definitions {
         this.#retry();
         const lost = error instanceof ConnectionError && error.lost;
         const reason = error instanceof CtlError ? error.oneLine() : String(error);
-        if (!lost) failures.failed('API discovery', `cannot be read: ${reason}; no kind comes or goes until it can`);
+        if (!lost)
+          failures.failed(
+            'API discovery',
+            `cannot be read: ${reason}; kinds are neither added nor removed until it can`,
+          );
       }
     } finally {
       this.#looking = false;

@@ -109,7 +109,7 @@ describe('the source of a scripted API server', () => {
     assert.match(origin?.resourceVersion ?? '', /^\d+$/);
   });
 
-  test('reads EndpointSlices in place of Endpoints where it is told to', async () => {
+  test('reads EndpointSlices in place of Endpoints when it is configured so', async () => {
     const server = await scripted();
     const { lists, isSynced } = follow(server, { useEndpointSlice: true });
     await waitUntil(isSynced);
@@ -130,7 +130,7 @@ describe('the source of a scripted API server', () => {
     assert.deepEqual(source.health(), { ok: true });
   });
 
-  test('goes without a kind that is forbidden, says so in one line, and reads it once it is allowed', async () => {
+  test('continues without a kind that is forbidden, with one log line, and reads it once it is allowed', async () => {
     const server = await scripted(ROUTES);
     server.set(pathOf(ROUTES), route('web'));
     let forbidden = true;
@@ -138,12 +138,12 @@ describe('the source of a scripted API server', () => {
       path === pathOf(ROUTES) && forbidden && server.fail(stream, 403, 'Forbidden');
     const { lines, inForce, isSynced } = follow(server);
     await waitUntil(isSynced);
-    const said = () => lines.filter((line) => line.startsWith('VirtualService.networking.mesh.io'));
-    await waitUntil(() => said().length === 1);
-    assert.match(said()[0] ?? '', /: cannot list: HTTP 403 Forbidden: .*; nothing of this kind is in force until/);
+    const logged = () => lines.filter((line) => line.startsWith('VirtualService.networking.mesh.io'));
+    await waitUntil(() => logged().length === 1);
+    assert.match(logged()[0] ?? '', /: cannot list: HTTP 403 Forbidden: .*; nothing of this kind is in force until/);
     forbidden = false;
-    await waitUntil(() => inForce().length === 1 && said().length === 2);
-    assert.match(said()[1] ?? '', /read again/);
+    await waitUntil(() => inForce().length === 1 && logged().length === 2);
+    assert.match(logged()[1] ?? '', /read again/);
   });
 
   test('is not synced without a kind of policies that is forbidden', async () => {
@@ -187,7 +187,7 @@ describe('the source of a scripted API server', () => {
     assert.match(failures()[0] ?? '', /^Namespace, Node, Pod, Service, .*, 3 more: cannot watch/);
   });
 
-  test('picks up a kind that is defined later, and lets it go when its definition is deleted', async () => {
+  test('reads a kind that is defined later, and removes it when its definition is deleted', async () => {
     const server = await scripted();
     const { lines, inForce, isSynced } = follow(server);
     await waitUntil(isSynced);
@@ -279,7 +279,7 @@ describe('the source of a scripted API server', () => {
     await waitUntil(() => store.problems().length === 1);
     assert.equal(store.problems()[0]?.id, 'VirtualService/shop/web');
     assert.deepEqual(inForce(), ['VirtualService/shop/web']);
-    server.set(pathOf(ROUTES), route('web', 'mended'));
+    server.set(pathOf(ROUTES), route('web', 'repaired'));
     await waitUntil(() => store.problems().length === 0);
   });
 
@@ -380,7 +380,7 @@ describe('the source of a scripted API server', () => {
     await server.stop();
     await waitUntil(() => !source.health().ok);
     assert.deepEqual(inForce(), ['Service/shop/web']);
-    const said = lines.filter((line) => /cannot be reached: .*; what was read stays in force/.test(line));
-    assert.equal(said.length, 1);
+    const logged = lines.filter((line) => /cannot be reached: .*; what was read stays in force/.test(line));
+    assert.equal(logged.length, 1);
   });
 });
