@@ -109,167 +109,203 @@ interface Pending {
   readonly eventTime: number;
 }
 
-export function createStore(options: StoreOptions): Store {
-  const { refusedPolicies, rootNamespace, appNamespaces } = options;
-  const kept = appNamespaces.length === 0 ? undefined : new Set([...appNamespaces, rootNamespace]);
-  const documentsOfSource = ({ id, cluster }: SourceIdentity): SourceDocuments =>
-    new SourceDocuments(id, cluster === options.cluster ? undefined : cluster);
-  const sources = options.sources.map(documentsOfSource);
-  const configured = new Set(sources.map(({ id }) => id));
-  const pending = new Map<ResourceKey, Pending>();
-
-  const named = (id: string): SourceDocuments => {
-    const source = sources.find((each) => each.id === id);
-    if (source === undefined) throw new InternalError(`no source ${id} is configured`);
-    return source;
-  };
-
-  const isKept = (key: ResourceKey): boolean => {
-    if (kept === undefined || isClusterScoped(kindOfKey(key))) return true;
-    return kept.has(namespaceOfKey(key));
-  };
-
-  const isConcern = (event: ResourceEvent): boolean => {
-    if (event.type === 'resolved') return true;
-    const key = event.type === 'invalid' ? event.problem.key : keyOfEvent(event);
-    return key === undefined || isKept(key);
-  };
-
-  const get = (key: ResourceKey): AnyResource | undefined => {
-    for (const { documents } of sources) {
-      const resource = documents.get(key);
-      if (resource !== undefined) return resource;
-    }
-    return undefined;
-  };
-
-  /** Notes that a key's resource in force was `before`, until an event of this time. */
-  const noteChange = (key: ResourceKey, before: AnyResource | undefined, eventTime: number): void => {
-    const after = get(key);
-    if (before?.fingerprint === after?.fingerprint) return;
-    const first = pending.get(key);
-    if (first === undefined) pending.set(key, { before, eventTime });
-    else if (first.before?.fingerprint === after?.fingerprint) pending.delete(key);
-    else if (eventTime < first.eventTime) pending.set(key, { ...first, eventTime });
-  };
-
-  const refuse = (source: SourceDocuments, problem: ResourceProblem): boolean => {
-    const isNews = source.refuse(problem);
-    if (isNews) options.onRefused(source.id, problem);
-    return isNews;
-  };
-
-  const resolve = (source: SourceDocuments, id: string): void => {
-    const problem = source.resolve(id);
-    if (problem !== undefined) options.onResolved(source.id, problem);
-  };
-
-  const documentsOf = (key: ResourceKey): SourceDocument[] => sources.flatMap((source) => source.document(key) ?? []);
-
-  /** Applies an event of a source, or a consequence of one. */
-  const put = (source: SourceDocuments, event: Exclude<AdmittedEvent, ProblemEvent>): void => {
-    const key = keyOfEvent(event);
-    if (!isKept(key)) return;
-    const resource = 'resource' in event ? event.resource : undefined;
-    const before = get(key);
-    const conflicting = sources.length > 1 ? conflictOf(documentsOf(key)) : undefined;
-    const replaced = source.put(key, resource, event.type === 'hold');
-    noteChange(key, before, event.eventTime);
-    if (conflicting !== undefined && resource !== undefined) {
-      const { inForce, others } = conflictOf(documentsOf(key));
-      const isNew = others.some((each) => !conflicting.others.some(({ source: known }) => known === each.source));
-      if (inForce !== undefined && isNew) options.onShared?.(key, [inForce, ...others]);
-    }
-    if (resource === undefined && replaced !== undefined && replaced === before) {
-      const [next] = documentsOf(key);
-      if (next !== undefined) options.onTakeover?.(key, source.id, next);
-    }
-    // A replacement of a refused document does not end the problem.
-    if (event.type === 'hold' || event.type === 'release') return;
-    resolve(source, key);
-    if (resource?.warnings === undefined) return;
-    if (JSON.stringify(replaced?.warnings) !== JSON.stringify(resource.warnings)) options.onWarnings?.(key, resource);
-  };
-
-  const run = (source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary => {
-    // Events that are not kept have no consequences either, such as a refused policy.
-    const relevant = kept === undefined ? events : events.filter(isConcern);
-    const admitted: readonly AdmittedEvent[] = refusedPolicies?.admit(source.id, relevant) ?? relevant;
-    const start = new Map<ResourceKey, AnyResource | undefined>();
-    const counted: CountedEvent[] = [];
-    let newProblems = 0;
-    for (const event of admitted) {
-      if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
-      if (event.type === 'invalid') {
-        if (refuse(source, event.problem)) newProblems++;
-      } else if (event.type === 'resolved') resolve(source, event.id);
-      else {
-        const key = keyOfEvent(event);
-        if (!start.has(key)) start.set(key, get(key));
-        put(source, event);
-      }
-    }
-    const changed = new Set<ResourceKey>();
-    for (const [key, before] of start) if (before?.fingerprint !== get(key)?.fingerprint) changed.add(key);
-    return { changed, events: counted, newProblems };
-  };
-
-  return {
-    apply(id, events) {
-      const source = named(id);
-      return run(source, source.inCluster(events));
-    },
-    replace(id, list) {
-      const source = named(id);
-      return run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
-    },
-    add(identity) {
-      if (sources.some(({ id }) => id === identity.id)) return;
-      const behind = sources.findIndex(({ id }) => !configured.has(id) && id > identity.id);
-      sources.splice(behind < 0 ? sources.length : behind, 0, documentsOfSource(identity));
-    },
-    remove(id, eventTime) {
-      const source = named(id);
-      const summary = run(source, source.changesTo({ events: [], eventTime }));
-      sources.splice(sources.indexOf(source), 1);
-      refusedPolicies?.remove(id);
-      return summary;
-    },
-    take(filter) {
-      const keys = [...pending.keys()].filter((key) => filter === undefined || filter(key)).sort();
-      let eventTime: number | undefined;
-      const changes = keys.map((key): ResourceChange => {
-        const first = pending.get(key);
-        pending.delete(key);
-        if (first !== undefined) eventTime = Math.min(first.eventTime, eventTime ?? first.eventTime);
-        return { key, before: first?.before, after: get(key) };
-      });
-      return { changes, eventTime };
-    },
-    hasPending: () => pending.size > 0,
-    get,
-    documents: documentsOf,
-    *sharedKeys() {
-      for (const [index, { documents }] of sources.entries()) {
-        const before = sources.slice(0, index);
-        // Each key once: for the second source that has it.
-        for (const key of documents.keys())
-          if (before.filter((each) => each.documents.has(key)).length === 1) yield key;
-      }
-    },
-    problems: () => sources.flatMap(({ problems }) => [...problems.values()]),
-  };
-}
-
 /** The document in force, and those of other sources that differ from it. */
 interface Conflict {
   readonly inForce: SourceDocument | undefined;
   readonly others: readonly SourceDocument[];
 }
 
-function conflictOf([inForce, ...others]: readonly SourceDocument[]): Conflict {
-  const { fingerprint } = inForce?.resource ?? {};
-  return { inForce, others: others.filter(({ resource }) => resource.fingerprint !== fingerprint) };
+const NO_CONFLICT: Conflict = { inForce: undefined, others: [] };
+
+export function createStore(options: StoreOptions): Store {
+  return new DocumentStore(options);
+}
+
+class DocumentStore implements Store {
+  readonly #options: StoreOptions;
+  /** Namespaces whose resources are kept; undefined: all. */
+  readonly #namespaces: ReadonlySet<string> | undefined;
+  /** In order of precedence. */
+  readonly #sources: SourceDocuments[];
+  readonly #configured: ReadonlySet<string>;
+  readonly #pending = new Map<ResourceKey, Pending>();
+
+  constructor(options: StoreOptions) {
+    const { sources, appNamespaces, rootNamespace } = options;
+    this.#options = options;
+    this.#namespaces = appNamespaces.length === 0 ? undefined : new Set([...appNamespaces, rootNamespace]);
+    this.#sources = sources.map((identity) => this.#documentsOfSource(identity));
+    this.#configured = new Set(sources.map(({ id }) => id));
+  }
+
+  apply(id: string, events: readonly ResourceEvent[]): AppliedSummary {
+    const source = this.#source(id);
+    return this.#run(source, source.inCluster(events));
+  }
+
+  replace(id: string, list: ResourceList): AppliedSummary {
+    const source = this.#source(id);
+    return this.#run(source, source.changesTo({ ...list, events: source.inCluster(list.events) }));
+  }
+
+  add(identity: SourceIdentity): void {
+    const sources = this.#sources;
+    if (sources.some(({ id }) => id === identity.id)) return;
+    const behind = sources.findIndex(({ id }) => !this.#configured.has(id) && id > identity.id);
+    sources.splice(behind < 0 ? sources.length : behind, 0, this.#documentsOfSource(identity));
+  }
+
+  remove(id: string, eventTime: number): AppliedSummary {
+    const source = this.#source(id);
+    const summary = this.#run(source, source.changesTo({ events: [], eventTime }));
+    this.#sources.splice(this.#sources.indexOf(source), 1);
+    this.#options.refusedPolicies?.remove(id);
+    return summary;
+  }
+
+  take(filter?: (key: ResourceKey) => boolean): TakenChanges {
+    const keys = [...this.#pending.keys()].filter((key) => filter === undefined || filter(key)).sort();
+    let eventTime: number | undefined;
+    const changes = keys.map((key): ResourceChange => {
+      const first = this.#pending.get(key);
+      this.#pending.delete(key);
+      if (first !== undefined) eventTime = Math.min(first.eventTime, eventTime ?? first.eventTime);
+      return { key, before: first?.before, after: this.get(key) };
+    });
+    return { changes, eventTime };
+  }
+
+  hasPending(): boolean {
+    return this.#pending.size > 0;
+  }
+
+  get(key: ResourceKey): AnyResource | undefined {
+    for (const { documents } of this.#sources) {
+      const resource = documents.get(key);
+      if (resource !== undefined) return resource;
+    }
+    return undefined;
+  }
+
+  documents(key: ResourceKey): SourceDocument[] {
+    return this.#sources.flatMap((source) => source.document(key) ?? []);
+  }
+
+  *sharedKeys(): Iterable<ResourceKey> {
+    for (const [index, { documents }] of this.#sources.entries()) {
+      const before = this.#sources.slice(0, index);
+      // Each key once: for the second source that has it.
+      for (const key of documents.keys()) if (before.filter((each) => each.documents.has(key)).length === 1) yield key;
+    }
+  }
+
+  problems(): ResourceProblem[] {
+    return this.#sources.flatMap(({ problems }) => [...problems.values()]);
+  }
+
+  #documentsOfSource({ id, cluster }: SourceIdentity): SourceDocuments {
+    return new SourceDocuments(id, cluster === this.#options.cluster ? undefined : cluster);
+  }
+
+  #source(id: string): SourceDocuments {
+    const source = this.#sources.find((each) => each.id === id);
+    if (source === undefined) throw new InternalError(`no source ${id} is configured`);
+    return source;
+  }
+
+  #isKept(key: ResourceKey): boolean {
+    if (this.#namespaces === undefined || isClusterScoped(kindOfKey(key))) return true;
+    return this.#namespaces.has(namespaceOfKey(key));
+  }
+
+  #isRelevant(event: ResourceEvent): boolean {
+    if (event.type === 'resolved') return true;
+    const key = event.type === 'invalid' ? event.problem.key : keyOfEvent(event);
+    return key === undefined || this.#isKept(key);
+  }
+
+  #run(source: SourceDocuments, events: readonly ResourceEvent[]): AppliedSummary {
+    // Events that are not kept have no consequences either, such as a refused policy.
+    const relevant = this.#namespaces === undefined ? events : events.filter((event) => this.#isRelevant(event));
+    const admitted: readonly AdmittedEvent[] = this.#options.refusedPolicies?.admit(source.id, relevant) ?? relevant;
+    const start = new Map<ResourceKey, AnyResource | undefined>();
+    const counted: CountedEvent[] = [];
+    let newProblems = 0;
+    for (const event of admitted) {
+      if (event.type !== 'hold' && event.type !== 'release') counted.push(source.countedEvent(event));
+      if (event.type === 'invalid') {
+        if (this.#refuse(source, event.problem)) newProblems++;
+      } else if (event.type === 'resolved') this.#resolve(source, event.id);
+      else {
+        const key = keyOfEvent(event);
+        if (!start.has(key)) start.set(key, this.get(key));
+        this.#put(source, event);
+      }
+    }
+    const changed = new Set<ResourceKey>();
+    for (const [key, before] of start) if (before?.fingerprint !== this.get(key)?.fingerprint) changed.add(key);
+    return { changed, events: counted, newProblems };
+  }
+
+  /** True for a new or changed problem. */
+  #refuse(source: SourceDocuments, problem: ResourceProblem): boolean {
+    const isNews = source.refuse(problem);
+    if (isNews) this.#options.onRefused(source.id, problem);
+    return isNews;
+  }
+
+  #resolve(source: SourceDocuments, id: string): void {
+    const problem = source.resolve(id);
+    if (problem !== undefined) this.#options.onResolved(source.id, problem);
+  }
+
+  /** Applies an event of a source, or a consequence of one. */
+  #put(source: SourceDocuments, event: Exclude<AdmittedEvent, ProblemEvent>): void {
+    const { onTakeover, onWarnings } = this.#options;
+    const key = keyOfEvent(event);
+    if (!this.#isKept(key)) return;
+    const resource = 'resource' in event ? event.resource : undefined;
+    const before = this.get(key);
+    const conflict = this.#conflict(key);
+    const replaced = source.put(key, resource, event.type === 'hold');
+    this.#noteChange(key, before, event.eventTime);
+    if (resource !== undefined) this.#reportConflict(key, conflict);
+    if (resource === undefined && replaced !== undefined && replaced === before) {
+      const [next] = this.documents(key);
+      if (next !== undefined) onTakeover?.(key, source.id, next);
+    }
+    // A replacement of a refused document does not end the problem.
+    if (event.type === 'hold' || event.type === 'release') return;
+    this.#resolve(source, key);
+    if (resource?.warnings === undefined) return;
+    if (JSON.stringify(replaced?.warnings) !== JSON.stringify(resource.warnings)) onWarnings?.(key, resource);
+  }
+
+  /** Notes that a key's resource in force was `before`, until an event of this time. */
+  #noteChange(key: ResourceKey, before: AnyResource | undefined, eventTime: number): void {
+    const after = this.get(key);
+    if (before?.fingerprint === after?.fingerprint) return;
+    const first = this.#pending.get(key);
+    if (first === undefined) this.#pending.set(key, { before, eventTime });
+    else if (first.before?.fingerprint === after?.fingerprint) this.#pending.delete(key);
+    else if (eventTime < first.eventTime) this.#pending.set(key, { ...first, eventTime });
+  }
+
+  #conflict(key: ResourceKey): Conflict {
+    // The common case: one source has no conflicts.
+    if (this.#sources.length < 2) return NO_CONFLICT;
+    const [inForce, ...others] = this.documents(key);
+    const { fingerprint } = inForce?.resource ?? {};
+    return { inForce, others: others.filter(({ resource }) => resource.fingerprint !== fingerprint) };
+  }
+
+  /** Reports documents that differ from the one in force and did not before. */
+  #reportConflict(key: ResourceKey, before: Conflict): void {
+    const { inForce, others } = this.#conflict(key);
+    const known = new Set(before.others.map(({ source }) => source));
+    if (inForce === undefined || others.every(({ source }) => known.has(source))) return;
+    this.#options.onShared?.(key, [inForce, ...others]);
+  }
 }
 
 type ProblemEvent = Extract<AdmittedEvent, { readonly type: 'invalid' | 'resolved' }>;
