@@ -139,28 +139,16 @@ export function generate(
   const placed = new Map<Unit, PlacedResources>();
   const reads: Partial<Record<GeneratedType, TypeReads>> = {};
   const findings: GenerationFinding[] = [];
-  const failures: { type: GeneratedType; unit: Unit; message: string }[] = [];
+  const failures: GenerationFailure[] = [];
   const dangling = danglingRefs(snapshot, view);
   for (const type of GENERATED_TYPES) {
     const selected = selection[type];
     if (selected === undefined) continue;
     const generator = generatorOf(snapshot, view, type);
     const built = new Map<Unit, readonly GeneratedResource[]>();
-    const list = selected === 'all' ? recorded(() => generator.units()) : undefined;
-    let existing: ReadonlySet<Unit> | undefined;
-    const isListed = (unit: Unit): boolean => {
-      existing ??= new Set(list?.value ?? unrecorded(() => generator.units()));
-      return existing.has(unit);
-    };
-    const ofUnits = new Map<Unit, Facts>();
-    for (const unit of list?.value ?? [...(selected as ReadonlySet<Unit>)].sort()) {
-      const { value: output, facts } = recorded(() => attempt(() => generator.generate(unit, placements)));
-      // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
-      if (output instanceof Error || exists(output) || isListed(unit)) ofUnits.set(unit, facts);
-      const problem =
-        output instanceof Error
-          ? output.message
-          : unrecorded(() => firstOf(output.placed ?? [output.resources], (resources) => dangling(type, resources)));
+    const generated = unitOutputs(generator, selected, placements);
+    for (const [unit, output] of generated.outputs) {
+      const problem = problemOf(output, (resources) => dangling(type, resources));
       if (problem !== undefined) failures.push({ type, unit, message: problem });
       if (output instanceof Error || problem !== undefined) continue;
       if (output.placed === undefined) built.set(unit, output.resources);
@@ -168,16 +156,50 @@ export function generate(
       findings.push(...output.findings);
     }
     units[type] = built;
-    reads[type] = { list: list?.facts, units: ofUnits };
+    reads[type] = generated.reads;
   }
   return { units, placed, reads, findings, failures };
 }
 
+type GenerationFailure = GenerationResult['failures'][number];
+
+/** The outputs of the selected units of one type, and what was read for them. */
+function unitOutputs(
+  generator: BoundGenerator,
+  selected: 'all' | ReadonlySet<Unit>,
+  placements: readonly Placement[],
+): { readonly outputs: readonly (readonly [unit: Unit, output: UnitOutput | Error])[]; readonly reads: TypeReads } {
+  const list = selected === 'all' ? recorded(() => generator.units()) : undefined;
+  let existing: ReadonlySet<Unit> | undefined;
+  const isListed = (unit: Unit): boolean => {
+    existing ??= new Set(list?.value ?? unrecorded(() => generator.units()));
+    return existing.has(unit);
+  };
+  const facts = new Map<Unit, Facts>();
+  const ordered = list?.value ?? [...(selected as ReadonlySet<Unit>)].sort();
+  const outputs = ordered.map((unit) => {
+    const { value: output, facts: read } = recorded(() => attempt(() => generator.generate(unit, placements)));
+    // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
+    if (output instanceof Error || exists(output) || isListed(unit)) facts.set(unit, read);
+    return [unit, output] as const;
+  });
+  return { outputs, reads: { list: list?.facts, units: facts } };
+}
+
+/** Why an output cannot be used; undefined when it can. */
+function problemOf(
+  output: UnitOutput | Error,
+  dangling: (resources: readonly GeneratedResource[]) => string | undefined,
+): string | undefined {
+  if (output instanceof Error) return output.message;
+  return unrecorded(() => firstOf(output.placed ?? [output.resources], dangling));
+}
+
 /** The first result that is defined. */
-function firstOf<T, R>(items: readonly T[], ask: (item: T) => R | undefined): R | undefined {
+function firstOf<T, R>(items: readonly T[], find: (item: T) => R | undefined): R | undefined {
   for (const item of items) {
-    const answer = ask(item);
-    if (answer !== undefined) return answer;
+    const found = find(item);
+    if (found !== undefined) return found;
   }
   return undefined;
 }
@@ -202,27 +224,27 @@ function danglingRefs(
   snapshot: MeshReader,
   view: View,
 ): (type: GeneratedType, resources: readonly GeneratedResource[]) => string | undefined {
-  let routeUnits: ReadonlySet<Unit> | undefined;
   // A cluster object is shared by views with the same service and destination rule, which decide who provides its
   // endpoints: the result for one view is valid for all that have the same object.
   const clusters = snapshot.memos.weak<GeneratedResource, { provided: boolean }>('provided clusters');
-  return (type, resources) => {
-    for (const resource of resources) {
-      const known = type === 'cds' ? clusters.get(resource, () => ({ provided: false })) : undefined;
-      if (known?.provided === true) continue;
-      for (const ref of resource.refs) {
-        if (type === 'cds') {
-          if (view.part === 'inbound' || endpointsNameOf(snapshot, view, resource.name) !== ref) {
-            return `cluster ${resource.name} asks for endpoints ${ref}, which nothing provides`;
-          }
-        }
-        if (type === 'lds') {
-          routeUnits ??= new Set(generatorOf(snapshot, view, 'rds').units());
-          if (!routeUnits.has(ref)) return `listener ${resource.name} asks for routes ${ref}, which nothing provides`;
-        }
-      }
-      if (known !== undefined) known.provided = true;
-    }
+  const ofCluster = (cluster: GeneratedResource): string | undefined => {
+    const known = clusters.get(cluster, () => ({ provided: false }));
+    if (known.provided) return undefined;
+    const { name, refs } = cluster;
+    const missing = refs.find((ref) => view.part === 'inbound' || endpointsNameOf(snapshot, view, name) !== ref);
+    if (missing !== undefined) return `cluster ${name} asks for endpoints ${missing}, which nothing provides`;
+    known.provided = true;
     return undefined;
+  };
+  let routeUnits: ReadonlySet<Unit> | undefined;
+  const ofListener = ({ name, refs }: GeneratedResource): string | undefined => {
+    if (refs.length === 0) return undefined;
+    routeUnits ??= new Set(generatorOf(snapshot, view, 'rds').units());
+    const missing = refs.find((ref) => routeUnits?.has(ref) !== true);
+    return missing === undefined ? undefined : `listener ${name} asks for routes ${missing}, which nothing provides`;
+  };
+  return (type, resources) => {
+    if (type === 'cds') return firstOf(resources, ofCluster);
+    return type === 'lds' ? firstOf(resources, ofListener) : undefined;
   };
 }
