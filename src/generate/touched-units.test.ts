@@ -141,7 +141,7 @@ test('a TCP service touches no routes', () => {
   });
 });
 
-test('without protocol detection a TCP service touches the routes of its port, which exist when no TCP service is older', () => {
+test('without protocol detection a TCP service touches the routes of its port', () => {
   const changed = service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }]);
   const unable = { ...OUTBOUND, capabilities: { extensions: [], sds: false } };
   assert.deepEqual(affected(mesh(), changed, unable)?.rds, ['3306']);
@@ -153,7 +153,7 @@ test('a service touches the routes that lead to it from other hosts', () => {
   assert.deepEqual(changed?.rds, ['80']);
 });
 
-test('a service without HTTP touches the routes of its port where a wildcard covers it, because it then has none there', () => {
+test('a service without HTTP touches the routes of its port where a wildcard covers it', () => {
   const udp = (name: string, namespace: string) =>
     resource(
       'Service',
@@ -242,7 +242,7 @@ describe('with certificates of the mesh', () => {
     );
   });
 
-  test('a policy touches no clients while mutual TLS stays on; switched off, it touches the clusters that depend on it', () => {
+  test('a policy touches no clients while mutual TLS stays on; switched off, it touches dependent clusters', () => {
     const before = mesh(pod('10.0.0.1', 'web'));
     for (const view of [OUTBOUND, GATEWAY, INBOUND]) {
       assert.equal(affected(before, policy('STRICT'), secure(view)), undefined);
@@ -252,7 +252,7 @@ describe('with certificates of the mesh', () => {
     assert.equal(affected(before, policy('DISABLE'), secure(INBOUND)), undefined);
   });
 
-  test('a destination rule that originates TLS touches TCP proxies, which may have to override the mesh’s protocol names', () => {
+  test('a destination rule that originates TLS touches TCP proxies, which may override protocol names', () => {
     assert.deepEqual(affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } })), { cds: [DB] });
     const changed = affected(mesh(), rule('db', { tls: { mode: 'SIMPLE' } }), secure(OUTBOUND));
     assert.deepEqual(changed, { cds: [DB], lds: ['3306'] });

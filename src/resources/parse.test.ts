@@ -102,7 +102,7 @@ test('documents without a name get a problem named by file and index', () => {
   );
 });
 
-test('kinds of other systems are ignored; cluster-scoped kinds have no namespace; unread fields of core kinds are dropped', () => {
+test('kinds of other systems are ignored; cluster-scoped kinds have no namespace; unread fields are dropped', () => {
   const other = parseResource(parseYaml('apiVersion: apps/v1\nkind: Deployment'), ORIGIN, () => undefined);
   assert.ok('ignored' in other);
   assert.equal(read('apiVersion: v1\nkind: Namespace\nmetadata: {name: a, namespace: b}').meta.namespace, '');
@@ -343,7 +343,7 @@ test('an empty protocol of a port means detection, and hosts may end with the do
   );
 });
 
-test('a value that Envoy would refuse is refused in its own document, not in the route configuration of the whole mesh', () => {
+test('a value that Envoy would refuse is refused in its own document', () => {
   const route = (fields: string) =>
     mesh('VirtualService', `{hosts: [a], http: [{${fields}, route: [{destination: {host: a}}]}]}`);
   const refused: readonly (readonly [fields: string, field: string])[] = [

@@ -69,7 +69,7 @@ test('fields outside of the spec are left out as well, unless the spec is missin
   assert.equal(missing.problem.field, 'spce');
 });
 
-test('in the metadata, orchestrator fields are accepted, others cause a warning, a misspelt namespace is refused', () => {
+test('metadata: orchestrator fields are accepted, others warned about, a misspelt namespace is refused', () => {
   const of = (metadata: object) =>
     parseResource(
       { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'ServiceEntry', metadata, spec: { hosts: ['a.com'] } },

@@ -28,7 +28,7 @@ test('the mock registry lists services with pods and endpoints, then is synced',
   }
 });
 
-test('a configuration file: default without it, followed, last good kept, unknown fields in one warning', async (context) => {
+test('a configuration file: default without it, followed, last good kept, one warning', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-value-'));
   const path = join(dir, 'mesh');
   const lines: string[] = [];
@@ -132,7 +132,7 @@ const UNUSABLE: Readonly<Record<string, readonly [Prepare, RegExp]>> = {
 };
 
 for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
-  test(`a configuration file that exists at start and cannot be read or is invalid ends the start: ${what}`, async (context) => {
+  test(`a configuration file that exists at start and is unusable ends the start: ${what}`, async (context) => {
     const dir = join(await mkdtemp(join(tmpdir(), 'meshd-value-')), 'config');
     await mkdir(dir);
     const path = join(dir, 'mesh');

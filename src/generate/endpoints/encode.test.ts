@@ -133,7 +133,7 @@ test('endpoints are those of the port and of the subset, in the order of the ser
   assert.deepEqual(summary(input(endpoints, { labels: { version: 'v1' } })), ['0:=2[10.0.0.3@1 10.0.0.2@1]']);
 });
 
-test('a host name among addresses is left out of EDS, where it would invalidate the rest, and kept where Envoy resolves names', () => {
+test('a host name among addresses is left out of EDS, and kept where Envoy resolves names', () => {
   const endpoints = [endpoint('10.0.0.1'), endpoint('db.example.com')];
   assert.deepEqual(summary(input(endpoints)), ['0:=1[10.0.0.1@1]']);
   assert.deepEqual(summary(input(endpoints, { resolvesNames: true })), ['0:=2[10.0.0.1@1 db.example.com@1]']);
@@ -156,7 +156,7 @@ test('other networks are reached through their gateways, with the weight of the 
   ]);
 });
 
-test('a gateway of another network gets mutual TLS, with the weight of the endpoints that accept it, if there are any', () => {
+test('a gateway of another network gets mutual TLS, with the weight of the endpoints that accept it', () => {
   const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
   const plain = endpoint('10.9.0.1', { network: 'there' });
   const ready = endpoint('10.9.0.2', { network: 'there', tlsReady: true, weight: 2 });

@@ -78,7 +78,7 @@ test('a single port that is not inspected needs no list of ports', () => {
   assert.deepEqual([predicate?.destinationPortRange?.start, predicate?.destinationPortRange?.end], [9000, 9001]);
 });
 
-test('requests to ports of no service are served like others, including HTTP/1.0, which clients of such ports may use', () => {
+test('requests to ports of no service are served like others, including HTTP/1.0', () => {
   const listener = virtualInbound([]);
   const filter = listener?.filterChains[1]?.filters[0];
   const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -160,7 +160,7 @@ test("without redirection nothing is bound at the application's address, where t
   assert.deepEqual(at(['127.0.0.1', '10.0.0.1', '::1', 'fd00::1'], 'dual'), ['10.0.0.1_8080', 'fd00::1_8080']);
 });
 
-test("a Sidecar's ingress listeners replace the services' ports; those with a bind address have their own listeners", () => {
+test("a Sidecar's ingress listeners replace the services' ports; with a bind address they are separate", () => {
   const ingress: World['ingress'] = [
     { port: { number: 9080, protocol: 'HTTP' } },
     { port: { number: 9081, protocol: 'TCP' }, bind: '127.0.0.1', captureMode: 'NONE' },

@@ -41,7 +41,7 @@ test('a gRPC-Web service on the port brings its filter', () => {
   assert.notDeepEqual(withIt?.bytes, without?.bytes);
 });
 
-test('at a port of HTTP services other traffic goes where unknown traffic goes, however late a client sends first', () => {
+test('at a port of HTTP services other traffic is unknown traffic, however late a client sends first', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('api', 'GRPC', 80)];
   const listener = outboundOf(worldOf({ services })).listeners.get('0.0.0.0_80');
   assert.deepEqual(chainTexts(listener), ['routes 80 if is HTTP', 'else PassthroughCluster']);
@@ -368,7 +368,7 @@ test("a service on the proxy's own port gets no listener that would conflict wit
   );
 });
 
-test("a Sidecar's ingress listener takes precedence at its address: Envoy refuses all listeners for a repeated name", () => {
+test("a Sidecar's ingress listener takes precedence at its address", () => {
   const services = [oneService('web', 'HTTP', 9081), oneService('db', 'TCP', 9082), oneService('other', 'HTTP', 9083)];
   const ingress: World['ingress'] = [
     { port: { number: 9081, protocol: 'HTTP' }, bind: '127.0.0.1' },

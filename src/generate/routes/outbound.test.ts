@@ -144,7 +144,7 @@ describe('virtual hosts of a port', () => {
     );
   });
 
-  test('hosts that no service has on port 80 are served there by their virtual services, and not on other ports', () => {
+  test('hosts that no service has on port 80 are served there by their virtual services, and only there', () => {
     const web = serviceOf('web', [httpPort(80), httpPort(81)]);
     const vs = virtualServiceOf({
       hosts: ['api.example.com', '*.example.org', REVIEWS],

@@ -148,7 +148,7 @@ function same(state: ReadonlyMap<string, number | undefined>, expected: Record<s
   return state.size === entries.length && entries.every(([name, port]) => state.get(name) === port);
 }
 
-test('a batch states since when it has been quiet; a state that merely lasted long enough is not announced', async (context) => {
+test('a batch states since when it has been quiet; a state that only lasted is not announced', async (context) => {
   const clock = fakeClock();
   const { dir, quiet, signs, state, is } = await follow(
     context,
@@ -306,7 +306,7 @@ test('a link out of the directory gives the files directly in its target, and no
   await is({ a: 81, c: 80 });
 });
 
-test('links that form a loop are reported and not followed; other links within the directory are followed', async (context) => {
+test('links that form a loop are reported and not followed; other links are followed', async (context) => {
   const { is, problems, dir, until } = await follow(context, async (dir) => {
     await mkdir(join(dir, 'one', 'two'), { recursive: true });
     await mkdir(join(dir, '.releases', '5'), { recursive: true });
@@ -364,7 +364,7 @@ test('half-written files: nothing is lost, and nothing is reported that is compl
   assert.equal(problems.size, 0);
 });
 
-test('an empty file must stay empty longer than other states must last, because slow writers empty first', async (context) => {
+test('an empty file counts later than other states, because slow writers empty first', async (context) => {
   const { dir, is, state } = await follow(context, (dir) => writeFile(join(dir, 'a.yaml'), service('a')));
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), '');
@@ -385,7 +385,7 @@ test('a bad file between good ones keeps its last good version, and is resolved'
   await until('no problem', () => problems.size === 0);
 });
 
-test('a file that is not UTF-8 is refused with its line and keeps its resources; U+FFFD itself is valid', async (context) => {
+test('a file that is not UTF-8 is refused with its line and keeps its resources; U+FFFD is valid', async (context) => {
   const { dir, is, problems, until } = await follow(context, (at) => writeFile(join(at, 'a.yaml'), service('a')));
   await is({ a: 80 });
   await writeFile(join(dir, 'a.yaml'), Buffer.from(`${service('a', 81)}# M\xfcnchen\n`, 'latin1'));
@@ -408,7 +408,7 @@ test('a half-written character is waited for', async (context) => {
   assert.deepEqual(seen, []);
 });
 
-test('a directory that disappears keeps its resources in force, and is followed again when it is back', async (context) => {
+test('a directory that disappears keeps its resources in force, and is followed when it is back', async (context) => {
   const { dir, is, until, state, warnings, source } = await follow(context, (dir) =>
     writeFile(join(dir, 'a.yaml'), service('a')),
   );
@@ -487,7 +487,7 @@ test('a directory that is missing at start is waited for', async (context) => {
   assert.equal(isSynced(), true);
 });
 
-test('a directory that stays missing at start is reported again: soon, then every minute, until it has been read', async (context) => {
+test('a directory missing at start is reported again until it has been read', async (context) => {
   const clock = fakeClock();
   const { dir, until, warnings, isSynced } = await follow(context, (at) => rm(at, { recursive: true }), clock);
   await until('a warning', () => warnings.length === 1);

@@ -95,7 +95,7 @@ test('an invalid document whose key another file gives does not take that key’
   assert.match(events[1] ?? '', /^invalid b#0@b:/);
 });
 
-test('a valid document next to an invalid one of the same key is accepted; the invalid one is named by its position', () => {
+test('a valid document next to an invalid one of the same key is accepted; the invalid one keeps its position', () => {
   for (const text of [service('x', 0) + service('x'), service('x') + service('x', 0)]) {
     const ledger = createLedger();
     ledger.put('a', reading('a', text));
