@@ -1,5 +1,5 @@
 /**
- * The door of the model: snapshots made and stepped; what they are stands in `types.ts`, host wildcards in `hosts.ts`.
+ * The model: builds snapshots of the mesh and steps from one to the next. `types.ts` defines what a snapshot contains.
  */
 
 export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './hosts.ts';

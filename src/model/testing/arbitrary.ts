@@ -1,4 +1,4 @@
-/** For tests of this room: random resources from small pools, so that they meet each other often. */
+/** Random resources from small pools, so that they often refer to each other. For tests. */
 import fc from 'fast-check';
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
 import { type AnyResource, CLUSTER_KINDS, type Kind } from '../../resources/types.ts';

@@ -1,4 +1,4 @@
-/** For tests of this room: resources from plain data through the real schemas, and meshes of them. */
+/** Resources from plain data through the real schemas, and meshes of them. For tests. */
 
 import { workloadLabels } from '../../resources/aliases.ts';
 import {

@@ -1,4 +1,4 @@
-/** For tests of this room: all that a snapshot answers, as plain data that can be compared. */
+/** Everything that a snapshot answers, as plain data that can be compared. For tests. */
 import type { Labels } from '../labels.ts';
 import type { Scope, Snapshot } from '../types.ts';
 

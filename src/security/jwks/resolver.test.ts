@@ -82,7 +82,7 @@ describe('the JWKS resolver', () => {
     await want(TWO, ONE);
     await want(TWO, ONE);
     assert.deepEqual([[...known.keys()], asked], [[ONE], [ONE]]);
-    assert.deepEqual(events.slice(1), [`policies name 2 key sets, 1 are fetched at most; for one, ${TWO} is not`]);
+    assert.deepEqual(events.slice(1), [`policies name 2 key sets, at most 1 are fetched; for example, ${TWO} is not`]);
     await want(TWO);
     assert.deepEqual([...known.keys()], [TWO]);
     close();
