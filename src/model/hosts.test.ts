@@ -3,7 +3,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { fullHostname, hostMatches, hostsOverlap, matchingPatterns } from './hosts.ts';
 
-test('wildcards match what stands below their suffix', () => {
+test('wildcards match names below their suffix', () => {
   const rows: [pattern: string, host: string, matches: boolean][] = [
     ['*', 'a', true],
     ['*', '*', true],

@@ -79,7 +79,7 @@ test('indexes after any history are those of a fresh replay', () => {
   );
 });
 
-test('scopes that nobody has any more leave nothing in the index of scopes', () => {
+test('released scopes leave nothing in the index of scopes', () => {
   fc.assert(
     fc.property(history, (batches) => {
       let state = empty(false);

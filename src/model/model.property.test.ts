@@ -61,7 +61,7 @@ test('any history in any batches ends in the snapshot that a fresh replay makes'
   );
 });
 
-test('scopes that are released and acquired again are as if they had been kept', () => {
+test('scopes that are released and acquired again equal those that were kept', () => {
   const releases = fc.array(fc.subarray(QUESTIONS.proxies.map(({ namespace }) => `${namespace}/`)), { maxLength: 8 });
   fc.assert(
     fc.property(history, releases, (batches, gone) => {

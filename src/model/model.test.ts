@@ -43,7 +43,7 @@ test('a scope is kept up to date from the first time that it is acquired to the 
   assert.ok(model.snapshot.gatewayScope('edge').services.has(fqdn('three.a')));
 });
 
-test('a Sidecar’s scope may be acquired before the Sidecar comes, and outlives it', () => {
+test('a Sidecar’s scope may be acquired before the Sidecar exists, and stays after it is deleted', () => {
   const model = modelOf(meshOf([service('a/web')]));
   model.acquire('a/s');
   assert.equal(model.snapshot.scopeById('a/s'), undefined);

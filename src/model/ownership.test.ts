@@ -74,7 +74,7 @@ test('names of a namespace without a Service are not for other namespaces to giv
   for (const host of claims) assert.equal(ownersOf(root, host).at(-1), 'mesh-system', host);
 });
 
-test('whose a host is, by its name', () => {
+test('the namespace that owns a host, by its name', () => {
   const settings = { domain: 'cluster.local', rootNamespace: 'root' };
   const rows: [host: string, namespace: string, may: boolean][] = [
     [WEB, 'shop', true],

@@ -236,7 +236,7 @@ test('property: after any changes every workload has the mode that a reader of a
   );
 });
 
-describe('what clients are told of endpoints', () => {
+describe('what clients see of endpoints', () => {
   const proxied = (path: string, ip: string, account: string, labels: object = WEB) =>
     pod(path, ip, { labels: { ...labels, 'security.mesh.io/tlsMode': 'mesh' } }, { serviceAccountName: account });
   const MESH = [
@@ -259,7 +259,7 @@ describe('what clients are told of endpoints', () => {
     assert.deepEqual(snapshot.peers.get(OTHER), { accounts: ['other/api'], ready: { http: 'all' } });
   });
 
-  test('a policy that switches it off is told of its workloads, its container port, and of no other service', () => {
+  test('a policy that disables it concerns its workloads and its container port, and no other service', () => {
     const off = step(meshOf(MESH), [policy('shop/p', { ...selecting({ v: '2' }), ...mtls('DISABLE') })]);
     assert.deepEqual(ready(off.snapshot), [true, false, false]);
     assert.deepEqual([...off.changes.endpoints], [KEY]);

@@ -12,7 +12,7 @@ const hostsOf = (scope: Scope) => scope.services.sorted().map(([host]) => host);
 const exported = (path: string, exportTo: string) =>
   service(path, {}, { annotations: { 'networking.istio.io/exportTo': exportTo } });
 
-test('exportTo says who sees a service; the mesh default stands in where nothing is said', () => {
+test('exportTo decides who sees a service; without it, the mesh default does', () => {
   const resources = [exported('a/own', '.'), exported('a/pub', '*'), exported('a/none', '~'), exported('a/b', 'b, c')];
   const seen = (namespace: string) => hostsOf(meshOf(resources).scopeOf(namespace, {}));
   assert.deepEqual(seen('a'), [fqdn('own.a'), fqdn('pub.a')]);
@@ -104,7 +104,7 @@ const route = (path: string, host: string, to: string, spec: Record<string, unkn
     created === undefined ? {} : { created },
   );
 
-test('a service that a visible virtual service leads to is pulled in, and goes with it', () => {
+test('a service that a visible virtual service routes to is included, and removed with it', () => {
   const before = meshOf([
     service('a/web'),
     service('b/db'),
@@ -284,7 +284,7 @@ test('a changed mesh configuration is everything; an equal one is nothing', () =
   assert.equal(snapshot.findings().duplicateSubsets, 1);
 });
 
-test('configuration that generation reads stands in the change set, by what it reads', () => {
+test('the change set has configuration that differs in what generation reads', () => {
   const filter = (labels: Record<string, string>, priority: number) =>
     resource('EnvoyFilter', 'a/f', { priority }, { labels });
   const before = meshOf([filter({}, 1)]);

@@ -76,7 +76,7 @@ describe('a service of many slices', () => {
     assert.deepEqual(snapshot.endpoints.get(KEY)?.find(({ address }) => address === ip(3, 5))?.labels, labels);
   });
 
-  test('a slice that goes takes its endpoints along, and nothing that it read leads to the service any more', () => {
+  test('a deleted slice takes its endpoints along, and its reads no longer concern the service', () => {
     read.length = 0;
     const { snapshot } = step(before, [], [`EndpointSlice/a/${name(7)}`]);
     assert.deepEqual(new Set(read), new Set([name(7)]), 'whose addresses it named');
@@ -94,7 +94,7 @@ describe('an address that two slices name', () => {
   const both = meshOf([service('a/web'), first, second], OPTIONS);
   const healths = (snapshot: Snapshot) => snapshot.endpoints.get(KEY)?.map(({ health }) => health);
 
-  test('is served as the first of them says, and as the other one says when that goes', () => {
+  test('is served as the first of them defines it, and as the other does when that is deleted', () => {
     assert.deepEqual(addresses(both), ['10.0.0.1', '10.0.0.2', '10.0.0.3']);
     assert.deepEqual([healths(both)?.[0], both.findings().endpointsNotReady], ['unhealthy', 1]);
     const { snapshot } = step(both, [], ['EndpointSlice/a/web-1']);
@@ -114,7 +114,7 @@ describe('an address that two slices name', () => {
     assert.equal(before.length, 4);
   });
 
-  test('goes with a slice that names another service', () => {
+  test('is removed with a slice that names another service', () => {
     const { snapshot } = step(both, [service('a/other'), slice('web-1', [{ address: '10.0.0.2' }], 'other')]);
     assert.deepEqual(addresses(snapshot), ['10.0.0.1', '10.0.0.3']);
     assert.deepEqual(addresses(snapshot, `a/${fqdn('other.a')}`), ['10.0.0.2']);
@@ -137,7 +137,7 @@ test('a slice and a policy about the workloads of another one change together: b
   );
 });
 
-test('of two words about an address in one slice the first stands', () => {
+test('of two entries for an address in one slice the first counts', () => {
   const twice = slice('web-1', [{ address: '10.0.0.1' }, { address: '10.0.0.1', ready: false }]);
   const health = (made: AnyResource) =>
     meshOf([service('a/web'), made], OPTIONS)
@@ -184,7 +184,7 @@ test('a proxy finds its services by its IPv6 address, however that is written', 
   assert.equal(gone.instancesAt('', '2001:db8::1').length, 0);
 });
 
-test('a port that goes at an address leaves the other ports of the service served there', () => {
+test('removing a port at an address keeps the other ports of the service there', () => {
   const spec = {
     ports: [
       { name: 'http', port: 80 },

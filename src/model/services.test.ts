@@ -88,7 +88,7 @@ test('the locality label of a pod overrides its node', () => {
   assert.equal(snapshot.endpoints.get(KEY)?.[0]?.locality, 'r2/z2/');
 });
 
-test('an endpoint waits for the pod that it names, and comes with it', () => {
+test('an endpoint is left out until the pod that it names is known', () => {
   const waiting = meshOf([service('a/web'), endpoints('a/web', ['10.0.0.1=p1', '10.0.0.2'])]);
   assert.deepEqual(
     waiting.endpoints.get(KEY)?.map(({ address }) => address),

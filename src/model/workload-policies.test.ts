@@ -40,7 +40,7 @@ test('the mesh’s and the namespace’s policies add up, each oldest first', ()
   assert.deepEqual(held(snapshot, 'mesh-system', {}), ['AuthorizationPolicy/mesh-system/all']);
 });
 
-test('a policy that names what it is for holds there and nowhere else', () => {
+test('a policy with targets applies to these and nowhere else', () => {
   const gateway = (name: string, more: object = {}) => ({
     group: 'gateway.networking.k8s.io',
     kind: 'Gateway',

@@ -62,7 +62,7 @@ test('what is in force does not depend on when sources are added: the configured
   assert.deepEqual(inForce(), ['VirtualService:4']);
 });
 
-test('a source that is removed takes away its own documents, problems, and what holds for its refused policies', () => {
+test('removing a source removes its documents, its problems, and the replacements of its refused policies', () => {
   const world = open();
   const { store, hold, lastGood, api, shared, clock } = world;
   hold.synced();
@@ -100,7 +100,7 @@ test('a source that is removed takes away its own documents, problems, and what 
   assert.deepEqual(shared, ['VirtualService/ns/a api north', 'VirtualService/ns/a api -> north']);
 });
 
-test('a document that is not in force takes no place when it goes', () => {
+test('deleting a document that is not in force changes nothing', () => {
   const { files, api, shared } = open();
   for (const source of [files, api]) {
     source.set(resource('VirtualService', 'a', 1));
@@ -133,7 +133,7 @@ test('a refused policy that was restored and is deleted is forgotten: one of its
   assert.deepEqual(inForce(), ['~']);
 });
 
-test('a refused document that cannot be told and is of no file does not bring back all that has no file', () => {
+test('an unreadable document without a file does not restore every document without a file', () => {
   const { store, lastGood, hold } = open();
   const asked: string[] = [];
   lastGood.of = () => ({

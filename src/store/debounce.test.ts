@@ -93,7 +93,7 @@ test('a sign of a change prolongs the wait before it is known what changed; with
   );
 });
 
-test('a wait that ends late is over only when nothing is heard of that happened meanwhile', async () => {
+test('a wait that ends late is over only when no event arrived in the meantime', async () => {
   const { debouncer, change, advanceTo, hangTo, clock, published, counts } = setUp();
   change('Service/a/b');
   await advanceTo(10);

@@ -171,7 +171,7 @@ const FAULTS: Readonly<Record<string, readonly [(file: string) => Promise<unknow
 };
 
 for (const [what, [spoil, says]] of Object.entries(FAULTS)) {
-  test(`an entry that is ${what} is as if there were none, and goes`, async (t) => {
+  test(`an entry that is ${what} is ignored and deleted`, async (t) => {
     const directory = await stateOf(t, policy('a'), policy('b', undefined, { file: '/config/b.yaml' }));
     const names = await readdir(directory);
     const texts = await Promise.all(names.map((name) => readFile(join(directory, name), 'utf8')));
@@ -268,7 +268,7 @@ test('documents beyond the quota are not kept, nor is an older version of them, 
   assert.match(warnings.at(-1) ?? '', /more than 524288 bytes/);
 });
 
-test('a directory that goes while the program runs is one warning', async (t) => {
+test('a directory that disappears while the program runs is logged once', async (t) => {
   const directory = await stateOf(t, policy('a'));
   const { store, warnings } = await open(directory);
   await rm(directory, { recursive: true });

@@ -89,7 +89,7 @@ test('where no good version is known, the strictest is in force, until the docum
   assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': SAYS }, []]);
 });
 
-test('a refused policy is reported as refused until it is good or gone, whatever is in force in its place', () => {
+test('a refused policy is reported until it is valid or gone, whatever replaces it', () => {
   const memory = new Memory();
   const first = run(memory, { 'a.yaml': TYPO });
   assert.deepEqual([first.reported(), first.problems()], [[`${KEY} refused`], [KEY]]);
@@ -122,7 +122,7 @@ test('a document that is deleted does not come back', () => {
   assert.deepEqual([third.inForce(), restored.size], [{}, 0]);
 });
 
-test('a file in which a document cannot be told keeps what it had, over a restart as well', () => {
+test('a file with an unreadable document keeps its last good documents, also over a restart', () => {
   const memory = new Memory();
   const other = deny('[{}]', 'other');
   const first = run(memory, { 'a.yaml': `${GOOD}---\n${other}` });
@@ -135,7 +135,7 @@ test('a file in which a document cannot be told keeps what it had, over a restar
   assert.deepEqual([second.inForce(), second.held()], [{ 'shop/other': both['shop/other'] }, []]);
 });
 
-test('what a file had stays in force over a restart, also where nothing in its text looks like a policy any more', () => {
+test('the policies of a file stay in force over a restart, also where its text no longer looks like a policy', () => {
   for (const text of ['[]', '"x"', GOOD.replace('kind: A', 'knd; a'), 'knd: X\n\tx']) {
     const memory = new Memory();
     run(memory, { 'a.yaml': GOOD });
@@ -156,7 +156,7 @@ test('one that cannot be parsed and was never good is as strict as what its text
   assert.deepEqual([unknown.inForce(), unknown.held()], [{}, []]);
 });
 
-test('a new document that cannot be parsed is held even beside good ones of its file', () => {
+test('a new document that cannot be parsed is replaced even beside valid ones of its file', () => {
   const started = run(new Memory(), { 'a.yaml': GOOD });
   started.edit('a.yaml', `${GOOD}---\n${UNPARSABLE.replace('name: deny', 'name: new')}`);
   assert.deepEqual(started.inForce(), { 'shop/deny': SAYS, 'shop/new': STRICTEST });

@@ -129,7 +129,7 @@ test('a resource of another cluster names its cluster; those of the mesh are one
   );
 });
 
-test('a list with a document that cannot be told keeps what it may be, and what holds in its place', () => {
+test('a list with an unreadable document keeps the documents that it may be, and replacements', () => {
   const { store, hold, follower } = open();
   for (const name of ['a', 'b', 'c']) {
     store.apply('files', [{ type: 'set', resource: resource('VirtualService', name, 1), eventTime: 0 }]);
@@ -177,7 +177,7 @@ test('uid, generation and version of the document in force are those of its sour
   assert.deepEqual(origin(), { source: 'files', uid: 'files-1', generation: 1, resourceVersion: '1' });
 });
 
-test('a refused document in one source: the last good one of the same source holds, and problems of sources are apart', () => {
+test('a refused document keeps the last good one of its own source, and sources have separate problems', () => {
   const world = open();
   const { files, api, store } = world;
   for (const [index, source] of [files, api].entries()) {

@@ -89,7 +89,7 @@ test('namespaces that are not the application’s are left out, except the root 
   );
 });
 
-test('a problem keeps the last good version, is told once, and ends with the next good one or when resolved', () => {
+test('a problem keeps the last good version, is reported once, and ends with the next valid one or when resolved', () => {
   const { store, told } = open();
   const problem = {
     id: 'Service/ns/a',
