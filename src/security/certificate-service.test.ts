@@ -2,11 +2,10 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { connect as connectHttp2 } from 'node:http2';
-import { after, before, describe, it, test } from 'node:test';
+import { after, before, describe, it } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import { Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { type ServiceError, status } from '@grpc/grpc-js';
 import { CtlError } from '../core/errors.ts';
-import { TRUST_DOMAIN_METADATA } from '../core/identity.ts';
 import { createGrpcServer, type GrpcServer, type UnaryHandler } from '../grpc/index.ts';
 import { encode, mesh } from '../protobuf/index.ts';
 import { createAuthentication } from './authentication.ts';
@@ -28,6 +27,7 @@ import {
   type TestIssuer,
   testIssuer,
 } from './testing/credentials.ts';
+import { unaryCall } from './testing/unary-call.ts';
 import { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 import { createTokenAuthenticator } from './token-authenticator.ts';
 import { TrustBundles } from './trust.ts';
@@ -53,7 +53,6 @@ function serverTls(name = 'localhost') {
 const tls = new MeshServerCredentials(serverTls(), () => NOW);
 const seen: string[] = [];
 const signed: SigningRequest[] = [];
-const asIs = (bytes: Buffer): Buffer => bytes;
 let server: GrpcServer;
 let issuer: TestIssuer;
 let securePort = 0;
@@ -153,7 +152,7 @@ function workload(issuedBy: Ca, changes: Partial<LeafOptions> = {}, ...more: rea
   return { keys, chain: [makeLeaf({ issuer: issuedBy, keys, ...changes }), ...more] };
 }
 
-async function call(
+function call(
   path: string,
   request: Uint8Array,
   shown?: Shown,
@@ -162,28 +161,9 @@ async function call(
   trustDomain?: string,
 ): Promise<Buffer> {
   const key = shown?.keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
-  const over =
-    port === plainPort
-      ? credentials.createInsecure()
-      : credentials.createSsl(
-          Buffer.from(serverCa.certificate),
-          key === undefined ? null : Buffer.from(key),
-          shown === undefined ? null : Buffer.from(pemOf(...shown.chain)),
-        );
-  const client = new Client(`localhost:${port}`, over, { 'grpc.use_local_subchannel_pool': 1 });
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-  if (trustDomain !== undefined) metadata.set(TRUST_DOMAIN_METADATA, trustDomain);
-  try {
-    return await new Promise((resolve, reject) => {
-      const deadline = Date.now() + 10_000;
-      client.makeUnaryRequest(path, asIs, asIs, Buffer.from(request), metadata, { deadline }, (error, value) =>
-        value === undefined ? reject(error ?? new Error('no answer')) : resolve(value),
-      );
-    });
-  } finally {
-    client.close();
-  }
+  const client = key === undefined ? undefined : { key: Buffer.from(key), chain: pemOf(...(shown?.chain ?? [])) };
+  const roots = port === plainPort ? undefined : serverCa.certificate;
+  return unaryCall(port, path, request, { roots, client, token, trustDomain });
 }
 
 const MESH = '/mesh.v1.auth.MeshCertificateService';
@@ -262,6 +242,19 @@ describe('the certificate service', () => {
     assert.equal(signed.at(-1)?.lifetimeSeconds, -5);
     const bundle = TrustBundleResponse.decode(await call(`${MESH}/GetTrustBundle`, new Uint8Array(), undefined, token));
     assert.deepEqual(bundle.roots, ['root', 'next']);
+  });
+
+  it('refuses a workload that is configured with another trust domain, unless that is an alias', async () => {
+    const request = encode(MeshCertificateRequest, { csr: 'csr' });
+    const ask = async (trustDomain: string) =>
+      call(`${MESH}/CreateCertificate`, request, undefined, await issuer.token(), securePort, trustDomain);
+    for (const fit of ['cluster.local', 'old.example']) assert.ok((await ask(fit)).length > 0, fit);
+    await assert.rejects(ask('other.example'), {
+      code: status.PERMISSION_DENIED,
+      details:
+        'certificates are issued for trust domain cluster.local, but the workload is set to "other.example" ' +
+        '(--trust-domain, TRUST_DOMAIN or trustDomain of its agent)',
+    });
   });
 
   it('tells callers their mistakes, and nothing about internal errors', async () => {
@@ -391,18 +384,5 @@ describe('the TLS of the secured address', () => {
     before.destroy();
     next.destroy();
     assert.deepEqual((await shownBy(workload(root))).list?.length, 1);
-  });
-});
-
-test('a workload that is configured with another trust domain is refused, unless that is an alias', async () => {
-  const request = encode(MeshCertificateRequest, { csr: 'csr' });
-  const ask = async (trustDomain: string) =>
-    call(`${MESH}/CreateCertificate`, request, undefined, await issuer.token(), securePort, trustDomain);
-  for (const fit of ['cluster.local', 'old.example']) assert.ok((await ask(fit)).length > 0, fit);
-  await assert.rejects(ask('other.example'), {
-    code: status.PERMISSION_DENIED,
-    details:
-      'certificates are issued for trust domain cluster.local, but the workload is set to "other.example" ' +
-      '(--trust-domain, TRUST_DOMAIN or trustDomain of its agent)',
   });
 });

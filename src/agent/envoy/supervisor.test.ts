@@ -70,7 +70,8 @@ describe('superviseEnvoy', () => {
 
   test('a refused bootstrap is not tried again, a port that is in use is', async () => {
     const line =
-      "[critical][main] error `Protobuf message (no such\\n  field) has unknown fields` initializing config \\'x.json\\'";
+      '[critical][main] error `Protobuf message (no such\\n  field) has unknown fields` ' +
+      "initializing config \\'x.json\\'";
     const refused = envoys({ afterMs: 5, exit: FAILED, lines: [line] });
     assert.deepEqual(await superviseEnvoy(refused.deps).ended, {
       kind: 'rejected',

@@ -90,7 +90,7 @@ function dump(states: Readonly<Record<string, 'active' | 'warming'>>): string {
   });
 }
 
-test('listeners of redirected connections must exist and be warm, and the reason names what Envoy refused', async () => {
+test('listeners of redirected connections must exist and be warm, and the reason names refused ones', async () => {
   const { state, readiness, refused } = envoy(['virtualInbound', 'virtualOutbound']);
   state.stats = BOTH;
   const absent = 'the listener virtualInbound, which takes redirected connections, is not there';

@@ -160,7 +160,7 @@ test('what is no plain file, or no list of revoked certificates, is not handed o
   await until(clock, () => served()[good]?.[0] === next.pem);
 });
 
-test('a secret that is no longer requested makes room for others, and is followed again on request', async (context) => {
+test('a secret that is no longer requested is dropped, and followed again on request', async (context) => {
   const { files, clock, at, served, unwanted, log } = await setting(context);
   await writeFile(at('ca.pem'), root.pem);
   const good = authoritiesFileName(at('ca.pem'), undefined) ?? '';

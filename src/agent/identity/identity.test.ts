@@ -72,7 +72,7 @@ async function provision(directory: string, root: TestRoot): Promise<string> {
   return new X509Certificate(set.leaf).fingerprint256;
 }
 
-test('a virtual machine uses the provisioned certificate first, then its own, and OUTPUT_CERTS after a restart', async (context) => {
+test('a virtual machine uses the provisioned certificate, then its own, also after a restart', async (context) => {
   const { ca, start, folder } = await site(context, { certificateRequired: true });
   const provisioned = join(folder, 'provisioned');
   const output = join(folder, 'out');
@@ -98,7 +98,7 @@ test('a virtual machine uses the provisioned certificate first, then its own, an
   assert.equal(ca.calls[calls]?.certificate, new X509Certificate(kept.certificate.chain).fingerprint256);
 });
 
-test('after the token has expired a restart uses the stored certificate, and without one the log has the remedy', async (context) => {
+test('with an expired token a restart uses the stored certificate, else the log has the remedy', async (context) => {
   const { ca, start, folder, files, writeToken } = await site(context);
   const kept = join(folder, 'certs');
   const settings = { provCert: kept, outputCerts: kept };
@@ -124,7 +124,7 @@ test('after the token has expired a restart uses the stored certificate, and wit
   await eventually(() => assert.ok(lines().includes(advice.replace('FILE', files.token)), lines()));
 });
 
-test('deleted files of OUTPUT_CERTS and CA_ROOT_CA are reported, and those of OUTPUT_CERTS are written again', async (context) => {
+test('deleted files of OUTPUT_CERTS and CA_ROOT_CA are reported, and the former written again', async (context) => {
   const { start, folder, files, writeToken } = await site(context);
   const output = join(folder, 'out');
   const lines = collectLog(context, folder);
@@ -151,7 +151,7 @@ test('USE_TOKEN_FOR_CSR sends no request without a token, even with a certificat
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
 });
 
-test('without a trust bundle a certificate is still used, and earlier roots stay trusted beside that of the chain', async (context) => {
+test('without a trust bundle a certificate is used, and earlier roots stay trusted beside its own', async (context) => {
   const { ca, start, writeToken } = await site(context);
   await writeToken(100);
   ca.bundle = [ca.root.pem];
@@ -164,7 +164,7 @@ test('without a trust bundle a certificate is still used, and earlier roots stay
   await eventually(() => assert.equal(identity.secrets.current()?.roots, first + ca.root.pem));
 });
 
-test('an authority that the roots file does not verify is sent no token, and a new roots file is used', async (context) => {
+test('an authority that the roots do not verify is sent no token, and new roots are used', async (context) => {
   const { ca, start, files, writeToken } = await site(context);
   await writeToken(100);
   await writeFile(files.roots, testRoot('another').pem);
@@ -175,7 +175,7 @@ test('an authority that the roots file does not verify is sent no token, and a n
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
 });
 
-test("the socket is the owner's, and replaces that of a dead process, but not that of a live one or another file", async (context) => {
+test("the owner's socket replaces that of a dead process, but no live one and no other file", async (context) => {
   const { folder, start } = await site(context);
   const path = join(folder, 'own', 'SDS');
   const first = await start({}, { sdsPath: path });

@@ -15,7 +15,7 @@ const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 const chainIn = (bytes: Uint8Array | undefined): string =>
   Buffer.from(Secret.decode(bytes ?? new Uint8Array()).tlsCertificate?.certificateChain?.inlineBytes ?? []).toString();
 
-test('State of the World: a stream waits for the first secrets, and is then sent only changed ones', async (context) => {
+test('State of the World: a stream waits for secrets, and is then sent only changed ones', async (context) => {
   const { ca, start, writeToken } = await site(context);
   await writeToken(100);
   ca.failure = { code: 14, details: 'away' };
@@ -50,7 +50,7 @@ test('State of the World: a stream waits for the first secrets, and is then sent
   await eventually(() => assert.equal(answers.length, 3));
 });
 
-test('Delta: missing secrets are removed, known versions are not sent, and repeated subscriptions are answered', async (context) => {
+test('Delta: missing secrets are removed, known versions not sent, new subscriptions answered', async (context) => {
   const { start, writeToken } = await site(context);
   await writeToken(100);
   const identity = await start();

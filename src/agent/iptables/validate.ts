@@ -46,7 +46,7 @@ const end = Date.now() + Number(timeout);
 let last = 'nothing answered';
 const attempt = () => {
   const socket = require('node:net').connect({ host, port: Number(port) });
-  const expired = () => socket.destroy(new CtlError('deadline_exceeded', 'nothing answered'));
+  const expired = () => socket.destroy(new Error('nothing answered'));
   socket.setTimeout(Math.max(1, end - Date.now()), expired);
   socket.once(awaited, (data = '') => process.stdout.write(data, () => process.exit(0)));
   socket.once('error', (error) => { last = error.code === 'ECONNREFUSED' ? 'refused' : error.message; });

@@ -27,7 +27,11 @@ describe("the agent's metrics", () => {
     assert.match(text, /^# TYPE cfg_validation_config_updates counter\ncfg_validation_config_updates 0$/m);
     assert.match(
       text,
-      /^# TYPE ctl_xds_push_time histogram\nctl_xds_push_time_bucket\{le="\+Inf"\} 0\nctl_xds_push_time_sum 0\nctl_xds_push_time_count 0$/m,
+      new RegExp(
+        '^# TYPE ctl_xds_push_time histogram\\nctl_xds_push_time_bucket\\{le="\\+Inf"\\} 0\\n' +
+          'ctl_xds_push_time_sum 0\\nctl_xds_push_time_count 0$',
+        'm',
+      ),
     );
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
     assert.equal(new Set(names).size, names.length);

@@ -175,7 +175,7 @@ test('a mount that swaps a link is followed', async (t) => {
   }
 });
 
-test('an invalid file is reported when the next check finds it unchanged, and the last good root stays in force', async (t) => {
+test('an invalid file is reported when it is found twice, and the last good root stays in force', async (t) => {
   const { source, check, problems, changes, directory } = await plug(t, GOOD);
   const next = makeCa({ name: 'next root' });
   await write(directory, { 'ca-cert.pem': next.certificate });

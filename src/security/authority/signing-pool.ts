@@ -7,7 +7,7 @@
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
-import { createFairQueue } from './fair-queue.ts';
+import { createFairQueue, type FairQueue } from './fair-queue.ts';
 import type { SigningMaterial } from './root-source.ts';
 import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 
@@ -79,58 +79,107 @@ function threadsOfMachine(): number {
 }
 
 export function createSigningPool(options: SigningPoolOptions): SigningPool {
-  const { reload, onCrash, maxWaiting = MAX_WAITING } = options;
-  const queue = createFairQueue<Waiting>(maxWaiting);
-  /** Jobs to repeat, before all others. */
-  const again: Waiting[] = [];
-  let closed = false;
+  const pool = new Pool(options);
+  pool.start();
+  return pool;
+}
 
-  const slots = Array.from({ length: options.threads ?? threadsOfMachine() }, (): Slot => {
+class Pool implements SigningPool {
+  readonly #options: SigningPoolOptions;
+  readonly #queue: FairQueue<Waiting>;
+  /** Jobs to repeat, before all others. */
+  readonly #again: Waiting[] = [];
+  readonly #slots: readonly Slot[];
+  #closed = false;
+
+  constructor(options: SigningPoolOptions) {
+    this.#options = options;
+    this.#queue = createFairQueue<Waiting>(options.maxWaiting ?? MAX_WAITING);
+    this.#slots = Array.from({ length: options.threads ?? threadsOfMachine() }, () => this.#createSlot());
+  }
+
+  /** Starts the workers, which get the key. */
+  start(): void {
+    this.#dispatch();
+  }
+
+  sign(job: SignJob): Promise<Signed> {
+    if (this.#closed) return Promise.reject(closedError());
+    return new Promise((resolve, reject) => {
+      if (this.#queue.push(laneOf(job), { job, resolve, reject, attempts: 0 })) {
+        this.#dispatch();
+        return;
+      }
+      const waiting = `${this.#waitingCount()} certificate requests wait`;
+      const message = `${waiting}, among them the share of this identity; try again later`;
+      reject(new CtlError('resource_exhausted', message));
+    });
+  }
+
+  use(material: SigningMaterial): void {
+    for (const slot of this.#slots) slot.pending = material;
+    this.#dispatch();
+  }
+
+  get threads(): readonly { terminate(): Promise<number> }[] {
+    return this.#slots.flatMap(({ pool }) => pool.threads);
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    for (const waiting of [...this.#again.splice(0), ...this.#queue.take(this.#queue.size)])
+      waiting.reject(closedError());
+    for (const slot of this.#slots) slot.pending = undefined;
+    await Promise.all(this.#slots.map(({ pool }) => pool.destroy()));
+  }
+
+  #createSlot(): Slot {
     const pool = new Piscina<SignTask, SignAnswer>({
-      filename: options.workerFile,
+      filename: this.#options.workerFile,
       name: 'run',
       minThreads: 1,
       maxThreads: 1,
       idleTimeout: Number.POSITIVE_INFINITY,
       trackUnmanagedFds: false,
     });
-    const slot: Slot = { pool, pending: options.material, path: undefined, busy: false };
     // A worker died between tasks; without a listener that would end the process.
     pool.on('error', (error) => {
-      if (!closed) onCrash(error);
+      if (!this.#closed) this.#options.onCrash(error);
     });
-    return slot;
-  });
+    return { pool, pending: this.#options.material, path: undefined, busy: false };
+  }
 
-  const waitingCount = (): number => again.length + queue.size;
+  #waitingCount(): number {
+    return this.#again.length + this.#queue.size;
+  }
 
-  const dispatch = (): void => {
-    for (const slot of slots) {
-      if (closed || slot.busy || (waitingCount() === 0 && slot.pending === undefined)) continue;
+  #dispatch(): void {
+    for (const slot of this.#slots) {
+      if (this.#closed || slot.busy || (this.#waitingCount() === 0 && slot.pending === undefined)) continue;
       slot.busy = true;
-      void runSlot(slot).finally(() => {
+      void this.#runSlot(slot).finally(() => {
         slot.busy = false;
-        dispatch();
+        this.#dispatch();
       });
     }
-  };
+  }
 
   /**
    * Jobs that were in progress when a worker died are sent alone, so that the one that caused it does not affect others
    * again.
    */
-  const takeBatch = (): Waiting[] => {
-    if (again.length === 0) return queue.take(BATCH);
-    const alone = again.findIndex(({ attempts }) => attempts > 0);
-    if (alone === 0) return again.splice(0, 1);
-    return again.splice(0, Math.min(BATCH, alone < 0 ? BATCH : alone));
-  };
+  #takeBatch(): Waiting[] {
+    if (this.#again.length === 0) return this.#queue.take(BATCH);
+    const alone = this.#again.findIndex(({ attempts }) => attempts > 0);
+    if (alone === 0) return this.#again.splice(0, 1);
+    return this.#again.splice(0, Math.min(BATCH, alone < 0 ? BATCH : alone));
+  }
 
-  const runSlot = async (slot: Slot): Promise<void> => {
-    const batch = takeBatch();
+  async #runSlot(slot: Slot): Promise<void> {
+    const batch = this.#takeBatch();
     try {
       if (slot.pending === undefined && slot.path === undefined) {
-        const material = await reload();
+        const material = await this.#options.reload();
         slot.pending ??= material;
       }
     } catch (error) {
@@ -139,74 +188,45 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
     }
     for (const waiting of batch) waiting.attempts++;
     try {
-      finish(slot, batch, await runTask(slot, batch));
+      this.#finish(slot, batch, await runTask(slot, batch));
     } catch (error) {
       slot.path = undefined;
-      if (!closed) onCrash(error);
-      retry(batch, error);
+      if (!this.#closed) this.#options.onCrash(error);
+      this.#retry(batch, error);
     }
-  };
+  }
 
-  const runTask = async (slot: Slot, batch: readonly Waiting[]): Promise<SignAnswer> => {
-    const { pending } = slot;
-    slot.pending = undefined;
-    const jobs = batch.map(({ job }) => job);
-    const task = pending === undefined ? { jobs } : { adopt: issuerOf(pending), jobs };
-    const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(TASK_TIMEOUT_MS) });
-    if (pending !== undefined) slot.path = pending.path;
-    return answer;
-  };
-
-  const finish = (slot: Slot, batch: readonly Waiting[], answer: SignAnswer): void => {
+  #finish(slot: Slot, batch: readonly Waiting[], answer: SignAnswer): void {
     const { path } = slot;
     if (answer.kind === 'keyless' || path === undefined) {
       // The worker was restarted between tasks: no job of this batch caused that.
       slot.path = undefined;
       for (const waiting of batch) waiting.attempts--;
-      again.unshift(...batch);
+      this.#again.unshift(...batch);
       return;
     }
     for (const [index, waiting] of batch.entries()) settle(waiting, answer.results[index], path);
-  };
+  }
 
-  const retry = (batch: readonly Waiting[], cause: unknown): void => {
+  #retry(batch: readonly Waiting[], cause: unknown): void {
     const left = batch.filter((waiting) => {
-      if (closed) waiting.reject(closedError());
+      if (this.#closed) waiting.reject(closedError());
       else if (waiting.attempts < MAX_ATTEMPTS) return true;
       else waiting.reject(new CtlError('internal', `signing failed ${MAX_ATTEMPTS} times`, {}, cause));
       return false;
     });
-    again.unshift(...left);
-  };
+    this.#again.unshift(...left);
+  }
+}
 
-  dispatch();
-  return {
-    sign(job) {
-      if (closed) return Promise.reject(closedError());
-      return new Promise((resolve, reject) => {
-        if (queue.push(laneOf(job), { job, resolve, reject, attempts: 0 })) {
-          dispatch();
-          return;
-        }
-        const waiting = `${waitingCount()} certificate requests wait`;
-        const message = `${waiting}, among them the share of this identity; try again later`;
-        reject(new CtlError('resource_exhausted', message));
-      });
-    },
-    use(material) {
-      for (const slot of slots) slot.pending = material;
-      dispatch();
-    },
-    get threads() {
-      return slots.flatMap(({ pool }) => pool.threads);
-    },
-    async close() {
-      closed = true;
-      for (const waiting of [...again.splice(0), ...queue.take(queue.size)]) waiting.reject(closedError());
-      for (const slot of slots) slot.pending = undefined;
-      await Promise.all(slots.map(({ pool }) => pool.destroy()));
-    },
-  };
+async function runTask(slot: Slot, batch: readonly Waiting[]): Promise<SignAnswer> {
+  const { pending } = slot;
+  slot.pending = undefined;
+  const jobs = batch.map(({ job }) => job);
+  const task = pending === undefined ? { jobs } : { adopt: issuerOf(pending), jobs };
+  const answer = await slot.pool.run(task, { signal: AbortSignal.timeout(TASK_TIMEOUT_MS) });
+  if (pending !== undefined) slot.path = pending.path;
+  return answer;
 }
 
 /** The lane of a job: its identity, or that of the mesh's own certificates. */
