@@ -1,5 +1,6 @@
 /** Requests to a scripted API server: typed errors, limits, and how connections are shared. */
 import assert from 'node:assert/strict';
+import { getEventListeners } from 'node:events';
 import { afterEach, describe, test } from 'node:test';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { ApiError, ConnectionError } from './api-error.ts';
@@ -148,6 +149,22 @@ describe('a client of a scripted API server', () => {
     ending.abort();
     await outcomes;
     assert.equal(server.connections, 3);
+  });
+
+  test('makes requests on one connection to a server that allows no streams for now', async () => {
+    const server = await scripted({ maxStreams: 0 });
+    const { client } = clientOf(server);
+    await assert.rejects(client.get(LEASES, 'x'), ConnectionError);
+    assert.ok(server.connections <= 2, `${server.connections} connections`);
+  });
+
+  test('leaves no listener at the signal of a request that found no connection', async () => {
+    const server = await scripted();
+    const { signal } = new AbortController();
+    const { client } = clientOf(server);
+    await server.stop();
+    await assert.rejects(client.get(LEASES, 'x', { signal }), ConnectionError);
+    assert.equal(getEventListeners(signal, 'abort').length, 0);
   });
 
   test('does not talk to a server whose certificate it cannot verify', async () => {

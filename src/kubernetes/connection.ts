@@ -14,6 +14,8 @@ import { Session } from './session.ts';
 /** Pause after a lost connection, ms, doubled with each failure in a row. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
+/** Connections at once; when all are full, further requests wait on one of them. */
+const MAX_SESSIONS = 32;
 
 export interface ConnectionOptions {
   readonly access: ClusterAccess;
@@ -113,6 +115,9 @@ export class Connection {
     run().catch(fail);
     try {
       return await outcome.promise;
+    } catch (error) {
+      signal?.removeEventListener('abort', onAbort);
+      throw error;
     } finally {
       timer.cancel();
     }
@@ -154,7 +159,8 @@ export class Connection {
   async #reserved(): Promise<Session> {
     for (;;) {
       if (this.#closed) throw new ConnectionError('the connection was closed', false);
-      const session = this.#sessions.find(({ isFree }) => isFree);
+      const open = this.#sessions.filter(({ isOpen }) => isOpen);
+      const session = open.find(({ isFree }) => isFree) ?? (open.length < MAX_SESSIONS ? undefined : leastActive(open));
       if (session !== undefined) {
         session.reserve();
         return session;
@@ -206,6 +212,10 @@ export class Connection {
     this.#lostReason = undefined;
     this.#options.onReached();
   }
+}
+
+function leastActive(sessions: readonly Session[]): Session | undefined {
+  return [...sessions].sort((a, b) => a.active - b.active)[0];
 }
 
 function brokenStream(session: Session, stream: ClientHttp2Stream | undefined): ConnectionError {

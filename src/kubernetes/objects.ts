@@ -109,7 +109,8 @@ export class ObjectReader {
     if (!isObject(list) || !isObject(metadata) || typeof metadata.resourceVersion !== 'string') {
       throw new Error('expected a list with a resourceVersion');
     }
-    const { items = [] } = list;
+    // JSON has `items` even of an empty list, as null: an object without is no list.
+    const { items } = list;
     if (metadata.resourceVersion === '' || (items !== null && !Array.isArray(items))) {
       throw new Error('expected a list with items and a resourceVersion');
     }

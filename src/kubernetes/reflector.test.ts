@@ -28,7 +28,7 @@ afterEach(async () => {
 });
 
 /** A reflector with what it reported: the objects that follow from lists and changes, and a line for each call. */
-async function follow(server: ScriptedApiServer, { port = server.port } = {}) {
+async function follow(server: ScriptedApiServer, { port = server.port, watchSeconds = 300 } = {}) {
   const objects = new Map<string, unknown>();
   const calls: string[] = [];
   const failures: ApiError[] = [];
@@ -41,7 +41,7 @@ async function follow(server: ScriptedApiServer, { port = server.port } = {}) {
     onLost: (reason) => calls.push(`lost: ${reason}`),
     onReached: () => calls.push('reached'),
   });
-  const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0 };
+  const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0, watchSeconds };
   const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
     convert: (object) => ({ name: nameOf(object), spec: object.spec }),
     onList: (items) => {
@@ -201,6 +201,18 @@ describe('a reflector of a scripted API server', () => {
       stream.respond({ ':status': 200, 'content-type': 'text/html' });
       stream.end('<html>please log in</html>\n');
     },
+    'an error whose body never ends': (_, stream) => {
+      stream.respond({ ':status': 503 });
+      stream.write('{');
+    },
+    'a list that takes longer than a watch may last': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      const timer = setInterval(
+        () => stream.write(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`),
+        100,
+      );
+      stream.on('close', () => clearInterval(timer));
+    },
     'a list that is cut off': (_, stream) => {
       stream.respond({ ':status': 200, 'content-type': 'application/json' });
       stream.write(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`, () =>
@@ -215,7 +227,7 @@ describe('a reflector of a scripted API server', () => {
   for (const [name, fault] of Object.entries(faults)) {
     test(`keeps its objects when a list is answered by ${name}`, async () => {
       const server = await scripted('a', 'b');
-      const { calls, names, lists } = await follow(server);
+      const { calls, names, lists } = await follow(server, { watchSeconds: 1 });
       await waitUntil(() => names() === 'a,b');
       let faulty = 0;
       server.intercept = (request, stream) => {
@@ -271,12 +283,27 @@ describe('a reflector of a scripted API server', () => {
     const server = await scripted('a');
     const relay = await startRelay(server.port);
     cleanup.push(() => relay.close());
-    const { names } = await follow(server, { port: relay.port });
+    const { names } = await follow(server, { port: relay.port, watchSeconds: 100_000 });
     await waitUntil(() => names() === 'a');
     relay.freeze();
     await waitUntil(() => server.connections === 2 && server.watches(PATH) >= 1);
     server.set(PATH, gateway('b'));
     await waitUntil(() => names() === 'a,b');
+  });
+
+  test('notices a silent connection that takes no more requests after GOAWAY', async () => {
+    const server = await scripted('a');
+    const relay = await startRelay(server.port);
+    cleanup.push(() => relay.close());
+    const { names } = await follow(server, { port: relay.port, watchSeconds: 100_000 });
+    await waitUntil(() => names() === 'a');
+    server.goaway();
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+    relay.freeze();
+    await waitUntil(() => server.connections === 2 && server.watches(PATH) >= 1);
+    server.set(PATH, gateway('c'));
+    await waitUntil(() => names() === 'a,b,c');
   });
 
   test('waits as long as Retry-After asks for', async () => {
@@ -319,4 +346,39 @@ describe('a reflector of a scripted API server', () => {
     await waitUntil(() => calls.filter((call) => call === 'watch failed').length >= 3);
     assert.equal(names(), 'a');
   });
+
+  test('pauses when the server ends each watch after one frame', async () => {
+    const server = await scripted('a');
+    const { names } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    const times: number[] = [];
+    server.intercept = (_, stream) => {
+      times.push(systemClock.now());
+      const bookmark = { type: 'BOOKMARK', object: { metadata: { resourceVersion: '102' } } };
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.end(`${JSON.stringify(bookmark)}\n`);
+      return true;
+    };
+    server.endWatches();
+    await waitUntil(() => times.length >= 6);
+    // At most one a second, by the clock of the test, 50 times as fast.
+    assert.ok((times[5] ?? 0) - (times[0] ?? 0) >= (5 * 900) / 50);
+  });
+
+  for (const [name, body] of Object.entries({
+    'a list without items': { metadata: { resourceVersion: '900' } },
+    'an object that is no list': { kind: 'Gateway', metadata: { name: 'x', resourceVersion: '900' }, spec: {} },
+  })) {
+    test(`keeps what it told when a page is answered by ${name}`, async () => {
+      const server = await scripted('a');
+      server.streamingLists = false;
+      const { names, calls } = await follow(server);
+      await waitUntil(() => names() === 'a' && server.watches(PATH) === 1);
+      server.intercept = ({ query }, stream) => query.has('limit') && server.json(stream, body);
+      server.compact();
+      server.endWatches();
+      await waitUntil(() => calls.includes('list failed'));
+      assert.equal(names(), 'a');
+    });
+  }
 });

@@ -153,8 +153,13 @@ export class Reflector<T> {
     const response = await this.#open(query, 'watch', ANSWER_TIMEOUT_MS);
     const startedAt = this.#options.clock.now();
     const frames = await new WatchStream(this.#context, response, initial, seconds * 1000 + WATCH_GRACE_MS).ended;
-    if (frames > 0 || this.#isClosed()) return;
+    if (this.#isClosed()) return;
     const lasted = this.#options.clock.now() - startedAt;
+    if (frames > 0) {
+      // A server that ends every watch after a frame must not be asked without a pause.
+      if (lasted < SHORT_WATCH_MS) await sleep(this.#options.clock, SHORT_WATCH_MS - lasted, this.#ending.signal);
+      return;
+    }
     if (lasted < SHORT_WATCH_MS) throw new CtlError('unavailable', 'the server ended the watch at once');
     // A server that was restored from a backup keeps a watch from a version of its future open in silence.
     if (this.#bookmarked && lasted >= SILENT_WATCH_MS) this.#version = undefined;
@@ -232,6 +237,16 @@ export class Reflector<T> {
     }
   }
 
+  /** The error that an answer is; what its body says is waited for a limited time. */
+  async #error(response: ApiResponse): Promise<ApiError> {
+    const timer = this.#options.clock.setTimer(ANSWER_TIMEOUT_MS, () => response.stream.destroy());
+    try {
+      return await errorOf(response);
+    } finally {
+      timer.cancel();
+    }
+  }
+
   async #open(query: URLSearchParams, of: 'list' | 'watch', timeoutMs: number): Promise<ApiResponse> {
     const { connection, fieldSelector } = this.#options;
     if (fieldSelector !== undefined) query.set('fieldSelector', fieldSelector);
@@ -242,7 +257,7 @@ export class Reflector<T> {
       timeoutMs,
       signal: this.#ending.signal,
     });
-    if (!isSuccess(response)) throw await errorOf(response);
+    if (!isSuccess(response)) throw await this.#error(response);
     this.#warn(response.headers.warning);
     return response;
   }

@@ -62,10 +62,11 @@ export class Session {
 
   /**
    * Whether a further request can be made on this connection. After a GOAWAY frame Node closes the session by itself.
+   * Where the server allows no streams for now, one request waits on the connection: others like it would not help.
    */
   get isFree(): boolean {
     const limit = this.#session.remoteSettings?.maxConcurrentStreams ?? DEFAULT_MAX_STREAMS;
-    return this.isOpen && this.#active < limit;
+    return this.isOpen && this.#active < Math.max(limit, 1);
   }
 
   get isOpen(): boolean {
@@ -75,6 +76,11 @@ export class Session {
   /** Whether the server has answered a request: only then the connection was of use. */
   get wasOfUse(): boolean {
     return this.#answered;
+  }
+
+  /** Requests under way. */
+  get active(): number {
+    return this.#active;
   }
 
   /** Counts a request that is about to be made; `release` or the end of its stream takes it back. */
@@ -109,7 +115,8 @@ export class Session {
     this.#pingTimer = clock.setTimer(PING_INTERVAL_MS, () => {
       // After a pause of the whole process, an answer may lie in the socket unread.
       if (this.#waiting) setImmediate(() => this.#giveUp());
-      else if (this.isOpen) {
+      // After GOAWAY as well, while watches are still open.
+      else if (!this.#session.destroyed) {
         this.#waiting = true;
         this.#session.ping((error) => {
           if (error === null) this.#waiting = false;

@@ -130,6 +130,7 @@ export class WatchStream<T> {
 
   /** Ends the stream from this side. */
   #end(): void {
+    if (this.#listing !== undefined) this.#outcome.reject(incompleteList());
     this.#response.stream.destroy();
     this.#finish();
   }
@@ -137,7 +138,7 @@ export class WatchStream<T> {
   #ended(error: ConnectionError | undefined): void {
     if (error !== undefined) this.#outcome.reject(error);
     else if (this.#listing !== undefined) {
-      this.#outcome.reject(new ConnectionError('the list ended before its last object', false));
+      this.#outcome.reject(incompleteList());
     } else if (this.#splitter.pending > 0) {
       this.#outcome.reject(new ConnectionError('the watch ended inside an event', false));
     }
@@ -149,4 +150,8 @@ export class WatchStream<T> {
     this.#patience?.cancel();
     this.#outcome.resolve(this.#frames);
   }
+}
+
+function incompleteList(): ConnectionError {
+  return new ConnectionError('the list ended before its last object', false);
 }
