@@ -62,6 +62,26 @@ test('results for two hundred localities are each computed once', () => {
   assert.equal(computed(), 200);
 });
 
+test('few results for older versions of an input are kept, in one locality and in many', () => {
+  const versions = Array.from({ length: 100 }, () => ({}));
+  for (const [localities, most] of [
+    [1, 24],
+    [50, 24 + 50 * 4],
+  ] as const) {
+    const { get, computed } = counted();
+    const service = {};
+    const all = versions.flatMap((rule) =>
+      Array.from({ length: localities }, (_, zone) => ({ service, rule, network: `zone-${zone}` })),
+    );
+    for (const inputs of all) get(inputs);
+    // From the newest: a result that is cached is used before new ones evict it.
+    const before = computed();
+    for (const inputs of all.toReversed().slice(0, most + 1)) get(inputs);
+    assert.ok(computed() > before, `${localities} localities`);
+    assert.equal(get(all.at(-1) as Inputs).rule, versions.at(-1));
+  }
+});
+
 test('nothing is cached where memos are off', () => {
   const { get, computed } = counted(new Memos({ enabled: false }));
   const inputs = { service: {}, rule: {}, network: '' };

@@ -13,12 +13,20 @@ interface Entry<Result> {
   readonly facts: Facts;
 }
 
+/** Results per anchor that are always cached: a service is seen differently by namespaces with settings of their own. */
+const ALWAYS_CACHED = 24;
+
 /**
- * Maximum results per anchor: the ways in which the views of a mesh see one object differently, which are namespaces
- * with settings of their own and localities of proxies. With fewer entries, each would be computed again every time.
- * The oldest is evicted first.
+ * Maximum results per anchor. A service is seen differently by proxies in different localities: with fewer entries than
+ * localities, each result would be computed again every time. The oldest is evicted first.
  */
 const MAX_ENTRIES = 256;
+
+/**
+ * Of more than {@link ALWAYS_CACHED} results, maximum for inputs that differ in objects only. Most of these are results
+ * for older versions of what has changed: a service can have new endpoints a thousand times a day.
+ */
+const MAX_VERSIONS = 4;
 
 /**
  * Attaches results to an anchor, which is one of the inputs and immutable, in a memo of the model. Inputs are compared
@@ -44,10 +52,29 @@ export class InputCache<Inputs extends object, Result> {
       return entry.result;
     }
     const { value: result, facts } = recorded(() => this.#make(inputs, memos));
-    if (entries.length >= MAX_ENTRIES) entries.shift();
+    evict(entries, values);
     entries.push({ values, result, facts });
     return result;
   }
+}
+
+/** Removes an entry where there are too many beside a new one with these values. */
+function evict(entries: Entry<unknown>[], values: readonly unknown[]): void {
+  if (entries.length < ALWAYS_CACHED) return;
+  const versions = entries.filter((entry) => haveSameScalars(entry.values, values));
+  const [oldest] = versions.length >= MAX_VERSIONS ? versions : entries.length >= MAX_ENTRIES ? entries : [];
+  if (oldest !== undefined) entries.splice(entries.indexOf(oldest), 1);
+}
+
+/** Whether the values differ in objects only. An object that is absent is another version of it. */
+function haveSameScalars(a: readonly unknown[], b: readonly unknown[]): boolean {
+  return a.every(
+    (value, index) => isVersion(value) === isVersion(b[index]) && (isVersion(value) || value === b[index]),
+  );
+}
+
+function isVersion(value: unknown): boolean {
+  return typeof value === 'object' || value === undefined;
 }
 
 function areSame(a: readonly unknown[], b: readonly unknown[]): boolean {
