@@ -27,6 +27,22 @@ function addedBy(patches: PatchLookup, type: PatchedType): ReadonlyMap<string, P
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
 }
 
+/** The patched list, the same object where the patches change none of its resources. */
+function unlessSame(
+  list: readonly GeneratedResource[],
+  patch: (list: readonly GeneratedResource[]) => readonly GeneratedResource[],
+): readonly GeneratedResource[] {
+  const patched = patch(list);
+  return patched.length === list.length && patched.every((each, index) => each === list[index]) ? list : patched;
+}
+
+/** Placements with one list have one again: those who take the result recognize equal units by that. */
+function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
+  const made = new Map<T, T>();
+  for (const list of lists) if (!made.has(list)) made.set(list, make(list));
+  return lists.map((list) => made.get(list) ?? list);
+}
+
 /** Applies the patches of a view to the resources of one type. */
 export interface Patcher {
   /** The units that patches add. */
@@ -70,10 +86,10 @@ export function patcherOf(
       const made = type === 'cds' ? addedCluster(addition) : addedListener(addition, routes);
       return { resources: [made], findings: [] };
     },
-    patch: (output) => ({
-      ...output,
-      resources: patch(output.resources),
-      ...(output.placed !== undefined && { placed: output.placed.map(patch) }),
+    patch: ({ resources, placed, ...rest }) => ({
+      ...rest,
+      resources: unlessSame(resources, patch),
+      ...(placed !== undefined && { placed: eachOnce(placed, (list) => unlessSame(list, patch)) }),
     }),
   };
 }

@@ -152,3 +152,34 @@ test('resources that no patch matches keep their bytes', () => {
   });
   assert.deepEqual(patched.units, none.units);
 });
+
+test('placements that share the clusters of a host share them after the patches, too', () => {
+  const host = 'dns.example.com';
+  const service = meshResource('ServiceEntry', 'default', 'dns', {
+    hosts: [host],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    resolution: 'DNS',
+    endpoints: [
+      { address: 'one.example.com', locality: 'r1/z' },
+      { address: 'two.example.com', locality: 'r2/z' },
+    ],
+  });
+  const trafficPolicy = { outlierDetection: { consecutive5xxErrors: 5 } };
+  const rule = meshResource('DestinationRule', 'default', 'dns', { host, trafficPolicy });
+  const placements = ['', 'n2'].map((network) => ({ network, locality: 'r1/z' }));
+  const shared = (...configPatches: readonly object[]) => {
+    const mesh = meshOf([service, rule, meshResource('EnvoyFilter', 'default', 'patches', { configPatches })]);
+    const of = view(configPatches.length);
+    return generate(mesh, of, { cds: 'all' }, placements).placed.get(host);
+  };
+  const merging = (name: string) => ({
+    applyTo: 'CLUSTER',
+    match: { cluster: { name } },
+    patch: { operation: 'MERGE', value: { alt_stat_name: 'x' } },
+  });
+  for (const name of ['nobody', `outbound|80||${host}`]) {
+    const [one, two] = shared(merging(name)) ?? [];
+    assert.ok(one !== undefined && one.length > 0);
+    assert.equal(one, two, name);
+  }
+});
