@@ -220,6 +220,10 @@ export const WIDE_SLOTS: readonly (readonly string[])[] = [
       '{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND}, patch: {operation: MERGE, value: {alt_stat_name: y}}}, {applyTo: HTTP_ROUTE, patch: {operation: MERGE, value: {name: patched}}}]}',
     ),
     filter('a', '{configPatches: [{applyTo: VIRTUAL_HOST, patch: {operation: REMOVE}}]}'),
+    filter(
+      'a',
+      '{configPatches: [{applyTo: CLUSTER, match: {context: SIDECAR_INBOUND}, patch: {operation: ADD, value: {name: added, connect_timeout: 3s}}}]}',
+    ),
   ],
   [
     filter(

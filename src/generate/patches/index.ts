@@ -53,6 +53,12 @@ export interface Patcher {
   readonly patch: (output: UnitOutput) => UnitOutput;
 }
 
+/** Where the proxy gets redirected connections: Envoy rejects the second listener with an address. */
+function portsOfMesh({ mesh }: MeshReader, view: View): readonly number[] {
+  const isRedirected = view.part !== 'gateway' && view.interception !== 'NONE';
+  return isRedirected ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [];
+}
+
 /**
  * @param routes the route configurations that the view has
  * @returns undefined where no patch is for the type
@@ -83,7 +89,8 @@ export function patcherOf(
       if (!unit.startsWith(ADDED)) return undefined;
       const addition = addedBy(patches(), type).get(unit.slice(ADDED.length));
       if (addition === undefined) return { resources: [], findings: [] };
-      const made = type === 'cds' ? addedCluster(addition) : addedListener(addition, routes);
+      const made =
+        type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
       return { resources: [made], findings: [] };
     },
     patch: ({ resources, placed, ...rest }) => ({

@@ -35,9 +35,17 @@ export function patchListeners(
   });
 }
 
-/** The listener that a patch adds. */
-export function addedListener(patch: Patch, routes: RouteNames): GeneratedResource {
-  return listenerResource(Listener.decode(patch.value), [], [patch], routes);
+/**
+ * The listener that a patch adds.
+ * @param reserved ports that it must not have
+ */
+export function addedListener(patch: Patch, routes: RouteNames, reserved: readonly number[]): GeneratedResource {
+  const listener: Listener = Listener.decode(patch.value);
+  const port = listener.address?.socketAddress?.portValue ?? 0;
+  if (reserved.includes(port)) {
+    throw new Error(`${patch.label}: the listener ${patch.name} would take port ${port}, which redirection needs`);
+  }
+  return listenerResource(listener, [], [patch], routes);
 }
 
 /** Undefined: removed. */

@@ -96,6 +96,13 @@ test('an added listener with a route configuration that nothing provides is a fa
   assert.deepEqual(failures(result), [`lds |added|added: ${LABEL}: ${message}`]);
 });
 
+test('a listener on a port of the redirection cannot be added', () => {
+  const address = { socket_address: { address: '0.0.0.0', port_value: 15006 } };
+  const patch = { applyTo: 'LISTENER', patch: { operation: 'ADD', value: { name: 'added', address } } };
+  const message = 'the listener added would take port 15006, which redirection needs';
+  assert.deepEqual(failures(generated(patch)), [`lds |added|added: ${LABEL}: ${message}`]);
+});
+
 test('a cluster that cannot be added is a failure of its own, and others are added', () => {
   const adding = (value: object) => ({ applyTo: 'CLUSTER', patch: { operation: 'ADD', value } });
   const config = { eds_config: { ads: {} } };

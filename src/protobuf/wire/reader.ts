@@ -25,6 +25,9 @@ export interface WireField {
   end: number;
 }
 
+/** A tag has at most 32 bits. The lowest bits of longer ones, the wire type, can be wrong: numbers are not exact. */
+const MAX_TAG = 2 ** 32 - 1;
+
 const varint = new VarintDecoder();
 
 function malformed(reason: string): CtlError {
@@ -53,6 +56,7 @@ export class WireReader {
     field.number = Math.floor(tag / 8);
     field.wireType = tag % 8;
     if (field.number === 0) throw malformed('field number 0');
+    if (tag > MAX_TAG) throw malformed('a field number of more than 29 bits');
     field.value = 0;
     field.start = this.#at;
     switch (field.wireType) {

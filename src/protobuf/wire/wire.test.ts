@@ -95,6 +95,8 @@ describe('the protobuf wire format', () => {
     ['a length without content', [0x0a, 5, 1], 'a field is longer than its message'],
     ['a varint of eleven bytes', [8, ...Array.from({ length: 11 }, () => 0x80), 1], 'a number of more than 10 bytes'],
     ['field number 0', [0x02, 0], 'field number 0'],
+    ['a field number of 30 bits', [0x82, 0x80, 0x80, 0x80, 0x10, 0], 'a field number of more than 29 bits'],
+    ['a tag of 64 bits', [...Array.from({ length: 9 }, () => 0x82), 1, 0], 'a field number of more than 29 bits'],
     ['a group', [0x0b], 'wire type 3'],
     ['a fixed number that is cut short', [0x0d, 1, 2], 'a field is longer than its message'],
   ] as const)
