@@ -1,6 +1,6 @@
 /**
- * One mesh of several clusters: a Service of one name is one service, and what runs in a cluster is looked up in that
- * cluster.
+ * A mesh of several clusters: Services of one name are one service, and Pods and Nodes are looked up in the cluster of
+ * the endpoint.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
@@ -55,7 +55,7 @@ const BOTH = [
 describe('a Service that two clusters have', () => {
   const snapshot = meshOf(BOTH, OPTIONS);
 
-  test('is one service, as the program’s own cluster defines it', () => {
+  test('is one service; the definition in the program’s own cluster decides', () => {
     assert.equal(snapshot.services.size, 1);
     const { addresses, ports, source } = snapshot.services.get(WEB) ?? {};
     assert.deepEqual([addresses, ports?.map(({ port }) => port), source], [['10.96.0.1'], [80], 'Service/a/web']);
@@ -67,7 +67,7 @@ describe('a Service that two clusters have', () => {
     assert.equal(step(without, [], ['Service/a/web/far']).snapshot.services.size, 0);
   });
 
-  test('has the endpoints of both, each with the pod, the node and the network of its cluster', () => {
+  test('has the endpoints of both clusters, each with the pod, node and network of its own cluster', () => {
     assert.deepEqual(endpointsOf(snapshot), ['10.0.0.1  one near//', '10.0.0.1 n2 other far//']);
     assert.deepEqual(snapshot.peers.get(WEB)?.accounts, ['a/one', 'a/other']);
     assert.equal(snapshot.findings().podsWithoutService, 0);
@@ -85,14 +85,14 @@ describe('a Service that two clusters have', () => {
     assert.equal(waiting.findings().endpointsPendingPod, 1);
   });
 
-  test('serves at its address in each network apart', () => {
+  test('has one instance in each network where its address is in use', () => {
     const accounts = (network: string) =>
       snapshot.instancesAt(network, '10.0.0.1').map(({ endpoint }) => endpoint.serviceAccount);
     assert.deepEqual([accounts(''), accounts('n2'), accounts('n3')], [['one'], ['other'], []]);
   });
 });
 
-test('an address that names no pod is none of a pod that has it in another cluster', () => {
+test('an address without pod does not match a pod of another cluster with the same address', () => {
   const content = {
     addressType: 'IPv4',
     endpoints: [{ addresses: ['10.0.0.1'] }],
@@ -108,7 +108,7 @@ test('an address that names no pod is none of a pod that has it in another clust
   assert.deepEqual(endpointsOf(meshOf([...far, bare(FAR)], OPTIONS)), ['10.0.0.1 n2 other far//']);
 });
 
-test('Endpoints of several clusters are joined as slices are', () => {
+test('Endpoints of several clusters are merged like EndpointSlices', () => {
   const of = (account: string, ip: string, fields: MetaFields) => {
     const subset = { addresses: [{ ip, nodeName: 'n' }], ports: [{ name: 'http', port: 8080 }] };
     return [
@@ -122,7 +122,7 @@ test('Endpoints of several clusters are joined as slices are', () => {
   assert.deepEqual(endpointsOf(snapshot), ['10.0.0.1  one one//', '10.0.0.2 n2 other other//']);
 });
 
-test('a cluster IP that only another cluster has comes after an equal one of the program’s own', () => {
+test('a cluster IP of the program’s own cluster has precedence over the same one of another cluster', () => {
   const near = service('a/near', { clusterIP: '10.96.0.1' }, { created: 2000 });
   const snapshot = meshOf([near, service('a/web', { clusterIP: '10.96.0.1' }, { ...FAR, created: 1000 })]);
   const [first] = [...snapshot.services.values()].sort((a, b) => (a.created ?? 0) - (b.created ?? 0));
@@ -145,7 +145,7 @@ describe('the network of a proxy', () => {
     });
   }
 
-  test('may be one that only endpoints are in, for as long as they are', () => {
+  test('may be a network that only endpoints name, while they exist', () => {
     const proxy = { network: 'n7', labels: {} };
     const labels = { 'topology.mesh.io/network': 'n7' };
     const labelled = step(snapshot, [pod('a/web-0', '10.0.0.1', { labels })]);
@@ -157,7 +157,7 @@ describe('the network of a proxy', () => {
     assert.equal(more.networkNames, labelled.snapshot.networkNames);
   });
 
-  test('is by range where the configuration gives ranges', () => {
+  test('follows from the configured address ranges', () => {
     const ranges: MeshNetworks = { networks: { n9: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] } } };
     const mesh = meshOf(BOTH, { ...OPTIONS, networks: ranges });
     assert.equal(mesh.networkOfProxy({ network: '', labels: {} }, '10.0.0.1'), 'n9');

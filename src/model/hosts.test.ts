@@ -39,7 +39,7 @@ test('the patterns of a host are those that match it, most specific first', () =
   );
 });
 
-test('short names are completed, full names, wildcards and addresses stay', () => {
+test('short names are completed; full names, wildcards and addresses are not changed', () => {
   assert.equal(fullHostname('Web', 'a', 'cluster.local'), 'web.a.svc.cluster.local');
   for (const host of ['web.b', '*', '*.com', 'fd00::1']) assert.equal(fullHostname(host, 'a', 'cluster.local'), host);
 });

@@ -1,6 +1,6 @@
 /**
- * Indexes hold what there is: after any history they are those of a fresh replay, and nothing of what is gone stays in
- * them.
+ * Indexes do not depend on history: after any changes they equal those of a fresh replay, without remains of deleted
+ * resources.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -48,7 +48,7 @@ function next(
 const changesOf = (batch: readonly Operation[]) =>
   batch.map(({ resource, remove }) => [keyOf(resource), remove ? undefined : resource] as const);
 
-/** All indexes of a state as plain data. What is merged of rules when somebody asks is no index. */
+/** All indexes of a state as plain data, without the rules that are merged on request. */
 function indexesOf({ registry, mesh }: Step): object {
   const tables = { ...registry, ...mesh, ...mesh.virtualServices };
   const maps = Object.entries(tables).filter(([name, value]) => value instanceof PMap && name !== 'rules');
@@ -57,7 +57,7 @@ function indexesOf({ registry, mesh }: Step): object {
   return { ...Object.fromEntries(indexes), rules };
 }
 
-test('indexes after any history are those of a fresh replay', () => {
+test('indexes after any history equal those of a fresh replay', () => {
   fc.assert(
     fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
       let state = empty(useEndpointSlice);

@@ -1,4 +1,4 @@
-/** What must hold for every mesh and every order of events. */
+/** Properties of the model for every mesh and every order of events. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
@@ -19,7 +19,7 @@ function changesOf(batch: readonly Operation[]): ResourceChange[] {
   }));
 }
 
-/** What is left when all batches have been applied. */
+/** The resources that exist after all batches. */
 function finalResources(batches: readonly (readonly Operation[])[]): AnyResource[] {
   const left = new Map<string, AnyResource>();
   for (const { resource, remove } of batches.flat()) {
@@ -147,7 +147,7 @@ function assertExactScope(id: string, before: Scope | undefined, after: Scope | 
   }
 }
 
-test('a change set says exactly what differs, and what is equal stays the same object', () => {
+test('a change set has exactly the differences, and equal values stay the same object', () => {
   fc.assert(
     fc.property(history, fc.boolean(), (batches, useEndpointSlice) => {
       const model = modelOf(emptyMesh({ settings: { useEndpointSlice }, networks: NETWORKS }));

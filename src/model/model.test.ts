@@ -15,7 +15,7 @@ function remove(model: Model, key: string) {
   return model.apply({ changes: [{ key, before: undefined, after: undefined }] }).changes;
 }
 
-test('asking a snapshot has no effect on what later steps say and keep', () => {
+test('reading a snapshot does not change the results of later steps', () => {
   const model = modelOf(meshOf([service('a/web'), sidecar('b/s')]));
   const { snapshot } = model;
   snapshot.scopeOf('b', {});
@@ -58,7 +58,7 @@ test('a Sidecar’s scope may be acquired before the Sidecar exists, and stays a
   assert.deepEqual([...set(model, sidecar('a/s')).scopes.keys()], []);
 });
 
-test('a changed mesh configuration changes everything of every scope that is acquired', () => {
+test('a changed mesh configuration changes everything in every acquired scope', () => {
   const model = modelOf(meshOf([service('a/web')]));
   model.acquire('b/');
   const mesh = { ...model.snapshot.mesh, defaultServiceExportTo: ['.'] };
@@ -67,7 +67,7 @@ test('a changed mesh configuration changes everything of every scope that is acq
   assert.deepEqual([...(set(model, service('b/new')).scopes.get('b/')?.hosts ?? [])], [fqdn('new.b')]);
 });
 
-test('a step that cannot be taken leaves the model as it is', () => {
+test('a step that fails does not change the model', () => {
   const model = modelOf(meshOf([service('a/web')]));
   model.acquire('a/');
   const { snapshot } = model;
@@ -77,7 +77,7 @@ test('a step that cannot be taken leaves the model as it is', () => {
   assert.deepEqual([...(set(model, service('a/new')).scopes.get('a/')?.hosts ?? [])], [fqdn('new.a')]);
 });
 
-test('a fork leaves the model that it is of as it is', () => {
+test('steps of a fork do not change the original model', () => {
   const model = modelOf(meshOf([service('a/web')]));
   model.acquire('a/');
   const fork = model.fork();

@@ -1,4 +1,4 @@
-/** One name, several documents: given these claims of a host or an address, each namespace's callers get this one. */
+/** Ownership of names: which of several documents with the same host or address the callers of each namespace get. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { AnyResource } from '../resources/types.ts';
@@ -14,7 +14,7 @@ function entry(path: string, hosts: readonly string[], more: object = {}, fields
   return resource('ServiceEntry', path, { hosts, ports, resolution: 'STATIC', endpoints, ...more }, fields);
 }
 
-/** Namespace of the service that a host means to callers in each of these namespaces. */
+/** For callers in each of these namespaces, the namespace of the service that a host resolves to. */
 function ownersOf(snapshot: Snapshot, host: string, callers = ['shop', 'evil', 'other']): (string | undefined)[] {
   return callers.map((namespace) => snapshot.scopeOf(namespace, {}).services.get(host)?.namespace);
 }
@@ -29,7 +29,7 @@ function routedBy(snapshot: Snapshot, namespace: string, labels = {}): string[] 
     .egress.flatMap(({ virtualServices }) => virtualServices.map(({ key, hosts }) => `${key} ${hosts.join()}`));
 }
 
-test('an orchestrator Service has its host, however a ServiceEntry of another namespace writes it', () => {
+test('an orchestrator Service owns its host, however a ServiceEntry of another namespace spells it', () => {
   for (const host of [WEB, WEB.toUpperCase(), `${WEB}.`, `Web.Shop.svc.Cluster.Local.`]) {
     const attack = [service('shop/web', {}, { created: 2000 }), entry('evil/web', [host], {}, { created: 1000 })];
     const snapshot = meshOf(attack);
@@ -49,12 +49,12 @@ test('an orchestrator Service has its host, however a ServiceEntry of another na
   }
 });
 
-test('a Service that callers do not see is replaced by nothing', () => {
+test('a Service that is not visible to callers is not replaced by another document', () => {
   const hidden = service('shop/web', {}, { annotations: { 'networking.mesh.io/exportTo': '.' } });
   assert.deepEqual(ownersOf(meshOf([hidden, entry('evil/web', [WEB])]), WEB), ['shop', undefined, undefined]);
 });
 
-test('a Sidecar that imports the claimant alone does not get the host from it', () => {
+test('a Sidecar that imports only the other namespace does not get the host from there', () => {
   const sidecar = resource('Sidecar', 'other/default', { egress: [{ hosts: ['evil/*'] }] });
   assert.deepEqual(ownersOf(meshOf([service('shop/web'), entry('evil/web', [WEB]), sidecar]), WEB), [
     'shop',
@@ -63,7 +63,7 @@ test('a Sidecar that imports the claimant alone does not get the host from it', 
   ]);
 });
 
-test('names of a namespace without a Service are not for other namespaces to give', () => {
+test('other namespaces cannot define names of a namespace that has no Service for them', () => {
   const free = fqdn('free.shop');
   const claims = [free, fqdn('*.shop'), fqdn('*')];
   const snapshot = meshOf([entry('evil/x', claims)]);
@@ -98,7 +98,7 @@ test('the namespace that owns a host, by its name', () => {
   for (const [host, namespace, may] of rows) assert.equal(mayClaimForOthers(host, namespace, settings), may, host);
 });
 
-test('of ServiceEntries of one host, callers get their own namespace’s, else the oldest', () => {
+test('of several ServiceEntries for one host, callers get that of their own namespace, else the oldest', () => {
   const [old, young] = [
     entry('zeta/x', ['api.example.com'], {}, { created: 1000 }),
     entry('evil/x', ['api.example.com'], {}, { created: 2000 }),
@@ -114,7 +114,7 @@ test('of ServiceEntries of one host, callers get their own namespace’s, else t
   assert.equal(step(meshOf([old]), [young]).changes.nameConflicts.length, 1);
 });
 
-test('the virtual IP of a Service is not an address of other namespaces’ ServiceEntries', () => {
+test('ServiceEntries of other namespaces cannot use the virtual IP of a Service', () => {
   const written = ['10.96.0.1', '10.96.0.1/32', '::ffff:10.96.0.1', '10.96.0.7', '10.0.0.0/8'];
   const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
   const addressesOf = (snapshot: Snapshot, key: string) => snapshot.services.get(key)?.addresses;
@@ -129,7 +129,7 @@ test('the virtual IP of a Service is not an address of other namespaces’ Servi
   assert.deepEqual(addressesOf(own, 'shop/x.example.com'), written);
 });
 
-test('the address of a Pod is none of other namespaces’ ServiceEntries', () => {
+test('ServiceEntries of other namespaces cannot use the address of a Pod', () => {
   const written = ['10.0.0.1', '::ffff:10.0.0.1', '2001:DB8::1', '10.0.0.2'];
   const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
   const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
@@ -153,7 +153,7 @@ test('the address of a Pod is none of other namespaces’ ServiceEntries', () =>
   for (const pod of [own, elsewhere]) assert.deepEqual(addressesOf(step(alone, [pod, running]).snapshot), ['10.0.0.2']);
 });
 
-test('a VirtualService routes names of other namespaces for its own callers alone', () => {
+test('a VirtualService routes names of other namespaces only for callers of its own namespace', () => {
   const snapshot = meshOf([
     service('shop/web'),
     virtualService('evil/all', [WEB]),
@@ -190,7 +190,7 @@ test('a VirtualService for a gateway keeps all its hosts', () => {
 const HEADLESS = { clusterIP: 'None', ports: [{ name: 'http', port: 8080 }] };
 const tcpAt = (...addresses: string[]) => ({ ports: [{ number: 8080, name: 'tcp', protocol: 'TCP' }], addresses });
 
-test('a range around the pods of a headless Service does not count at its ports, whatever came first', () => {
+test('an address range that contains pods of a headless Service does not apply to its ports, whichever document is older', () => {
   const claims = tcpAt('10.0.0.0/30', '10.1.0.0/16', '::ffff:10.0.0.0/126');
   const documents = [
     service('shop/db', HEADLESS),
@@ -225,7 +225,7 @@ test('a range around the pods of a headless Service does not count at its ports,
   assert.deepEqual(heldBy(merged), [...expected, '10.0.0.0/8 8080 Endpoints/shop/db']);
 });
 
-test('addresses that only endpoints of another namespace name are not a ServiceEntry’s, the oldest document decides', () => {
+test('a ServiceEntry does not get addresses that endpoints of another namespace have; the oldest document decides', () => {
   const written = ['192.0.2.7', '192.0.2.8'];
   const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
   const claimant = entry('evil/x', ['x.example.com'], tcpAt(...written));

@@ -1,5 +1,5 @@
 /**
- * Which mode holds where: the specification's scope rules row by row, and against an oracle that knows nothing of
+ * Which mutual TLS mode applies where: the specification's scope rules row by row, and against an oracle without
  * indexes.
  */
 import assert from 'node:assert/strict';
@@ -24,7 +24,7 @@ function modeIn(snapshot: Snapshot, port: number, namespace = 'shop', labels: Re
   return modeOfPort(snapshot.peerAuthenticationOf(namespace, labels), port);
 }
 
-/** What is in force in the place of a refused policy, whose selector could be read or not. */
+/** The substitute of a refused policy, with or without a readable selector. */
 function substitute(path: string, selectorKnown: boolean, more: object = {}): AnyResource {
   const made = resource('PeerAuthentication', path, { ...mtls('STRICT'), ...more });
   return { ...made, meta: { ...made.meta, substitute: selectorKnown ? 'covers' : 'overrides' } };
@@ -162,7 +162,7 @@ const written: fc.Arbitrary<Written> = fc.record({
   ),
 });
 
-/** The specification read aloud: walks all policies for each question. */
+/** A literal implementation of the specification: walks all policies for each question. */
 function oracle(policies: readonly Written[], namespace: string, labels: Record<string, string>, port: number): string {
   const key = ({ created, namespace: of, name }: Written) => [created ?? 0, of, name] as const;
   const oldestFirst = [...policies].sort((a, b) => {
@@ -196,7 +196,7 @@ function toResource({ namespace, name, created, selector, mode: of, ports }: Wri
   return policy(`${namespace}/${name}`, spec, created);
 }
 
-test('property: after any changes every workload has the mode that a reader of all policies finds', () => {
+test('property: after any changes every workload has the mode that the oracle computes', () => {
   const changes = fc.array(fc.record({ policy: written, remove: fc.boolean() }), { minLength: 1, maxLength: 4 });
   fc.assert(
     fc.property(fc.array(changes, { minLength: 1, maxLength: 8 }), (batches) => {
@@ -225,7 +225,7 @@ test('property: after any changes every workload has the mode that a reader of a
                   (each.namespace === undefined || each.namespace === namespace) && labelsMatch(each.labels, labels),
               );
               if (!known)
-                assert.equal(now, modeIn(snapshot, port, namespace, labels), 'a change that nobody was told of');
+                assert.equal(now, modeIn(snapshot, port, namespace, labels), 'a change that the change set lacks');
             }
           }
         }
@@ -252,7 +252,7 @@ describe('what clients see of endpoints', () => {
   const OTHER = `other/${fqdn('api.other')}`;
   const ready = (snapshot: Snapshot, key = KEY) => (snapshot.endpoints.get(key) ?? []).map(({ tlsReady }) => tlsReady);
 
-  test('mutual TLS to those with a proxy; their identities; whether all of a port are', () => {
+  test('endpoints with a proxy accept mutual TLS and have identities; a port records whether all of its endpoints do', () => {
     const snapshot = meshOf(MESH);
     assert.deepEqual(ready(snapshot), [true, true, false]);
     assert.deepEqual(snapshot.peers.get(KEY), { accounts: ['shop/web'], ready: { http: 'some' } });
@@ -270,20 +270,20 @@ describe('what clients see of endpoints', () => {
     assert.deepEqual(ready(meshOf([...MESH, policy('shop/p', ofPort(80))])), [true, true, false]);
   });
 
-  test('between STRICT and PERMISSIVE nothing changes for clients', () => {
+  test('a change between STRICT and PERMISSIVE changes nothing for clients', () => {
     const { changes } = step(meshOf(MESH), [policy('mesh-system/p', mtls('STRICT'))]);
     assert.deepEqual([changes.endpoints.size, changes.peers.size, changes.addresses.size], [0, 0, 0]);
     assert.deepEqual(changes.peerAuthentication, [{ namespace: undefined, labels: {} }]);
   });
 
-  test('switched off for the mesh, all that do not say otherwise', () => {
+  test('disabling it for the mesh changes all workloads without a policy of their own', () => {
     const strict = meshOf([...MESH, policy('other/p', mtls('STRICT'))]);
     const { snapshot, changes } = step(strict, [policy('mesh-system/p', mtls('DISABLE'))]);
     assert.deepEqual([...changes.endpoints], [KEY]);
     assert.deepEqual(ready(snapshot, OTHER), [true]);
   });
 
-  test('a replica of the same account changes no identities, another account does', () => {
+  test('a replica with the same service account does not change the identities; one with another account does', () => {
     const more = (account: string) => [
       proxied('shop/web-3', '10.0.0.4', account),
       endpoints('shop/web', ['10.0.0.1', '10.0.0.2', '10.0.0.3', '10.0.0.4']),
@@ -294,7 +294,7 @@ describe('what clients see of endpoints', () => {
     assert.deepEqual(snapshot.peers.get(KEY)?.accounts, ['shop/web', 'shop/web-two']);
   });
 
-  test('identities are known of those without a proxy too', () => {
+  test('endpoints without a proxy have identities, too', () => {
     const bare = pod('shop/bare', '10.0.0.3', { labels: WEB }, { serviceAccountName: 'bare' });
     assert.deepEqual(meshOf([...MESH, bare]).peers.get(KEY), {
       accounts: ['shop/bare', 'shop/web'],
@@ -302,7 +302,7 @@ describe('what clients see of endpoints', () => {
     });
   });
 
-  test('an endpoint written in a service entry is in its namespace; its account may be unknown', () => {
+  test('an endpoint of a service entry belongs to its namespace; its service account may be unknown', () => {
     const labels = { 'security.mesh.io/tlsMode': 'mesh' };
     const entry = resource('ServiceEntry', 'shop/vm', {
       hosts: ['vm.example.com'],

@@ -1,4 +1,4 @@
-/** Which workloads the registry knows to run as a service account, and when that may have changed. */
+/** The registered workloads of a service account, and the changes that concern them. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { type AnyResource, resourceKey } from '../resources/types.ts';
@@ -33,7 +33,7 @@ test('pods and workload entries of the namespace, by account', () => {
   assert.deepEqual(mesh.registeredLabels('nowhere', 'gw'), []);
 });
 
-test('a change concerns the namespaces in which the answer may differ, and no others', () => {
+test('a change names exactly the namespaces whose workloads may differ', () => {
   const before = meshOf([podOf('edge/a', 'gw'), entryOf('shop/vm', { serviceAccount: 'vm', labels })]);
   const concerned = (...args: Parameters<typeof step> extends [unknown, ...infer Rest] ? Rest : never) =>
     [...step(before, ...args).changes.workloads].sort();
@@ -54,7 +54,7 @@ test('a change concerns the namespaces in which the answer may differ, and no ot
   assert.deepEqual(concerned([resource('Namespace', '/edge')]), []);
 });
 
-test('a changed pod costs what it is, however many pods its namespace has and however often is asked', () => {
+test('the cost of a changed pod does not depend on the number of pods in its namespace or on the number of queries', () => {
   let read = 0;
   const counted = (labelsOfPod: Record<string, string>) =>
     new Proxy(labelsOfPod, {

@@ -17,14 +17,14 @@ const rule = (path: string, host: string, content: object = {}) =>
 const finder = (snapshot: ReturnType<typeof meshOf>, namespace: string) =>
   snapshot.scopeOf(namespace, {}).destinationRule;
 
-/** All rules of a snapshot, as a table that nothing else has. */
+/** All rules of a snapshot, as a separate table. */
 function rulesOf(snapshot: Snapshot): RuleTable {
   const rules = [...snapshot.resources('DestinationRule').entries()];
   const added = new Map(rules.map(([key, after]) => [key, { before: undefined, after }]));
   return updateRules(PMap.empty(), added, snapshot).table;
 }
 
-test('what a finder finds is what its namespace sees, whoever shares it', () => {
+test('a shared finder returns the rules that each namespace sees', () => {
   let shared = 0;
   fc.assert(
     fc.property(history, (batches) => {
@@ -55,7 +55,7 @@ test('what a finder finds is what its namespace sees, whoever shares it', () => 
   assert.ok(shared > 10);
 });
 
-test('namespaces whose rules are public and about their own services share a finder', () => {
+test('namespaces share a finder if their rules are public and only about their own services', () => {
   const snapshot = meshOf([OWN, OTHER, rule('a/r', fqdn('x.a')), rule('b/r', fqdn('x.b'))]);
   assert.equal(finder(snapshot, 'a'), finder(snapshot, 'b'));
   assert.equal(finder(snapshot, 'a'), finder(snapshot, 'c'));

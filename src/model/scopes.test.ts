@@ -1,4 +1,4 @@
-/** What a namespace's proxies see: exportTo, Sidecars, destination rules, virtual services, gateways. */
+/** What is visible to a namespace's proxies: exportTo, Sidecars, destination rules, virtual services, gateways. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultMeshNetworks } from '../resources/mesh-config.ts';
@@ -21,7 +21,7 @@ test('exportTo decides who sees a service; without it, the mesh default does', (
   assert.deepEqual([hostsOf(closed.scopeOf('a', {})), hostsOf(closed.scopeOf('b', {}))], [[fqdn('web.a')], []]);
 });
 
-test('namespaces without services of their own kind share one map, before and after a change', () => {
+test('namespaces without services visible only to them share one map, before and after a change', () => {
   const before = meshOf([service('a/web'), exported('b/own', '.')]);
   for (const namespace of ['a', 'b', 'c']) before.scopeOf(namespace, {});
   const { snapshot } = step(before, [service('a/new')]);
@@ -29,7 +29,7 @@ test('namespaces without services of their own kind share one map, before and af
   assert.notEqual(snapshot.scopeOf('b', {}).services, snapshot.scopeOf('c', {}).services);
 });
 
-test('of one host in several namespaces the own namespace wins, then the oldest', () => {
+test('for one host in several namespaces, the proxy’s own namespace wins, then the oldest', () => {
   const entry = (path: string, created: number) => resource('ServiceEntry', path, { hosts: ['h.com'] }, { created });
   const snapshot = meshOf([entry('a/e', 1), entry('b/e', 2)]);
   const seen = (namespace: string) => snapshot.scopeOf(namespace, {}).services.get('h.com')?.namespace;
@@ -53,7 +53,7 @@ test('the Sidecar is chosen by selector, then for the namespace, then of the roo
   assert.equal(snapshot.gatewayScope('a').id, 'a/');
 });
 
-test('egress hosts: own namespace, others, wildcards, nothing; the root namespace’s mean the proxy’s namespace', () => {
+test('egress hosts: own namespace, others, wildcards, none; `.` in a Sidecar of the root namespace means the proxy’s namespace', () => {
   const services = [service('a/web'), service('b/web'), service('b/db')];
   const external = resource('ServiceEntry', 'b/e', { hosts: ['x.foo.com'] });
   const seen = (...hosts: string[]) => hostsOf(meshOf([...services, external, sidecar('a/s', hosts)]).scopeOf('a', {}));
@@ -120,7 +120,7 @@ test('a service that a visible virtual service routes to is included, and remove
   assert.deepEqual([...(changes.scopes.get('a/s')?.virtualServices.keys() ?? [])], ['VirtualService/a/v']);
 });
 
-test('a change recomputes only the scopes that look at it', () => {
+test('a change recomputes only the scopes that depend on it', () => {
   const before = meshOf([service('a/web'), service('b/web'), sidecar('a/s', ['./*']), sidecar('b/s', ['./*'])]);
   const model = modelOf(before);
   for (const id of ['a/s', 'b/s']) model.acquire(id);
@@ -158,7 +158,7 @@ test('destination rules: own namespace, then the service’s, then root; exportT
   assert.equal(found('c', fqdn('db.b')), 'DestinationRule/mesh-system/d');
 });
 
-test('rules that not everybody sees: each namespace has those that are exported to it, merged', () => {
+test('rules with limited visibility: each namespace gets those that are exported to it, merged', () => {
   const exported = (path: string, subset: string, exportTo: readonly string[], created: number) =>
     rule(path, { host: 'web', subsets: [{ name: subset }], exportTo }, created);
   const snapshot = meshOf([
@@ -181,7 +181,7 @@ test('rules that not everybody sees: each namespace has those that are exported 
   ]);
 });
 
-test('the only rule of a namespace goes: its own scope alone changes, and not those of others that see the same services', () => {
+test('deleting the only rule of a namespace changes its own scope, and not those of others with the same services', () => {
   const before = meshOf([
     service('c/web'),
     resource('Namespace', '/b'),
@@ -194,7 +194,7 @@ test('the only rule of a namespace goes: its own scope alone changes, and not th
   assert.deepEqual([...(changes.scopes.get('a/')?.destinationRules ?? [])], [fqdn('web.c')]);
 });
 
-test('a virtual service that moves from one egress listener to another is said as it was and as it is', () => {
+test('a virtual service that moves from one egress listener to another is in the change set, before and after', () => {
   const listener = (number: number, host: string) => ({
     port: { number, protocol: 'HTTP', name: `p${number}` },
     hosts: [host],
@@ -208,7 +208,7 @@ test('a virtual service that moves from one egress listener to another is said a
   assert.deepEqual([said?.before?.hosts, said?.after?.hosts], [['one.com'], ['two.com']]);
 });
 
-test('rules of one namespace for one host are merged: subsets joined, the first policy wins, duplicates counted', () => {
+test('rules of one namespace for one host are merged: all subsets, the first policy; duplicate subsets are counted', () => {
   const snapshot = meshOf([
     service('a/web'),
     rule(
@@ -269,7 +269,7 @@ test('gateways are selected by labels, oldest first, and by namespace when so se
   assert.deepEqual(names(true), ['a/g']);
 });
 
-test('a changed mesh configuration is everything; an equal one is nothing', () => {
+test('a changed mesh configuration changes everything, an equal one nothing', () => {
   const before = meshOf([service('a/web'), rule('a/d', { host: 'web', subsets: [{ name: 'x' }, { name: 'x' }] })]);
   const same = applyChanges(before, {
     changes: [],

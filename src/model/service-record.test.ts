@@ -1,4 +1,4 @@
-/** Endpoints in parts: what a change of one slice looks at, and what becomes of addresses that several slices name. */
+/** Endpoints by slice: what a change of one slice reads, and addresses that several slices name. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AnyResource } from '../resources/types.ts';
@@ -26,7 +26,7 @@ function slice(name: string, written: readonly Written[], of = 'web'): AnyResour
   return resource('EndpointSlice', `a/${name}`, content, { labels: { 'kubernetes.io/service-name': of } });
 }
 
-/** The slice, with a count of how often anybody looks at its endpoints. */
+/** The slice, with a count of the reads of its endpoints. */
 function counted(made: AnyResource, onRead: (name: string) => void): AnyResource {
   const content = new Proxy(made.content, {
     get: (target, key) => {
@@ -57,7 +57,7 @@ describe('a service of many slices', () => {
   );
   const before = meshOf([service('a/web'), ...pods, ...indexes.map((index) => sliceOf(index))], OPTIONS);
 
-  test('a changed slice is looked at, the others are not', () => {
+  test('a change of a slice reads that slice and no other', () => {
     assert.equal(before.endpoints.get(KEY)?.length, SLICES * PER_SLICE);
     read.length = 0;
     const { snapshot, changes } = step(before, [sliceOf(7, false)]);
@@ -68,7 +68,7 @@ describe('a service of many slices', () => {
     assert.equal(is?.filter((endpoint, index) => endpoint !== was?.[index]).length, 1);
   });
 
-  test('so is the slice that names a changed pod', () => {
+  test('a change of a pod reads the slice that names the pod', () => {
     read.length = 0;
     const labels = { app: 'web', version: 'v2' };
     const { snapshot } = step(before, [pod('a/p-3-5', ip(3, 5), { labels })]);
@@ -103,7 +103,7 @@ describe('an address that two slices name', () => {
     assert.deepEqual(healths(step(snapshot, [first]).snapshot)?.[0], 'unhealthy');
   });
 
-  test('stays the same object when it moves to another slice, also for later changes', () => {
+  test('stays the same object when it moves to another slice, also in later changes', () => {
     const moved = step(both, [slice('web-1', [{ address: '10.0.0.2' }]), slice('web-3', [{ address: '10.0.0.4' }])]);
     const before = moved.snapshot.endpoints.get(KEY) ?? [];
     const renamed = step(moved.snapshot, [slice('web-9', [{ address: '10.0.0.4' }])], ['EndpointSlice/a/web-3']);
@@ -149,7 +149,7 @@ test('of two entries for an address in one slice the first counts', () => {
   ]);
 });
 
-test('a pod that two slices name is still looked at when one of them does not name it any more', () => {
+test('a pod that two slices name is still a dependency after one of them stops naming it', () => {
   const [first, second] = [
     slice('web-1', [{ address: '10.0.0.1', pod: 'p' }]),
     slice('web-2', [{ address: '10.0.0.2', pod: 'p' }]),
@@ -176,7 +176,7 @@ test('a port that has another number is served under that at the same addresses,
   assert.deepEqual([...changes.addresses], ['/10.0.0.1']);
 });
 
-test('a proxy finds its services by its IPv6 address, however that is written', () => {
+test('a proxy finds its services by its IPv6 address in any spelling', () => {
   const snapshot = meshOf([service('a/web'), slice('web-1', [{ address: '2001:DB8:0:0::01' }])], OPTIONS);
   for (const written of ['2001:db8::1', '2001:0db8:0000::0001'])
     assert.equal(snapshot.instancesAt('', written).length, 1, written);

@@ -1,4 +1,4 @@
-/** Services, endpoints and instances: given these resources, the snapshot says this. */
+/** Services, endpoints and instances: resources in, expected snapshot out. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { workloadLabels } from '../resources/aliases.ts';
@@ -43,7 +43,7 @@ test('headless and ExternalName services', () => {
   assert.equal(snapshot.endpoints.get(`a/${fqdn('ext.a')}`)?.[0]?.address, 'example.com');
 });
 
-test('an endpoint is joined with its pod, the node of the pod, and the service port of its name', () => {
+test('an endpoint gets data from its pod, the pod’s node, and the service port with its port name', () => {
   const snapshot = meshOf([
     service('a/web'),
     endpoints('a/web', ['10.0.0.1=p1']),
@@ -136,7 +136,7 @@ test('health of endpoints and slices', () => {
   assert.deepEqual(healthOf(false, [service('a/web'), slices]), undefined);
 });
 
-test('UDP ports are kept in the service and served by nothing', () => {
+test('UDP ports are in the service and have no endpoints', () => {
   const ports = [
     { name: 'http', port: 53 },
     { name: 'dns', port: 53, protocol: 'UDP' },
@@ -259,7 +259,7 @@ test('one host in several namespaces: two services, oldest first', () => {
   );
 });
 
-test('a network that names a registry has all of its addresses, whatever ranges other networks name', () => {
+test('a network that names a registry has all of its addresses, even in ranges of other networks', () => {
   const networks = {
     networks: {
       range: { endpoints: [{ fromCidr: '10.0.0.0/8' }], gateways: [] },
@@ -287,7 +287,7 @@ test('where no network names the registry, the longest CIDR range decides', () =
   assert.deepEqual(found, ['10.0.0.1 narrow', '10.0.0.9 wide', '192.168.0.1 ', 'fd00::1 narrow']);
 });
 
-test('what changes nothing that is read changes nothing', () => {
+test('changes of fields that nothing reads change no snapshot', () => {
   const before = meshOf([service('a/web'), endpoints('a/web', ['10.0.0.1', '10.0.0.2']), pod('a/p', '10.0.0.1')]);
   const scope = before.scopeOf('a', {});
   const { snapshot, changes } = step(before, [
@@ -304,7 +304,7 @@ test('what changes nothing that is read changes nothing', () => {
   assert.equal(snapshot.endpoints, before.endpoints);
 });
 
-test('pods at whose address nothing is served are counted', () => {
+test('pods without a service at their address are counted', () => {
   const { snapshot } = step(emptyMesh(), [service('a/web'), endpoints('a/web', ['10.0.0.1']), pod('a/p', '10.0.0.1')]);
   assert.equal(snapshot.findings().podsWithoutService, 0);
   assert.equal(step(snapshot, [], ['Endpoints/a/web']).snapshot.findings().podsWithoutService, 1);

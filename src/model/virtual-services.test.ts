@@ -9,7 +9,7 @@ import type { Snapshot } from './types.ts';
 const namesOf = (snapshot: Snapshot) =>
   snapshot.gatewayScope('ns').egress.flatMap(({ virtualServices }) => virtualServices.map(({ key }) => key));
 
-test('property: many changes at once end in the order that the same changes one by one end in', () => {
+test('property: changes applied at once give the same order as applied one by one', () => {
   const change = fc.record({
     name: fc.constantFrom(...'abcdefghijklmnop'),
     namespace: fc.constantFrom('ns', 'other'),

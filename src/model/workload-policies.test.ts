@@ -1,4 +1,4 @@
-/** Which policies about requests hold for a workload, and whom a change of them concerns. */
+/** Which request policies apply to a workload, and which workloads a change of them concerns. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -62,7 +62,7 @@ test('a policy with targets applies to these and nowhere else', () => {
   assert.deepEqual(held(snapshot, 'other', front), []);
 });
 
-describe('whom a change concerns', () => {
+describe('the workloads that a change concerns', () => {
   const before = meshOf([allow('shop/a', selecting({ app: 'web' })), allow('mesh-system/m')]);
   const rows: readonly [behaviour: string, changed: AnyResource, concerned: WorkloadSelection[]][] = [
     ['a policy of a namespace comes', allow('shop/b'), [{ namespace: 'shop', labels: {} }]],
@@ -85,7 +85,7 @@ describe('whom a change concerns', () => {
   }
 });
 
-test('property: after any changes the policies are those that a reader of all resources finds', () => {
+test('property: after any changes the policies equal those found by reading all resources', () => {
   const labels = fc.constantFrom({}, { app: 'web' }, { app: 'db' });
   const edit = fc.record({
     kind: fc.constantFrom('AuthorizationPolicy' as const, 'RequestAuthentication' as const),

@@ -9,7 +9,7 @@ const keysOf = ({ follower }: World): string[] => [...follower.inForce().keys()]
 
 const problemIds = ({ store }: World): string[] => store.problems().map(({ id }) => id);
 
-test('a list of some kinds says nothing of the others', () => {
+test('a list of some kinds does not affect other kinds', () => {
   const world = open();
   const { store } = world;
   for (const kind of ['Service', 'VirtualService'] as const) {
@@ -25,7 +25,7 @@ test('a list of some kinds says nothing of the others', () => {
   assert.deepEqual(problemIds(world), ['Service/ns/c']);
 });
 
-test('a list of a namespace says nothing of the others, in another cluster either', () => {
+test('a list of one namespace does not affect other namespaces, also in another cluster', () => {
   const world = open();
   const { store } = world;
   store.apply('east', [
@@ -111,14 +111,14 @@ test('deleting a document that is not in force changes nothing', () => {
   assert.deepEqual(shared, []);
 });
 
-test('a refused policy of a namespace that is left out has no consequences', () => {
+test('a refused policy of an excluded namespace has no effect', () => {
   const world = open({ appNamespaces: ['shop'] });
   world.files.refuse(problem('AuthorizationPolicy', 'a'));
   world.files.list();
   assert.deepEqual([keysOf(world), problemIds(world), world.hold.all()], [[], [], []]);
 });
 
-test('a refused policy that was restored and is deleted is forgotten: one of its name is as strict as can be', () => {
+test('deleting a restored policy drops its last good version: a refused one of the same name then counts as strictest', () => {
   const world = open();
   const { api, lastGood, hold, follower } = world;
   const inForce = (): string[] => [...follower.inForce().values()].map(said);

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import type { Clock } from '../core/clock.ts';
 import { createDebouncer, type DebounceHooks } from './debounce.ts';
 
-/** A clock that stands until told; timers run in order of their time. */
+/** A clock that the test advances; timers run in order of their time. */
 function fakeClock() {
   let now = 0;
   let timers: { at: number; run: () => void }[] = [];
@@ -74,7 +74,7 @@ function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: n
   return { debouncer, change, advanceTo, hangTo, clock, published, counts };
 }
 
-test('a sign of a change prolongs the wait before it is known what changed; without a change nothing is published', async () => {
+test('a sign of a change prolongs the wait before the change is read; without a change nothing is published', async () => {
   const { debouncer, change, advanceTo, published } = setUp();
   debouncer.changePending(0);
   await advanceTo(150);
@@ -98,7 +98,7 @@ test('a wait that ends late is over only when no event arrived in the meantime',
   change('Service/a/b');
   await advanceTo(10);
   hangTo(300);
-  // Timers run before what has happened is heard of.
+  // Timers run before the events that have arrived.
   clock.setTimer(0, () => debouncer.changePending(300));
   await advanceTo(399);
   assert.deepEqual(published, []);
@@ -121,7 +121,7 @@ test('a process that is always late publishes all the same, at the maximum', asy
   );
 });
 
-test('reading what changed is part of the wait when it has been quiet since the first sign of it', async () => {
+test('the time for reading a change counts as waiting if no other change followed', async () => {
   const { debouncer, advanceTo, published, counts } = setUp();
   await advanceTo(30);
   debouncer.changed(new Set(['Service/a/b']), 12);
@@ -146,7 +146,7 @@ test('a later sign prolongs the wait, an earlier one does not shorten it', async
   assert.deepEqual(published, [{ at: 180, keys: 'all' }]);
 });
 
-test('what took longer to read than the delay is published at once', async () => {
+test('a change that took longer to read than the delay is published at once', async () => {
   const { debouncer, advanceTo, published } = setUp();
   await advanceTo(500);
   debouncer.changed(new Set(['Service/a/b']), 100);
@@ -190,7 +190,7 @@ test('a change while a publish is under way waits its own delay, and for that pu
   assert.equal(counts.concurrent, 1);
 });
 
-test('without endpoint debounce, endpoints go at once and alone; the rest waits', async () => {
+test('without endpoint debounce, endpoints are published at once and alone; other changes wait', async () => {
   const { change, advanceTo, published } = setUp({ edsDebounce: false });
   change('EndpointSlice/a/b', 'Service/a/b');
   await advanceTo(10);

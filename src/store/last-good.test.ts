@@ -37,7 +37,7 @@ async function open(directory: string, limits?: { documents: number; bytes: numb
   return { store, warnings };
 }
 
-/** A directory with these documents, as an earlier run of the program has left it. */
+/** A directory with these documents, as an earlier run of the program leaves it. */
 async function stateOf(t: TestContext, ...resources: readonly AnyResource[]): Promise<string> {
   const directory = join(await tempDir(t), 'state');
   const { store, warnings } = await open(directory);
@@ -47,7 +47,7 @@ async function stateOf(t: TestContext, ...resources: readonly AnyResource[]): Pr
   return directory;
 }
 
-test('what was saved is there after a restart, the same in all that counts, for its owner alone', async (t) => {
+test('saved documents are read again after a restart, and only their owner can read the files', async (t) => {
   const jwt = {
     issuer: 'a',
     jwksUri: 'https://a.com/keys',
@@ -94,7 +94,7 @@ test('what was saved is there after a restart, the same in all that counts, for 
   for (const name of await readdir(directory)) assert.equal((await stat(join(directory, name))).mode & 0o777, 0o600);
 });
 
-test('versions of one policy in several sources are apart; one source’s do not count for another', async (t) => {
+test('each source has its own last good version of a policy', async (t) => {
   const directory = join(await tempDir(t), 'state');
   const { store } = await open(directory);
   const versions = { directory: 'ALLOW', api: 'DENY' } as const;
@@ -115,7 +115,7 @@ test('versions of one policy in several sources are apart; one source’s do not
   assert.ok((await open(directory)).store.of('directory').load('AuthorizationPolicy/shop/a'));
 });
 
-test('the latest version counts, one that is gone is forgotten, and what is not retained as well', async (t) => {
+test('the latest version counts; versions of deleted and unlisted documents are dropped', async (t) => {
   const directory = await stateOf(t, policy('a'), policy('b'), policy('c'));
   const { store } = await open(directory);
   store.of('directory').save(policy('a', { rules: [{ to: [{ operation: { paths: ['/new'] } }] }] }));
@@ -141,7 +141,7 @@ test('what is there already is not written again', async (t) => {
   assert.deepEqual([await readdir(directory), after.ino, after.ctimeNs], [[name], before.ino, before.ctimeNs]);
 });
 
-/** What may have become of an entry; then it is as if there were none. */
+/** Ways in which an entry may be damaged; it is then ignored. */
 const FAULTS: Readonly<Record<string, readonly [(file: string) => Promise<unknown>, RegExp]>> = {
   'half written': [
     async (file) => writeFile(file, (await readFile(file)).subarray(0, 40)),
@@ -195,7 +195,7 @@ test('an entry under the name of another key is not used', async (t) => {
     assert.equal(store.of('directory').load(`AuthorizationPolicy/shop/${name}`), undefined);
 });
 
-test('what a crash has left half written is removed; of two versions the younger one counts', async (t) => {
+test('files that a crash left half written are removed; of two versions the newer one counts', async (t) => {
   const directory = await stateOf(t, policy('a'));
   await writeFile(join(directory, '.new-x'), 'half');
   const [old = ''] = await readdir(directory).then((names) => names.filter((name) => name !== '.new-x'));
@@ -237,7 +237,7 @@ for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
   });
 }
 
-test('a directory that others can read is closed to them', async (t) => {
+test('a directory that others can read becomes private', async (t) => {
   const directory = await stateOf(t, policy('a'));
   await chmod(directory, 0o755);
   const { store } = await open(directory);
@@ -245,7 +245,7 @@ test('a directory that others can read is closed to them', async (t) => {
   assert.equal((await stat(directory)).mode & 0o777, 0o700);
 });
 
-test('documents beyond the quota are not kept, nor is an older version of them, and the log says so once', async (t) => {
+test('documents beyond the quota are not kept, nor are older versions of them; one log line says so', async (t) => {
   const directory = join(await tempDir(t), 'state');
   const { store, warnings } = await open(directory, { documents: 8, bytes: 1_000_000 });
   const names = ['a', 'b', 'c', 'd'];

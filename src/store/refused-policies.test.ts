@@ -64,7 +64,7 @@ const SAYS = '{"rules":[{"to":[{"operation":{"paths":["/admin"]}}]}],"action":"D
 const STRICTEST = '{"action":"DENY","rules":[{}]}';
 const KEY = 'AuthorizationPolicy/shop/deny';
 
-test('a policy with a mistake stays in force as it last was, while the program runs and at the next start', () => {
+test('the last good version of a refused policy stays in force, while the program runs and after a restart', () => {
   const memory = new Memory();
   const first = run(memory, { 'a.yaml': GOOD });
   assert.deepEqual(first.held(), []);
@@ -78,7 +78,7 @@ test('a policy with a mistake stays in force as it last was, while the program r
   assert.deepEqual([moved.inForce(), moved.held()], [{ 'shop/deny': SAYS }, []]);
 });
 
-test('where no good version is known, the strictest is in force, until the document is good or gone', () => {
+test('without a good version the strictest policy is in force, until the document is valid or deleted', () => {
   const started = run(new Memory(), { 'a.yaml': TYPO });
   assert.deepEqual([started.inForce(), started.held()], [{ 'shop/deny': STRICTEST }, [[KEY, 'substitute', 1]]]);
   started.edit('a.yaml', GOOD);
@@ -106,7 +106,7 @@ test('a refused policy is reported until it is valid or gone, whatever replaces 
 test('a document that is deleted does not come back', () => {
   const memory = new Memory();
   run(memory, { 'a.yaml': GOOD });
-  // Deleted while the program was down, and written anew with a mistake after it was up.
+  // Deleted while the program was down, and written again with a mistake after the start.
   const second = run(memory, {});
   assert.deepEqual([second.inForce(), memory.size], [{}, 0]);
   second.edit('a.yaml', TYPO);
@@ -146,7 +146,7 @@ test('the policies of a file stay in force over a restart, also where its text n
   }
 });
 
-test('one that cannot be parsed and was never good is as strict as what its text says of itself', () => {
+test('a policy that cannot be parsed and was never valid is replaced by the strictest one for the kind in its text', () => {
   const nameless = UNPARSABLE.replace('name: deny, ', '');
   const started = run(new Memory(), { 'a.yaml': `${nameless}---\n${deny('[{}]', 'other')}` });
   assert.deepEqual(started.inForce(), { 'shop/other': '{"rules":[{}],"action":"DENY"}', 'shop/~': STRICTEST });
@@ -179,7 +179,7 @@ test('of two files with one name the good one is in force, whichever is refused'
   assert.deepEqual([started.inForce(), started.held()], [{}, []]);
 });
 
-test('what is in force because of two refused documents stays until the last of them is good or gone', () => {
+test('the substitute for two refused documents stays until both are valid or deleted', () => {
   for (const gone of [
     ['a.yaml', 'b.yaml'],
     ['b.yaml', 'a.yaml'],
@@ -195,7 +195,7 @@ test('what is in force because of two refused documents stays until the last of 
   }
 });
 
-test('other kinds are none of its business', () => {
+test('other kinds are not replaced', () => {
   const started = run(new Memory(), { 'a.yaml': 'apiVersion: v1\nkind: Pod\nmetadata: {name: a}\nspec: 1\n' });
   assert.deepEqual(started.held(), []);
 });

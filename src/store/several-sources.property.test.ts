@@ -1,6 +1,6 @@
 /**
- * Whatever sources do, the store says what a simple model says: per source the last state that was told, of them the
- * first.
+ * For any events of sources, the store agrees with a simple model: the last state of each source, and the first source
+ * that has a key.
  */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
@@ -11,7 +11,7 @@ import type { ScriptedSource } from '../sources/testing/scripted.ts';
 import { problem, resource, TEST_KINDS, type TestKind } from './testing/documents.ts';
 import { HOME, openWorld, SOURCES, said } from './testing/world.ts';
 
-/** What the model knows of a name in one source. */
+/** The model's state of a name in one source. */
 interface Told {
   readonly good: number | undefined;
   readonly refused: boolean;
@@ -44,8 +44,7 @@ function play(source: ScriptedSource, todo: Step): void {
 }
 
 /**
- * What a source has told at the end of its script: a refused document keeps what was told of it before, and nothing is
- * told in between.
+ * The state of a source at the end of its script: a refused document keeps its earlier version.
  */
 function modelOf(steps: readonly Step[]): Map<string, Told> {
   const server = new Map<string, number>();
@@ -77,7 +76,7 @@ function modelOf(steps: readonly Step[]): Map<string, Told> {
   return told;
 }
 
-/** What has to be in force by the models of all sources, in their order: by key, what it says. */
+/** The expected documents in force, by key, from the models of all sources in their order. */
 function expectedInForce(models: readonly ReadonlyMap<string, Told>[]): Map<ResourceKey, string> {
   const expected = new Map<ResourceKey, string>();
   for (const [index, model] of models.entries()) {
@@ -94,7 +93,7 @@ function expectedInForce(models: readonly ReadonlyMap<string, Told>[]): Map<Reso
 const sorted = <T>(entries: Iterable<readonly [string, T]>): (readonly [string, T])[] =>
   [...entries].sort(([a], [b]) => (a < b ? -1 : 1));
 
-test('property: whatever sources do and however it interleaves, what is in force is what their last states say together', () => {
+test('property: for any interleaving of events, the documents in force follow from the last states of the sources', () => {
   const scripts = fc.tuple(...SOURCES.map(() => fc.array(step, { maxLength: 25 })));
   fc.assert(
     fc.property(scripts, fc.infiniteStream(fc.nat(3)), (all, picks) => {

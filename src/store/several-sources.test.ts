@@ -38,7 +38,7 @@ test('of two sources with one key the first configured is in force; a delete tak
   assert.equal(store.get(key), undefined);
 });
 
-test('documents of one key that differ are reported when they begin to, and not for every version', () => {
+test('different documents with one key are reported once, not for every version', () => {
   const { files, api, east, shared } = open();
   for (const source of [files, api, east]) source.list();
   api.set(resource('VirtualService', 'a', 1));
@@ -65,7 +65,7 @@ test('equal documents of several sources are not reported before one of them cha
   assert.deepEqual(shared, ['VirtualService/ns/a files east']);
 });
 
-test('what a list does not have is gone, its refused documents too; other sources keep theirs', () => {
+test('documents and problems that a list does not have are removed; those of other sources remain', () => {
   const world = open();
   const { files, api, store, lines } = world;
   for (const source of [files, api]) {
@@ -88,7 +88,7 @@ test('what a list does not have is gone, its refused documents too; other source
   assert.deepEqual(lines, ['api can be read again', 'api: VirtualService/ns/c resolved']);
 });
 
-test('a source that is disconnected changes nothing in force, and that is logged once', () => {
+test('a source that is disconnected changes nothing in force; the log says so once', () => {
   const { files, store, follower, lines } = open();
   files.set(resource('Service', 'a', 1));
   files.list();
@@ -103,7 +103,7 @@ test('a source that is disconnected changes nothing in force, and that is logged
   assert.deepEqual(lines, ['connection refused; what it gave stays in force', 'files can be read again']);
 });
 
-test('a resource of another cluster names its cluster; those of the mesh are one', () => {
+test('resources of another cluster name their cluster; mesh resources do not', () => {
   const world = open();
   const { api, east, store, lines } = world;
   for (const source of [api, east]) {
@@ -154,7 +154,7 @@ test('a list with an unreadable document keeps the documents that it may be, and
   assert.deepEqual([follower.inForce().size, hold.all(), store.problems()], [0, [], []]);
 });
 
-test('problems of another cluster end when they are resolved, by the name that their source knows them by', () => {
+test('problems of another cluster end when their source resolves them by its own id', () => {
   const { store, lines } = open();
   for (const source of ['api', 'east']) {
     store.apply(source, [{ type: 'invalid', problem: problem('Service', 'a', source), eventTime: 0 }]);
@@ -167,7 +167,7 @@ test('problems of another cluster end when they are resolved, by the name that t
   );
 });
 
-test('uid, generation and version of the document in force are those of its source, and change with it', () => {
+test('uid, generation and version come from the source of the document in force, and change with it', () => {
   const { api, files, store } = open();
   for (const version of [1, 2]) api.set(resource('VirtualService', 'a', version));
   for (const source of [api, files]) source.list();
@@ -218,7 +218,7 @@ test('a policy refused in the first source is not replaced by a good one of the 
   assert.deepEqual([sourcesOf(world, key), hold.all()], [[], []]);
 });
 
-test('policies without a name that are refused in two sources hold side by side, also where the sources call them the same', () => {
+test('refused policies without a name in two sources are replaced separately, even with equal ids', () => {
   const { store, follower } = open();
   for (const [source, app] of [
     ['files', 'a'],
@@ -235,7 +235,7 @@ test('policies without a name that are refused in two sources hold side by side,
   assert.deepEqual(selectors.map((each) => /"app":"(.)"/.exec(each)?.[1]).sort(), ['a', 'b']);
 });
 
-test('over a restart each source’s own last good version counts', () => {
+test('after a restart each source’s own last good version counts', () => {
   const memory = new Memory();
   const key = 'AuthorizationPolicy/ns/a';
   const start = (tell: (source: string, hold: RefusedPolicies) => void) => {
@@ -273,7 +273,7 @@ test('over a restart each source’s own last good version counts', () => {
   );
 });
 
-test('the time of a change is that of the earliest event behind what is taken, whatever the order in which they came', () => {
+test('the time of a change is that of its earliest event, in whatever order the events came', () => {
   const { clock, files, api, store } = open();
   for (const source of [files, api]) source.list();
   const at = (time: number, happen: () => void): void => {

@@ -31,7 +31,7 @@ function open(appNamespaces: readonly string[] = []) {
   return { store, told };
 }
 
-test('changes are merged: first before, last after, earliest time; there and back is nothing', () => {
+test('changes are merged: the first `before`, the last `after`, the earliest time; a change that is undone disappears', () => {
   const { store } = open();
   store.apply('first', [set(service('a', 1), 5)]);
   store.take();
@@ -62,7 +62,7 @@ test('a set that changes nothing is no change', () => {
   );
 });
 
-test('a filter takes some keys and leaves the rest', () => {
+test('a filter takes only matching keys', () => {
   const { store } = open();
   store.apply('first', [set(service('a', 1), 1), set(service('b', 1), 2)]);
   const taken = store.take((key) => key.endsWith('/b'));
