@@ -1,4 +1,4 @@
-/** ASN.1 as node-forge reads and writes it, with the names of RFC 5280; bytes are Buffers outside of this file. */
+/** Reads and writes ASN.1 elements with node-forge, which has bytes in strings; this file converts them to Buffers. */
 import asn1, { type Node } from 'node-forge/lib/asn1.js';
 import { CtlError } from '../core/errors.ts';
 import { checkDer, splitDer } from './der.ts';
@@ -126,10 +126,10 @@ export function sequenceOfEncoded(content: Buffer): Node {
   return asn1.create(Class.UNIVERSAL, SEQUENCE_TAG, false, content.toString('latin1'));
 }
 
-/** The year from which RFC 5280 section 4.1.2.5 wants GeneralizedTime. */
+/** The first time for which RFC 5280 section 4.1.2.5 requires GeneralizedTime. */
 const GENERALIZED_FROM = Date.UTC(2050, 0, 1);
 
-/** Epoch milliseconds as a certificate's time, to the second below. */
+/** Epoch milliseconds as a certificate's time, rounded down to seconds. */
 export function time(epochMs: number): Node {
   const date = new Date(Math.floor(epochMs / 1000) * 1000);
   return epochMs < GENERALIZED_FROM

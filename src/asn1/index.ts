@@ -1,4 +1,7 @@
-/** Entry point of ASN.1: reading and writing DER with node-forge, under limits for what strangers send. */
+/**
+ * Entry point of ASN.1: reading and writing DER with node-forge, under limits, because callers without a proven
+ * identity send it.
+ */
 export {
   bits,
   boolean,

@@ -19,7 +19,7 @@ import {
 import { renderHelp } from './help.ts';
 import type { TextOutput } from './messages.ts';
 
-/** The world outside a command. */
+/** The environment of a command: output streams and variables. */
 export interface ProgramIo {
   readonly stdout: TextOutput;
   readonly stderr: TextOutput;

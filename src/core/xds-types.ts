@@ -1,7 +1,7 @@
 /**
  * The resource types of xDS that this control plane serves: one row for each, in the order in which they are sent.
  * A new type is a row here and its generator; what belongs to a higher module (the generator, what is generated
- * together) is a `Record` keyed by {@link XdsType}, so that the compiler names the places that lack the new type.
+ * together) is a `Record` keyed by {@link XdsType}, so that the compiler reports each record without the new type.
  * Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#resource-types
  */
 

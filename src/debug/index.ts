@@ -8,7 +8,7 @@ import type { ConnectionStatus } from '../push/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
 import { endpointShardz, endpointz, instancesz, pushStatus, registryz, resourcesz } from './mesh.ts';
-import type { MadePage, PageMaker } from './page-maker.ts';
+import type { BuiltPage, PageMaker } from './page-maker.ts';
 import { adsz, clustersByEndpoints, configDump, decoded, lazyList, resourcesOf, syncStatus } from './proxies.ts';
 import type { DebugSource } from './types.ts';
 import { Viewed, type Viewer } from './viewed.ts';
@@ -144,7 +144,7 @@ export function isDebugPath(path: string): boolean {
 
 export interface DebugCall {
   readonly source: DebugSource;
-  /** What the sender of the request may see. */
+  /** The part of the mesh that the sender of the request may see. */
   readonly viewer: Viewer;
   readonly maker: PageMaker;
 }
@@ -182,7 +182,7 @@ async function answerPage(
   try {
     const made = await maker.make(pieces, client);
     if (made === undefined) sendNothing(page, query, response);
-    else sendMade(made, response);
+    else sendPage(made, response);
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     if (error.code === 'unavailable') response.setHeader('retry-after', RETRY_AFTER_S);
@@ -209,7 +209,7 @@ function sendNothing({ needs = ['proxyID'] }: Page, query: URLSearchParams, resp
   else send(response, 404, 'text/plain', `unknown ${given} ${query.get(given)}\n`);
 }
 
-function sendMade({ chunks, bytes, release }: MadePage, response: ServerResponse): void {
+function sendPage({ chunks, bytes, release }: BuiltPage, response: ServerResponse): void {
   if (response.destroyed) {
     release();
     return;

@@ -49,7 +49,7 @@ export interface PageClient {
   readonly closed: AbortSignal;
 }
 
-export interface MadePage {
+export interface BuiltPage {
   readonly chunks: readonly Buffer[];
   readonly bytes: number;
   /** The caller calls this when the page is sent or the connection is closed. */
@@ -79,7 +79,7 @@ export class PageMaker {
    * `unavailable` (too many pages at once), `resource_exhausted` (the page is too large or takes too long) or
    * `deadline_exceeded` (the client has closed the connection).
    */
-  async make(pieces: Pieces, client: PageClient): Promise<MadePage | undefined> {
+  async make(pieces: Pieces, client: PageClient): Promise<BuiltPage | undefined> {
     const leave = this.#waiting.enter(client.address);
     if (leave === undefined) throw busy('too many debug pages are being built');
     const before = this.#last;
@@ -93,7 +93,7 @@ export class PageMaker {
     return { chunks, bytes, release };
   }
 
-  async #build(pieces: Pieces, { closed }: PageClient): Promise<Omit<MadePage, 'release'> | undefined> {
+  async #build(pieces: Pieces, { closed }: PageClient): Promise<Omit<BuiltPage, 'release'> | undefined> {
     const { sliceMs, maxBytes, maxMs } = this.#limits;
     const { now, nextTurn } = this.#options;
     if (closed.aborted) throw closedByClient();

@@ -12,7 +12,7 @@ import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/
 import type { SourceDocument } from '../store/index.ts';
 import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
 
-/** What a caller may see: everything, or the documents, services and proxies of one namespace. */
+/** The visibility of a caller: everything, or the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
 
 interface Totals {

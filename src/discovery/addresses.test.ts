@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultDiscoverySettings } from '../settings/index.ts';
-import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
+import { plainAddresses, isExposed, shownListeners } from './addresses.ts';
 
 const BOTH = () => ['127.0.0.1', '::1'];
 
@@ -11,14 +11,14 @@ test('without --grpcAddr plain-text xDS listens on loopback only', () => {
     { host: '127.0.0.1', port: 15010 },
     { host: '::1', port: 15010 },
   ]);
-  assert.ok(!byDefault.some(reachesOthers));
+  assert.ok(!byDefault.some(isExposed));
   assert.deepEqual(plainAddresses(':15010', BOTH), [{ host: undefined, port: 15010 }]);
   assert.deepEqual(plainAddresses('10.0.0.1:7', BOTH), [{ host: '10.0.0.1', port: 7 }]);
   for (const addr of [':15010', '0.0.0.0:15010', '[::]:15010', '10.0.0.1:1', 'mesh:1']) {
-    assert.ok(plainAddresses(addr, BOTH).every(reachesOthers), addr);
+    assert.ok(plainAddresses(addr, BOTH).every(isExposed), addr);
   }
   for (const addr of ['localhost:1', '127.0.0.1:1', '[::1]:1']) {
-    assert.ok(!plainAddresses(addr, BOTH).some(reachesOthers), addr);
+    assert.ok(!plainAddresses(addr, BOTH).some(isExposed), addr);
   }
   assert.equal(plainAddresses('localhost:0', BOTH).length, 1);
 });

@@ -22,7 +22,7 @@ export function plainAddresses(grpcAddr: string, hosts: () => readonly string[] 
 }
 
 /** Whether other machines may reach an address. */
-export function reachesOthers({ host }: ListenAddress): boolean {
+export function isExposed({ host }: ListenAddress): boolean {
   return host === undefined || !isLoopbackName(host);
 }
 

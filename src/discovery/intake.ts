@@ -41,7 +41,7 @@ export interface Intake {
   start(): Promise<void>;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
   applyKeySet(event: ResourceEvent): void;
-  /** Ends the sources and writes what is kept over restarts. */
+  /** Ends the sources and writes the state that is kept over restarts. */
   close(): Promise<void>;
 }
 

@@ -65,7 +65,7 @@ export class DiscoveryProgram {
   #keySets: KeySets | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
-  /** What changed in the mesh files before that. */
+  /** The changes of the mesh files before that. */
   #earlyMesh: MeshUpdate | undefined;
 
   constructor(settings: DiscoverySettings, env: Environment) {
@@ -106,7 +106,7 @@ export class DiscoveryProgram {
     logAddresses(this.#settings, http.listening, server, identity);
   }
 
-  /** Ends everything, streams first: what is being written goes out, within TERMINATION_DRAIN_DURATION_SECONDS. */
+  /** Ends everything, streams first: pending responses are written, within TERMINATION_DRAIN_DURATION_SECONDS. */
   async stop(): Promise<void> {
     this.#pipeline?.debouncer.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
@@ -150,7 +150,10 @@ export class DiscoveryProgram {
     });
   }
 
-  /** Publishes what the sources listed, then the key sets that its policies refer to. The engine starts from there. */
+  /**
+   * Publishes the documents that the sources listed, then the key sets that their policies refer to. The engine starts
+   * from there.
+   */
   async #publishFirst({ store, applyKeySet }: Intake, publisher: Publisher): Promise<void> {
     const keySets = followKeySets({
       refreshMs: this.#settings.jwtPubKeyRefreshIntervalMs,

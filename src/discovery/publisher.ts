@@ -62,7 +62,7 @@ function isPresent({ mesh, networks }: MeshChange): boolean {
   return mesh !== undefined || networks !== undefined;
 }
 
-/** True when nothing differs that decides which views proxies have or what is generated for them. */
+/** True when the settings that decide views and generation are equal. */
 function isEmpty(changes: ChangeSet): boolean {
   return (
     !changes.everything &&

@@ -6,7 +6,7 @@ import type { Metrics } from '../observe/index.ts';
 import type { Engine } from '../push/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
-import { plainAddresses, reachesOthers, shownListeners } from './addresses.ts';
+import { plainAddresses, isExposed, shownListeners } from './addresses.ts';
 import type { Listening } from './http-servers.ts';
 import type { MeshIdentity } from './identity.ts';
 import { xdsObserver } from './observers.ts';
@@ -55,7 +55,7 @@ export function logAddresses(
   const tls = secured === undefined ? [] : [{ host: parseListenAddress(secureGRPCAddr).host, port: ports.at(-1) ?? 0 }];
   const listening = shownListeners([['xDS in plain text', plain], ['xDS over TLS', tls], ...http]);
   getScope('default').info(`listening: ${listening}`);
-  if (!plain.some(reachesOthers)) return;
+  if (!plain.some(isExposed)) return;
   getScope('default').warn(
     `--grpcAddr ${grpcAddr} gives everyone who reaches it the configuration of any namespace; ` +
       `proxies that show a credential use ${secureGRPCAddr}`,

@@ -19,7 +19,7 @@ import { type KubernetesObject, ObjectReader, pathOf, type ResourceType } from '
 import { type ObjectChange, SHORT_WATCH_MS, type WatchContext, WatchStream } from './watch-stream.ts';
 
 export interface ReflectorHandlers<T> {
-  /** What is kept of an object; called for each as it comes. */
+  /** Converts an object to the form that is kept; called for each when it arrives. */
   convert(object: KubernetesObject): T;
   /** All objects of the collection. */
   onList(items: readonly T[]): void;

@@ -6,7 +6,7 @@ import { ConnectionError } from './api-error.ts';
 
 /** Time for TCP, TLS and the server's SETTINGS frame together, ms. */
 const CONNECT_TIMEOUT_MS = 10_000;
-/** Time between PINGs, ms. A connection whose PING is not answered until the next one is due is given up. */
+/** Time between PINGs, ms. A connection whose PING is not answered before the next PING is closed. */
 const PING_INTERVAL_MS = 20_000;
 /** Flow control windows, bytes: large lists should not wait for WINDOW_UPDATE frames. */
 const STREAM_WINDOW = 1024 * 1024;
@@ -132,7 +132,7 @@ export class Session {
   }
 }
 
-/** What people need to know of a failed connection, one line. */
+/** The reason for a failed connection, in one line for operators. */
 function reasonOf(error: Error | undefined, host: string): string {
   if (error === undefined) return 'the server closed the connection';
   const code = 'code' in error && typeof error.code === 'string' ? error.code : '';

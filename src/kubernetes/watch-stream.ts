@@ -15,7 +15,7 @@ const LIST_PAUSE_MS = 60_000;
 /** A watch that was open for as long as this is served, ms; one that ends sooner and brought nothing is a failure. */
 export const SHORT_WATCH_MS = 1000;
 
-/** What a watch needs of its reflector. */
+/** The operations of a reflector that a watch calls. */
 export interface WatchContext<T> {
   readonly reader: ObjectReader;
   readonly clock: Clock;

@@ -1,4 +1,4 @@
-/** What differs between two snapshots: part of the snapshot's data (`types.ts`). */
+/** Types of a change set: the difference between two snapshots. */
 import type { AnyResource, MeshConfig, MeshNetworks, ResourceKey } from '../resources/index.ts';
 import type { ResolvedVirtualService } from './scope-types.ts';
 import type { Endpoint, Service, ServiceKey, ServicePeers } from './service-types.ts';

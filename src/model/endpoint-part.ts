@@ -10,7 +10,7 @@ import { isSocketPath, POLICY_READ, type Reads, type Workload } from './workload
 export interface EndpointPart {
   /** By {@link endpointIdentity}. */
   readonly endpoints: ReadonlyMap<string, Endpoint>;
-  /** What was looked up. A change of any of these rebuilds the part. */
+  /** The keys that were looked up. A change of any of these rebuilds the part. */
   readonly reads: ReadonlySet<string>;
   /** Number of addresses whose pod is not known yet. */
   readonly pendingPod: number;

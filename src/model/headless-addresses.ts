@@ -108,7 +108,7 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
 
 /**
  * Ports of a ServiceEntry's service at which one of its ranges would take connections to a headless Service of another
- * namespace. Adds what was looked up to `reads`.
+ * namespace. Adds the keys that it looks up to `reads`.
  */
 export function heldRanges(
   service: Service,

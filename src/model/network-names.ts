@@ -44,7 +44,7 @@ export function nextNetworkNames(
 
 /** The networks that a proxy states; the first one that is a network of the mesh counts. */
 export function statedNetworks({ network, labels }: ProxyNetwork): readonly string[] {
-  return [network, labels[NETWORK_LABEL] ?? ''].filter((said) => said !== '');
+  return [network, labels[NETWORK_LABEL] ?? ''].filter((name) => name !== '');
 }
 
 /**
@@ -58,7 +58,7 @@ export function networkOfProxy(
   { all }: NetworkNames,
   networkOf: NetworkFinder,
 ): string {
-  return statedNetworks(proxy).find((said) => all.has(said)) ?? networkOf(address, undefined);
+  return statedNetworks(proxy).find((name) => all.has(name)) ?? networkOf(address, undefined);
 }
 
 /**

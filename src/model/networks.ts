@@ -58,7 +58,7 @@ export function addressId(written: string): string | undefined {
   return canonicalBytes(address)?.join('.');
 }
 
-/** A text that sorts as addresses do, of fixed length per address family; undefined for what is no address. */
+/** A text that sorts as addresses do, of fixed length per address family; undefined if the text is no address. */
 export function sortableAddress(address: string): string | undefined {
   const bytes = canonicalBytes(address);
   return bytes === undefined ? undefined : sortableBytes(bytes);
@@ -68,7 +68,9 @@ function sortableBytes(bytes: readonly number[]): string {
   return `${bytes.length}:${bytes.map((byte) => byte.toString(16).padStart(2, '0')).join('')}`;
 }
 
-/** First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined for what is no range. */
+/**
+ * First and last address of a CIDR range, in the form of {@link sortableAddress}; undefined if the text is no range.
+ */
 export function addressRange(cidr: string): { readonly first: string; readonly last: string } | undefined {
   const range = parseRange('', cidr);
   if (range === undefined) return undefined;

@@ -36,7 +36,7 @@ test('an orchestrator Service owns its host, however a ServiceEntry of another n
     assert.deepEqual(ownersOf(snapshot, WEB), ['shop', 'shop', 'shop'], host);
     assert.deepEqual(
       snapshot.nameConflicts().map(({ message }) => message),
-      [`ServiceEntry/evil/web: host ${WEB} belongs to Service/shop/web, the entry does not count for it`],
+      [`ServiceEntry/evil/web: host ${WEB} belongs to Service/shop/web; the entry is ignored for this host`],
     );
     assert.equal(snapshot.findings().nameConflicts, 1);
     for (const order of [attack, attack.toReversed()]) {

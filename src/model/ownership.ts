@@ -75,12 +75,12 @@ export function hostConflicts(services: readonly Service[], settings: OwnershipS
   return services.flatMap((service): NameConflict[] => {
     const { hostname, source, namespace, registry } = service;
     const lost = (message: string) => [{ resource: source, message: `${source}: host ${hostname} ${message}` }];
-    if (!inForce.has(service)) return lost(`belongs to ${first.source}, the entry does not count for it`);
+    if (!inForce.has(service)) return lost(`belongs to ${first.source}; the entry is ignored for this host`);
     if (registry === 'External' && !mayClaimForOthers(hostname, namespace, settings)) {
-      return lost(`is a name of another namespace, the entry counts for callers in ${namespace} alone`);
+      return lost(`is a name of another namespace; the entry applies only to callers in ${namespace}`);
     }
     if (service === winner || !isPublic(service.exportTo)) return [];
-    return lost(`belongs to ${winner.source}, which comes first, the entry counts for callers in ${namespace} alone`);
+    return lost(`belongs to ${winner.source}, which comes first; the entry applies only to callers in ${namespace}`);
   });
 }
 
@@ -104,7 +104,7 @@ export interface AddressIndexes {
 
 /**
  * A ServiceEntry's service without the addresses of other namespaces' orchestrator Services, Pods and endpoints: a
- * listener there would take connections to them. Adds what was looked up to `reads`.
+ * listener there would take connections to them. Adds the keys that it looks up to `reads`.
  */
 export function withoutTakenAddresses(
   service: Service,
@@ -119,14 +119,14 @@ export function withoutTakenAddresses(
     const owners = [...membersOf(indexes.podsByIp, id), ...membersOf(indexes.addressOwners, id)];
     const owner = ownerOutside(service.namespace, owners, indexes);
     if (owner === undefined) return true;
-    const message = `${service.source}: address ${address} belongs to ${owner}, the entry does not count for it`;
+    const message = `${service.source}: address ${address} belongs to ${owner}; the entry is ignored for this address`;
     conflicts.push({ resource: service.source, message });
     return false;
   });
   return conflicts.length === 0 ? { service, conflicts } : { service: { ...service, addresses }, conflicts };
 }
 
-/** The service with its excluded ranges. Adds what was looked up to `reads`. */
+/** The service with its excluded ranges. Adds the keys that it looks up to `reads`. */
 export function withHeldRanges(service: Service, { headlessAddresses }: AddressIndexes, reads: Set<string>): Service {
   const held = heldRanges(service, headlessAddresses, reads);
   return held.length === 0 ? service : { ...service, excludedRanges: held };

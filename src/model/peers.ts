@@ -1,4 +1,4 @@
-/** What clients have to know about the workloads of a service before they use mutual TLS. */
+/** Computes the data about a service's workloads that clients need for mutual TLS. */
 import { compareText } from './order.ts';
 import type { Endpoint, ServicePeers } from './types.ts';
 

@@ -41,8 +41,8 @@ function protocolOfName(name: string): Protocol {
 }
 
 /** Protocol of a port that carries TCP. */
-export function protocolOfPort(port: number, name: string, said: string | undefined): Protocol {
-  const explicit = parseProtocol(said);
+export function protocolOfPort(port: number, name: string, appProtocol: string | undefined): Protocol {
+  const explicit = parseProtocol(appProtocol);
   if (explicit !== 'Unsupported') return explicit;
   const named = protocolOfName(name);
   if (named !== 'Unsupported') return named;

@@ -28,7 +28,7 @@ export interface RegistryUpdate {
   readonly networks?: MeshNetworks | undefined;
 }
 
-/** What changed of the input of the mesh stage. */
+/** The changes of the input of the mesh stage. */
 export type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
 
 export type RegistryChanges = Pick<
@@ -71,7 +71,7 @@ export function updateRegistry(
   };
 }
 
-/** What the mesh stage gets of the services. */
+/** The data about services that the mesh stage gets. */
 function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges): DerivedChanges {
   const carried = new Map<ServiceKey, readonly Endpoint[] | undefined>();
   for (const key of new Set([...services.keys(), ...endpoints])) {

@@ -13,7 +13,7 @@ import { isPublic } from './visibility.ts';
 type Finder = Scope['destinationRule'];
 type Rules = PMap<RuleGroup>;
 
-/** What a namespace sees of a table of rules. */
+/** The part of a table of rules that a namespace sees. */
 interface RuleView {
   /** Rules found so far, valid for this table. */
   readonly found: WeakMemo<Service, MergedDestinationRule | undefined>;

@@ -1,6 +1,7 @@
 /**
- * What is kept of a service from one snapshot to the next: its definition, and its endpoints in parts. A change
- * rebuilds the parts that it concerns and merges the differences; other endpoints of the service are not touched.
+ * The intermediate results that one snapshot passes to the next for a service: its definition, and its endpoints in
+ * parts. A change rebuilds the parts that it concerns and merges the differences; other endpoints of the service are
+ * not touched.
  */
 
 import { type Counts, countBy, NO_COUNTS } from './counts.ts';
@@ -13,7 +14,7 @@ import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
-/** What a change concerns of a service: everything, or tokens, which are reads and ids of parts. */
+/** The parts of a service that a change concerns: everything, or tokens, which are reads and ids of parts. */
 export type Dirt = 'all' | ReadonlySet<string>;
 
 /** Numbers for the metrics. */

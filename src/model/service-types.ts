@@ -111,7 +111,7 @@ export interface Endpoint {
 /** The effective mode of PeerAuthentication: unset modes are inherited already. */
 export type MutualTlsMode = 'STRICT' | 'PERMISSIVE' | 'DISABLE';
 
-/** What peer authentication policies require of a workload. */
+/** The mutual TLS modes that peer authentication policies require of a workload. */
 export interface PeerAuthentication {
   readonly mode: MutualTlsMode;
   /** Container ports with a mode of their own. */
@@ -126,7 +126,7 @@ export interface WorkloadPolicies {
   readonly authorization: readonly ResourceKey[];
 }
 
-/** What clients have to know about the workloads of a service before they use mesh mutual TLS. */
+/** Data about the workloads of a service that clients need for mesh mutual TLS. */
 export interface ServicePeers {
   /**
    * `namespace/serviceAccount`s, sorted. The account is empty for a workload that accepts mutual TLS without naming it.

@@ -68,7 +68,7 @@ export function isConfigKind(kind: string): kind is ConfigKind {
   return (CONFIG_KINDS as readonly string[]).includes(kind);
 }
 
-/** What generation may read: the same on the main thread and in every worker, and immutable. */
+/** The data that generation may read: immutable, the same on the main thread and in every worker. */
 export interface MeshSnapshot {
   readonly version: number;
   readonly settings: ModelSettings;
@@ -93,7 +93,7 @@ export interface MeshSnapshot {
 export interface Snapshot extends MeshSnapshot {
   /** All endpoints of a service, in stable order. */
   readonly endpoints: PMap<readonly Endpoint[]>;
-  /** What peer authentication policies require of a workload with these labels. */
+  /** The mutual TLS modes that peer authentication policies require of a workload with these labels. */
   peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
   /** The policies about requests to a workload with these labels. */
   policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;

@@ -106,7 +106,7 @@ export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined):
   const kept = new Set(abroad?.hosts);
   return resolved.hosts.flatMap((host) => {
     if (kept.has(host)) return [];
-    const rest = `is a name of another namespace, its routes count for callers in ${resolved.namespace} alone`;
+    const rest = `is a name of another namespace; its routes apply only to callers in ${resolved.namespace}`;
     return [{ resource: resolved.key, message: `${resolved.key}: host ${host} ${rest}` }];
   });
 }

@@ -21,7 +21,7 @@ interface Selecting {
   /** Empty: all workloads. */
   readonly selector: Labels;
   /** Applies in its own namespace only, also where that is the root namespace. */
-  readonly near?: true;
+  readonly ownNamespaceOnly?: true;
 }
 
 type NamespacePolicies = Readonly<Record<PolicyKind, readonly Selecting[]>>;
@@ -58,8 +58,8 @@ export function updatePolicies(
     // This table has the selections of policies, not their content.
     if (deepEqual(was === undefined ? [] : selectionsOf(was), selections)) continue;
     const { namespace } = side.meta;
-    for (const { selector, near } of [...(was === undefined ? [] : selectionsOf(was)), ...selections]) {
-      const everywhere = namespace === rootNamespace && near === undefined;
+    for (const { selector, ownNamespaceOnly } of [...(was === undefined ? [] : selectionsOf(was)), ...selections]) {
+      const everywhere = namespace === rootNamespace && ownNamespaceOnly === undefined;
       change.push({ namespace: everywhere ? undefined : namespace, labels: selector });
     }
     const kinds = edits.get(namespace) ?? new Map<PolicyKind, Map<ResourceKey, Selecting[]>>();
@@ -108,7 +108,7 @@ function selectionsOf(policy: Policy): Selecting[] {
       group === GATEWAY_GROUP && kind === 'Gateway' && (namespace === '' || namespace === policy.meta.namespace),
   );
   const names = [...new Set(gateways.map(({ name }) => name))];
-  return names.map((name) => ({ ...of, selector: { [GATEWAY_NAME]: name }, near: true }));
+  return names.map((name) => ({ ...of, selector: { [GATEWAY_NAME]: name }, ownNamespaceOnly: true }));
 }
 
 function targetsOf({ kind, content }: Policy) {
@@ -137,7 +137,10 @@ function selectedOf(state: PolicySources, kind: PolicyKind, namespace: string, l
   const { rootNamespace } = state.settings;
   return [...new Set([rootNamespace, namespace])].flatMap((owner) =>
     (state.policies.get(owner) ?? NO_POLICIES)[kind]
-      .filter(({ selector, near }) => labelsMatch(selector, labels) && (near === undefined || owner === namespace))
+      .filter(
+        ({ selector, ownNamespaceOnly }) =>
+          labelsMatch(selector, labels) && (ownNamespaceOnly === undefined || owner === namespace),
+      )
       .map(({ key }) => key),
   );
 }

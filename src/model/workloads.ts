@@ -31,7 +31,7 @@ export const ADDRESS_READ = 'ip:';
 /** The read of the policies of a namespace. */
 export const POLICY_READ = 'auth:';
 
-/** What was read: keys of Pods and Nodes, `ip:address`, `auth:ns`. */
+/** The keys that were read: Pods and Nodes, `ip:address`, `auth:ns`. */
 export type Reads = Set<string>;
 
 const LOCALITY_LABEL = 'mesh-locality';

@@ -13,7 +13,7 @@ import { type Shown, shownBy } from './peer-certificates.ts';
 
 /**
  * How long a session may be resumed, s: as long as BoringSSL keeps one. Its secret decrypts the connections that use
- * it, hence it is not kept longer than it is useful.
+ * it. So it is not kept longer than it is useful.
  */
 export const SESSION_SECONDS = 7200;
 

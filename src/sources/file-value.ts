@@ -112,7 +112,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
       take(next, at);
     } catch (error) {
       if (error instanceof CtlError) throw error;
-      // If the previous text comes back, it counts as a change.
+      // Returning to the previous text counts as a change.
       text = undefined;
       const code = errnoOf(error);
       const message = code !== undefined ? `expected a readable file: ${code}` : messageOf(error);
@@ -205,7 +205,7 @@ export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   };
 }
 
-/** What is at a path: nothing, a file, or something that cannot be read as a file. */
+/** The kind of thing at a path: nothing, a file, or something that cannot be read as a file. */
 async function inspect(path: string): Promise<'absent' | BigIntStats | { readonly unusable: string }> {
   try {
     const info = await stat(path, { bigint: true });

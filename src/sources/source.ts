@@ -8,12 +8,13 @@
  * - A source that loses its connection sends nothing: everything it sent stays in force. When it is back, it continues
  *   with the changes in between (`apply`), or lists everything (`replace`) where it cannot know them, possibly kind by
  *   kind.
- * - A list in pages is sent after its last page. An incomplete one is not sent: what it lacks would be deleted.
+ * - A list in pages is sent after its last page. An incomplete one is not sent: documents missing from it would be
+ *   deleted.
  * - A document that is refused is a problem, and never a deletion of the version before.
  */
 import type { ResourceEvent, ResourceList } from '../resources/index.ts';
 
-/** What distinguishes sources, in configuration, debug pages, metrics and messages. */
+/** The identity of a source, in configuration, debug pages, metrics and messages. */
 export interface SourceIdentity {
   /** Unique among the sources of a program; `origin.source` of all its resources and problems. */
   readonly id: string;

@@ -69,7 +69,7 @@ interface Window {
   readonly openedAt: number;
   lastChangeAt: number;
   /** The `lastChangeAt` whose timer fired late, so that the wait takes one more turn of the event loop. */
-  doubted: number | undefined;
+  rechecked: number | undefined;
   /** True when the wait is over and only a running publish delays the next one. */
   due: boolean;
 }
@@ -92,8 +92,8 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
     if (window === undefined) return;
     const now = clock.now();
     const quiet = now - window.lastChangeAt;
-    if (quiet > afterMs + LATE_MS && window.doubted !== window.lastChangeAt) {
-      window.doubted = window.lastChangeAt;
+    if (quiet > afterMs + LATE_MS && window.rechecked !== window.lastChangeAt) {
+      window.rechecked = window.lastChangeAt;
       timer = clock.setTimer(0, onTimer);
       return;
     }
@@ -108,7 +108,7 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
     publishNext();
   };
 
-  /** Publishes what is due; called when a wait or a publish has ended. */
+  /** Publishes changes whose wait is over; called when a wait or a publish has ended. */
   const publishNext = (): void => {
     if (publishing || stopped) return;
     if (window?.due === true) {
@@ -145,7 +145,7 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
       if (waits) {
         const at = Math.min(seenAt ?? Number.POSITIVE_INFINITY, clock.now());
         if (window === undefined) {
-          window = { openedAt: at, lastChangeAt: at, doubted: undefined, due: false };
+          window = { openedAt: at, lastChangeAt: at, rechecked: undefined, due: false };
           arm(window);
         } else window.lastChangeAt = Math.max(window.lastChangeAt, at);
       }
@@ -159,7 +159,7 @@ export function createDebouncer(options: DebounceOptions): Debouncer {
       timer = undefined;
       urgent.clear();
       const now = clock.now();
-      window = { openedAt: now, lastChangeAt: now, doubted: undefined, due: true };
+      window = { openedAt: now, lastChangeAt: now, rechecked: undefined, due: true };
       publishNext();
     },
     stop() {

@@ -123,7 +123,7 @@ for (const [index, { name, documents }] of ATTACKS.entries()) {
 test('the log and a metric report the names that are not granted', { skip }, async () => {
   const { world } = shared.get();
   await world.config.apply('attack', entry('claim', [HOST]));
-  const line = `ServiceEntry/evil/claim: host ${HOST} belongs to Service/shop/web, the entry does not count for it`;
+  const line = `ServiceEntry/evil/claim: host ${HOST} belongs to Service/shop/web; the entry is ignored for this host`;
   await eventually(async () => {
     assert.ok(world.discoveryOutput().includes(line));
     assert.match(await world.metrics(), /^ctl_name_conflicts 1$/m);

@@ -1,6 +1,6 @@
 /**
  * Keeps one Envoy running: when it dies it is restarted after a growing delay, until there are too many failures in a
- * row. An Envoy that exits with code 0 was told to quit (by its admin interface), and then the agent ends as well.
+ * row. An Envoy that exits with code 0 ended on request (of its admin interface), and then the agent ends as well.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Logger } from '../../logging/index.ts';

@@ -28,7 +28,7 @@ interface WatchDeps {
 /** Checks until the proxy is ready or the signal aborts; never rejects. Each reason is logged once. */
 export async function watchReadiness(deps: WatchDeps, signal: AbortSignal): Promise<void> {
   const start = deps.now();
-  let said: string | undefined;
+  let loggedReason: string | undefined;
   for (;;) {
     const why = await deps.check();
     if (signal.aborted) return;
@@ -40,8 +40,8 @@ export async function watchReadiness(deps: WatchDeps, signal: AbortSignal): Prom
     if (afterMs >= PATIENCE_MS) {
       const reason = `${why}${await connection(deps)}`;
       if (signal.aborted) return;
-      if (reason !== said) deps.log.warn(`the proxy is not ready yet: ${reason}`);
-      said = reason;
+      if (reason !== loggedReason) deps.log.warn(`the proxy is not ready yet: ${reason}`);
+      loggedReason = reason;
     }
     await deps.sleep(PERIOD_MS, signal);
     if (signal.aborted) return;

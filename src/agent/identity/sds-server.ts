@@ -70,7 +70,7 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
   const { counters, log } = options;
   const streams = new Map<Http2Stream, Open>();
   const sessions = new Set<ServerHttp2Session>();
-  const unknownSaid = new Set<string>();
+  const reportedUnknown = new Set<string>();
   let table: SecretTable | undefined;
 
   const server = createServer({ settings: { maxConcurrentStreams: MAX_STREAMS }, maxSessionMemory: 16 });
@@ -101,8 +101,8 @@ export async function startSdsServer(options: SdsServerOptions): Promise<SdsServ
       unknown(name) {
         if (options.wanted?.(name) === true) return;
         // Names of peers must not fill the memory.
-        if (unknownSaid.has(name) || unknownSaid.size >= MAX_STREAMS) return;
-        unknownSaid.add(name);
+        if (reportedUnknown.has(name) || reportedUnknown.size >= MAX_STREAMS) return;
+        reportedUnknown.add(name);
         log.warn('a secret was requested that does not exist', { name });
       },
     });

@@ -46,13 +46,13 @@ export async function mustRun(run: Run, program: string, args: readonly string[]
 export function failure(program: string, args: readonly string[], stderr: string): CtlError {
   const lines = stderr.split('\n').map((line) => line.trim());
   // Hints about --help and the summary line are left out.
-  const said = lines.filter((line) => line !== '' && !/^(Try |Error occurred at line|.*Perhaps )/.test(line));
+  const output = lines.filter((line) => line !== '' && !/^(Try |Error occurred at line|.*Perhaps )/.test(line));
   const command = [program, ...args].join(' ');
   if (/permission denied|you must be root|operation not permitted/i.test(stderr)) {
     return new CtlError(
       'permission_denied',
-      `${command}: not permitted, this needs the capability NET_ADMIN: ${said.join('; ')}`,
+      `${command}: not permitted, this needs the capability NET_ADMIN: ${output.join('; ')}`,
     );
   }
-  return new CtlError('unavailable', `${command} failed: ${said.join('; ') || 'without a message'}`);
+  return new CtlError('unavailable', `${command} failed: ${output.join('; ') || 'without a message'}`);
 }

@@ -160,19 +160,19 @@ async function prove(
   by: Answering,
 ): Promise<string> {
   const awaited = 'sign' in by ? 'data' : 'connect';
-  const { arrived, said } = await connectFrom(probe, probePort, timeoutMs, awaited);
+  const { arrived, output } = await connectFrom(probe, probePort, timeoutMs, awaited);
   const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
   if (arrived && !('sign' in by)) return `${probe.what}: the proxy takes connections from ${path}`;
-  if (arrived && 'sign' in by && said === by.sign) return `${probe.what}: connections go from ${path}`;
+  if (arrived && 'sign' in by && output === by.sign) return `${probe.what}: connections go from ${path}`;
   // Without a route a connection is refused before the rules apply.
-  if (/ENETUNREACH|EHOSTUNREACH/.test(said))
+  if (/ENETUNREACH|EHOSTUNREACH/.test(output))
     return `${probe.what}: there is no route to ${probe.address}, not looked at`;
   const deaf = 'listens' in by && !by.listens;
   const instead = deaf
     ? `the proxy runs, and does not listen there over ${family}`
     : arrived
       ? 'arrived elsewhere'
-      : said;
+      : output;
   throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
 }
 
@@ -199,7 +199,7 @@ async function connectFrom(
   port: number,
   timeoutMs: number,
   awaited: 'data' | 'connect',
-): Promise<{ readonly arrived: boolean; readonly said: string }> {
+): Promise<{ readonly arrived: boolean; readonly output: string }> {
   const child = spawn(process.execPath, ['-e', CLIENT, address, String(port), String(timeoutMs), awaited], {
     stdio: ['ignore', 'pipe', 'ignore'],
     // The other user may not have access to the working directory of this process.
@@ -207,12 +207,12 @@ async function connectFrom(
     env: {},
     ...as,
   });
-  let said = '';
+  let output = '';
   child.stdout.setEncoding('utf8').on('data', (chunk: string) => {
-    said += chunk;
+    output += chunk;
   });
   const [code] = (await once(child, 'close')) as [number | null];
-  return { arrived: code === 0, said };
+  return { arrived: code === 0, output };
 }
 
 function ownAddress(family: Family): string | undefined {

@@ -30,7 +30,7 @@ const column = (name: string, field: string, description: string): Column => ({
   description,
 });
 
-/** What `kubectl explain` and `kubectl get` say of each kind. */
+/** The output of `kubectl explain` and `kubectl get` for each kind. */
 const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; readonly columns: readonly Column[] }>> =
   {
     AuthorizationPolicy: {
@@ -131,7 +131,10 @@ export function definitionOf(kind: MeshKind, domain: Domain): Definition {
 
 const HEADER = '# Generated from the schemas of src/resources: UPDATE_CRDS=1 npm test -- unit crds\n';
 
-/** The files of `deploy/crds`, by their path below it. Those of Istio's groups are apart: few clusters want them. */
+/**
+ * The files of `deploy/crds`, by their path below it. Those of Istio's groups have a folder of their own: few clusters
+ * need them.
+ */
 export function definitionFiles(): ReadonlyMap<string, string> {
   const files = DOMAINS.flatMap((domain) =>
     MESH_KINDS.map((kind): [string, string] => {

@@ -18,7 +18,7 @@ export interface DemoIdentity {
 }
 
 const NAMESPACE = 'demo';
-/** What tokens are for when the authority is not told otherwise (AUDIENCE). */
+/** The audience of tokens that the authority expects by default (AUDIENCE). */
 const AUDIENCE = 'mesh-ca';
 /** The first certificate is had with the token, later ones with the certificate: a token outlives the start by far. */
 const TOKEN_TTL_MS = 3_600_000;

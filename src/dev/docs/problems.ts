@@ -18,7 +18,7 @@ const NOT_RUN = /^Not run (?:here|by a test): \S/;
 /** Columns of prose; tables may be wider. */
 const MAX_COLUMNS = 140;
 
-/** Lines of documents that are to stay short. */
+/** The maximum number of lines of documents that must stay short. */
 const MAX_LINES: Readonly<Record<string, number>> = { 'README.md': 130, 'bench/RESULTS.md': 100 };
 
 interface Repository {
@@ -152,7 +152,7 @@ function defaultPorts(): [setting: string, port: string][] {
   });
 }
 
-/** The security model says of every port who is answered. */
+/** The security model has a section about the callers of every port. */
 const ports: Check = ({ documents }) => {
   const file = 'docs/security-model.md';
   const rows = [...(documents.get(file) ?? '').matchAll(/^\| ([\d, ]+) \|/gm)];
@@ -171,7 +171,7 @@ const size: Check = ({ documents }) => [
   }),
 ];
 
-/** `docs/reference` is what the tables say. */
+/** `docs/reference` agrees with the tables. */
 const reference: Check = ({ documents }) => {
   const pages = referencePages();
   const old = [...pages]

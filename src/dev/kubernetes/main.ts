@@ -28,7 +28,7 @@ const say = (line: string) => void process.stderr.write(`kubernetes: ${line}\n`)
 /** How often to look whether the process that started this one is still there, in milliseconds. */
 const PARENT_CHECK_MS = 500;
 
-/** Stops on signals, and when whoever started it was killed without a chance to pass a signal on. */
+/** Stops on signals, and when its parent process was killed and could not pass a signal on. */
 function stopSignal(): AbortSignal {
   const stopping = new AbortController();
   for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal, () => stopping.abort());

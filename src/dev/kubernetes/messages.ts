@@ -1,4 +1,4 @@
-/** What the two processes of the playground send each other. */
+/** Messages between the two processes of the playground. */
 
 /** From the outer process, which owns the ports that users connect to, to the inner one. */
 export interface Start {

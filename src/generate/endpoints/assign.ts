@@ -71,7 +71,7 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
 
 function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
   if (endpoint.servicePort !== input.portName) return false;
-  if (input.passedOn && !(endpoint.tlsReady && isNear(input, endpoint.network))) return false;
+  if (input.passedOn && !(endpoint.tlsReady && isDirectlyReachable(input, endpoint.network))) return false;
   for (const [key, value] of Object.entries(input.labels)) if (endpoint.labels[key] !== value) return false;
   if (input.resolvesNames) return !isSocketPath(endpoint.address);
   // One host name would make Envoy reject the whole assignment.
@@ -79,7 +79,7 @@ function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
 }
 
 /** Whether endpoints of a network are reached by their own addresses. */
-function isNear({ network, gateways }: EndpointsInput, other: string): boolean {
+function isDirectlyReachable({ network, gateways }: EndpointsInput, other: string): boolean {
   return other === network || !gateways.has(other);
 }
 

@@ -77,7 +77,7 @@ function prioritise(shares: readonly LocalityShare[], rules: LocalityRules): Loc
   return shares.map((share, index) => ({ ...share, priority: ranks.indexOf(distances[index] ?? 0) }));
 }
 
-/** 0 same subzone, 1 same zone, 2 same region, 3 the failover region of ours, 4 elsewhere. */
+/** 0 same subzone, 1 same zone, 2 same region, 3 the failover region of the proxy's region, 4 elsewhere. */
 function distance(rules: LocalityRules, locality: string): number {
   const [region = '', zone = '', subzone = ''] = rules.from.split('/');
   const [otherRegion = '', otherZone = '', otherSubzone = ''] = locality.split('/');

@@ -1,5 +1,5 @@
 /**
- * Which listeners and route configurations a part has, and which service gets a port that several want. Listeners,
+ * Which listeners and route configurations a part has, and which service gets a port that several have. Listeners,
  * routes, clusters and endpoints are all generated from these plans, so that they agree.
  *
  * Services and a Sidecar's egress and ingress listeners give the outbound and the inbound plan. Gateway servers, merged

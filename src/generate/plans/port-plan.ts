@@ -219,8 +219,8 @@ class PortBuilder {
     }
     const addresses = addressesOf(this.#memos, service);
     if (addresses.length === 0) return [shared];
-    // Connections to addresses of a family that the machine lacks are impossible, and Envoy may reject a listener for
-    // them.
+    // Connections to addresses of a family that the machine does not have are impossible, and Envoy may reject a
+    // listener for them.
     return addresses
       .filter((address) => hasFamilyOf(this.#input, 'range' in address ? address.range : address.bind))
       .map((address) =>

@@ -1,5 +1,5 @@
 /**
- * The client's SETTINGS. Its maximum frame size is not used: the smallest size is always allowed, and as good as any.
+ * The client's SETTINGS. Its maximum frame size is not used: the smallest size is always allowed and costs nothing.
  * Source: RFC 9113 sections 6.5.2 and 6.9.2; RFC 7541 section 4.2
  */
 import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_PAYLOAD_BYTES, Http2Error, MAX_WINDOW_BYTES, SETTING } from './frames.ts';

@@ -30,7 +30,7 @@ export interface SeenRequest {
   readonly body: string;
 }
 
-/** What a test answers in the server's place; undefined: the server answers. */
+/** The test's own response; undefined: the server answers. */
 export type Intercept = (request: SeenRequest, stream: ServerHttp2Stream) => boolean;
 
 interface Event {

@@ -305,7 +305,7 @@ export const OTHER_NETWORKS: MeshNetworks = {
   },
 };
 
-/** What happens to a mesh, batch by batch. A delete names the key of the resource it carries. */
+/** Batches of changes of a mesh. A delete names the key of the resource it carries. */
 export interface Operation {
   readonly resource: AnyResource;
   readonly remove: boolean;

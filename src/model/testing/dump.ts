@@ -2,7 +2,7 @@
 import type { Labels } from '../labels.ts';
 import type { Scope, Snapshot } from '../types.ts';
 
-/** What to ask: a snapshot cannot list what could be asked of it. */
+/** The queries to make: a snapshot cannot list the possible ones. */
 export interface Questions {
   readonly proxies: readonly { readonly namespace: string; readonly labels: Labels }[];
   readonly hosts: readonly string[];

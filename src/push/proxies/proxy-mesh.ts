@@ -153,8 +153,8 @@ export function changedProxyFacts(
 ): ReadonlySet<Fact> | undefined {
   if (changes.everything) return undefined;
   const facts = new Set<Fact>();
-  // Everyone who may write a WorkloadEntry can make localities and networks appear and disappear. This concerns only
-  // proxies that asked for them by name.
+  // Everyone who may write a WorkloadEntry can add and remove localities and networks. Such a change concerns only
+  // proxies for which the name was looked up.
   const places = changedLocalityNames(previous, next);
   if (places === undefined) facts.add(LOCALITIES);
   for (const name of places ?? []) facts.add(localityNamed(name));

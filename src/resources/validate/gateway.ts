@@ -133,9 +133,9 @@ function checkTlsVersions(
   { minProtocolVersion: min, maxProtocolVersion: max }: ServerTlsSettings,
   errors: ValidationErrors,
 ): void {
-  const [least, most] = [said(min) ?? DEFAULT_MIN, said(max) ?? DEFAULT_MAX];
+  const [least, most] = [explicitVersion(min) ?? DEFAULT_MIN, explicitVersion(max) ?? DEFAULT_MAX];
   if (VERSIONS.indexOf(least) <= VERSIONS.indexOf(most)) return;
-  if (said(min) !== undefined)
+  if (explicitVersion(min) !== undefined)
     errors.add(['minProtocolVersion'], `expected a version up to ${most}, got ${shown(min)}`);
   else
     errors.add(
@@ -145,7 +145,7 @@ function checkTlsVersions(
     );
 }
 
-function said(version: string | undefined): string | undefined {
+function explicitVersion(version: string | undefined): string | undefined {
   return version === 'TLS_AUTO' ? undefined : version;
 }
 

@@ -96,17 +96,17 @@ async function refuseIfHeld(directory: string, path: string): Promise<void> {
 /** Process id of the listener, '' when it does not send one; undefined when nothing listens. */
 function holderOf(path: string): Promise<string | undefined> {
   return new Promise((resolve) => {
-    let said = '';
+    let holder = '';
     const socket = connect(path);
     socket.setTimeout(ANSWER_MS, () => socket.destroy());
     socket.on('data', (data) => {
-      said = `${said}${data}`.slice(0, 20);
+      holder = `${holder}${data}`.slice(0, 20);
     });
     socket.on('error', (error) => {
       // Any other error does not prove that nothing listens.
-      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(codeOf(error)) ? undefined : said);
+      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(codeOf(error)) ? undefined : holder);
     });
-    socket.on('close', () => resolve(/^\d+$/.test(said) ? said : ''));
+    socket.on('close', () => resolve(/^\d+$/.test(holder) ? holder : ''));
   });
 }
 

@@ -7,9 +7,9 @@
  * those that clouds assign to their metadata services, multicast, reserved ranges, and every form of IPv6 address that
  * leads to one of them over IPv4.
  *
- * Allowed are private ranges, because key servers in the cluster have such addresses and cannot be told from others;
- * and loopback, because key servers may run beside the control plane (in one pod, on a laptop, in tests). The author of
- * the URL never sees what was fetched, except as keys.
+ * Allowed are private ranges, because key servers in the cluster have such addresses and cannot be distinguished from
+ * others; and loopback, because key servers may run beside the control plane (in one pod, on a laptop, in tests). The
+ * author of the URL never sees what was fetched, except as keys.
  *
  * Source of the ranges: RFC 6890 and the IANA special-purpose registries; for the forms of IPv4 in IPv6 RFC 4291
  * section 2.5.5, RFC 6052 (NAT64), RFC 8215, RFC 2765 (translated), RFC 3056 (6to4), RFC 4380 (Teredo).

@@ -1,6 +1,6 @@
 /**
- * What the server knows a proxy to have of one type: the content of some bundles, except for a few names. Usually there
- * are no exceptions, so that a stream's memory does not grow with the mesh.
+ * The resources of one type that a proxy has, as far as the server knows: the content of some bundles, except for a few
+ * names. Usually there are no exceptions, so that a stream's memory does not grow with the mesh.
  */
 import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { covers, type Interest } from './interest.ts';
@@ -73,7 +73,7 @@ export function withoutNames(state: ClientState, names: readonly string[]): Clie
   return { bases: state.bases, overlay };
 }
 
-/** The state of a proxy that may have lost what it had under these names. */
+/** The state of a proxy that may have lost the resources with these names. */
 export function withUnknownVersions(state: ClientState, names: readonly string[]): ClientState {
   const overlay = new Map(state.overlay);
   for (const name of names) {

@@ -3,7 +3,7 @@
  * removed. Source: https://www.envoyproxy.io/docs/envoy/latest/api-docs/xds_protocol#incremental-xds and
  * envoy/service/discovery/v3/discovery.proto (DeltaDiscoveryRequest)
  *
- * Responses are not split, however large: Envoy takes its first response of a type for all of it (it ends its
+ * Responses are not split, however large: Envoy treats its first response of a type as complete (it ends its
  * initialization and removes clusters that were not in it), its client has no receive limit, and the bytes are shared
  * by all streams and written in slices anyway.
  */
@@ -61,7 +61,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     if (request.subscribe.has(WILDCARD)) subscription.responseRequired = true;
   }
 
-  /** The first request of a type, after a reconnect with the versions that the proxy has. */
+  /** Handles the first request of a type; after a reconnect it has the versions that the proxy has. */
   subscribe(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
     const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
@@ -69,7 +69,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     const names = withoutWildcard(request.subscribe, this.shared.names);
     subscription.subscribe({ wildcard, names });
     if (request.initialVersions.size === 0) {
-      // A proxy that there is nothing for waits too, until an empty response.
+      // A proxy without resources waits too, until it gets an empty response.
       subscription.responseRequired = wildcard;
       return;
     }

@@ -1,4 +1,4 @@
-/** What a stream subscribes to of one type. */
+/** A stream's subscription of one type: the wildcard, names, or both. */
 import { type NameSet, type NameSets, NO_NAMES, onlyName } from './name-set.ts';
 
 export interface Interest {

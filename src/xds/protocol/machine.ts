@@ -233,7 +233,7 @@ export class AdsMachine<Request extends AnyRequest> {
     return subscription.complete(parts[type], waits ? this.#hosts.removalPolicy(parts.rds) : REMOVE_ALL);
   }
 
-  /** Listeners and routes must not point to clusters that the proxy lacks, or has without endpoints. */
+  /** Listeners and routes must not point to clusters that the proxy does not have, or has without endpoints. */
   #clustersPending(): boolean {
     const { cds, eds } = this.#subscriptions;
     return (

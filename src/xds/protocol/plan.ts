@@ -1,6 +1,7 @@
 /**
- * What to send to bring a proxy from some bundles to others. Usually thousands of proxies in the same state take the
- * same step, one after the other: they share one plan, and one object for the state after it.
+ * Plans: the resources to send, and the names to remove, that bring a proxy from some bundles to others. Usually
+ * thousands of proxies in the same state take the same step, one after the other: they share one plan, and one object
+ * for the state after it.
  */
 import type { Bundle } from '../../push/index.ts';
 import {

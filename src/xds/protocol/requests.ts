@@ -7,7 +7,7 @@ import type { NameSet } from './name-set.ts';
  */
 export type VersionMap = ReadonlyMap<string, string>;
 
-/** What the requests of both variants have. */
+/** The fields that requests of both variants have. */
 export interface AnyRequest {
   readonly typeUrl: string;
   /** Nonce of the response that the request answers; empty when it answers none. */

@@ -1,7 +1,7 @@
 /**
- * What to send to a proxy that reconnects with `initial_resource_versions`: usually nothing, to thousands of proxies at
- * once that report the same thousands of versions. The comparison with the largest part, which they share, is made once
- * for all of them.
+ * Decides what to send to a proxy that reconnects with `initial_resource_versions`: usually nothing, to thousands of
+ * proxies at once that report the same thousands of versions. The comparison with the largest part, which they share,
+ * is made once for all of them.
  */
 import { type Memos, type WeakMemo, WeakPairMemo } from '../../core/memo.ts';
 import type { Bundle } from '../../push/index.ts';

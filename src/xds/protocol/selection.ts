@@ -157,7 +157,7 @@ export class Selections {
     this.#newStep = () => new WeakPairMemo(memos.enabled);
   }
 
-  /** What these resources refer to. */
+  /** Names of the resources that these resources refer to. */
   refsOf(resources: readonly EncodedResource[]): NameSet {
     return this.#refs.get(resources, () => this.#names.of(resources.flatMap((resource) => resource.refs)));
   }
@@ -178,7 +178,7 @@ export class Selections {
   }
 
   /**
-   * What `interest` covers of the difference between `previous` and `bundle`.
+   * The part of the difference between `previous` and `bundle` that `interest` covers.
    * @param previous an older bundle of the same view; undefined: none
    */
   select(bundle: Bundle, previous: Bundle | undefined, interest: Interest): Selection {

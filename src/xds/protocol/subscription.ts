@@ -39,7 +39,7 @@ export interface Inflight {
   readonly snapshot: number;
 }
 
-/** What the nonce and error of a request mean. */
+/** The meaning of the nonce and error of a request. */
 export interface Answer {
   readonly kind: 'none' | 'ack' | 'nack' | 'stale';
   /** NACK: resources of the response that was answered. */
@@ -208,7 +208,7 @@ export class Subscription {
     this.forgetVersions(removed);
   }
 
-  /** The proxy may have lost what it had, or was sent, under these names. */
+  /** The proxy may have lost the resources with these names that it had or was sent. */
   forgetVersions(names: readonly string[]): void {
     this.state = withUnknownVersions(this.state, names);
     if (this.inflight !== undefined) this.inflight.next = withUnknownVersions(this.inflight.next, names);
@@ -302,7 +302,10 @@ export class Subscription {
     if (this.inflight !== undefined) this.inflight.next = withoutNames(this.inflight.next, added);
   }
 
-  /** What to send. Resources that no longer exist are kept by the proxy as long as `removes` excludes them. */
+  /**
+   * The plan of the next response. Resources that no longer exist are kept by the proxy as long as `removes` excludes
+   * them.
+   */
   plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     const { state } = this;
     if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));

@@ -1,6 +1,6 @@
 /**
- * What state of the world and Delta do differently: how a request changes a subscription, and how a plan becomes a
- * response. What they have in common is in `driver.ts`.
+ * The interface of the two protocol variants, state of the world and Delta: how a request changes a subscription, and
+ * how a plan becomes a response. `driver.ts` has the part that both share.
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/index.ts';

@@ -68,7 +68,7 @@ export class VhdsState {
     this.#forceHosts(this.#early, hosts);
   }
 
-  /** A request for routes was processed: the proxy may have rejected the last ones, or want them no longer. */
+  /** A request for routes was processed: the proxy may have rejected the last ones, or no longer need them. */
   routesAnswered(rejected: boolean): void {
     if (this.#unsolicited && (rejected || !this.#maySubscribe())) this.#reset();
   }

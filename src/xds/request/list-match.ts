@@ -2,7 +2,7 @@
 import type { ListForm, NameListBuilder } from './name-list-builder.ts';
 import { HEAD_BYTES } from './name-list-cache.ts';
 
-/** What has arrived of a list equals the first `done` bytes of `form`. */
+/** The part of a list that has arrived equals the first `done` bytes of `form`. */
 export interface FormMatch {
   readonly field: number;
   readonly form: ListForm;
@@ -13,7 +13,9 @@ export interface FormMatch {
   readonly alike: number;
 }
 
-/** What has arrived of a list equals the first `done` bytes of a list that this stream or another is adding. */
+/**
+ * The part of a list that has arrived equals the first `done` bytes of a list that this stream or another is adding.
+ */
 export interface BuilderMatch {
   readonly field: number;
   readonly list: NameListBuilder;

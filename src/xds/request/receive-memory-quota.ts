@@ -33,7 +33,7 @@ export interface ReceiveMemoryQuotaOptions {
   readonly later?: Later;
 }
 
-/** What happens to a reservation after it was requested. */
+/** The possible outcomes of a requested reservation. */
 export interface QuotaEvents {
   /** It had to wait and is granted now. */
   granted(): void;

@@ -1,5 +1,6 @@
 /**
- * The key of a stream's caller: what one caller can have kept and generated is bounded, and callers are served in turn.
+ * The key of a stream's caller: what one caller can have kept and generated is bounded, and callers are served
+ * round-robin.
  */
 import { networkOf } from '../../grpc/index.ts';
 import type { Caller } from '../../security/index.ts';

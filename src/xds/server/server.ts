@@ -75,7 +75,7 @@ const SEND_TIMEOUT_MS = 5000;
 
 /**
  * Most streams of one connection: one frame of a client can concern all of them. A proxy has one, a client of several
- * services a few. A client that multiplexes many proxies opens another connection when it is told this limit
+ * services a few. A client that multiplexes many proxies opens another connection when it learns this limit
  * (SETTINGS_MAX_CONCURRENT_STREAMS).
  */
 const MAX_CONNECTION_STREAMS = 1000;

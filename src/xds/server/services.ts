@@ -1,7 +1,7 @@
 /** The gRPC services of the xDS port, and the paths of their methods. */
 
 export const ADS_SERVICE = 'envoy.service.discovery.v3.AggregatedDiscoveryService';
-/** Used by Envoys before 1.20, which are told what to change. */
+/** The v2 service, which Envoys before 1.20 request: refused with a message that says what to configure. */
 const ADS_SERVICE_V2 = 'envoy.service.discovery.v2.AggregatedDiscoveryService';
 const HEALTH_SERVICE = 'grpc.health.v1.Health';
 

@@ -117,7 +117,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     handled.catch((error: unknown) => this.fail(error));
   }
 
-  /** What a request has to wait for before it can be answered. */
+  /** The condition that a request has to wait for before it can be answered. */
   #needed(request: Request): Promise<void> | undefined {
     const type = xdsTypeOfUrl(request.typeUrl);
     return type === undefined ? undefined : this.#session?.need(type);
@@ -311,7 +311,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.close();
   }
 
-  /** Writes what is outstanding, then ends the stream so that the proxy reconnects. */
+  /** Writes the outstanding responses, then ends the stream so that the proxy reconnects. */
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;
     await this.#writer.idle();

@@ -82,16 +82,16 @@ export function authorizerHostsOf(
 /** The hosts that the policies of a view call. */
 export function authorizerHosts(snapshot: MeshReader, view: GuardedView): ReadonlySet<string> {
   for (const key of view.policies.authorization) note(fact.authorizerHosts(key));
-  return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => askedByKey(snapshot, key))));
+  return unrecorded(() => new Set(view.policies.authorization.flatMap((key) => hostsOfPolicy(snapshot, key))));
 }
 
 /** Whether a host is one of them. */
 export function callsHost(snapshot: MeshReader, view: GuardedView, host: string): boolean {
   for (const key of view.policies.authorization) note(fact.authorizerHost(key, host));
-  return unrecorded(() => view.policies.authorization.some((key) => askedByKey(snapshot, key).includes(host)));
+  return unrecorded(() => view.policies.authorization.some((key) => hostsOfPolicy(snapshot, key).includes(host)));
 }
 
-function askedByKey(snapshot: MeshReader, key: ResourceKey): readonly string[] {
+function hostsOfPolicy(snapshot: MeshReader, key: ResourceKey): readonly string[] {
   return authorizerHostsOf(snapshot.resources('AuthorizationPolicy').get(key), snapshot.settings, snapshot.mesh);
 }
 
