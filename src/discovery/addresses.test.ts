@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { defaultDiscoverySettings } from '../settings/index.ts';
-import { plainAddresses, isExposed, shownListeners } from './addresses.ts';
+import { isExposed, plainAddresses, shownListeners } from './addresses.ts';
 
 const BOTH = () => ['127.0.0.1', '::1'];
 

@@ -6,7 +6,7 @@ import type { Metrics } from '../observe/index.ts';
 import type { Engine } from '../push/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
 import { createXdsServer, type XdsServer } from '../xds/index.ts';
-import { plainAddresses, isExposed, shownListeners } from './addresses.ts';
+import { isExposed, plainAddresses, shownListeners } from './addresses.ts';
 import type { Listening } from './http-servers.ts';
 import type { MeshIdentity } from './identity.ts';
 import { xdsObserver } from './observers.ts';

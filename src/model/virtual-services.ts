@@ -19,7 +19,7 @@ export interface VirtualServiceEntry {
    * The part that applies to callers in other namespaces: without hosts that a third namespace owns. The same object
    * when that is everything, undefined when it is nothing.
    */
-  readonly abroad: ResolvedVirtualService | undefined;
+  readonly forOthers: ResolvedVirtualService | undefined;
   readonly exportTo: readonly string[];
 }
 
@@ -79,10 +79,13 @@ export function resolveVirtualService(
     created: meta.created,
   };
   const visible = normaliseExportTo(exportTo, context.mesh.defaultVirtualServiceExportTo, meta.namespace);
-  return { resolved, abroad: abroadOf(resolved, context), exportTo: visible };
+  return { resolved, forOthers: partForOthers(resolved, context), exportTo: visible };
 }
 
-function abroadOf(resolved: ResolvedVirtualService, { settings }: DefinitionContext): VirtualServiceEntry['abroad'] {
+function partForOthers(
+  resolved: ResolvedVirtualService,
+  { settings }: DefinitionContext,
+): VirtualServiceEntry['forOthers'] {
   const own = new Set(hostsForOwnCallers(resolved.hosts, resolved.namespace, settings));
   if (own.size === 0) return resolved;
   const hosts = resolved.hosts.filter((host) => !own.has(host));
@@ -91,19 +94,19 @@ function abroadOf(resolved: ResolvedVirtualService, { settings }: DefinitionCont
 
 /** A virtual service for the mesh as a namespace sees it. */
 export function seenFrom(
-  { resolved, abroad, exportTo }: VirtualServiceEntry,
+  { resolved, forOthers, exportTo }: VirtualServiceEntry,
   namespace: string,
 ): ResolvedVirtualService | undefined {
   if (!isVisible(exportTo, resolved.namespace, namespace)) return undefined;
-  return resolved.namespace === namespace ? resolved : abroad;
+  return resolved.namespace === namespace ? resolved : forOthers;
 }
 
 /** The hosts of a virtual service for the mesh that another namespace owns, one conflict each. */
 export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined): readonly NameConflict[] {
   if (entry === undefined || !isForMesh(entry)) return [];
-  const { resolved, abroad, exportTo } = entry;
+  const { resolved, forOthers, exportTo } = entry;
   if (!exportTo.some((name) => name !== '.' && name !== '~')) return [];
-  const kept = new Set(abroad?.hosts);
+  const kept = new Set(forOthers?.hosts);
   return resolved.hosts.flatMap((host) => {
     if (kept.has(host)) return [];
     const rest = `is a name of another namespace; its routes apply only to callers in ${resolved.namespace}`;
@@ -308,17 +311,18 @@ export function updateVirtualServices(
 function keepEntry(before: VirtualServiceEntry | undefined, made: VirtualServiceEntry): VirtualServiceEntry {
   if (before === undefined) return made;
   const resolved = keepIfEqual(before.resolved, made.resolved);
-  const abroad = made.abroad === made.resolved ? resolved : made.abroad && keepIfEqual(before.abroad, made.abroad);
-  return keepIfEqual(before, { ...made, resolved, abroad });
+  const forOthers =
+    made.forOthers === made.resolved ? resolved : made.forOthers && keepIfEqual(before.forOthers, made.forOthers);
+  return keepIfEqual(before, { ...made, resolved, forOthers });
 }
 
 function publicPart(entry: VirtualServiceEntry | undefined): ResolvedVirtualService | undefined {
-  return entry !== undefined && isForMesh(entry) && isPublic(entry.exportTo) ? entry.abroad : undefined;
+  return entry !== undefined && isForMesh(entry) && isPublic(entry.exportTo) ? entry.forOthers : undefined;
 }
 
 function privateNamespaces(entry: VirtualServiceEntry | undefined): readonly string[] {
   if (entry === undefined || !isForMesh(entry)) return [];
-  const { resolved, abroad } = entry;
-  if (isPublic(entry.exportTo)) return abroad === resolved ? [] : [resolved.namespace];
+  const { resolved, forOthers } = entry;
+  if (isPublic(entry.exportTo)) return forOthers === resolved ? [] : [resolved.namespace];
   return entry.exportTo.filter((name) => name !== '~').map((name) => (name === '.' ? entry.resolved.namespace : name));
 }
