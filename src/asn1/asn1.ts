@@ -28,6 +28,12 @@ export function childrenOf(node: Node | undefined): readonly Node[] {
   return node.value;
 }
 
+/** Elements of a SEQUENCE. Throws CtlError invalid_argument for anything else. */
+export function elementsOf(node: Node | undefined): readonly Node[] {
+  if (!isUniversal(node, 'SEQUENCE')) throw new CtlError('invalid_argument', 'the ASN.1 is not what was expected');
+  return childrenOf(node);
+}
+
 /** Content of a primitive element. Throws CtlError invalid_argument for a constructed one. */
 export function contentOf(node: Node | undefined): Buffer {
   if (node === undefined || typeof node.value !== 'string')
@@ -43,11 +49,38 @@ export function isContext(node: Node | undefined, tag: number): node is Node {
   return node !== undefined && node.tagClass === Class.CONTEXT_SPECIFIC && node.type === tag;
 }
 
-/** The dotted name of an OBJECT IDENTIFIER. Throws CtlError invalid_argument for anything else. */
+/** Longer than any object identifier in use; it bounds the cost of large numbers. */
+const MAX_OID_BYTES = 128;
+
+/**
+ * The dotted name of an OBJECT IDENTIFIER. Throws CtlError invalid_argument for anything else. node-forge ignores what
+ * X.690 section 8.19 forbids: padding, and a last number that is cut short, so that two encodings had one name. It also
+ * refuses numbers of more than 53 bits, which names made of UUIDs have (`2.25.…`).
+ */
 export function readOid(node: Node | undefined): string {
-  if (!isUniversal(node, 'OID') || typeof node.value !== 'string')
-    throw new CtlError('invalid_argument', 'the ASN.1 lacks an object identifier');
-  return asn1.derToOid(node.value);
+  if (!isUniversal(node, 'OID')) throw new CtlError('invalid_argument', 'the ASN.1 lacks an object identifier');
+  const content = contentOf(node);
+  if (content.length === 0 || content.length > MAX_OID_BYTES) throw malformedOid();
+  const numbers: bigint[] = [];
+  let value = 0n;
+  let begins = true;
+  for (const byte of content) {
+    if (begins && byte === 0x80) throw malformedOid();
+    value = (value << 7n) | BigInt(byte & 0x7f);
+    begins = byte < 0x80;
+    if (!begins) continue;
+    numbers.push(value);
+    value = 0n;
+  }
+  if (!begins) throw malformedOid();
+  const [first = 0n, ...others] = numbers;
+  // The first two numbers share one: 40 times the first, which is at most 2, and the second.
+  const root = first < 80n ? first / 40n : 2n;
+  return [root, first - 40n * root, ...others].join('.');
+}
+
+function malformedOid(): CtlError {
+  return new CtlError('invalid_argument', 'the ASN.1 has a malformed object identifier');
 }
 
 /** The bits of a BIT STRING of whole bytes. Throws CtlError invalid_argument for anything else. */

@@ -15,6 +15,9 @@ const MAX_ELEMENTS = 1024;
 
 const CONSTRUCTED = 0x20;
 
+/** The number of the tag of BMPString, whose characters have two bytes. */
+const BMP_STRING = 0x1e;
+
 interface Header {
   readonly tag: number;
   /** Offset of the content. */
@@ -62,6 +65,9 @@ export function checkDer(bytes: Uint8Array): void {
       if (++elements > MAX_ELEMENTS) throw malformed(`the ASN.1 has more than ${MAX_ELEMENTS} elements`);
       const { tag, content, end } = readHeader(bytes, at, limit);
       if ((tag & CONSTRUCTED) !== 0) walk(content, end, depth + 1);
+      // In any tag class, node-forge reads such an element one byte too far, and then finds others than OpenSSL.
+      else if ((tag & 0x1f) === BMP_STRING && (end - content) % 2 !== 0)
+        throw malformed('the ASN.1 has a string of two-byte characters and an odd length');
       at = end;
     }
   };

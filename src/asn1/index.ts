@@ -9,6 +9,7 @@ export {
   contentOf,
   context,
   contextBytes,
+  elementsOf,
   encodeDer,
   encoded,
   isContext,

@@ -37,7 +37,6 @@ declare module 'node-forge/lib/asn1.js' {
     fromDer(bytes: string, options: { readonly strict: boolean; readonly decodeBitStrings: boolean }): Node;
     toDer(node: Node): Bytes;
     oidToDer(oid: string): Bytes;
-    derToOid(bytes: string): string;
     dateToUtcTime(date: Date): string;
     dateToGeneralizedTime(date: Date): string;
   }

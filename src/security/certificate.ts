@@ -4,7 +4,16 @@
  * 5280 section 4.2; https://github.com/spiffe/spiffe/blob/main/standards/X509-SVID.md
  */
 import { X509Certificate } from 'node:crypto';
-import { childrenOf, contentOf, isContext, isUniversal, type Node, readAsn1, readOid } from '../asn1/index.ts';
+import {
+  childrenOf,
+  contentOf,
+  elementsOf,
+  isContext,
+  isUniversal,
+  type Node,
+  readAsn1,
+  readOid,
+} from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
 import { readPem } from '../core/pem.ts';
 
@@ -49,10 +58,17 @@ const KEY_CERT_SIGN = 0x04;
 
 type Mutable = { -readonly [K in keyof Certificate]: Certificate[K] };
 
+/** Whether a BOOLEAN is true. Throws CtlError invalid_argument for one that is not of one byte. */
+function isTrue(node: Node): boolean {
+  const content = contentOf(node);
+  if (content.length !== 1) throw new CtlError('invalid_argument', 'the certificate has a malformed BOOLEAN');
+  return content[0] !== 0;
+}
+
 function readBasicConstraints(into: Mutable, value: Node): void {
-  for (const node of childrenOf(value)) {
+  for (const node of elementsOf(value)) {
     const content = contentOf(node);
-    if (isUniversal(node, 'BOOLEAN')) into.ca = content[0] !== 0;
+    if (isUniversal(node, 'BOOLEAN')) into.ca = isTrue(node);
     else if (isUniversal(node, 'INTEGER')) into.pathLength = content.length === 1 ? (content[0] ?? 0) : 255;
   }
 }
@@ -66,21 +82,32 @@ function readKeyUsage(into: Mutable, value: Node): void {
   };
 }
 
-function readExtension(into: Mutable, parts: readonly Node[]): void {
-  const id = readOid(parts[0]);
-  const critical = parts.length === 3 && isUniversal(parts[1], 'BOOLEAN') && contentOf(parts[1])[0] !== 0;
+function readExtension(into: Mutable, id: string, parts: readonly Node[]): void {
+  const critical = parts.length === 3 && isUniversal(parts[1], 'BOOLEAN') && isTrue(parts[1]);
   const value = (): Node => readAsn1(contentOf(parts.at(-1)));
   if (id === OID.basicConstraints) readBasicConstraints(into, value());
   else if (id === OID.keyUsage) readKeyUsage(into, value());
   else if (id === OID.subjectKeyIdentifier) into.keyIdentifier = contentOf(value());
   else if (id === OID.extendedKeyUsage) {
-    into.clientAuth = childrenOf(value()).some((usage) => readOid(usage) === OID.clientAuth);
+    into.clientAuth = elementsOf(value()).some((usage) => readOid(usage) === OID.clientAuth);
   } else if (id === OID.subjectAltName) {
-    const names = childrenOf(value()).filter((name) => isContext(name, NAME_URI));
+    const names = elementsOf(value()).filter((name) => isContext(name, NAME_URI));
     into.uris = [...into.uris, ...names.map((name) => contentOf(name).toString('latin1'))];
   } else if (id === OID.nameConstraints) into.restricted = true;
   // A policy restricts only verifiers that ask for one, and none here does.
   else if (critical && id !== OID.certificatePolicies) into.restricted = true;
+}
+
+/** RFC 5280 section 4.2 allows one extension of each kind; a second one would also add to the cost of a certificate. */
+function readExtensions(into: Mutable, extensions: readonly Node[]): void {
+  const seen = new Set<string>();
+  for (const extension of extensions) {
+    const parts = elementsOf(extension);
+    const id = readOid(parts[0]);
+    if (seen.has(id)) throw new CtlError('invalid_argument', `the certificate has the extension ${id} twice`);
+    seen.add(id);
+    readExtension(into, id, parts);
+  }
 }
 
 /** Reads a certificate. Throws CtlError invalid_argument for what is none. */
@@ -103,7 +130,7 @@ export function readCertificate(source: Uint8Array | X509Certificate): Certifica
     const extensions = childrenOf(body).find((field) => isContext(field, EXTENSIONS));
     if (extensions === undefined) return certificate;
     const [list] = childrenOf(extensions);
-    for (const extension of childrenOf(list)) readExtension(certificate, childrenOf(extension));
+    readExtensions(certificate, elementsOf(list));
     return certificate;
   } catch (error) {
     throw new CtlError('invalid_argument', 'not a certificate', {}, error);
