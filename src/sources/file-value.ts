@@ -12,7 +12,7 @@ import type { Log } from '../core/log.ts';
 import { fieldPath, type ParsedConfig, type ResourceProblem } from '../resources/index.ts';
 import { parseYaml } from './complete-yaml.ts';
 import { directoryIdentity } from './directory/scan.ts';
-import { createTreeWatch } from './directory/tree-watch.ts';
+import { createTreeWatch, type TreeWatch } from './directory/tree-watch.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
 
 export interface FileValueOptions<T> {
@@ -21,8 +21,8 @@ export interface FileValueOptions<T> {
   readonly what: string;
   readonly parse: (raw: unknown) => ParsedConfig<T>;
   readonly defaultValue: T;
-  /** Called for every value that differs from the one before; `at` is when the change was noticed (`clock.now()`). */
-  readonly onValue: (value: T, at: number) => void;
+  /** Called for every value that differs from the one before, with the time when the change was noticed. */
+  readonly onValue: (value: T, eventTime: number) => void;
   readonly log: Log;
   readonly clock: Clock;
   /** Milliseconds between checks independent of events; 0 is never. */
@@ -47,161 +47,213 @@ const QUIET_MS = 20;
 const MAX_ALIASES = 100;
 
 export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
-  const { what, log, clock } = options;
-  const path = resolve(options.path);
-  let value = options.defaultValue;
-  let problem: ResourceProblem | undefined;
-  let signature: string | undefined;
-  let text: string | undefined;
-  let started = false;
-  /** Whether `value` is from the file, and not `defaultValue`. */
-  let fromFile = false;
-  let closed = false;
-  let timer: Timer | undefined;
-  let resync: Timer | undefined;
-  let working: Promise<void> = Promise.resolve();
-  let noticedAt: number | undefined;
+  return new FollowedFile(options);
+}
 
-  const watcher = createTreeWatch({
-    onEvent: (directory, name) => {
-      // Of the directories on the path only the next step matters; of the file's own all names do, because mounts swap
-      // hidden names.
-      if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
-        if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
-      }
-      noticedAt ??= clock.now();
-      timer ??= clock.setTimer(QUIET_MS, () => {
-        timer = undefined;
-        look();
-      });
-    },
-    onUnavailable: (error) => log.warn(`no file system events for ${path} (${errnoOf(error) ?? String(error)})`),
-  });
+/** Why the file cannot be used; `line` 1-based. */
+interface Refusal {
+  readonly field: string;
+  readonly message: string;
+  readonly line: number | undefined;
+}
 
-  const look = (): void => {
-    working = working.then(async () => {
-      const at = noticedAt ?? clock.now();
-      noticedAt = undefined;
-      if (!closed) await read(at);
+class FollowedFile<T> implements FileValue<T> {
+  readonly #options: FileValueOptions<T>;
+  /** Absolute. */
+  readonly #path: string;
+  readonly #watcher: TreeWatch;
+  #value: T;
+  /** Whether the value is from the file, and not the default. */
+  #isFromFile = false;
+  #problem: ResourceProblem | undefined;
+  /** Of the file that was read last, or why it was unusable. */
+  #signature: string | undefined;
+  /** The text that was read last; undefined when it could not be read. */
+  #text: string | undefined;
+  #isStarted = false;
+  #isClosed = false;
+  /** Time of the first event that no reading has followed yet. */
+  #eventTime: number | undefined;
+  #quiet: Timer | undefined;
+  #resync: Timer | undefined;
+  /** Readings happen one after the other. */
+  #reading: Promise<void> = Promise.resolve();
+
+  constructor(options: FileValueOptions<T>) {
+    this.#options = options;
+    this.#path = resolve(options.path);
+    this.#value = options.defaultValue;
+    this.#watcher = createTreeWatch({
+      onEvent: (directory, name) => this.#noteEvent(directory, name),
+      onUnavailable: (error) =>
+        options.log.warn(`no file system events for ${this.#path} (${errnoOf(error) ?? String(error)})`),
     });
-  };
+  }
 
-  const read = async (at: number): Promise<void> => {
-    await watchWay();
-    const file = await inspect(path);
-    if (file === 'absent') {
-      if (signature !== undefined) log.warn(`${what} ${path} is gone; ${inForce()} stays in force until it is back`);
-      else if (!started) log.info(`no ${what} ${path}; the default is in force`);
-      signature = undefined;
-      text = undefined;
-      return;
+  async start(): Promise<T> {
+    const { what, log, clock } = this.#options;
+    log.debug(`following ${basename(this.#path)}`, { file: this.#path });
+    await this.#read(clock.now());
+    if (this.#text === '') log.info(`${what} ${this.#path} is empty; the default is in force`);
+    this.#isStarted = true;
+    // The second check sees changes between the first reading and the watch.
+    this.#look();
+    this.#scheduleResync();
+    return this.#value;
+  }
+
+  value(): T {
+    return this.#value;
+  }
+
+  problem(): ResourceProblem | undefined {
+    return this.#problem;
+  }
+
+  async close(): Promise<void> {
+    this.#isClosed = true;
+    this.#watcher.close();
+    this.#quiet?.cancel();
+    this.#resync?.cancel();
+    await this.#reading;
+  }
+
+  #noteEvent(directory: string, name: string | undefined): void {
+    const path = this.#path;
+    // Of the directories on the path only the next step matters; of the file's own all names do, because mounts swap
+    // hidden names.
+    if (name !== undefined && directory !== dirname(path) && `${path}/`.startsWith(`${directory}/`)) {
+      if (!path.startsWith(`${directory === '/' ? '' : directory}/${name}`)) return;
     }
-    const seen = 'unusable' in file ? file.unusable : signatureOf(file);
-    if (seen === signature) return;
-    signature = seen;
+    const { clock } = this.#options;
+    this.#eventTime ??= clock.now();
+    this.#quiet ??= clock.setTimer(QUIET_MS, () => {
+      this.#quiet = undefined;
+      this.#look();
+    });
+  }
+
+  #scheduleResync(): void {
+    const { clock, resyncMs } = this.#options;
+    if (resyncMs <= 0 || this.#isClosed) return;
+    this.#resync = clock.setTimer(resyncMs, () => {
+      this.#look();
+      this.#scheduleResync();
+    });
+  }
+
+  #look(): void {
+    this.#reading = this.#reading.then(async () => {
+      const eventTime = this.#eventTime ?? this.#options.clock.now();
+      this.#eventTime = undefined;
+      if (!this.#isClosed) await this.#read(eventTime);
+    });
+  }
+
+  async #read(eventTime: number): Promise<void> {
+    await this.#watchPath();
+    const file = await inspect(this.#path);
+    if (file === 'absent') return this.#noteAbsent();
+    const signature = 'unusable' in file ? file.unusable : signatureOf(file);
+    if (signature === this.#signature) return;
+    this.#signature = signature;
     const problem = 'unusable' in file ? file.unusable : sizeProblem(file);
     if (problem !== undefined) {
-      text = undefined;
-      return refuse({ field: '', message: problem, line: undefined });
+      this.#text = undefined;
+      return this.#refuse({ field: '', message: problem, line: undefined });
     }
     try {
-      const next = decodeUtf8(await readFile(path));
+      const text = decodeUtf8(await readFile(this.#path));
       // A file is empty between being truncated and being written; the write has its own event.
-      if (next === text || (started && next === '')) return;
-      text = next;
-      take(next, at);
+      if (text === this.#text || (this.#isStarted && text === '')) return;
+      this.#text = text;
+      this.#take(text, eventTime);
     } catch (error) {
       if (error instanceof CtlError) throw error;
       // Returning to the previous text counts as a change.
-      text = undefined;
+      this.#text = undefined;
       const code = errnoOf(error);
       const message = code !== undefined ? `expected a readable file: ${code}` : messageOf(error);
-      refuse({ field: '', message, line: error instanceof NotUtf8 ? error.line : undefined });
+      this.#refuse({ field: '', message, line: error instanceof NotUtf8 ? error.line : undefined });
     }
-  };
+  }
 
-  const take = (content: string, at: number): void => {
-    const { document, lines } = parseYaml(content);
-    const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
-    const [error] = document.errors;
-    if (error !== undefined) {
-      const message = error.code === 'MULTIPLE_DOCS' ? 'expected one document' : `expected YAML: ${error.message}`;
-      refuse({ field: '', message, line: lineAt(error.pos[0]) });
+  #noteAbsent(): void {
+    const { what, log } = this.#options;
+    if (this.#signature !== undefined) {
+      log.warn(`${what} ${this.#path} is gone; ${this.#inForce()} stays in force until it is back`);
+    } else if (!this.#isStarted) log.info(`no ${what} ${this.#path}; the default is in force`);
+    this.#signature = undefined;
+    this.#text = undefined;
+  }
+
+  #take(text: string, eventTime: number): void {
+    const { what, log, onValue } = this.#options;
+    const parsed = parseValue(text, this.#options.parse);
+    if ('refusal' in parsed) {
+      this.#refuse(parsed.refusal);
       return;
     }
-    const parsed = options.parse(document.toJS({ maxAliasCount: MAX_ALIASES }));
-    if ('problem' in parsed) {
-      const node: unknown = document.getIn(parsed.problem.path, true);
-      const range = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
-      const offset: unknown = Array.isArray(range) ? range[0] : undefined;
-      const line = typeof offset === 'number' ? lineAt(offset) : undefined;
-      refuse({ field: fieldPath(parsed.problem.path), message: parsed.problem.message, line });
-      return;
-    }
-    problem = undefined;
-    if (parsed.warning !== undefined) log.warn(`${what} ${path}: ${parsed.warning}`);
-    const before = JSON.stringify(value);
-    value = parsed.value;
-    fromFile = true;
-    if (started && JSON.stringify(value) !== before) options.onValue(value, at);
-  };
+    this.#problem = undefined;
+    if (parsed.warning !== undefined) log.warn(`${what} ${this.#path}: ${parsed.warning}`);
+    const before = JSON.stringify(this.#value);
+    this.#value = parsed.value;
+    this.#isFromFile = true;
+    if (this.#isStarted && JSON.stringify(parsed.value) !== before) onValue(parsed.value, eventTime);
+  }
 
-  const inForce = (): string => (fromFile ? 'the last good one' : 'the default');
+  #inForce(): string {
+    return this.#isFromFile ? 'the last good one' : 'the default';
+  }
 
-  const refuse = (refusal: { field: string; message: string; line: number | undefined }): void => {
-    const { field, line } = refusal;
-    const message = refusal.message.replaceAll('\n', ' ');
-    const location = { file: path, ...(line === undefined ? {} : { line }) };
-    problem = { id: path, origin: { source: 'file', ...location }, field, message };
+  /** Records and logs the problem. @throws CtlError at start */
+  #refuse({ field, message: text, line }: Refusal): void {
+    const { what, log } = this.#options;
+    const message = text.replaceAll('\n', ' ');
+    const location = { file: this.#path, ...(line === undefined ? {} : { line }) };
+    this.#problem = { id: this.#path, origin: { source: 'file', ...location }, field, message };
     const error = new CtlError('failed_precondition', `${what}: ${message}`, { ...location, field });
-    if (!started) throw error;
-    log.error(`${error.oneLine()}; ${inForce()} stays in force`);
-  };
+    if (!this.#isStarted) throw error;
+    log.error(`${error.oneLine()}; ${this.#inForce()} stays in force`);
+  }
 
   /** Watches the file's directory (or the closest existing one above), and that of its link's target. */
-  const watchWay = async (): Promise<void> => {
-    const wanted = new Map<string, string>();
-    const want = async (directory: string): Promise<boolean> => {
+  async #watchPath(): Promise<void> {
+    const path = this.#path;
+    const watched = new Map<string, string>();
+    const watch = async (directory: string): Promise<boolean> => {
       const identity = await directoryIdentity(directory).catch(() => undefined);
       if (identity === undefined) return false;
-      wanted.set(directory, identity);
-      watcher.add(directory, identity);
+      watched.set(directory, identity);
+      this.#watcher.add(directory, identity);
       return true;
     };
-    for (let at = dirname(path); !(await want(at)) && at !== dirname(at); ) at = dirname(at);
+    for (let at = dirname(path); !(await watch(at)) && at !== dirname(at); ) at = dirname(at);
     const target = await realpath(path).catch(() => undefined);
-    if (target !== undefined) await want(dirname(target));
-    watcher.retain(wanted);
-  };
+    if (target !== undefined) await watch(dirname(target));
+    this.#watcher.retain(watched);
+  }
+}
 
-  const repeat = (): void => {
-    if (options.resyncMs <= 0 || closed) return;
-    resync = clock.setTimer(options.resyncMs, () => {
-      look();
-      repeat();
-    });
-  };
+type ParsedValue<T> = { readonly value: T; readonly warning?: string | undefined } | { readonly refusal: Refusal };
 
+/** Reads one YAML document. @throws Error when its aliases expand to too much */
+function parseValue<T>(text: string, parse: FileValueOptions<T>['parse']): ParsedValue<T> {
+  const { document, lines } = parseYaml(text);
+  const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
+  const [error] = document.errors;
+  if (error !== undefined) {
+    const message = error.code === 'MULTIPLE_DOCS' ? 'expected one document' : `expected YAML: ${error.message}`;
+    return { refusal: { field: '', message, line: lineAt(error.pos[0]) } };
+  }
+  const parsed = parse(document.toJS({ maxAliasCount: MAX_ALIASES }));
+  if (!('problem' in parsed)) return parsed;
+  const { path, message } = parsed.problem;
+  const node: unknown = document.getIn(path, true);
+  const range = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
+  const offset: unknown = Array.isArray(range) ? range[0] : undefined;
   return {
-    async start() {
-      log.debug(`following ${basename(path)}`, { file: path });
-      await read(clock.now());
-      if (text === '') log.info(`${what} ${path} is empty; the default is in force`);
-      started = true;
-      // The second check sees changes between the first reading and the watch.
-      look();
-      repeat();
-      return value;
-    },
-    value: () => value,
-    problem: () => problem,
-    async close() {
-      closed = true;
-      watcher.close();
-      timer?.cancel();
-      resync?.cancel();
-      await working;
-    },
+    refusal: { field: fieldPath(path), message, line: lineAt(typeof offset === 'number' ? offset : undefined) },
   };
 }
 

@@ -7,15 +7,14 @@
  * - A document that becomes invalid keeps its last good version; so does everything missing from a file in which some
  *   document cannot be identified (it may be that one).
  */
-import {
-  type AnyResource,
-  keyOf,
-  type ParsedResource,
-  type ResourceEvent,
-  type ResourceKey,
-  type ResourceOrigin,
-  type ResourceProblem,
+import type {
+  AnyResource,
+  ParsedResource,
+  ResourceEvent,
+  ResourceKey,
+  ResourceProblem,
 } from '../../resources/index.ts';
+import { duplicate, type FileRecord, type Provision, recordOf, withMissing } from './file-record.ts';
 
 /** The result of reading a file. `unreadable` keeps everything that it gave before. */
 export type FileReading = { readonly documents: readonly ParsedResource[] } | { readonly unreadable: ResourceProblem };
@@ -34,155 +33,170 @@ export interface Ledger {
   flush(eventTime: number): ResourceEvent[];
 }
 
-/** What one file has for one key. */
-interface Provision {
-  readonly index: number;
-  readonly origin: ResourceOrigin;
-  /** The valid version, or the last good one of a document that is invalid now. */
-  readonly resource: AnyResource | undefined;
-}
-
-interface FileRecord {
-  readonly provisions: ReadonlyMap<ResourceKey, Provision>;
-  readonly problems: readonly { readonly index: number; readonly problem: ResourceProblem }[];
-}
-
 export function createLedger(): Ledger {
-  const files = new Map<string, FileRecord>();
-  /** Files that have a document for a key. */
-  const providers = new Map<ResourceKey, Set<string>>();
-  const sent = new Map<ResourceKey, AnyResource>();
-  const sentProblems = new Map<string, ResourceProblem>();
-  /** Files with problems, and keys in several files: the few that every flush has to examine. */
-  const troubled = new Set<string>();
-  const shared = new Set<ResourceKey>();
-  const touched = new Set<ResourceKey>();
+  return new FileLedger();
+}
 
-  const record = (file: string, next: FileRecord | undefined): void => {
-    const before = files.get(file)?.provisions ?? new Map<ResourceKey, Provision>();
+class FileLedger implements Ledger {
+  readonly #files = new Map<string, FileRecord>();
+  /** Files that have a document for a key. */
+  readonly #providers = new Map<ResourceKey, Set<string>>();
+  readonly #sent = new Map<ResourceKey, AnyResource>();
+  #sentProblems: ReadonlyMap<string, ResourceProblem> = new Map();
+  /** Files with problems, and keys in several files: the few that every flush has to examine. */
+  readonly #troubled = new Set<string>();
+  readonly #shared = new Set<ResourceKey>();
+  readonly #touched = new Set<ResourceKey>();
+
+  isSuspicious(file: string, documents: readonly ParsedResource[]): boolean {
+    const previous = this.#files.get(file);
+    const { next, incomplete } = recordOf(file, documents, previous);
+    // In place of a half-written policy, the strictest would be in force.
+    const refused = documents.some((each) => 'problem' in each && each.problem.substitutes !== undefined);
+    return refused || incomplete || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
+  }
+
+  isGivenElsewhere(file: string): boolean {
+    const given = [...(this.#files.get(file)?.provisions ?? [])];
+    return given.every(([key, { resource }]) =>
+      this.#providersOf(key).some((other) => {
+        const same = other === file ? undefined : this.#provision(other, key)?.resource;
+        return same !== undefined && same.fingerprint === resource?.fingerprint;
+      }),
+    );
+  }
+
+  put(file: string, reading: FileReading): void {
+    const previous = this.#files.get(file);
+    if ('unreadable' in reading) {
+      const provisions = previous?.provisions ?? new Map<ResourceKey, Provision>();
+      const kept = [...provisions.keys()];
+      this.#record(file, { provisions, problems: [{ index: 0, problem: { ...reading.unreadable, kept } }] });
+      return;
+    }
+    const { next, incomplete } = recordOf(file, reading.documents, previous);
+    const missing = [...(previous?.provisions ?? [])].filter(([key]) => !next.provisions.has(key));
+    this.#record(file, incomplete ? withMissing(next, missing) : next);
+  }
+
+  remove(file: string): void {
+    this.#record(file, undefined);
+  }
+
+  flush(eventTime: number): ResourceEvent[] {
+    const { events, setOrDeleted } = this.#resourceEvents(eventTime);
+    // Problems come last: a `set` ends its key's problem, and a last good version may be set along with the problem.
+    this.#addProblemEvents(eventTime, setOrDeleted, events);
+    return events;
+  }
+
+  /** Replaces what is recorded of a file; `next` is undefined for a file that was deleted. */
+  #record(file: string, next: FileRecord | undefined): void {
+    const before = this.#files.get(file)?.provisions ?? new Map<ResourceKey, Provision>();
     const after = next?.provisions ?? new Map<ResourceKey, Provision>();
     for (const [key, provision] of before) {
-      if (after.get(key)?.resource !== provision.resource) touched.add(key);
-      if (after.has(key)) continue;
-      const rest = providers.get(key);
-      rest?.delete(file);
-      if (rest?.size === 0) providers.delete(key);
-      if (rest?.size === 1) shared.delete(key);
+      if (after.get(key)?.resource !== provision.resource) this.#touched.add(key);
+      if (!after.has(key)) this.#removeProvider(key, file);
     }
-    for (const key of after.keys()) {
-      if (before.has(key)) continue;
-      touched.add(key);
-      const all = providers.get(key) ?? new Set<string>();
-      providers.set(key, all.add(file));
-      if (all.size > 1) shared.add(key);
-    }
-    if (next === undefined || next.problems.length === 0) troubled.delete(file);
-    else troubled.add(file);
-    if (next === undefined) files.delete(file);
-    else files.set(file, next);
-  };
+    for (const key of after.keys()) if (!before.has(key)) this.#addProvider(key, file);
+    if (next === undefined || next.problems.length === 0) this.#troubled.delete(file);
+    else this.#troubled.add(file);
+    if (next === undefined) this.#files.delete(file);
+    else this.#files.set(file, next);
+  }
 
-  const givers = (key: ResourceKey): string[] => [...(providers.get(key) ?? [])].sort();
+  #addProvider(key: ResourceKey, file: string): void {
+    this.#touched.add(key);
+    const all = this.#providers.get(key) ?? new Set<string>();
+    this.#providers.set(key, all.add(file));
+    if (all.size > 1) this.#shared.add(key);
+  }
 
-  const winner = (key: ResourceKey): AnyResource | undefined => {
-    for (const file of givers(key)) {
-      const resource = files.get(file)?.provisions.get(key)?.resource;
+  #removeProvider(key: ResourceKey, file: string): void {
+    const rest = this.#providers.get(key);
+    rest?.delete(file);
+    if (rest?.size === 0) this.#providers.delete(key);
+    if (rest?.size === 1) this.#shared.delete(key);
+  }
+
+  /** The files that have a document for a key, in order of precedence. */
+  #providersOf(key: ResourceKey): string[] {
+    return [...(this.#providers.get(key) ?? [])].sort();
+  }
+
+  #provision(file: string, key: ResourceKey): Provision | undefined {
+    return this.#files.get(file)?.provisions.get(key);
+  }
+
+  /** The version of a key that is in force. */
+  #inForce(key: ResourceKey): AnyResource | undefined {
+    for (const file of this.#providersOf(key)) {
+      const resource = this.#provision(file, key)?.resource;
       if (resource !== undefined) return resource;
     }
     return undefined;
-  };
+  }
 
-  const wantedProblems = (): Map<string, ResourceProblem> => {
-    const wanted = new Map<string, ResourceProblem>();
-    for (const file of troubled) {
-      for (const { index, problem } of files.get(file)?.problems ?? []) {
-        const { key } = problem;
-        // Where another document has the same key, this one is named by its position.
-        const ambiguous =
-          key !== undefined &&
-          ((providers.get(key)?.size ?? 0) > 1 || files.get(file)?.provisions.get(key)?.index !== index);
-        const id = ambiguous && problem.id === key ? `${file}#${index}` : problem.id;
-        wanted.set(id, { ...problem, id });
+  #resourceEvents(eventTime: number): { events: ResourceEvent[]; setOrDeleted: ReadonlySet<string> } {
+    const events: ResourceEvent[] = [];
+    const setOrDeleted = new Set<string>();
+    for (const key of [...this.#touched].sort()) {
+      const resource = this.#inForce(key);
+      if (isSameVersion(resource, this.#sent.get(key))) continue;
+      setOrDeleted.add(key);
+      if (resource === undefined) {
+        this.#sent.delete(key);
+        events.push({ type: 'delete', key, eventTime });
+      } else {
+        this.#sent.set(key, resource);
+        events.push({ type: 'set', resource, eventTime });
       }
     }
-    for (const key of shared) addDuplicates(key, wanted);
-    return wanted;
-  };
+    this.#touched.clear();
+    return { events, setOrDeleted };
+  }
 
-  const addDuplicates = (key: ResourceKey, wanted: Map<string, ResourceProblem>): void => {
-    const inForce = winner(key)?.origin;
-    for (const file of givers(key)) {
-      const provision = files.get(file)?.provisions.get(key);
+  /** A problem is sent when it is new or has changed, and after each event of its key. */
+  #addProblemEvents(eventTime: number, setOrDeleted: ReadonlySet<string>, events: ResourceEvent[]): void {
+    const current = this.#currentProblems();
+    for (const id of this.#sentProblems.keys()) {
+      if (!current.has(id)) events.push({ type: 'resolved', id, eventTime });
+    }
+    for (const [id, problem] of current) {
+      if (setOrDeleted.has(id) || !isSameProblem(this.#sentProblems.get(id), problem)) {
+        events.push({ type: 'invalid', problem, eventTime });
+      }
+    }
+    this.#sentProblems = current;
+  }
+
+  #currentProblems(): Map<string, ResourceProblem> {
+    const problems = new Map<string, ResourceProblem>();
+    for (const file of this.#troubled) {
+      for (const { index, problem } of this.#files.get(file)?.problems ?? []) {
+        const isAmbiguous = problem.key !== undefined && this.#hasOtherDocument(problem.key, file, index);
+        const id = isAmbiguous && problem.id === problem.key ? `${file}#${index}` : problem.id;
+        problems.set(id, { ...problem, id });
+      }
+    }
+    for (const key of this.#shared) this.#addDuplicates(key, problems);
+    return problems;
+  }
+
+  /** Whether another document has the same key: then each is named by its position. */
+  #hasOtherDocument(key: ResourceKey, file: string, index: number): boolean {
+    return (this.#providers.get(key)?.size ?? 0) > 1 || this.#provision(file, key)?.index !== index;
+  }
+
+  #addDuplicates(key: ResourceKey, problems: Map<string, ResourceProblem>): void {
+    const inForce = this.#inForce(key)?.origin;
+    for (const file of this.#providersOf(key)) {
+      const provision = this.#provision(file, key);
       if (provision?.resource === undefined || file === inForce?.file) continue;
       const id = `${file}#${provision.index}`;
-      wanted.set(id, duplicate(id, key, provision.origin, inForce));
+      problems.set(id, duplicate(id, key, provision.origin, inForce));
     }
-  };
-
-  return {
-    isSuspicious(file, documents) {
-      const previous = files.get(file);
-      const { next, incomplete } = recordOf(file, documents, previous);
-      // In place of a half-written policy, the strictest would be in force.
-      const refused = documents.some((each) => 'problem' in each && each.problem.substitutes !== undefined);
-      return refused || incomplete || [...(previous?.provisions.keys() ?? [])].some((key) => !next.provisions.has(key));
-    },
-    isGivenElsewhere(file) {
-      const given = [...(files.get(file)?.provisions ?? [])];
-      return given.every(([key, { resource }]) =>
-        givers(key).some((other) => {
-          const same = other === file ? undefined : files.get(other)?.provisions.get(key)?.resource;
-          return same !== undefined && same.fingerprint === resource?.fingerprint;
-        }),
-      );
-    },
-    put(file, reading) {
-      const previous = files.get(file);
-      if ('unreadable' in reading) {
-        const provisions = previous?.provisions ?? new Map<ResourceKey, Provision>();
-        const kept = [...provisions.keys()];
-        record(file, { provisions, problems: [{ index: 0, problem: { ...reading.unreadable, kept } }] });
-        return;
-      }
-      const { next, incomplete } = recordOf(file, reading.documents, previous);
-      const missing = [...(previous?.provisions ?? [])].filter(([key]) => !next.provisions.has(key));
-      record(file, incomplete ? withMissing(next, missing) : next);
-    },
-    remove(file) {
-      record(file, undefined);
-    },
-    flush(eventTime) {
-      const events: ResourceEvent[] = [];
-      for (const key of [...touched].sort()) {
-        const resource = winner(key);
-        const before = sent.get(key);
-        if (isSameVersion(resource, before)) continue;
-        if (resource === undefined) {
-          sent.delete(key);
-          events.push({ type: 'delete', key, eventTime });
-        } else {
-          sent.set(key, resource);
-          events.push({ type: 'set', resource, eventTime });
-        }
-      }
-      touched.clear();
-      // Problems come last: a `set` ends its key's problem, and a last good version may be set along with the problem.
-      const wanted = wantedProblems();
-      for (const id of sentProblems.keys()) if (!wanted.has(id)) events.push({ type: 'resolved', id, eventTime });
-      const setKeys = new Set(
-        events.map((event) =>
-          event.type === 'set' ? keyOf(event.resource) : event.type === 'delete' ? event.key : '',
-        ),
-      );
-      for (const [id, problem] of wanted) {
-        if (setKeys.has(id) || !same(sentProblems.get(id), problem))
-          events.push({ type: 'invalid', problem, eventTime });
-      }
-      sentProblems.clear();
-      for (const [id, problem] of wanted) sentProblems.set(id, problem);
-      return events;
-    },
-  };
+  }
 }
 
 /** The same content from the same location: no event, even if it was parsed again. */
@@ -193,70 +207,7 @@ function isSameVersion(a: AnyResource | undefined, b: AnyResource | undefined): 
   return a.warnings === b.warnings || JSON.stringify(a.warnings) === JSON.stringify(b.warnings);
 }
 
-/**
- * Missing resources stay in force; problems of documents without a known key list them, because each may be one of
- * them.
- */
-function withMissing(next: FileRecord, missing: readonly (readonly [ResourceKey, Provision])[]): FileRecord {
-  const kept = missing.map(([key]) => key);
-  const problems = next.problems.map(({ index, problem }) => ({
-    index,
-    problem: problem.key === undefined ? { ...problem, kept } : problem,
-  }));
-  return { provisions: new Map([...next.provisions, ...missing]), problems };
-}
-
-/** `incomplete`: some document's key cannot be determined, so a key that is missing may be that one. */
-function recordOf(
-  file: string,
-  documents: readonly ParsedResource[],
-  previous: FileRecord | undefined,
-): { readonly next: FileRecord; readonly incomplete: boolean } {
-  const provisions = new Map<ResourceKey, Provision>();
-  const problems: { index: number; problem: ResourceProblem }[] = [];
-  const faulty = new Set<ResourceKey>();
-  let incomplete = false;
-  documents.forEach((document, index) => {
-    if ('ignored' in document) return;
-    if ('problem' in document) {
-      const { problem } = document;
-      problems.push({ index, problem });
-      if (problem.key === undefined) incomplete = true;
-      else if (!provisions.has(problem.key)) {
-        const resource = previous?.provisions.get(problem.key)?.resource;
-        provisions.set(problem.key, { index, origin: problem.origin, resource });
-        faulty.add(problem.key);
-      }
-      return;
-    }
-    const { resource } = document;
-    const key = keyOf(resource);
-    const first = provisions.get(key);
-    // A valid document replaces an invalid one of the same key before it; otherwise the first takes precedence.
-    if (first !== undefined && !faulty.delete(key)) {
-      problems.push({ index, problem: duplicate(`${file}#${index}`, key, resource.origin, first.origin) });
-    } else provisions.set(key, { index, origin: resource.origin, resource });
-  });
-  return { next: { provisions, problems }, incomplete };
-}
-
-function duplicate(
-  id: string,
-  key: ResourceKey,
-  origin: ResourceOrigin,
-  inForce: ResourceOrigin | undefined,
-): ResourceProblem {
-  const location = inForce === undefined ? 'elsewhere' : `in ${inForce.file}:${inForce.line ?? 1}`;
-  return {
-    id,
-    key,
-    origin,
-    field: 'metadata.name',
-    message: `expected one document for ${key}; the one ${location} is in force`,
-  };
-}
-
-function same(a: ResourceProblem | undefined, b: ResourceProblem): boolean {
+function isSameProblem(a: ResourceProblem | undefined, b: ResourceProblem): boolean {
   if (a?.message !== b.message || a.field !== b.field || a.origin.line !== b.origin.line || a.key !== b.key)
     return false;
   return JSON.stringify([a.substitutes, a.kept]) === JSON.stringify([b.substitutes, b.kept]);

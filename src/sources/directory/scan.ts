@@ -78,91 +78,117 @@ class NotADirectory extends Error {
  * @throws when `root` cannot be listed
  */
 export async function scanTree(root: string, onDirectory: (path: string, identity: string) => void): Promise<Scan> {
-  const files = new Map<string, ScannedFile>();
-  const directories = new Map<string, string>();
-  const unreadable: string[] = [];
-  const refused = new Map<string, string>();
-  const seen = new Set<string>();
-
-  const visit = async (directory: string, id: string, isOutside: boolean): Promise<void> => {
-    if (seen.has(id)) return;
-    seen.add(id);
-    directories.set(directory, id);
-    onDirectory(directory, id);
-    const entries = (await readdir(directory, { withFileTypes: true })).filter((entry) => !entry.name.startsWith('.'));
-    entries.sort((a, b) => (a.name < b.name ? -1 : 1));
-    const below: Below[] = [];
-    const names: { path: string; isLink: boolean }[] = [];
-    for (const entry of entries) {
-      const path = join(directory, entry.name);
-      if (entry.isDirectory()) below.push({ path, isLink: false });
-      else if (entry.isSymbolicLink() || isResourceFile(entry.name))
-        names.push({ path, isLink: entry.isSymbolicLink() });
-    }
-    for (let from = 0; from < names.length; from += BATCH) {
-      await Promise.all(names.slice(from, from + BATCH).map((name) => visitFile(name, below)));
-    }
-    if (isOutside && below.length > 0) refused.set(directory, outsideMessage(below.length));
-    else for (const each of below.sort((a, b) => (a.path < b.path ? -1 : 1))) await visitBelow(each);
-  };
-
-  const visitFile = async ({ path, isLink }: { path: string; isLink: boolean }, below: Below[]): Promise<void> => {
-    const info = await statOf(path, () => refused.set(path, 'expected a file, got a link that leads to itself'));
-    if (info === undefined) {
-      if (path.includes(REPLACEMENT)) refused.set(path, NOT_UTF8);
-      return;
-    }
-    if (info.isDirectory()) below.push({ path, isLink });
-    else if (info.isFile() && isResourceFile(path.slice(path.lastIndexOf('/') + 1))) files.set(path, fileOf(info));
-    if (isLink) await noteTarget(path);
-  };
-
-  /** A linked file may be written at its target, and the link's path may be swapped. */
-  const noteTarget = async (path: string): Promise<void> => {
-    try {
-      for (const directory of [dirname(await realpath(path)), dirname(join(dirname(path), await readlink(path)))]) {
-        const id = await directoryIdentity(directory);
-        if (id === undefined || [...directories.values()].includes(id)) continue;
-        directories.set(directory, id);
-        onDirectory(directory, id);
-      }
-    } catch {
-      // Deleted between listing and stat: its event causes another scan.
-    }
-  };
-
-  const visitBelow = async ({ path, isLink }: Below): Promise<void> => {
-    try {
-      const id = await directoryIdentity(path);
-      if (id === undefined) {
-        if (path.includes(REPLACEMENT)) refused.set(path, NOT_UTF8);
-        return;
-      }
-      const target = isLink ? await realpath(path) : undefined;
-      if (target !== undefined && isWithin(await realpath(dirname(path)), target) && isWithin(target, realRoot)) {
-        refused.set(
-          path,
-          `expected a link to a directory that does not hold it, got one to ${target}; it is not followed`,
-        );
-        return;
-      }
-      await visit(path, id, target !== undefined && !isWithin(target, realRoot));
-    } catch (error) {
-      if (errnoOf(error) !== 'ENOENT') unreadable.push(path);
-    }
-  };
-
   const rootId = await directoryIdentity(root);
   if (rootId === undefined) {
     throw new NotADirectory(root, (await statOf(root)) === undefined ? 'ENOENT' : 'ENOTDIR');
   }
-  const realRoot = await realpath(root);
-  await visit(root, rootId, false);
-  return { files, directories, unreadable, refused };
+  const walk = new TreeWalk(await realpath(root), onDirectory);
+  await walk.visit(root, rootId, false);
+  return walk;
 }
 
-/** A directory that was found in another one. */
-interface Below {
+/** One walk over a tree, and what it has found. */
+class TreeWalk implements Scan {
+  readonly files = new Map<string, ScannedFile>();
+  readonly directories = new Map<string, string>();
+  readonly unreadable: string[] = [];
+  readonly refused = new Map<string, string>();
+  /** Path of the root without links. */
+  readonly #realRoot: string;
+  readonly #onDirectory: (path: string, identity: string) => void;
+  /** Identities of the directories that were listed. */
+  readonly #seen = new Set<string>();
+
+  constructor(realRoot: string, onDirectory: (path: string, identity: string) => void) {
+    this.#realRoot = realRoot;
+    this.#onDirectory = onDirectory;
+  }
+
+  /** Lists a directory and visits what is in it. `isOutside`: it was reached by a link that leaves the tree. */
+  async visit(directory: string, id: string, isOutside: boolean): Promise<void> {
+    if (this.#seen.has(id)) return;
+    this.#seen.add(id);
+    this.#addDirectory(directory, id);
+    const { below, names } = await listDirectory(directory);
+    for (let from = 0; from < names.length; from += BATCH) {
+      await Promise.all(names.slice(from, from + BATCH).map((name) => this.#visitFile(name, below)));
+    }
+    if (isOutside && below.length > 0) this.refused.set(directory, outsideMessage(below.length));
+    else for (const each of below.sort((a, b) => (a.path < b.path ? -1 : 1))) await this.#visitBelow(each);
+  }
+
+  #addDirectory(directory: string, id: string): void {
+    this.directories.set(directory, id);
+    this.#onDirectory(directory, id);
+  }
+
+  /** @param below receives the path when it leads to a directory */
+  async #visitFile({ path, isLink }: Entry, below: Entry[]): Promise<void> {
+    const info = await statOf(path, () => this.refused.set(path, 'expected a file, got a link that leads to itself'));
+    if (info === undefined) {
+      if (path.includes(REPLACEMENT)) this.refused.set(path, NOT_UTF8);
+      return;
+    }
+    if (info.isDirectory()) below.push({ path, isLink });
+    else if (info.isFile() && isResourceFile(path.slice(path.lastIndexOf('/') + 1))) this.files.set(path, fileOf(info));
+    if (isLink) await this.#addTarget(path);
+  }
+
+  /** A linked file may be written at its target, and the link's path may be swapped. */
+  async #addTarget(path: string): Promise<void> {
+    try {
+      for (const directory of [dirname(await realpath(path)), dirname(join(dirname(path), await readlink(path)))]) {
+        const id = await directoryIdentity(directory);
+        if (id === undefined || [...this.directories.values()].includes(id)) continue;
+        this.#addDirectory(directory, id);
+      }
+    } catch {
+      // Deleted between listing and stat: its event causes another scan.
+    }
+  }
+
+  async #visitBelow({ path, isLink }: Entry): Promise<void> {
+    try {
+      const id = await directoryIdentity(path);
+      if (id === undefined) {
+        if (path.includes(REPLACEMENT)) this.refused.set(path, NOT_UTF8);
+        return;
+      }
+      const target = isLink ? await realpath(path) : undefined;
+      if (target !== undefined && (await this.#isLoop(path, target))) {
+        const expectation = 'expected a link to a directory that does not hold it';
+        this.refused.set(path, `${expectation}, got one to ${target}; it is not followed`);
+        return;
+      }
+      await this.visit(path, id, target !== undefined && !isWithin(target, this.#realRoot));
+    } catch (error) {
+      if (errnoOf(error) !== 'ENOENT') this.unreadable.push(path);
+    }
+  }
+
+  /** Whether a link leads to a directory of the tree that contains the link. */
+  async #isLoop(path: string, target: string): Promise<boolean> {
+    return isWithin(await realpath(dirname(path)), target) && isWithin(target, this.#realRoot);
+  }
+}
+
+/** Directories in a directory, and the entries that may be files to read. Without hidden names; in order of names. */
+async function listDirectory(directory: string): Promise<{ readonly below: Entry[]; readonly names: Entry[] }> {
+  const entries = (await readdir(directory, { withFileTypes: true })).filter((entry) => !entry.name.startsWith('.'));
+  entries.sort((a, b) => (a.name < b.name ? -1 : 1));
+  const below: Entry[] = [];
+  const names: Entry[] = [];
+  for (const entry of entries) {
+    const path = join(directory, entry.name);
+    const isLink = entry.isSymbolicLink();
+    if (entry.isDirectory()) below.push({ path, isLink });
+    else if (isLink || isResourceFile(entry.name)) names.push({ path, isLink });
+  }
+  return { below, names };
+}
+
+/** A file or directory that was found in a directory. */
+interface Entry {
   readonly path: string;
   readonly isLink: boolean;
 }

@@ -14,7 +14,7 @@ export interface TreeWatchOptions {
 }
 
 export interface TreeWatch {
-  /** Watches a directory; does nothing when it is watched already and still the same. */
+  /** Watches a directory; does nothing when it is watched already and still the same, or after `close`. */
   add(directory: string, identity: string): void;
   /** Stops watching directories that are not in `wanted`. */
   retain(wanted: ReadonlyMap<string, string>): void;
@@ -23,6 +23,7 @@ export interface TreeWatch {
 
 export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
   const watches = new Map<string, { readonly identity: string; readonly watcher: FSWatcher }>();
+  let closed = false;
 
   const drop = (directory: string): void => {
     watches.get(directory)?.watcher.close();
@@ -31,7 +32,7 @@ export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
 
   return {
     add(directory, identity) {
-      if (watches.get(directory)?.identity === identity) return;
+      if (closed || watches.get(directory)?.identity === identity) return;
       drop(directory);
       try {
         const watcher = watch(directory, { persistent: false }, (_event, name) => {
@@ -51,6 +52,7 @@ export function createTreeWatch(options: TreeWatchOptions): TreeWatch {
       for (const directory of [...watches.keys()]) if (!wanted.has(directory)) drop(directory);
     },
     close() {
+      closed = true;
       for (const directory of [...watches.keys()]) drop(directory);
     },
   };

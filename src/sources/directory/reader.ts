@@ -1,0 +1,175 @@
+/**
+ * Compares the files of a directory with their last reading, reads those that differ, and keeps the ledger from which
+ * the source's events come. When a file looks incomplete, the settling policy decides whether its content counts.
+ */
+import { CtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import type { ResourceEvent } from '../../resources/index.ts';
+import { type FilePart, SOURCE } from './documents.ts';
+import { createIgnoredKinds } from './ignored-kinds.ts';
+import { createLedger } from './ledger.ts';
+import { readResourceFile, type UnreadableFile } from './read-file.ts';
+import { isDetour, type Scan, type ScannedFile, statBelow } from './scan.ts';
+import type { SettlingPolicy } from './settling.ts';
+import type { Slicer } from './slices.ts';
+
+interface KnownFile {
+  readonly signature: string;
+  readonly parts: readonly FilePart[];
+}
+
+/** A file that differs from its last reading. */
+export interface FileChange {
+  readonly path: string;
+  /** Undefined when the file is missing. */
+  readonly file: ScannedFile | undefined;
+  /** When the change was noticed, monotonic ms. */
+  readonly eventTime: number;
+}
+
+/** Changes among single paths, and when a path changed for which only a scan of the tree tells what happened. */
+export interface PathChanges {
+  readonly changes: readonly FileChange[];
+  readonly scanSince: number | undefined;
+}
+
+export interface DirectoryReaderOptions {
+  /** Absolute path of the tree. */
+  readonly root: string;
+  readonly log: Log;
+  readonly settling: SettlingPolicy;
+}
+
+export class DirectoryReader {
+  readonly #root: string;
+  readonly #settling: SettlingPolicy;
+  readonly #ledger = createLedger();
+  readonly #ignored: ReturnType<typeof createIgnoredKinds>;
+  readonly #known = new Map<string, KnownFile>();
+  /** Paths that are not followed, as of the last scan. */
+  #refused: ReadonlySet<string> = new Set();
+
+  constructor(options: DirectoryReaderOptions) {
+    this.#root = options.root;
+    this.#settling = options.settling;
+    this.#ignored = createIgnoredKinds(options.log);
+  }
+
+  /** Number of files that were read and exist. */
+  get fileCount(): number {
+    return this.#known.size;
+  }
+
+  /** The files that differ in a scan of the whole tree. Paths that the scan refused become problems. */
+  changesIn(scan: Scan, eventTime: number): FileChange[] {
+    this.#noteRefused(scan.refused);
+    const changes: FileChange[] = [];
+    for (const [path, file] of scan.files) this.#compare(path, file, eventTime, changes);
+    for (const path of this.#known.keys()) {
+      const isHidden = scan.refused.has(path) || scan.unreadable.some((directory) => path.startsWith(`${directory}/`));
+      if (isHidden) this.#settling.clear(path);
+      else if (!scan.files.has(path)) changes.push({ path, file: undefined, eventTime });
+    }
+    return changes;
+  }
+
+  /** The files that differ among `paths` (path → time of its event). */
+  async changesAmong(paths: ReadonlyMap<string, number>): Promise<PathChanges> {
+    const changes: FileChange[] = [];
+    let scanSince: number | undefined;
+    for (const [path, eventTime] of paths) {
+      // The target of a link may have to be watched now, which the scan does.
+      if (await isDetour(path)) {
+        scanSince ??= eventTime;
+        continue;
+      }
+      const file = await statBelow(this.#root, path);
+      if (file === 'unknown') {
+        this.#settling.clear(path);
+        scanSince ??= eventTime;
+      } else this.#compare(path, file, eventTime, changes);
+    }
+    return { changes, scanSince };
+  }
+
+  #compare(path: string, file: ScannedFile | undefined, eventTime: number, changes: FileChange[]): void {
+    if (this.#known.get(path)?.signature === file?.signature) this.#settling.clear(path);
+    else changes.push({ path, file, eventTime });
+  }
+
+  /** A path that is not followed is a problem for as long as it exists. */
+  #noteRefused(paths: ReadonlyMap<string, string>): void {
+    for (const path of this.#refused) if (!paths.has(path) && !this.#known.has(path)) this.#ledger.remove(path);
+    this.#refused = new Set(paths.keys());
+    for (const [path, message] of paths) {
+      const problem = { id: path, origin: { source: SOURCE, file: path }, field: '', message };
+      this.#ledger.put(path, { unreadable: problem });
+    }
+  }
+
+  /**
+   * Reads a changed file into the ledger.
+   * @param isStart whether this is the first reading: there is no earlier state to wait with, or to keep
+   * @returns when the change was first noticed, if it counts; `undefined` while the file may be incomplete
+   * @throws CtlError at start when the content of a file is unknown
+   */
+  async take(change: FileChange, slicer: Slicer, isStart: boolean): Promise<number | undefined> {
+    const { path, file } = change;
+    const eventTime = this.#settling.firstEventTime(path, change.eventTime);
+    if (file === undefined) return this.#takeMissing(path, eventTime) ? eventTime : undefined;
+    const read = await slicer.run(readResourceFile(path, file.size, this.#known.get(path)?.parts));
+    const counts =
+      'problem' in read
+        ? this.#takeUnreadable(path, file, read, eventTime, isStart)
+        : this.#takeParts(path, file, read.parts, eventTime, isStart);
+    return counts ? eventTime : undefined;
+  }
+
+  #takeMissing(path: string, eventTime: number): boolean {
+    if (!this.#ledger.isGivenElsewhere(path) && !this.#settling.acceptsMissing(path, eventTime)) return false;
+    this.#settling.clear(path);
+    this.#known.delete(path);
+    this.#ledger.remove(path);
+    return true;
+  }
+
+  #takeUnreadable(
+    path: string,
+    file: ScannedFile,
+    { problem, state }: UnreadableFile,
+    eventTime: number,
+    isStart: boolean,
+  ): boolean {
+    if (isStart && state === 'unread') {
+      throw new CtlError('failed_precondition', problem.message, { ...problem.origin });
+    }
+    // The first half of a character, as a copying tool leaves it for a moment, is not UTF-8.
+    if (!isStart && !this.#settling.acceptsUnreadable(path, file, eventTime)) return false;
+    this.#known.set(path, { signature: file.signature, parts: this.#known.get(path)?.parts ?? [] });
+    this.#ledger.put(path, { unreadable: problem });
+    return true;
+  }
+
+  #takeParts(
+    path: string,
+    file: ScannedFile,
+    parts: readonly FilePart[],
+    eventTime: number,
+    isStart: boolean,
+  ): boolean {
+    const documents = parts.flatMap((part) => part.found);
+    const looksIncomplete = !isStart && this.#ledger.isSuspicious(path, documents);
+    if (looksIncomplete && !this.#settling.acceptsIncomplete(path, file, eventTime)) return false;
+    this.#settling.clear(path);
+    this.#known.set(path, { signature: file.signature, parts });
+    this.#ignored.note(documents);
+    this.#ledger.put(path, { documents });
+    return true;
+  }
+
+  /** Events for all that has changed since the last call. */
+  flush(eventTime: number): ResourceEvent[] {
+    this.#ignored.tell();
+    return this.#ledger.flush(eventTime);
+  }
+}
