@@ -6,24 +6,18 @@ import { google } from '../../protobuf/index.ts';
 import { plannedRoutes } from '../plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import {
+  chainsOf,
   chainTexts,
-  inboundOf,
-  inboundView,
   oneService,
   outboundOf,
   outboundView,
   type World,
   worldOf,
 } from '../testing/listeners.ts';
-import { virtualServiceOf } from '../testing/routes.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 
 const AUTO = 'Unsupported';
 const OFF = { sniffOutbound: false };
-
-function chainsOf(world: World, name: string, view = outboundView()): string[] {
-  return chainTexts(outboundOf(worldOf(world), view).listeners.get(name));
-}
 
 test('another HTTP service on a port leaves the bytes of its listener as they are', () => {
   const web = oneService('web', 'HTTP', 80, ['10.96.0.1']);
@@ -210,129 +204,6 @@ for (const [older, younger, on, off, metric] of httpAndTcp) {
   });
 }
 
-test('TLS that shares a listener is matched by host name; TLS with an address of its own is not', () => {
-  const services = [
-    oneService('a', 'TLS', 443),
-    oneService('b', 'HTTPS', 443, [], { hostname: '*.example.com', key: 'default/*.example.com' }),
-    oneService('c', 'TLS', 443, ['10.96.0.1']),
-  ];
-  assert.deepEqual(chainsOf({ services }, '0.0.0.0_443').toSorted(), [
-    'else PassthroughCluster',
-    'outbound|443||*.example.com if *.example.com',
-    'outbound|443||a.default.svc.cluster.local if a.default.svc.cluster.local',
-  ]);
-  assert.deepEqual(chainsOf({ services }, '10.96.0.1_443'), ['outbound|443||c.default.svc.cluster.local']);
-});
-
-const DB = 'db.default.svc.cluster.local';
-
-function tcpRoutes(tcp: readonly unknown[], view = outboundView()): string[] {
-  const services = [oneService('db', 'TCP', 5432, ['10.96.0.1'])];
-  return chainsOf({ services, virtualServices: [virtualServiceOf({ hosts: [DB], tcp })] }, '10.96.0.1_5432', view);
-}
-
-const toSubset = (subset: string, weight?: number) => ({ destination: { host: DB, subset }, weight });
-
-test('TCP routes go by subnet, then to the service', () => {
-  const match = [{ destinationSubnets: ['10.96.0.0/24'] }, { destinationSubnets: ['10.97.0.1'] }];
-  assert.deepEqual(tcpRoutes([{ match, route: [toSubset('v1')] }]), [
-    `outbound|5432|v1|${DB} if 10.96.0.0/24 10.97.0.1/32`,
-    `outbound|5432||${DB}`,
-  ]);
-});
-
-test('a range of a route applies also beside HTTP, if only connections to one address reach the listener', () => {
-  const services = [oneService('db', 'TCP', 80, ['10.96.0.1']), oneService('web', 'HTTP', 80, ['10.96.0.2'])];
-  const tcp = [{ match: [{ destinationSubnets: ['10.96.0.0/24'] }], route: [toSubset('v1')] }];
-  const virtualServices = [virtualServiceOf({ hosts: [DB], tcp })];
-  assert.deepEqual(chainsOf({ services, virtualServices }, '10.96.0.1_80'), [
-    `outbound|80|v1|${DB} if 10.96.0.0/24`,
-    `outbound|80||${DB}`,
-  ]);
-});
-
-test('a TCP route that matches everything ends the list, which is not a conflict', () => {
-  const routes = [{ route: [toSubset('v1', 80), toSubset('v2', 20), toSubset('v3', 0)] }, { route: [toSubset('v4')] }];
-  assert.deepEqual(tcpRoutes(routes), [`outbound|5432|v1|${DB} 80, outbound|5432|v2|${DB} 20`]);
-  const services = [oneService('db', 'TCP', 5432, ['10.96.0.1'])];
-  const virtualServices = [virtualServiceOf({ hosts: [DB], tcp: routes })];
-  assert.deepEqual(outboundOf(worldOf({ services, virtualServices })).findings, []);
-});
-
-const clauses: readonly (readonly [what: string, clause: object, matches: boolean])[] = [
-  ['its port', { port: 5432 }, true],
-  ['another port', { port: 5433 }, false],
-  ['labels it has', { sourceLabels: { app: 'web' } }, true],
-  ['labels it has not', { sourceLabels: { app: 'api' } }, false],
-  ['its namespace', { sourceNamespace: 'default' }, true],
-  ['another namespace', { sourceNamespace: 'other' }, false],
-  ['the mesh', { gateways: ['default/edge', 'mesh'] }, true],
-  ['gateways alone', { gateways: ['default/edge'] }, false],
-];
-
-for (const [what, clause, matches] of clauses) {
-  test(`a TCP route for ${what} is ${matches ? '' : 'not '}for the proxy`, () => {
-    const view = outboundView({ sourceLabels: { app: 'web' } });
-    const chains = tcpRoutes([{ match: [clause], route: [toSubset('v1')] }], view);
-    assert.deepEqual(chains, [`outbound|5432|${matches ? 'v1' : ''}|${DB}`]);
-  });
-}
-
-test('TLS routes go by server name; names that Envoy refuses match nothing', () => {
-  const services = [oneService('db', 'TLS', 5432, ['10.96.0.1'])];
-  const tls = [
-    { match: [{ sniHosts: ['A.example.com.', 'a.example.com'] }], route: [toSubset('v1')] },
-    { match: [{ sniHosts: ['w*.example.com'] }], route: [toSubset('v2')] },
-    { match: [{ sniHosts: ['*'] }], route: [toSubset('v3')] },
-  ];
-  const virtualServices = [virtualServiceOf({ hosts: [DB], tls })];
-  assert.deepEqual(chainsOf({ services, virtualServices }, '10.96.0.1_5432'), [
-    `outbound|5432|v1|${DB} if a.example.com`,
-    `outbound|5432|v3|${DB}`,
-  ]);
-});
-
-test('a Sidecar listener takes its port for itself', () => {
-  const services = [oneService('web', 'HTTP', 80), oneService('db', 'TCP', 80, ['10.96.0.1'])];
-  const egress = [
-    { port: { number: 80, protocol: 'HTTP', name: 'http' }, bind: '127.0.0.1', captureMode: 'NONE' },
-    {},
-  ] as const;
-  const { listeners } = outboundOf(worldOf({ services, egress }));
-  assert.deepEqual([...listeners.keys()], ['127.0.0.1_80', 'virtualOutbound']);
-  assert.equal(listeners.get('127.0.0.1_80')?.bindToPort, null);
-});
-
-test('of two Sidecar listeners at one address the first has it', () => {
-  const services = [oneService('web', 'HTTP', 80)];
-  const port = (protocol: Protocol) => ({ port: { number: 9000, protocol, name: '' }, bind: '127.0.0.1' });
-  const chains = (...protocols: readonly Protocol[]) =>
-    chainsOf({ services, egress: protocols.map(port) }, '127.0.0.1_9000');
-  assert.deepEqual(chains('TCP', 'HTTP'), chains('TCP'));
-  assert.deepEqual(chains('HTTP', 'TCP'), chains('HTTP'));
-});
-
-test('a Sidecar TCP listener leads to the port of its number, else to the only port', () => {
-  const two: Service = {
-    ...oneService('two', 'TCP', 1),
-    ports: [1, 2].map((port) => ({ name: `p${port}`, port, protocol: 'TCP' })),
-  };
-  const egressOf = (number: number) => [{ port: { number, protocol: 'TCP', name: '' } as const }];
-  const chains = (service: Service, number: number) =>
-    chainsOf({ services: [service], egress: egressOf(number) }, `0.0.0.0_${number}`);
-  assert.deepEqual(chains(two, 2), ['outbound|2||two.default.svc.cluster.local']);
-  assert.deepEqual(chains(oneService('one', 'TCP', 1), 9), ['outbound|1||one.default.svc.cluster.local']);
-  assert.deepEqual(chains(two, 9), ['no listener']);
-});
-
-test('a unix domain socket is bound and has routes of its own', () => {
-  const egress = [{ port: { number: 0, protocol: 'HTTP', name: '' }, bind: 'unix:///run/out.sock' }] as const;
-  const { listeners, resources } = outboundOf(worldOf({ services: [oneService('web', 'HTTP', 80)], egress }));
-  assert.equal(listeners.get('/run/out.sock')?.address?.pipe?.path, '/run/out.sock');
-  assert.equal(listeners.get('/run/out.sock')?.bindToPort, null);
-  assert.deepEqual(resources.get('/run/out.sock')?.refs, ['/run/out.sock']);
-});
-
 test('without redirection everything is bound on the loopback address, and there is no unknown traffic', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('db', 'TLS', 5432, ['10.96.0.1'])];
   const none = outboundOf(worldOf({ services }), outboundView({ interception: 'NONE', families: 'ipv6' }));
@@ -366,28 +237,6 @@ test("a service on the proxy's own port gets no listener that would conflict wit
     findings.map(({ metric }) => metric),
     ['ctl_invalid_out_listeners'],
   );
-});
-
-test("a Sidecar's ingress listener takes precedence at its address", () => {
-  const services = [oneService('web', 'HTTP', 9081), oneService('db', 'TCP', 9082), oneService('other', 'HTTP', 9083)];
-  const ingress: World['ingress'] = [
-    { port: { number: 9081, protocol: 'HTTP' }, bind: '127.0.0.1' },
-    { port: { number: 9082, protocol: 'TCP' }, bind: '127.0.0.1', captureMode: 'IPTABLES' },
-    { port: { number: 9083, protocol: 'HTTP' }, bind: '127.0.0.2' },
-  ];
-  const snapshot = worldOf({ services, ingress });
-  const { listeners, findings } = outboundOf(snapshot, outboundView({ interception: 'NONE' }));
-  assert.deepEqual([...listeners.keys()], ['127.0.0.1_9082', '127.0.0.1_9083']);
-  assert.deepEqual(
-    findings.map(({ metric, message }) => [metric, message.split(': ').at(-1)]),
-    [['ctl_invalid_out_listeners', 'port 9081 is where the Sidecar has an ingress listener']],
-  );
-  const inbound = inboundOf(snapshot, inboundView({ interception: 'NONE' })).listeners;
-  assert.deepEqual(
-    [...inbound.keys()].filter((name) => listeners.has(name)),
-    [],
-  );
-  assert.ok(outboundOf(snapshot).listeners.has('0.0.0.0_9081'));
 });
 
 test('deleted units have no resources', () => {

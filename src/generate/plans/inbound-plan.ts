@@ -7,7 +7,7 @@ import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } fro
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { InboundView, OutboundView } from '../types.ts';
-import { socketPath } from './port-plan.ts';
+import { socketPath } from './bind-addresses.ts';
 
 /** One inbound port. */
 export interface InboundPortPlan {

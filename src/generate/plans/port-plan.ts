@@ -11,11 +11,10 @@
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareCreated, compareText, type Protocol, type Service } from '../../model/index.ts';
+import { compareText, type Protocol, type Service } from '../../model/index.ts';
 import {
   addressKey,
   hasFamilyOf,
-  isRange,
   isSocketPath,
   listenerName,
   loopbackBinds,
@@ -23,11 +22,13 @@ import {
   serviceRouteName,
   wildcardBinds,
 } from '../common/index.ts';
-import { isHttp, type ProtocolKind, protocolKind } from '../filters/index.ts';
+import { type ProtocolKind, protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
 import type { EgressReader } from '../reads/index.ts';
 import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
+import { addressesOf, isUnspecified, socketPath } from './bind-addresses.ts';
 import { holderOfRange } from './held-ranges.ts';
+import { byPrecedence, servedAs } from './served-ports.ts';
 
 /** TCP connections of a listener for one service. */
 export interface TcpTarget {
@@ -365,51 +366,4 @@ class PortBuilder {
   routes(): OutboundRoutePlan[] {
     return [...this.#drafts.values()].flatMap((draft) => draft.routes);
   }
-}
-
-/**
- * The port that serves a listener of number `port`: the one of that number, else the only one. An HTTP listener takes
- * ports without another declared protocol; behind a unix domain socket (0), the first of them.
- */
-function servedAs(service: Service, port: number, http: boolean): ServicePortEntry | undefined {
-  const usable = service.ports.filter(({ protocol }) =>
-    http ? isHttp(protocol) || protocol === 'Unsupported' : protocol !== 'UDP',
-  );
-  const found = usable.find((candidate) => candidate.port === port);
-  const only = usable.length === 1 || (http && port === 0) ? usable[0] : undefined;
-  const served = found ?? only;
-  return served === undefined ? undefined : { service, port: served };
-}
-
-type Address = Pick<Binding, 'bind' | 'key'> | { readonly range: string };
-
-/** The addresses of a service, parsed once, and their ranges. */
-function addressesOf(memos: Memos, service: Service): readonly Address[] {
-  return memos.weak<Service, readonly Address[]>('addresses of services').get(service, () => {
-    const addresses = service.addresses.filter((address) => !isUnspecified(address));
-    return addresses.map((address): Address => {
-      const bind = hostOf(address);
-      return isRange(address) ? { range: address } : { bind, key: addressKey(bind) };
-    });
-  });
-}
-
-/** The orchestrator's services first, then the oldest: existing services keep their addresses when others are added. */
-function byPrecedence(a: Service, b: Service): number {
-  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
-  return compareCreated(a.created, b.created) || compareText(a.hostname, b.hostname);
-}
-
-export function isUnspecified(address: string): boolean {
-  return address === '0.0.0.0' || address === '::';
-}
-
-/** `unix:///path` → `/path`, `unix://@name` → `@name`. */
-export function socketPath(bind: string): string | undefined {
-  return bind.startsWith('unix://') ? bind.slice('unix://'.length) : undefined;
-}
-
-/** An address without the prefix length of a single address. */
-function hostOf(address: string): string {
-  return address.split('/', 1)[0] ?? address;
 }

@@ -174,3 +174,8 @@ export function chainTexts(listener: Listener | undefined): string[] {
   const texts = listener.filterChains.map(chainText);
   return last === null ? texts : [...texts, `else ${chainText(last)}`];
 }
+
+/** The filter chains of the outbound listener `name`, as {@link chainTexts} writes them. */
+export function chainsOf(world: World, name: string, view = outboundView()): string[] {
+  return chainTexts(outboundOf(worldOf(world), view).listeners.get(name));
+}
