@@ -149,7 +149,8 @@ export function generate(
     const generated = unitOutputs(generator, selected, placements);
     for (const [unit, output] of generated.outputs) {
       const problem = problemOf(output, (resources) => dangling(type, resources));
-      if (problem !== undefined) failures.push({ type, unit, message: problem });
+      const message = problem ?? (output instanceof Error ? undefined : output.problem);
+      if (message !== undefined) failures.push({ type, unit, message });
       if (output instanceof Error || problem !== undefined) continue;
       if (output.placed === undefined) built.set(unit, output.resources);
       else placed.set(unit, output.placed);

@@ -235,6 +235,8 @@ export interface UnitOutput {
   readonly findings: readonly GenerationFinding[];
   /** Present when the unit depends on the placement; `resources` is empty then. */
   readonly placed?: PlacedResources;
+  /** Why some patches are left out. A view that has an older version of the unit keeps that. One line. */
+  readonly problem?: string;
 }
 
 /**

@@ -3,8 +3,9 @@
  * with the meaning of Istio 1.7. A view without patches skips this stage. Source:
  * https://istio.io/v1.7/docs/reference/config/networking/envoy-filter/
  */
+import { messageOf } from '../../core/errors.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { GeneratedResource, PatchedType, Unit, UnitOutput, View } from '../types.ts';
+import type { AppliedFilter, GeneratedResource, PatchedType, Unit, UnitOutput, View } from '../types.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
 import { addedListener, patchListeners } from './listeners.ts';
 import { patchesOf } from './read.ts';
@@ -25,6 +26,37 @@ function addedBy(patches: PatchLookup, type: PatchedType): ReadonlyMap<string, P
   const applyTo = target[type];
   const added = applyTo === undefined ? [] : patches(applyTo).filter(({ operation }) => operation === 'ADD');
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
+}
+
+/** Most EnvoyFilters that are left out one by one; where more do not fit, all later ones are left out. */
+const MAX_LEFT_OUT = 8;
+
+/**
+ * Makes a unit without the EnvoyFilters that do not fit. Without the whole unit, proxies would lose more than the
+ * mistake concerns; without all patches, a namespace could get rid of the root namespace's. Undefined: none fits.
+ * @param make throws where one of the filters does not fit
+ */
+function fitting(
+  filters: readonly AppliedFilter[],
+  make: (filters: readonly AppliedFilter[]) => UnitOutput,
+): UnitOutput | undefined {
+  let rest = filters;
+  for (let leftOut = 0; ; leftOut++) {
+    // The first `good` filters fit together, the first `bad` do not.
+    let good = 0;
+    let bad = rest.length + 1;
+    let made: UnitOutput | undefined;
+    for (let count = rest.length; good < count && count < bad; count = (good + bad) >> 1) {
+      try {
+        made = make(rest.slice(0, count));
+        good = count;
+      } catch {
+        bad = count;
+      }
+    }
+    if (good === rest.length || leftOut === MAX_LEFT_OUT) return made;
+    rest = rest.toSpliced(good, 1);
+  }
 }
 
 /** The patched list, the same object where the patches change none of its resources. */
@@ -49,7 +81,7 @@ export interface Patcher {
   readonly added: () => readonly Unit[];
   /** A unit that patches add; undefined for any other unit. Throws Error for a patch that does not fit: one line. */
   readonly generate: (unit: Unit) => UnitOutput | undefined;
-  /** The output of any other unit after the patches. Throws Error for a patch that does not fit: one line. */
+  /** The output of any other unit after the patches, without EnvoyFilters that do not fit: see {@link fitting}. */
   readonly patch: (output: UnitOutput) => UnitOutput;
 }
 
@@ -73,15 +105,19 @@ export function patcherOf(
   if (applied === undefined) return undefined;
   const patches = patchesOf(snapshot, applied);
   const context = PATCH_CONTEXTS[view.part];
-  const patch = (resources: readonly GeneratedResource[]): readonly GeneratedResource[] => {
+  const patchAll = (resources: readonly GeneratedResource[], by: PatchLookup): readonly GeneratedResource[] => {
     switch (type) {
       case 'cds':
-        return patchClusters(resources, patches());
+        return patchClusters(resources, by);
       case 'lds':
-        return patchListeners(resources, patches(), context, routes);
+        return patchListeners(resources, by, context, routes);
       case 'rds':
-        return patchRouteConfigurations(resources, patches(), context);
+        return patchRouteConfigurations(resources, by, context);
     }
+  };
+  const patchUnit = ({ resources, placed, ...rest }: UnitOutput, by: PatchLookup): UnitOutput => {
+    const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(each, by));
+    return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };
   return {
     added: () => [...addedBy(patches(), type).keys()].map((name) => ADDED + name).sort(),
@@ -93,10 +129,13 @@ export function patcherOf(
         type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
       return { resources: [made], findings: [] };
     },
-    patch: ({ resources, placed, ...rest }) => ({
-      ...rest,
-      resources: unlessSame(resources, patch),
-      ...(placed !== undefined && { placed: eachOnce(placed, (list) => unlessSame(list, patch)) }),
-    }),
+    patch: (output) => {
+      try {
+        return patchUnit(output, patches());
+      } catch (error) {
+        const made = fitting(applied, (filters) => patchUnit(output, patchesOf(snapshot, filters)()));
+        return { ...(made ?? output), problem: messageOf(error) };
+      }
+    },
   };
 }

@@ -2,10 +2,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Snapshot } from '../../model/types.ts';
+import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { outboundView } from '../testing/listeners.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import type { GenerationResult, OutboundView } from '../types.ts';
+
+const { Cluster } = envoy.config.cluster.v3;
 
 const entry = (host: string, port = 80) =>
   meshResource('ServiceEntry', 'default', host, {
@@ -45,7 +48,38 @@ test('an HTTP filter behind the router is a failure of its listener, and other l
   });
   const message = `${LABEL}: the HTTP filter lua is put behind envoy.filters.http.router, which must be the last`;
   assert.deepEqual(failures(result), [`lds 80: ${message}`]);
-  assert.deepEqual([...(result.units.lds?.keys() ?? [])], ['81', 'virtual']);
+  assert.deepEqual([...(result.units.lds?.keys() ?? [])], ['80', '81', 'virtual']);
+});
+
+test('of many EnvoyFilters those that do not fit are left out', () => {
+  const names = Array.from({ length: 20 }, (_, index) => `f${index}`);
+  const patchOf = (name: string, isBad: boolean) => {
+    const value = isBad ? { name } : { alt_stat_name: name, ignore_health_on_host_removal: true };
+    return { applyTo: 'CLUSTER', match: { cluster: { portNumber: 80 } }, patch: { operation: 'MERGE', value } };
+  };
+  const applied = names.map((name) => ({ key: `EnvoyFilter/default/${name}`, patches: [0] }));
+  const cluster = (bad: readonly number[]) => {
+    const filters = names.map((name, index) =>
+      meshResource('EnvoyFilter', 'default', name, { configPatches: [patchOf(name, bad.includes(index))] }),
+    );
+    const result = generate(meshOf([entry('web'), ...filters]), outboundView({ patches: { cds: applied } }), {
+      cds: 'all',
+    });
+    const [made] = result.units.cds?.get('web.example.com') ?? [];
+    assert.ok(made !== undefined);
+    return { name: Cluster.decode(made.bytes).altStatName, failures: failures(result) };
+  };
+  assert.deepEqual(cluster([]), { name: 'f19', failures: [] });
+  for (const [bad, last] of [
+    [[19], 'f18'],
+    [[0, 7, 18], 'f19'],
+    [names.map((_, index) => index).slice(5), 'f4'],
+    [names.map((_, index) => index), ''],
+  ] as const) {
+    const { name, failures: lines } = cluster(bad);
+    assert.equal(name, last);
+    assert.match(lines.join(), new RegExp(`^cds web.*/f${bad[0]}: .* renames`));
+  }
 });
 
 test('a filter of another type than the patch names is a failure; a patch that names none is for its own type', () => {

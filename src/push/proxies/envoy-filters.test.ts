@@ -179,6 +179,21 @@ describe('a changed EnvoyFilter', () => {
   });
 });
 
+describe('a new EnvoyFilter that does not fit', () => {
+  it('takes nothing from the proxies that it is for, nor from those that come later', async () => {
+    const mesh = new Mesh(inline, [...SHOP, filter('mesh-system', [merging('root')])]);
+    const [web] = await connected(mesh, NODES);
+    const renaming = { applyTo: 'CLUSTER', patch: { operation: 'MERGE', value: { name: 'renamed' } } };
+    mesh.change([filter('shop', [renaming])]);
+    await mesh.settled();
+    const later = mesh.connect({ ...sidecar('10.5.0.9', 'shop'), labels: { app: 'web' } });
+    await mesh.settled();
+    assert.ok(web !== undefined);
+    assert.deepEqual([statName(web), statName(later)], ['root', 'root']);
+    assert.match(mesh.failures.join(), /EnvoyFilter\/shop\/patches: spec.configPatches\[0\]: it renames the cluster/);
+  });
+});
+
 describe('virtual hosts that a proxy discovers', () => {
   it('are in their route configuration while routes are patched, and apart again after that', async () => {
     const mesh = new Mesh(inline, [service('shop', 'web'), service('shop', 'db', { clusterIP: '10.9.0.2' })]);

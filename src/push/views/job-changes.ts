@@ -82,10 +82,14 @@ function byName(resources: readonly EncodedResource[]): readonly (readonly [stri
 
 function edits(job: GeneratedJob, type: GeneratedType, current: Units, interner: Interner): Edits {
   const found = gone(job, type, current[type]);
+  const failed = failedUnits(job, type);
   for (const unit of job.answer.units) {
     if (unit.type !== type) continue;
-    if (unit.placements === undefined) found.set(unit.unit, resourcesOf(job, unit, interner));
-    else if (current[type].has(unit.unit)) found.set(unit.unit, undefined);
+    if (unit.placements === undefined) {
+      const made = resourcesOf(job, unit, interner);
+      // A failed unit has resources for views without a last good version.
+      if (!failed.has(unit.unit) || !current[type].has(unit.unit)) found.set(unit.unit, made);
+    } else if (current[type].has(unit.unit)) found.set(unit.unit, undefined);
   }
   return found;
 }
@@ -97,6 +101,7 @@ function placedEdits(
   interner: Interner,
 ): readonly Edits[] {
   const found = current.map((units) => gone(job, 'cds', units));
+  const failed = failedUnits(job, 'cds');
   for (const unit of job.answer.units) {
     if (unit.type !== 'cds') continue;
     if (unit.placements === undefined) {
@@ -104,7 +109,8 @@ function placedEdits(
       continue;
     }
     const made = resourcesOf(job, unit, interner);
-    for (const index of unit.placements) found[index]?.set(unit.unit, made);
+    for (const index of unit.placements)
+      if (!failed.has(unit.unit) || current[index]?.has(unit.unit) !== true) found[index]?.set(unit.unit, made);
   }
   return found;
 }
@@ -113,9 +119,13 @@ function placedEdits(
 function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMap<Unit, unknown>): Edits {
   const found: Edits = new Map();
   if (!answer.complete.includes(type)) return found;
-  const failed = new Set(answer.failures.filter((failure) => failure.type === type).map(({ unit }) => unit));
+  const failed = failedUnits({ answer }, type);
   for (const unit of current.keys()) if (!failed.has(unit)) found.set(unit, undefined);
   return found;
+}
+
+function failedUnits({ answer }: Pick<GeneratedJob, 'answer'>, type: GeneratedType): ReadonlySet<Unit> {
+  return new Set(answer.failures.flatMap((failure) => (failure.type === type ? [failure.unit] : [])));
 }
 
 /** The resources of a unit that an answer sends or names by number; undefined: the unit is gone. */
