@@ -47,8 +47,9 @@ mkdirSync(GENERATED, { recursive: true });
 const json = JSON.stringify(descriptor);
 write('root.json', json);
 // Also as a module, which is bundled: no file is needed at run time.
-write('root.js', `export const descriptor = JSON.parse(${JSON.stringify(json)});\n`);
-write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport const descriptor: INamespace;\n");
+// A function, which costs neither time nor memory until it is called: most generation workers never read descriptors.
+write('root.js', `export function readDescriptor() {\n  return JSON.parse(${JSON.stringify(json)});\n}\n`);
+write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport function readDescriptor(): INamespace;\n");
 write('envoy.d.ts', declarations(pruned));
 write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'))));
 process.stdout.write(`proto: ${types.size} messages and enums compiled\n`);

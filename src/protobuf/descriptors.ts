@@ -3,13 +3,13 @@
  * tests read or print protobuf JSON; a proxy's configuration is encoded by the static code.
  */
 import protobuf from 'protobufjs';
-import { descriptor } from '../../proto/gen/root.js';
+import { readDescriptor } from '../../proto/gen/root.js';
 
 let root: protobuf.Root | undefined;
 
 function loaded(): protobuf.Root {
   if (root === undefined) {
-    root = protobuf.Root.fromJSON(descriptor);
+    root = protobuf.Root.fromJSON(readDescriptor());
     root.resolveAll();
   }
   return root;

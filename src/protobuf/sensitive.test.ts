@@ -2,13 +2,13 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import protobuf from 'protobufjs';
-import { descriptor } from '../../proto/gen/root.js';
+import { readDescriptor } from '../../proto/gen/root.js';
 import { redactProtoJson, toProtoJson, toShownJson } from './index.ts';
 import { fieldRedaction } from './sensitive.ts';
 
 const SENTINEL = 'Sup3rS3cret';
 const SAMPLES = [SENTINEL, `https://user:${SENTINEL}@host`, JSON.stringify({ keys: [{ kty: 'oct', k: SENTINEL }] })];
-const root = protobuf.Root.fromJSON(descriptor).resolveAll();
+const root = protobuf.Root.fromJSON(readDescriptor()).resolveAll();
 
 function* messages(namespace: protobuf.NamespaceBase): Generator<protobuf.Type> {
   for (const nested of namespace.nestedArray) {
