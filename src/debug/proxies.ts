@@ -1,7 +1,7 @@
 /** Debug pages about connected proxies: what each was sent and acknowledged, in the format of existing mesh tools. */
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import { toShownJson } from '../protobuf/index.ts';
-import { type ConnectionStatus, type EncodedResource, messageOf, type TypeStatus } from '../push/index.ts';
+import { type ConnectionStatus, type EncodedResource, resourceMessage, type TypeStatus } from '../push/index.ts';
 import type { Viewed } from './viewed.ts';
 
 /** A list whose items are computed when they are serialized. */
@@ -99,7 +99,7 @@ function clustersNamed(mesh: Viewed, connection: ConnectionStatus, endpoints: Re
 /** The message as JSON without secrets. */
 export function decoded(type: XdsType, resource: EncodedResource): unknown {
   const name = XDS[type].message;
-  return toShownJson(name, messageOf(resource));
+  return toShownJson(name, resourceMessage(resource));
 }
 
 function typed(type: XdsType, resource: EncodedResource): Record<string, unknown> {

@@ -110,12 +110,12 @@ export function rangesAround(keys: readonly string[], ranges: Iterable<string>):
  * Ports of a ServiceEntry's service at which one of its ranges would take connections to a headless Service of another
  * namespace. Adds the keys that it looks up to `reads`.
  */
-export function heldRanges(
+export function excludedRanges(
   service: Service,
   headless: HeadlessAddresses,
   reads: Set<string>,
 ): readonly ExcludedRange[] {
-  const held: ExcludedRange[] = [];
+  const excluded: ExcludedRange[] = [];
   for (const written of service.addresses) {
     const read = rangeRead(written);
     const range = read === undefined ? undefined : addressRange(written);
@@ -124,10 +124,10 @@ export function heldRanges(
     if (headless.size === 0) continue;
     for (const { port, protocol } of service.ports) {
       const owner = protocol === 'UDP' ? undefined : ownerIn(headless, port, range, service.namespace);
-      if (owner !== undefined) held.push({ range: written, port, owner });
+      if (owner !== undefined) excluded.push({ range: written, port, owner });
     }
   }
-  return held;
+  return excluded;
 }
 
 function ownerIn(

@@ -6,7 +6,7 @@
 import type { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
 import { type Groups, membersOf } from './groups.ts';
-import { type HeadlessAddresses, heldRanges } from './headless-addresses.ts';
+import { excludedRanges, type HeadlessAddresses } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';
 import { addressId } from './networks.ts';
 import { compareCreated } from './order.ts';
@@ -127,9 +127,13 @@ export function withoutTakenAddresses(
 }
 
 /** The service with its excluded ranges. Adds the keys that it looks up to `reads`. */
-export function withHeldRanges(service: Service, { headlessAddresses }: AddressIndexes, reads: Set<string>): Service {
-  const held = heldRanges(service, headlessAddresses, reads);
-  return held.length === 0 ? service : { ...service, excludedRanges: held };
+export function withExcludedRanges(
+  service: Service,
+  { headlessAddresses }: AddressIndexes,
+  reads: Set<string>,
+): Service {
+  const excluded = excludedRanges(service, headlessAddresses, reads);
+  return excluded.length === 0 ? service : { ...service, excludedRanges: excluded };
 }
 
 /**

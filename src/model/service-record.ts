@@ -10,7 +10,7 @@ import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts'
 import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
 import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText, lowerBound } from './order.ts';
-import { withHeldRanges, withoutTakenAddresses } from './ownership.ts';
+import { withExcludedRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
@@ -78,7 +78,7 @@ export function nextRecord(
     return own.service;
   });
   const merged = mergeDefinitions(definitions);
-  const defined = merged && withHeldRanges(merged.service, indexes, reads);
+  const defined = merged && withExcludedRanges(merged.service, indexes, reads);
   const namespace = merged?.service.namespace ?? '';
   const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
   const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);

@@ -1,5 +1,5 @@
 /** Push: views, bundles, generation in workers, the push queue. */
-export { messageOf } from './bundles/index.ts';
+export { resourceMessage } from './bundles/index.ts';
 export type { EngineObserver, Publication, ReadUnits, Reason } from './engine/index.ts';
 export { Engine } from './engine/index.ts';
 export { defaultWorkers, type Generator, InlineGenerator, PoolGenerator } from './jobs/index.ts';

@@ -11,7 +11,7 @@ import { createPrivateKey, createPublicKey, generateKeyPairSync, type KeyObject,
 import { link, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { calculateJwkThumbprint, exportJWK, type JSONWebKeySet, SignJWT } from 'jose';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { type Identity, spiffeUri } from '../core/identity.ts';
 import type { WallClock } from '../core/wall-clock.ts';
 import { keySetSchema } from './oidc.ts';
@@ -28,8 +28,6 @@ const ALGORITHM = 'ES256';
 /** How often the public key is read, and how often at most because of a token with an unknown key, ms. */
 const CHECK_MS = 10_000;
 const COOLDOWN_MS = 1000;
-
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
 function unusable(file: string, reason: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', reason, { file }, cause);
@@ -55,8 +53,8 @@ async function readKey(file: string): Promise<KeyObject | undefined> {
     pem = await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof CtlError) throw error;
-    if (codeOf(error) === 'ENOENT') return undefined;
-    throw unusable(file, `cannot be read (${codeOf(error)})`, error);
+    if (errnoOf(error) === 'ENOENT') return undefined;
+    throw unusable(file, `cannot be read (${errnoOf(error) ?? messageOf(error)})`, error);
   }
   try {
     const key = createPrivateKey(pem);
@@ -80,7 +78,7 @@ async function keyOf(directory: string): Promise<KeyObject> {
   try {
     await link(aside, file);
   } catch (error) {
-    if (codeOf(error) !== 'EEXIST') throw error;
+    if (errnoOf(error) !== 'EEXIST') throw error;
   } finally {
     await rm(aside, { force: true });
   }
@@ -141,7 +139,7 @@ export async function issueToken({
       .sign(key);
   } catch (error) {
     if (error instanceof CtlError) throw error;
-    throw unusable(directory, `cannot be used (${codeOf(error)})`, error);
+    throw unusable(directory, `cannot be used (${errnoOf(error) ?? messageOf(error)})`, error);
   }
 }
 
@@ -151,8 +149,8 @@ async function readKeySet(file: string): Promise<JSONWebKeySet> {
   try {
     text = await readFile(file, 'utf8');
   } catch (error) {
-    if (codeOf(error) === 'ENOENT') return { keys: [] };
-    throw unusable(file, `cannot be read (${codeOf(error)})`, error);
+    if (errnoOf(error) === 'ENOENT') return { keys: [] };
+    throw unusable(file, `cannot be read (${errnoOf(error) ?? messageOf(error)})`, error);
   }
   let document: unknown;
   try {

@@ -122,7 +122,7 @@ test('a valid token does not let an unverified second token pass', async () => {
   const good = await two.token({ iss: TWO });
   const [head] = good.split('.');
   const other = `${head}.${Buffer.from(JSON.stringify({ iss: TWO, sub: 'admin' })).toString('base64url')}.AAAA`;
-  const AMBIGUOUS = '401 Jwt is not the only one in its place';
+  const AMBIGUOUS = '401 Jwt is ambiguous: more than one can be read';
   const places = {
     fromHeaders: [
       { name: 'Authorization', prefix: 'Bearer ' },

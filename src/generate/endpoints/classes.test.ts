@@ -94,7 +94,7 @@ describe('localities of a mesh', () => {
 
   it('count where endpoints are and what rules name, and nothing else that proxies report', () => {
     const snapshot = snapshotOf([...MESH, rule]);
-    const isKnown = (place: string) => snapshot.localityNames.has(place);
+    const isKnown = (name: string) => snapshot.localityNames.has(name);
     const represented = (locality: string) => localityOfMesh(snapshot, isKnown, locality);
     assert.equal(represented('r1/z1/s1'), 'r1/z1/s1');
     assert.equal(represented('r1/z1/x'), 'r1/z1/*');
@@ -105,7 +105,7 @@ describe('localities of a mesh', () => {
     assert.equal(localityOfMesh(snapshotOf(MESH), isKnown, 'r1/z1/s1'), '');
   });
 
-  it('change when endpoints are in other places, and not when endpoints only change', () => {
+  it('change when endpoints are in other localities, and not when endpoints only change', () => {
     const before = snapshotOf([...MESH, rule]);
     const after = (...resources: AnyResource[]) =>
       applyChanges(before, {

@@ -84,7 +84,7 @@ function localityReads(snapshot: MeshSnapshot): LocalityReads {
   });
 }
 
-const NO_PLACES: ReadonlySet<string> = new Set();
+const NO_NAMES: ReadonlySet<string> = new Set();
 
 /**
  * Regions, zones and subzones that were added or removed between two snapshots, as far as rules distinguish proxies by
@@ -93,7 +93,7 @@ const NO_PLACES: ReadonlySet<string> = new Set();
 export function changedLocalityNames(previous: Snapshot, next: Snapshot): ReadonlySet<string> | undefined {
   const reads = localityReads(next);
   if (reads.text !== localityReads(previous).text) return undefined;
-  if (!reads.any || previous.localityNames === next.localityNames) return NO_PLACES;
+  if (!reads.any || previous.localityNames === next.localityNames) return NO_NAMES;
   return previous.localityNames.symmetricDifference(next.localityNames);
 }
 
@@ -102,7 +102,7 @@ export function changedLocalityNames(previous: Snapshot, next: Snapshot): Readon
  * rules have are replaced, so that there are no more classes than the mesh makes, whatever proxies report.
  * @param isKnown whether endpoints are in a region, zone or subzone
  */
-export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (place: string) => boolean, locality: string): string {
+export function localityOfMesh(snapshot: MeshSnapshot, isKnown: (name: string) => boolean, locality: string): string {
   const { any, named } = localityReads(snapshot);
   if (!any || locality === '') return '';
   const parts: string[] = [];

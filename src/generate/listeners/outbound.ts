@@ -39,7 +39,7 @@ import {
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
-import { withoutHeldRanges } from './held-ranges.ts';
+import { withoutExcludedRanges } from './excluded-ranges.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { connectionsOf, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
 import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
@@ -247,7 +247,7 @@ function outboundListener(
   const plain = plainListener(snapshot.memos, { plan, surroundings, scope }, routing);
   if (plain !== undefined) return plain;
   const l4: L4Chain[] = plan.tcp.flatMap((each) => l4Chains({ snapshot, view, scope, listener: plan, target: each }));
-  const { free, conflicts } = withoutHeldRanges(l4, scope, plan, {
+  const { free, conflicts } = withoutExcludedRanges(l4, scope, plan, {
     sniff: sniffs(settings, 'sniffOutbound', view),
     podListeners: hasPodListeners(settings),
   });

@@ -7,8 +7,8 @@
  */
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export { passesOn, type ServerPlan } from './gateway-servers.ts';
-export { holderOfRange } from './held-ranges.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
 export { hasPodListeners, plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';
 export { covers, isPassedOn } from './passed-on.ts';
 export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';
+export { ownerOfRange } from './range-owner.ts';

@@ -27,7 +27,7 @@ import type { ServicePortEntry } from '../indexes/index.ts';
 import type { EgressReader } from '../reads/index.ts';
 import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
 import { addressesOf, isUnspecified, socketPath } from './bind-addresses.ts';
-import { holderOfRange } from './held-ranges.ts';
+import { ownerOfRange } from './range-owner.ts';
 import { byPrecedence, servedAs } from './served-ports.ts';
 
 /** TCP connections of a listener for one service. */
@@ -263,10 +263,11 @@ class PortBuilder {
    */
   #rangeIsTaken({ range }: Binding, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
-    const held = service.excludedRanges?.find((each) => each.range === range && each.port === this.#port);
-    const owner = holderOfRange(range, entries, this.#input.sniff);
-    if (held === undefined && (owner === undefined || owner === service)) return false;
-    const whose = held === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${held.owner}`;
+    const excluded = service.excludedRanges?.find((each) => each.range === range && each.port === this.#port);
+    const owner = ownerOfRange(range, entries, this.#input.sniff);
+    if (excluded === undefined && (owner === undefined || owner === service)) return false;
+    const whose =
+      excluded === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${excluded.owner}`;
     const message = `${service.hostname}: port ${this.#port} of ${range} is ${whose} already`;
     this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
     return true;

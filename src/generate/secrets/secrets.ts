@@ -39,7 +39,7 @@ export function adsSecret(name: string): SecretConfig {
 /** The encoded resource of a {@link sdsName}; undefined while no Secret has it. */
 export function encodeSecret(name: string, snapshot: MeshReader, namespace: string): Uint8Array | undefined {
   const secret = name.slice(SCHEME.length);
-  const message = messageOf(secret, snapshot, namespace);
+  const message = secretMessage(secret, snapshot, namespace);
   return message && encode(Secret, { name, ...message });
 }
 
@@ -110,7 +110,7 @@ function contentOf(name: string, snapshot: MeshReader, namespace: string): Secre
   return snapshot.resources('Secret').get(resourceKey('Secret', namespace, name))?.content;
 }
 
-function messageOf(secret: string, snapshot: MeshReader, namespace: string): SecretMessage | undefined {
+function secretMessage(secret: string, snapshot: MeshReader, namespace: string): SecretMessage | undefined {
   if (!secret.endsWith(AUTHORITIES_SUFFIX)) {
     const content = contentOf(secret, snapshot, namespace);
     return content && keyPairMessage(content);

@@ -6,7 +6,7 @@ import { XDS } from '../../core/xds-types.ts';
 import { collectGarbage, turns } from '../testing/mesh.ts';
 import type { Bundle, EncodedResource } from '../types.ts';
 import { emptyBundle, nextBundle } from './bundle.ts';
-import { contentVersion, encodeResource, messageOf } from './encode-resource.ts';
+import { contentVersion, encodeResource, resourceMessage } from './encode-resource.ts';
 import { Interner } from './interner.ts';
 
 // The published layout of these messages, written down a second time for the test's decoder.
@@ -31,7 +31,7 @@ describe('encoded resource', () => {
       const any = { typeUrl: XDS.lds.url, value: message.toString('base64') };
       assert.deepEqual(delta.resources, [{ version: 'abc', name: 'ünïcode', resource: any }]);
       assert.deepEqual(sotw.resources, [any]);
-      assert.deepEqual(Buffer.from(messageOf(encoded)), message);
+      assert.deepEqual(Buffer.from(resourceMessage(encoded)), message);
     }
   });
 });

@@ -53,7 +53,7 @@ export function encodeResource(
 const varint = new VarintDecoder();
 
 /** The message inside a resource (the Any's value), as a view on the shared buffer. */
-export function messageOf({ fragment, anyOffset }: EncodedResource): Uint8Array {
+export function resourceMessage({ fragment, anyOffset }: EncodedResource): Uint8Array {
   /** The offset of the content of the field at `start`; its length is left in `varint`. */
   const content = (start: number): number => varint.read(fragment, start + 1, fragment.length);
   const any = content(anyOffset);

@@ -6,7 +6,7 @@ import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import { endpoints, service, sidecar, snapshotOf } from '../testing/mesh.ts';
-import { encodeResource, messageOf } from './encode-resource.ts';
+import { encodeResource, resourceMessage } from './encode-resource.ts';
 import { EndpointEncoder } from './endpoint-encoder.ts';
 import { Interner } from './interner.ts';
 
@@ -60,7 +60,7 @@ describe('endpoints of a unit', () => {
     const clusters = [cluster(NAME, short)];
     const encoded = encoder.encodeUnit(clusters, inputs(before, 'client', true));
     assert.deepEqual(
-      encoded?.map((resource) => [resource.name, ClusterLoadAssignment.decode(messageOf(resource)).clusterName]),
+      encoded?.map((resource) => [resource.name, ClusterLoadAssignment.decode(resourceMessage(resource)).clusterName]),
       [[short, short]],
     );
     assert.equal(encoder.encodeUnit(clusters, inputs(before, 'other', true)), encoded);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { messageOf } from '../bundles/index.ts';
+import { resourceMessage } from '../bundles/index.ts';
 import { type Connected, inline, Mesh, meshResource, service, sidecar } from '../testing/mesh.ts';
 
 const SHOP = [service('shop', 'web')];
@@ -27,7 +27,7 @@ function statName({ session }: Connected): string {
     .map((part) => part.get(WEB))
     .find((each) => each !== undefined);
   assert.ok(resource !== undefined);
-  return Cluster.decode(messageOf(resource)).altStatName;
+  return Cluster.decode(resourceMessage(resource)).altStatName;
 }
 
 async function connected(mesh: Mesh, nodes: readonly ProxyNode[]): Promise<readonly Connected[]> {

@@ -72,11 +72,11 @@ export class ProxyMesh {
   /** The class of this locality: the mesh's rules treat all localities of a class alike. */
   localityOf(locality: string): string {
     note(LOCALITIES);
-    const isPlace = (place: string): boolean => {
-      note(localityNamed(place));
-      return this.#snapshot.localityNames.has(place);
+    const isKnown = (name: string): boolean => {
+      note(localityNamed(name));
+      return this.#snapshot.localityNames.has(name);
     };
-    return localityOfMesh(this.#snapshot, isPlace, locality);
+    return localityOfMesh(this.#snapshot, isKnown, locality);
   }
 
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { messageOf } from '../bundles/encode-resource.ts';
+import { resourceMessage } from '../bundles/encode-resource.ts';
 import { type GeneratedJob, InlineGenerator, type JobSource, type SubmitOptions } from '../jobs/generator.ts';
 import type { GenerateJob } from '../protocol.ts';
 import { type Connected, Mesh, meshResource, service, sidecar } from './mesh.ts';
@@ -115,7 +115,9 @@ export function nearest(proxy: Connected, name: string): string | undefined {
   const carrier = name === DNS ? resourceOf(proxy, 'cds', name) : resourceOf(proxy, 'eds', name);
   assert.ok(carrier !== undefined, `no ${name}`);
   const assignment =
-    name === DNS ? Cluster.decode(messageOf(carrier)).loadAssignment : ClusterLoadAssignment.decode(messageOf(carrier));
+    name === DNS
+      ? Cluster.decode(resourceMessage(carrier)).loadAssignment
+      : ClusterLoadAssignment.decode(resourceMessage(carrier));
   const first = (assignment?.endpoints ?? []).filter(({ priority }) => (priority ?? 0) === 0);
   const names = first.map(({ locality }) => `${locality?.region}/${locality?.zone}`);
   return names.length === 1 ? names[0] : undefined;

@@ -7,7 +7,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, link, open, rename, rm } from 'node:fs/promises';
 import { connect, createServer, type Server } from 'node:net';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, errnoOf } from '../../core/errors.ts';
 
 const LOCK = '.lock';
 
@@ -21,8 +21,6 @@ export interface DirectoryLock {
   /** Releases the lock; may be called more than once. */
   release(): Promise<void>;
 }
-
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? String(error);
 
 /**
  * Takes the lock. Rejects with CtlError failed_precondition when another program holds it, and with the system's error
@@ -63,13 +61,13 @@ async function claim(directory: string, at: (name: string) => string, own: strin
       await link(at(own), at(LOCK));
       return;
     } catch (error) {
-      if (codeOf(error) !== 'EEXIST') throw error;
+      if (errnoOf(error) !== 'EEXIST') throw error;
     }
     await refuseIfHeld(directory, at(LOCK));
     // Renamed before it is removed: a program that starts at the same time may have replaced it since the check.
     const stale = at(`${LOCK}.${randomUUID()}`);
     await rename(at(LOCK), stale).catch((error: unknown) => {
-      if (codeOf(error) !== 'ENOENT') throw error;
+      if (errnoOf(error) !== 'ENOENT') throw error;
     });
     try {
       await refuseIfHeld(directory, stale);
@@ -104,7 +102,7 @@ function holderOf(path: string): Promise<string | undefined> {
     });
     socket.on('error', (error) => {
       // Any other error does not prove that nothing listens.
-      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(codeOf(error)) ? undefined : holder);
+      resolve(['ECONNREFUSED', 'ENOENT', 'ENOTSOCK'].includes(errnoOf(error) ?? '') ? undefined : holder);
     });
     socket.on('close', () => resolve(/^\d+$/.test(holder) ? holder : ''));
   });

@@ -7,7 +7,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
 
@@ -46,7 +46,7 @@ export function createDirectoryStore(directory: string): AuthorityStore {
         const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
         await writeAtomically(directory, BUNDLE_FILE, bundle.join(''), 0o644);
       } catch (error) {
-        throw problemIn(file, `cannot be written (${codeOf(error)})`, error);
+        throw problemIn(file, `cannot be written (${errnoOf(error) ?? messageOf(error)})`, error);
       }
     },
   };
@@ -86,7 +86,8 @@ async function readState(file: string, bundleFile: string): Promise<string | und
     return await readFile(file, 'utf8');
   } catch (error) {
     if (error instanceof CtlError) throw error;
-    if (codeOf(error) !== 'ENOENT') throw problemIn(file, `cannot be read (${codeOf(error)})`, error);
+    if (errnoOf(error) !== 'ENOENT')
+      throw problemIn(file, `cannot be read (${errnoOf(error) ?? messageOf(error)})`, error);
   }
   const published = await stat(bundleFile).catch(() => undefined);
   if (published === undefined) return undefined;
@@ -157,8 +158,4 @@ async function writeAtomically(directory: string, name: string, text: string, mo
 
 function problemIn(file: string, message: string, cause?: unknown): CtlError {
   return new CtlError('failed_precondition', message, { file }, cause);
-}
-
-function codeOf(error: unknown): string {
-  return error instanceof Error && 'code' in error ? String(error.code) : String(error);
 }

@@ -8,7 +8,7 @@ import { envoy } from '../../../protobuf/index.ts';
 import { typedConfig } from '../../filters/index.ts';
 import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
-import { secondLook } from './jwt-expiry-filter.ts';
+import { jwtExpiryFilter } from './jwt-expiry-filter.ts';
 import { JWT_FILTER } from './metadata.ts';
 import { withoutForgeries } from './output-headers.ts';
 import { type Provider, providerOf } from './provider.ts';
@@ -39,7 +39,7 @@ export function tokenFilters(snapshot: MeshReader, view: GuardedView): HttpFilte
     // Browsers send preflights without the user's token.
     bypassCorsPreflight: true,
   };
-  return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...secondLook(view, rules)];
+  return [typedConfig(JWT_FILTER, JwtAuthentication, config), ...jwtExpiryFilter(view, rules)];
 }
 
 /** Settings of the connection manager for these filters. */

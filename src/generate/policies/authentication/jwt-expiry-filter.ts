@@ -24,7 +24,7 @@ function envoy_on_request(handle)
   local metadata = handle:streamInfo():dynamicMetadata()
   local seen = metadata:get("${JWT_FILTER}")
   if seen ~= nil and seen["${FAILURE}"] ~= nil then metadata:set("${JWT_FILTER}", "${FAILURE}", {}) end
-  if ambiguous(handle:headers()) then return refuse(handle, "Jwt is not the only one in its place") end
+  if ambiguous(handle:headers()) then return refuse(handle, "Jwt is ambiguous: more than one can be read") end
   local claims = seen ~= nil and seen["${PAYLOAD}"] or nil
   if claims == nil then return end
   local now = os.time()
@@ -34,7 +34,7 @@ end
 `;
 
 /** None for an Envoy without the extension: there, tokens are valid a second longer. */
-export function secondLook(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
+export function jwtExpiryFilter(view: GuardedView, rules: readonly TokenRule[]): HttpFilter[] {
   if (!hasExtension(view, LUA_FILTER)) return [];
   const source = `${ambiguityScript(rules)}${SOURCE}`;
   return [typedConfig(LUA_FILTER, Lua, { defaultSourceCode: { inlineString: source } })];

@@ -3,7 +3,7 @@ import type { Service } from '../../model/index.ts';
 import { rangeCovers } from '../common/index.ts';
 import { protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
-import { holderOfRange, type OutboundListenerPlan } from '../plans/index.ts';
+import { type OutboundListenerPlan, ownerOfRange } from '../plans/index.ts';
 import type { ScopeReader } from '../reads/index.ts';
 import type { L4Chain } from './l4-chains.ts';
 
@@ -15,7 +15,7 @@ interface PortSharing {
 }
 
 /** Chains without the ranges (of routes that match destinations) that contain connections of orchestrator Services. */
-export function withoutHeldRanges(
+export function withoutExcludedRanges(
   chains: readonly L4Chain[],
   scope: ScopeReader,
   { http, bindToPort, port, egress }: OutboundListenerPlan,
@@ -30,12 +30,12 @@ export function withoutHeldRanges(
   const conflicts: string[] = [];
   const free = chains.flatMap((chain) => {
     const ranges = chain.ranges.filter((range) => {
-      const holder =
-        (http === undefined ? undefined : holderOfRange(range, entries, sniff)) ??
-        headlessHolder(range, chain.service, port, headless);
-      if (holder !== undefined)
-        conflicts.push(`${chain.owner}: port ${port} of ${range} is HTTP of ${holder.hostname} already`);
-      return holder === undefined;
+      const owner =
+        (http === undefined ? undefined : ownerOfRange(range, entries, sniff)) ??
+        headlessOwner(range, chain.service, port, headless);
+      if (owner !== undefined)
+        conflicts.push(`${chain.owner}: port ${port} of ${range} is HTTP of ${owner.hostname} already`);
+      return owner === undefined;
     });
     return ranges.length === 0 && chain.ranges.length > 0 ? [] : [{ ...chain, ranges }];
   });
@@ -43,19 +43,19 @@ export function withoutHeldRanges(
 }
 
 /**
- * The headless Service of another namespace whose pods may be in a range. The pods' addresses are not read here: for a
- * service's own ranges the model has determined that they contain no others (`heldRanges`), for other ranges nothing is
- * known.
+ * The headless Service of another namespace whose pods may be in a range. The pods' addresses are not read here: the
+ * model has determined which of a service's own ranges contain such pods (`excludedRanges`). Of other ranges nothing is
+ * known, so they count as containing them.
  */
-function headlessHolder(
+function headlessOwner(
   range: string,
   { namespace, addresses, excludedRanges }: Service,
   port: number,
   headless: readonly ServicePortEntry[],
 ): Service | undefined {
-  const holder = headless.find(({ service }) => service.namespace !== namespace)?.service;
-  if (holder === undefined) return undefined;
-  const isHeld = (address: string) =>
-    excludedRanges?.some((held) => held.range === address && held.port === port) === true;
-  return addresses.some((address) => rangeCovers(address, range) && !isHeld(address)) ? undefined : holder;
+  const owner = headless.find(({ service }) => service.namespace !== namespace)?.service;
+  if (owner === undefined) return undefined;
+  const isExcluded = (address: string) =>
+    excludedRanges?.some((excluded) => excluded.range === address && excluded.port === port) === true;
+  return addresses.some((address) => rangeCovers(address, range) && !isExcluded(address)) ? undefined : owner;
 }

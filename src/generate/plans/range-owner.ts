@@ -12,16 +12,12 @@ import type { ServicePortEntry } from '../indexes/index.ts';
  * a connection's destination before its protocol, so that a filter chain for the range would take that Service's
  * connections.
  */
-export function holderOfRange(
-  range: string,
-  entries: readonly ServicePortEntry[],
-  sniff: boolean,
-): Service | undefined {
-  const holder = entries.find(
+export function ownerOfRange(range: string, entries: readonly ServicePortEntry[], sniff: boolean): Service | undefined {
+  const owner = entries.find(
     ({ service, port }) =>
       service.registry === 'Orchestrator' &&
       protocolKind(port.protocol, sniff) === 'http' &&
       service.addresses.some((address) => rangeHolds(range, address)),
   );
-  return holder?.service;
+  return owner?.service;
 }
