@@ -5,7 +5,7 @@
  */
 import { readFile } from 'node:fs/promises';
 import { delimiter, dirname, resolve } from 'node:path';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
 
 type Entries = Record<string, unknown>;
@@ -203,7 +203,7 @@ export async function readText(file: string, at: string, field = ''): Promise<st
   try {
     return await readFile(file, 'utf8');
   } catch (error) {
-    const code = error instanceof Error && 'code' in error ? String(error.code) : String(error);
+    const code = errnoOf(error) ?? messageOf(error);
     throw refusal(at, field, `cannot read ${file} (${code})`);
   }
 }

@@ -1,4 +1,5 @@
 /** Objects as an API server sends them, in JSON or protobuf, and the kinds of collections they are asked for in. */
+import { CtlError } from '../core/errors.ts';
 import { type Status, statusObject } from './api-error.ts';
 import {
   CORE_MESSAGES,
@@ -100,19 +101,19 @@ export class ObjectReader {
     return contentType.startsWith(PROTOBUF) ? 'lengths' : 'lines';
   }
 
-  /** @throws Error where the body is no list of this kind */
+  /** @throws CtlError where the body is no list of this kind */
   list(body: Buffer, contentType: string): ListPage {
     const list = contentType.startsWith(PROTOBUF)
       ? this.#protobufList(body)
       : (JSON.parse(body.toString('utf8')) as unknown);
     const metadata = isObject(list) ? list.metadata : undefined;
     if (!isObject(list) || !isObject(metadata) || typeof metadata.resourceVersion !== 'string') {
-      throw new Error('expected a list with a resourceVersion');
+      throw unreadable('expected a list with a resourceVersion');
     }
     // JSON has `items` even of an empty list, as null: an object without is no list.
     const { items } = list;
     if (metadata.resourceVersion === '' || (items !== null && !Array.isArray(items))) {
-      throw new Error('expected a list with items and a resourceVersion');
+      throw unreadable('expected a list with items and a resourceVersion');
     }
     return {
       objects: (items ?? []).map((item) => this.#object(item)),
@@ -121,12 +122,12 @@ export class ObjectReader {
     };
   }
 
-  /** @throws Error where the frame is no event of this kind */
+  /** @throws CtlError where the frame is no event of this kind */
   event(frame: Buffer, contentType: string): WatchEvent {
     const event: unknown = contentType.startsWith(PROTOBUF)
       ? this.#protobufEvent(frame)
       : JSON.parse(frame.toString('utf8'));
-    if (!isObject(event)) throw new Error('expected an event');
+    if (!isObject(event)) throw unreadable('expected an event');
     const { type, object } = event;
     if (type === 'ERROR') {
       return {
@@ -136,10 +137,10 @@ export class ObjectReader {
     }
     if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', object: this.#object(object) };
     if (type === 'DELETED') return { type: 'deleted', object: this.#object(object) };
-    if (type !== 'BOOKMARK') throw new Error(`expected an event, got one of type ${String(type)}`);
+    if (type !== 'BOOKMARK') throw unreadable(`expected an event, got one of type ${String(type)}`);
     const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {};
     const { resourceVersion, annotations } = metadata;
-    if (typeof resourceVersion !== 'string') throw new Error('expected a bookmark with a resourceVersion');
+    if (typeof resourceVersion !== 'string') throw unreadable('expected a bookmark with a resourceVersion');
     return {
       type: 'bookmark',
       resourceVersion,
@@ -151,7 +152,7 @@ export class ObjectReader {
   #object(value: unknown): KubernetesObject {
     const metadata = isObject(value) ? value.metadata : undefined;
     if (!isObject(value) || !isObject(metadata) || typeof metadata.name !== 'string') {
-      throw new Error('expected an object with a name');
+      throw unreadable('expected an object with a name');
     }
     const { managedFields: _managedFields, ...rest } = metadata;
     if (isObject(rest.annotations) && LAST_APPLIED in rest.annotations) {
@@ -171,7 +172,7 @@ export class ObjectReader {
   #protobufEvent(frame: Buffer): unknown {
     const { type, object } = decodeMessage(WATCH_EVENT, frame);
     const raw = isObject(object) ? object.raw : undefined;
-    if (!(raw instanceof Uint8Array)) throw new Error('expected an event with an object');
+    if (!(raw instanceof Uint8Array)) throw unreadable('expected an event with an object');
     const bytes = unwrap(raw);
     return { type, object: type === 'ERROR' ? decodeMessage(STATUS, bytes) : this.#decode(bytes) };
   }
@@ -183,9 +184,14 @@ export class ObjectReader {
 
 /** The message inside an object's envelope. */
 function unwrap(bytes: Uint8Array): Uint8Array {
-  if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw new Error('expected a protobuf object');
+  if (!MAGIC.every((byte, index) => bytes[index] === byte)) throw unreadable('expected a protobuf object');
   const { raw } = decodeMessage(UNKNOWN, bytes.subarray(MAGIC.length));
   return raw instanceof Uint8Array ? raw : new Uint8Array();
+}
+
+/** The server sent something that its API does not allow. The request is repeated, as after a lost connection. */
+function unreadable(expected: string): CtlError {
+  return new CtlError('unavailable', expected);
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

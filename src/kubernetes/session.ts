@@ -1,6 +1,7 @@
 /** One HTTP/2 connection to an API server: its windows, its PINGs, and whether it takes further requests. */
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type OutgoingHttpHeaders } from 'node:http2';
 import type { Clock, Timer } from '../core/clock.ts';
+import { CtlError } from '../core/errors.ts';
 import type { ClusterAccess } from './access.ts';
 import { ConnectionError } from './api-error.ts';
 
@@ -41,7 +42,7 @@ export class Session {
     const self = new Session(session);
     const ready = Promise.withResolvers<void>();
     const timer = clock.setTimer(CONNECT_TIMEOUT_MS, () => {
-      session.destroy(new Error(`no HTTP/2 connection within ${CONNECT_TIMEOUT_MS / 1000} s`));
+      session.destroy(new CtlError('unavailable', `no HTTP/2 connection within ${CONNECT_TIMEOUT_MS / 1000} s`));
     });
     session.once('remoteSettings', () => ready.resolve());
     session.on('error', (error) => {
@@ -128,7 +129,7 @@ export class Session {
 
   #giveUp(): void {
     if (!this.#waiting || this.#session.destroyed) return;
-    this.#session.destroy(new Error(`no answer to a PING within ${PING_INTERVAL_MS / 1000} s`));
+    this.#session.destroy(new CtlError('unavailable', `no answer to a PING within ${PING_INTERVAL_MS / 1000} s`));
   }
 }
 

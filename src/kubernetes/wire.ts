@@ -4,6 +4,7 @@
  * are empty are left out here too.
  */
 import protobuf from 'protobufjs/minimal.js';
+import { CtlError } from '../core/errors.ts';
 
 type Reader = protobuf.Reader;
 type Target = Record<string, unknown>;
@@ -26,7 +27,7 @@ export function message(fields: Readonly<Record<number, FieldReader>>, lists: re
   return { fields: new Map(Object.entries(fields).map(([number, read]) => [Number(number), read])), lists };
 }
 
-/** @throws Error where the bytes are no such message */
+/** @throws CtlError where the bytes are no such message */
 export function decodeMessage(table: MessageTable, bytes: Uint8Array): Target {
   const reader = protobuf.Reader.create(bytes);
   return readMessage(table, reader, reader.len);
@@ -41,12 +42,12 @@ function readMessage(table: MessageTable, reader: Reader, end: number): Target {
     if (read === undefined) reader.skipType(tag & 7);
     else read(target, reader, tag & 7, end);
   }
-  if (reader.pos !== end) throw new Error('a field is longer than its message');
+  if (reader.pos !== end) throw new CtlError('unavailable', 'a field is longer than its message');
   return target;
 }
 
 function expectType(actual: number, expected: number): void {
-  if (actual !== expected) throw new Error(`expected wire type ${expected}, got ${actual}`);
+  if (actual !== expected) throw new CtlError('unavailable', `expected wire type ${expected}, got ${actual}`);
 }
 
 /** The end of a length-delimited field that begins here. */
@@ -54,7 +55,7 @@ function endOf(reader: Reader, wireType: number, limit: number): number {
   expectType(wireType, BYTES);
   const length = reader.uint32();
   const end = reader.pos + length;
-  if (end > limit) throw new Error('a field is longer than its message');
+  if (end > limit) throw new CtlError('unavailable', 'a field is longer than its message');
   return end;
 }
 
@@ -179,7 +180,7 @@ function map(name: string, readValue: Value, except?: string): FieldReader {
       else if (tag >>> 3 === 2) value = readValue(reader, tag & 7, end);
       else reader.skipType(tag & 7);
     }
-    if (reader.pos !== end) throw new Error('a field is longer than its message');
+    if (reader.pos !== end) throw new CtlError('unavailable', 'a field is longer than its message');
     // Setting it would set the prototype.
     if (key !== '__proto__' && key !== except) mapOf(target, name)[key] = value;
   };

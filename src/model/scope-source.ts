@@ -1,4 +1,5 @@
 /** The scopes of one state: those that are kept up to date, and others on demand. */
+import { InternalError } from '../core/errors.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
 import { type BuiltScope, buildScope, planOf } from './scope-build.ts';
@@ -39,7 +40,7 @@ export class MeshScopes {
   /** The scope of a namespace's proxies without a Sidecar, and of its gateways. */
   ofNamespace(namespace: string): Scope {
     const scope = this.get(defaultScopeId(namespace));
-    if (scope === undefined) throw new TypeError(`no scope of namespace ${namespace}`);
+    if (scope === undefined) throw new InternalError(`no scope of namespace ${namespace}`);
     return scope;
   }
 

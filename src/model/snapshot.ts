@@ -1,4 +1,5 @@
 /** Snapshots: a read-only interface to a state and its scopes. */
+import { InternalError } from '../core/errors.ts';
 import type { Memos } from '../core/memo.ts';
 import type { Kind } from '../resources/index.ts';
 import { type Labels, labelsMatch } from './labels.ts';
@@ -34,7 +35,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
   const tables = { ...registry.resources, ...mesh.configs };
   const scopeOf: Snapshot['scopeOf'] = (namespace, labels) => {
     const scope = scopes.get(scopeIdOf(mesh, namespace, labels));
-    if (scope === undefined) throw new TypeError(`no scope of namespace ${namespace}`);
+    if (scope === undefined) throw new InternalError(`no scope of namespace ${namespace}`);
     return scope;
   };
   return {

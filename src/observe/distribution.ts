@@ -4,7 +4,9 @@
  * observes several values for each of a thousand proxies. Here the caller keeps the series, and a value costs two
  * additions.
  */
+
 import type { Histogram, Registry } from 'prom-client';
+import { InternalError } from '../core/errors.ts';
 
 export type LabelValues<L extends string> = Readonly<Partial<Record<L, string>>>;
 
@@ -34,7 +36,7 @@ export class Series {
 
   /** Throws TypeError for a value that is not a finite number. */
   observe(value: number): void {
-    if (!Number.isFinite(value)) throw new TypeError(`${value} is not a finite number`);
+    if (!Number.isFinite(value)) throw new InternalError(`${value} is not a finite number`);
     const bounds = this.#bounds;
     let index = 0;
     while (index < bounds.length && value > (bounds[index] ?? 0)) index++;
@@ -94,7 +96,7 @@ export class Distribution<L extends string = string> {
     const { labelNames, buckets } = this.#options;
     const given: LabelValues<string> = labels ?? {};
     for (const name of Object.keys(given))
-      if (!labelNames.some((known) => known === name)) throw new TypeError(`${this.name} has no label ${name}`);
+      if (!labelNames.some((known) => known === name)) throw new InternalError(`${this.name} has no label ${name}`);
     const key = JSON.stringify(labelNames.map((name) => given[name]));
     let series = this.#series.get(key);
     if (series === undefined) {

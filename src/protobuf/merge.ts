@@ -4,7 +4,9 @@
  * wrappers (`BoolValue`) are replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge
  * their contents. Source: https://protobuf.dev/programming-guides/encoding/#last-one-wins
  */
+
 import protobuf from 'protobufjs';
+import { CtlError, InternalError } from '../core/errors.ts';
 import { findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
 import { messageNameOf } from './type-urls.ts';
 
@@ -20,12 +22,12 @@ const REPLACED = new Set(['duration', 'timestamp', 'wrapper', 'value']);
 /** `base` with `patch` merged into it. Both are decoded messages of the given full name, and are not changed. */
 export function mergeMessages<M extends object>(messageName: string, base: M, patch: M): M {
   const type = findMessage(messageName);
-  if (type === undefined) throw new TypeError(`message ${messageName} is not compiled`);
+  if (type === undefined) throw new InternalError(`message ${messageName} is not compiled`);
   return mergeFields(type, base as Fields, patch as Fields, 0) as M;
 }
 
 function mergeFields(type: protobuf.Type, base: Fields, patch: Fields, depth: number): Fields {
-  if (depth > MAX_DEPTH) throw new RangeError('messages to merge are nested too deep');
+  if (depth > MAX_DEPTH) throw new CtlError('invalid_argument', 'messages to merge are nested too deep');
   const merged: Record<string, unknown> = { ...base };
   for (const [name, value] of Object.entries(patch)) {
     const field = type.fields[name];

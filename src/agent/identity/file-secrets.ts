@@ -5,7 +5,7 @@
  * force.
  */
 import { sleep } from '../../core/clock.ts';
-import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { CtlError, InternalError, oneLineOf } from '../../core/errors.ts';
 import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import { pemBlocks } from '../../core/pem.ts';
@@ -176,7 +176,7 @@ interface SecretFiles {
 /** Rejects with CtlError when a file cannot be read. */
 async function readSecret(name: string, env: Readonly<Record<string, string | undefined>>): Promise<SecretFiles> {
   const files = parseFileSecretName(name);
-  if (files === undefined) throw new TypeError(`${name} names no files`);
+  if (files === undefined) throw new InternalError(`${name} names no files`);
   if (files.kind === 'authorities') return readAuthorities(name, files.roots, files.crl, env);
   const [chain, key] = await Promise.all([readText(files.chain), readText(files.key)]);
   return {

@@ -2,6 +2,7 @@
  * Filter chains of TCP connections: the TCP and TLS routes of virtual services, then the service's own cluster. Chains
  * are in precedence order; where two match the same connections, the first gets them (see `chain-merge.ts`).
  */
+import { InternalError } from '../../core/errors.ts';
 import { canonicalHost, type ResolvedVirtualService, type Service } from '../../model/index.ts';
 import type { L4Match, RouteDestination } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
@@ -53,7 +54,7 @@ export function l4Chains(context: Context): L4Chain[] {
 /** The virtual services that route the connections of a listener. */
 export function connectionsOf(scope: ScopeReader, { egress }: Pick<OutboundListenerPlan, 'egress'>): ConnectionRoutes {
   const listener = scope.egress[egress];
-  if (listener === undefined) throw new TypeError('a planned listener is one of an egress listener');
+  if (listener === undefined) throw new InternalError('a planned listener is one of an egress listener');
   return listener.virtualServices.connections;
 }
 

@@ -3,7 +3,7 @@ import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
-import { labelsOf, type Patch, type PatchLookup } from './types.ts';
+import { labelsOf, misfit, type Patch, type PatchLookup } from './types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
@@ -44,7 +44,7 @@ function matches(name: string, match: Patch['match']['cluster']): boolean {
 function merge(cluster: Cluster, { label, value }: Patch): Cluster {
   const patch: Cluster = Cluster.decode(value);
   if (patch.name && patch.name !== cluster.name) {
-    throw new Error(`${label}: it renames the cluster ${cluster.name}, to which others refer`);
+    throw misfit(label, `it renames the cluster ${cluster.name}, to which others refer`);
   }
   const sockets = cluster.transportSocketMatches ?? [];
   const socket = patch.transportSocket;
@@ -70,7 +70,7 @@ function clusterResource(
   const endpoints = usesEds ? [serviceName || name] : [];
   for (const ref of endpoints) {
     if (refs.includes(ref)) continue;
-    throw new Error(`${labelsOf(patches)}: the cluster ${name} would ask for endpoints ${ref}, which nothing provides`);
+    throw misfit(labelsOf(patches), `the cluster ${name} would ask for endpoints ${ref}, which nothing provides`);
   }
   return { name, bytes: encode(Cluster, cluster), refs: endpoints };
 }

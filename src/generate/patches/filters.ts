@@ -4,7 +4,7 @@ import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
 import { type ItemPatcher, patchList } from './patch-list.ts';
 import { patchRouteConfiguration } from './routes.ts';
-import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { Filter } = envoy.config.listener.v3;
 const { HttpConnectionManager, HttpFilter } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -54,7 +54,7 @@ function mergeFilter<F extends NetworkFilter | ManagerFilter>(message: string, f
   if (before && change && before !== change) {
     const { name, subFilter } = from.match.listener?.filterChain?.filter ?? {};
     if ((message === PATCHED_MESSAGES.HTTP_FILTER ? subFilter?.name : name) === undefined) return filter;
-    throw new Error(`${from.label}: it merges ${change} into the filter ${filter.name}, which is ${before}`);
+    throw misfit(from.label, `it merges ${change} into the filter ${filter.name}, which is ${before}`);
   }
   return mergeMessages(message, filter, patch);
 }
@@ -93,5 +93,5 @@ function checkOrder(filters: readonly ManagerFilter[], patches: readonly Patch[]
   if (behind === undefined) return;
   const culprits = patches.filter(({ name }) => name === behind.name);
   const labels = labelsOf(culprits.length > 0 ? culprits : patches);
-  throw new Error(`${labels}: the HTTP filter ${behind.name} is put behind ${ROUTER_FILTER}, which must be the last`);
+  throw misfit(labels, `the HTTP filter ${behind.name} is put behind ${ROUTER_FILTER}, which must be the last`);
 }

@@ -79,7 +79,7 @@ function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
 export interface Patcher {
   /** The units that patches add. */
   readonly added: () => readonly Unit[];
-  /** A unit that patches add; undefined for any other unit. Throws Error for a patch that does not fit: one line. */
+  /** A unit that patches add; undefined for any other unit. Throws CtlError for a patch that does not fit: one line. */
   readonly generate: (unit: Unit) => UnitOutput | undefined;
   /** The output of any other unit after the patches, without EnvoyFilters that do not fit: see {@link fitting}. */
   readonly patch: (output: UnitOutput) => UnitOutput;

@@ -6,7 +6,7 @@ import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
 import { patchNetworkFilters } from './filters.ts';
 import { patchList } from './patch-list.ts';
-import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { FilterChain, Listener } = envoy.config.listener.v3;
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -43,7 +43,7 @@ export function addedListener(patch: Patch, routes: RouteNames, reserved: readon
   const listener: Listener = Listener.decode(patch.value);
   const port = listener.address?.socketAddress?.portValue ?? 0;
   if (reserved.includes(port)) {
-    throw new Error(`${patch.label}: the listener ${patch.name} would take port ${port}, which redirection needs`);
+    throw misfit(patch.label, `the listener ${patch.name} would take port ${port}, which redirection needs`);
   }
   return listenerResource(listener, [], [patch], routes);
 }
@@ -56,7 +56,7 @@ function patchListener(listener: Listener, patches: readonly Patch[]): Listener 
     if (operation === 'REMOVE') return undefined;
     const patch: Listener = Listener.decode(value);
     if (patch.name && patch.name !== listener.name) {
-      throw new Error(`${label}: it renames the listener ${listener.name}`);
+      throw misfit(label, `it renames the listener ${listener.name}`);
     }
     patched = mergeMessages(PATCHED_MESSAGES.LISTENER, patched, patch);
   }
@@ -141,7 +141,7 @@ function listenerResource(
     const missing = added.find((ref) => !provided.has(ref));
     if (missing !== undefined) {
       const text = `the listener ${name} would ask for routes ${missing}, which nothing provides`;
-      throw new Error(`${labelsOf(patches)}: ${text}`);
+      throw misfit(labelsOf(patches), text);
     }
   }
   return { name, bytes: encode(Listener, listener), refs };

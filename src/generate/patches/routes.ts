@@ -4,7 +4,7 @@ import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.t
 import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { patchList } from './patch-list.ts';
-import { labelsOf, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
 const { Route, RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 type Route = envoy.config.route.v3.Route.Input;
@@ -85,7 +85,7 @@ function isHost({ name, domains }: VirtualHost, match: RoutesMatch): boolean {
 function mergeConfiguration(routes: RouteConfiguration, { label, value }: Patch): RouteConfiguration {
   const patch: RouteConfiguration = RouteConfiguration.decode(value);
   if (patch.name && patch.name !== routes.name) {
-    throw new Error(`${label}: it renames the route configuration ${routes.name}, to which listeners refer`);
+    throw misfit(label, `it renames the route configuration ${routes.name}, to which listeners refer`);
   }
   return mergeMessages(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch);
 }
@@ -123,7 +123,7 @@ function checkDomains(name: string, hosts: readonly VirtualHost[], patches: read
   for (const domain of hosts.flatMap(({ domains }) => domains ?? [])) {
     const text = domain.toLowerCase();
     if (seen.has(text)) {
-      throw new Error(`${labelsOf(patches)}: the route configuration ${name} would have the domain ${domain} twice`);
+      throw misfit(labelsOf(patches), `the route configuration ${name} would have the domain ${domain} twice`);
     }
     seen.add(text);
   }

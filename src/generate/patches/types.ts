@@ -1,4 +1,5 @@
 /** A patch of an EnvoyFilter as it is applied. */
+import { CtlError } from '../../core/errors.ts';
 import type { EnvoyConfigMatch, EnvoyConfigPatch } from '../../resources/index.ts';
 
 export interface Patch {
@@ -23,6 +24,11 @@ export function labelsOf(patches: readonly Patch[]): string {
   const labels = patches.slice(0, MAX_LABELS).map(({ label }) => label);
   const more = patches.length - labels.length;
   return more > 0 ? `${labels.join(', ')} and ${more} more` : labels.join(', ');
+}
+
+/** These patches do not fit what they apply to. */
+export function misfit(label: string, message: string): CtlError {
+  return new CtlError('invalid_argument', `${label}: ${message}`);
 }
 
 /** The parts of a proxy's configuration, as matches name them. */

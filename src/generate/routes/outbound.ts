@@ -4,6 +4,7 @@
  * own, including the catch-all, and the configuration never changes: Envoy would keep an old catch-all beside a new
  * host that has all domains.
  */
+import { InternalError } from '../../core/errors.ts';
 import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -127,7 +128,7 @@ function virtualHostsOf(
     ),
   };
   const listener = scope.egress[plan.egress];
-  if (listener === undefined) throw new TypeError('planned routes are those of an egress listener');
+  if (listener === undefined) throw new InternalError('planned routes are those of an egress listener');
   const hosts: OutboundHosts = {
     entries: plan.entries,
     services: scope.services,

@@ -3,6 +3,7 @@
  * before. So the difference of two bundles costs what they do not share, and streams that step between the same two
  * bundles share one difference.
  */
+import { InternalError } from '../../core/errors.ts';
 import { PMap, type PMapChanges } from '../../core/pmap.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle, BundleDiff, EncodedResource } from '../types.ts';
@@ -42,7 +43,8 @@ class SharedBundle implements Bundle {
   diffFrom(previous: Bundle | undefined): BundleDiff {
     if (previous === this) return NO_DIFF;
     if (previous === undefined) return { changed: this.resources(), removed: [] };
-    if (!(previous instanceof SharedBundle)) throw new TypeError('expected a bundle of this module to compare with');
+    if (!(previous instanceof SharedBundle))
+      throw new InternalError('expected a bundle of this module to compare with');
     let diff = this.#diffs.get(previous);
     if (diff === undefined) {
       diff = this.#compare(previous);
@@ -92,7 +94,7 @@ function following({ type, viewKey, sequence }: Bundle, content: PMap<EncodedRes
 }
 
 function contentOf(bundle: Bundle): PMap<EncodedResource> {
-  if (!(bundle instanceof SharedBundle)) throw new TypeError('expected a bundle of this module to continue');
+  if (!(bundle instanceof SharedBundle)) throw new InternalError('expected a bundle of this module to continue');
   return bundle.content;
 }
 

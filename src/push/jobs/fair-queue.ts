@@ -2,6 +2,8 @@
  * A queue that serves its callers round-robin: a caller with a thousand items gets one of them served per round, as
  * every other caller does. An item of several callers is served at the first of their turns.
  */
+import { InternalError } from '../../core/errors.ts';
+
 export class FairQueue<T> {
   /** Items by caller: the map is in the order of turns, each set in the order of arrival. */
   readonly #lanes = new Map<string, Set<T>>();
@@ -53,7 +55,7 @@ export class FairQueue<T> {
     if (turn === undefined) return undefined;
     const [name, lane] = turn;
     const [item] = lane;
-    if (item === undefined) throw new TypeError('an empty lane is kept');
+    if (item === undefined) throw new InternalError('an empty lane is kept');
     this.remove(item);
     // Moves to the end of the turns while the caller has more items.
     if (this.#lanes.delete(name)) this.#lanes.set(name, lane);

@@ -2,7 +2,7 @@
  * Where generation runs: in a pool of worker threads (`pool-generator.ts`) or, without workers, on the main thread
  * between other work. Both serve callers round-robin.
  */
-import { CtlError, messageOf } from '../../core/errors.ts';
+import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
@@ -121,7 +121,7 @@ export class InlineGenerator implements Generator {
     this.#sentUnits = new SentUnits();
     this.#receivedUnits = new ReceivedUnits();
     const repeated = this.#run(job);
-    if (repeated === undefined) throw new TypeError('a unit was not sent although no number was known');
+    if (repeated === undefined) throw new InternalError('a unit was not sent although no number was known');
     return repeated;
   }
 
@@ -131,7 +131,7 @@ export class InlineGenerator implements Generator {
     const { version } = this.#snapshot;
     const { jobs, bytes, reads: message } = runJobs(this.#snapshot, [job], this.#sentUnits);
     const [answer] = jobs;
-    if (answer === undefined) throw new TypeError('one job has one answer');
+    if (answer === undefined) throw new InternalError('one job has one answer');
     const receivedUnits = this.#receivedUnits;
     const reads = receivedUnits.reads.receive(message);
     const recalled = receivedUnits.recall(jobs);

@@ -218,7 +218,7 @@ export class PoolGenerator implements Generator {
       const repeated = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
       if (repeated.kind === 'behind') return false;
       if (this.#answered(slot, log, waiting, repeated)) return true;
-      throw new TypeError('a worker names units by numbers that it was told to forget');
+      throw new InternalError('a worker names units by numbers that it was told to forget');
     } catch (error) {
       // Numbers that were sent with the failed answer may not have been taken over: the worker is to send all again.
       slot.receivedUnits = undefined;
@@ -233,10 +233,10 @@ export class PoolGenerator implements Generator {
     if (answer.kind === 'failed') throw new InternalError(answer.message);
     const [job] = answer.jobs;
     const { receivedUnits } = slot;
-    if (job === undefined || receivedUnits === undefined) throw new TypeError('a task of one job has one answer');
+    if (job === undefined || receivedUnits === undefined) throw new InternalError('a task of one job has one answer');
     const reads = receivedUnits.reads.receive(answer.reads);
     // The engine could not take half of an answer back.
-    if (namesUnknownReads(job, reads)) throw new TypeError('a worker names reads that it has not sent');
+    if (namesUnknownReads(job, reads)) throw new InternalError('a worker names reads that it has not sent');
     const recalled = receivedUnits.recall(answer.jobs);
     if (recalled === undefined) return false;
     const { version, bytes, milliseconds } = answer;

@@ -2,7 +2,7 @@
  * A worker's replica of what generation reads of the mesh. Only changes cross the thread border, as plain data; the
  * same code as on the main thread applies them.
  */
-import { messageOf } from '../../core/errors.ts';
+import { InternalError, messageOf } from '../../core/errors.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
 import { MeshModel, type MeshSnapshot } from '../../model/index.ts';
 import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
@@ -84,7 +84,7 @@ export class Replica {
 
 function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshModel {
   if (settings === undefined || mesh === undefined || networks === undefined) {
-    throw new TypeError('an update from version 0 carries settings, mesh configuration and networks');
+    throw new InternalError('an update from version 0 carries settings, mesh configuration and networks');
   }
   return new MeshModel(settings, mesh, networks);
 }

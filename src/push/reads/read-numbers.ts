@@ -2,6 +2,7 @@
  * Numbers for facts and sets of facts, so that each crosses the thread border once: a worker sends a fact, or a set,
  * when it first occurs, and only its number afterwards.
  */
+import { InternalError } from '../../core/errors.ts';
 import type { Fact, Facts } from '../../generate/index.ts';
 import type { ReadsMessage } from '../protocol.ts';
 import { ReadSet } from './read-index.ts';
@@ -89,7 +90,7 @@ export class ReceivedReads {
 
   #factOf(number: number): Fact {
     const fact = this.#facts[number];
-    if (fact === undefined) throw new TypeError('a worker names a fact that it has not sent');
+    if (fact === undefined) throw new InternalError('a worker names a fact that it has not sent');
     return fact;
   }
 }

@@ -3,6 +3,7 @@
  * it is generated. So changes that arrive while a job runs are kept, and compared with what the job has read when it is
  * done.
  */
+import { InternalError } from '../../core/errors.ts';
 import {
   ALL_UNITS,
   type ChangedFacts,
@@ -77,7 +78,7 @@ export class ViewReads<V extends Viewed> {
     const note = (type: GeneratedType, number: number | undefined, unit?: Unit): void => {
       if (number === undefined) return;
       const set = number === NO_READS ? undefined : reads[number];
-      if (number !== NO_READS && set === undefined) throw new TypeError('an answer names reads that were not sent');
+      if (number !== NO_READS && set === undefined) throw new InternalError('an answer names reads that were not sent');
       this.#index.set(view, partOf(type, unit), set);
       const ofType = made[type] ?? { list: undefined, units: new Map() };
       made[type] = ofType;

@@ -4,6 +4,7 @@
  * here: a listener is withheld while its routes are missing (an Envoy would wait for them), a route that a listener
  * still refers to stays, and virtual hosts are added and removed with their route configuration.
  */
+import { InternalError } from '../../core/errors.ts';
 import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/index.ts';
 import type { Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
@@ -139,7 +140,7 @@ function resourcesOf(
   );
   const known = recalled.get(base?.number ?? number);
   const made = sent === undefined || base === undefined ? (sent ?? known) : patched(known, sent, base.gone);
-  if (made === undefined) throw new TypeError('a unit that was not sent is not known');
+  if (made === undefined) throw new InternalError('a unit that was not sent is not known');
   if (sent !== undefined) receivedUnits.receive(number, made);
   return made.length === 0 ? undefined : made;
 }
