@@ -71,8 +71,8 @@ test('benches', { concurrency: 3 }, async (t) => {
         const nothing = row(outcome, 'convergence', 'nothing visible');
         assert.deepEqual([nothing.messages, nothing.bytes, nothing.latency], [0, 0, undefined]);
         const [agreement] = outcome.tables ?? [];
-        const told = agreement?.rows.find(([kind]) => kind === 'endpoint');
-        assert.equal(told?.[3], proxies, 'the program counts every proxy that converged');
+        const measured = agreement?.rows.find(([kind]) => kind === 'endpoint');
+        assert.equal(measured?.[3], proxies, 'the program counts every proxy that converged');
       }),
       t.test(`reconnect, ${mode}`, async () => {
         const outcome = await run(mode, 'reconnect');

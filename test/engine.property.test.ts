@@ -39,15 +39,16 @@ class Client implements PushSink {
    */
   pushes = 0;
   #views = '';
-  #told: Content | undefined;
+  #current: Content | undefined;
 
   push(): Promise<PushOutcome> {
     // If the views exist already, the push happens before `connect` has returned.
     if (this.session === undefined) return Promise.resolve('nothing');
     this.session.synced(this.session.version());
-    const before = { views: this.#views, told: this.#told };
+    const before = { views: this.#views, current: this.#current };
     this.#remember(this.session);
-    if (this.#views !== before.views && isDeepStrictEqual(this.#told, before.told)) return Promise.resolve('nothing');
+    if (this.#views !== before.views && isDeepStrictEqual(this.#current, before.current))
+      return Promise.resolve('nothing');
     this.pushes++;
     return Promise.resolve('sent');
   }
@@ -66,7 +67,7 @@ class Client implements PushSink {
   #remember(session: ProxySession): void {
     assert.ok(session instanceof Session);
     this.#views = session.allViews.map(({ view, key }) => `${view.key} ${key}`).join();
-    this.#told = content(session);
+    this.#current = content(session);
   }
 
   get content(): Content {

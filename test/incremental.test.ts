@@ -101,8 +101,8 @@ test('a changed fact that is not reported leaves the view as it was', () => {
   }
 });
 
-/** @param told the changed facts that are reported to the views */
-function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): void {
+/** @param report the changed facts that are reported to the views */
+function check(report: (changed: ChangedFacts) => ChangedFacts, numRuns: number): void {
   fc.assert(
     fc.property(FIRST, STEPS, fc.boolean(), (base, steps, filtered) => {
       const settings = { ...DEFAULT_SETTINGS, filterGatewayClusters: filtered };
@@ -115,7 +115,7 @@ function check(told: (changed: ChangedFacts) => ChangedFacts, numRuns: number): 
         mesh = become ?? mesh;
         const scopes = [...kept.values()].map(({ view }) => scopeIdOfView(view));
         const applied = applyChanges(snapshot, { changes: merged(edits, resources), mesh }, scopes);
-        const changed = told(changedFacts(snapshot, applied.snapshot, applied.changes));
+        const changed = report(changedFacts(snapshot, applied.snapshot, applied.changes));
         for (const [key, has] of kept) {
           // No view exists without its scope. If the scope returns, everything is generated.
           if (has.view.part !== 'gateway' && applied.snapshot.scopeById(has.view.scope) === undefined) kept.delete(key);

@@ -11,11 +11,11 @@ const IDLE: TypeStatus = {
   subscribed: 'none',
   nonceSent: '',
   nonceAcked: '',
-  cameCurrent: false,
+  resumedUpToDate: false,
   nonceNacked: '',
   versionSent: 0,
   versionAcked: 0,
-  versionHeld: 0,
+  versionComplete: 0,
   current: false,
   lastNack: undefined,
   quarantined: new Map(),
@@ -93,7 +93,7 @@ before(async () => {
     ['cds', SYNCED],
     ['eds', { ...SYNCED, nonceAcked: '2-0' }],
     ['lds', REJECTED],
-    ['rds', { ...IDLE, cameCurrent: true }],
+    ['rds', { ...IDLE, resumedUpToDate: true }],
   ] as const);
   const { node, connectionId } = session;
   connections = [{ connectionId, node, peer: '10.0.0.1:1', mode: 'delta', connectedAtMs: 0, types }];

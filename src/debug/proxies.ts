@@ -11,7 +11,7 @@ export function* lazyList<T>(items: Iterable<T>, one: (item: T) => unknown): Gen
 
 /** SYNCED: the last response is acknowledged and nothing is rejected. */
 function stateOf(status: TypeStatus | undefined): string {
-  if (status?.cameCurrent === true) return 'SYNCED';
+  if (status?.resumedUpToDate === true) return 'SYNCED';
   if (status === undefined || status.nonceSent === '') return 'NOT SENT';
   if (status.lastNack !== undefined && status.quarantined.size > 0) return 'REJECTED';
   return effectiveNonce(status) === status.nonceAcked ? 'SYNCED' : 'STALE';

@@ -65,7 +65,7 @@ function distribution(
   key: string,
   connections: readonly ConnectionStatus[],
 ): readonly object[] | undefined {
-  const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.wholeVersion()]));
+  const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.completeVersion()]));
   const versionOf = (connectionId: string): number => versions.get(connectionId) ?? 0;
   return history.where({ key, current: store.get(key)?.fingerprint, connections, versionOf, now: Date.now() });
 }

@@ -17,10 +17,14 @@ function change(key: string, before: string | undefined, after: string | undefin
 /** By type: the version that the proxy has acknowledged, or `current` when it is up to date. */
 function connection(held: Partial<Record<XdsType, number | 'current'>>): ConnectionStatus {
   const types = Object.entries(held).map(([type, version]) => {
-    const status = { subscribed: 1, current: version === 'current', versionHeld: version === 'current' ? 0 : version };
+    const status = {
+      subscribed: 1,
+      current: version === 'current',
+      versionComplete: version === 'current' ? 0 : version,
+    };
     return [type, status as unknown as TypeStatus] as const;
   });
-  const unasked = { subscribed: 'none', current: true, versionHeld: 0 } as unknown as TypeStatus;
+  const unasked = { subscribed: 'none', current: true, versionComplete: 0 } as unknown as TypeStatus;
   const node = { workload: 'web-1.shop' } as ConnectionStatus['node'];
   return { connectionId: 'c1', node, types: new Map([...types, ['sds', unasked]]) } as unknown as ConnectionStatus;
 }

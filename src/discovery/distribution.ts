@@ -78,7 +78,7 @@ export class DistributionHistory {
         const status = types.get(type);
         if (status === undefined || status.subscribed === 'none') continue;
         // A proxy that is up to date has the current version, even when its last response is older.
-        const version = status.current ? versionOf(connectionId) : status.versionHeld;
+        const version = status.current ? versionOf(connectionId) : status.versionComplete;
         versions.set(type, version === 0 ? NOTHING : this.#at(version, changes, newest));
       }
       const upToDate = [...versions.values()].every((version) => version === newest);

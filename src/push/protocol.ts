@@ -30,7 +30,7 @@ export interface GenerateTask {
   readonly jobs: readonly GenerateJob[];
   /** Ids of scopes that no view uses any more: the replica stops updating them. */
   readonly released?: 'all' | readonly string[];
-  /** The worker is to forget its numbers of units and sets of facts, and to send again what they named. */
+  /** The worker must discard its numbers of units and sets of facts, and send the resources and facts again. */
   readonly forget?: true;
 }
 
@@ -81,7 +81,7 @@ export interface JobAnswer {
 /** Facts and sets of facts that the worker has not sent before. */
 export interface ReadsMessage {
   /** Earlier numbers are no longer valid. */
-  readonly fresh: boolean;
+  readonly reset: boolean;
   /** Facts, which have the next numbers. */
   readonly facts: readonly Fact[];
   /** Sets, which have the next numbers: for each the count of its facts, then their numbers. */

@@ -135,8 +135,8 @@ export interface TypeStatus {
   readonly subscribed: 'wildcard' | number | 'none';
   readonly nonceSent: string;
   readonly nonceAcked: string;
-  /** The proxy reconnected with the current versions, so nothing had to be sent. */
-  readonly cameCurrent: boolean;
+  /** The proxy reconnected with the current versions, so no response was necessary. */
+  readonly resumedUpToDate: boolean;
   readonly nonceNacked: string;
   /** Snapshot version of the last response sent, and of the last acknowledged. */
   readonly versionSent: number;
@@ -145,7 +145,7 @@ export interface TypeStatus {
    * Snapshot version of the last acknowledged response after which the proxy had everything: no resource of it, or of
    * earlier ones, was quarantined; 0: none.
    */
-  readonly versionHeld: number;
+  readonly versionComplete: number;
   /** The proxy has exactly what it should have: nothing is in flight, pending or quarantined. */
   readonly current: boolean;
   readonly lastNack:

@@ -37,7 +37,7 @@ describe('first bundle of a view', () => {
     }
   });
 
-  it('is the empty one without resources, whatever the template has', () => {
+  it('is the shared empty bundle when there are no resources, even with a template', () => {
     const precedents = new BundleTemplates();
     precedents.begin('outbound', emptyBundle('cds', 'v'), units(['one', [a]]));
     const empty = emptyBundle('cds', 'w');
@@ -60,7 +60,7 @@ describe('first bundle of a view', () => {
     assert.deepEqual([inbound.resources(), listeners.resources(), listeners.type], [[b], [b], 'lds']);
   });
 
-  it('depends on its units only, whatever views were before it', () => {
+  it('depends only on its units, not on earlier views', () => {
     const pool = ['a', 'b', 'c', 'd'].flatMap((name) => [[resource(name, '1')], [resource(name, '2')]]);
     const contents = fc.dictionary(fc.constantFrom('one', 'two', 'three'), fc.option(fc.constantFrom(...pool, [])));
     fc.assert(

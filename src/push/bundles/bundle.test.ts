@@ -45,7 +45,7 @@ describe('interner', () => {
     assert.notEqual(make('2'), first);
   });
 
-  it('keeps returning the same object when an earlier equal one is freed late', async () => {
+  it('returns the same object again after an earlier equal one was collected late', async () => {
     const interner = new Interner();
     const make = () => interner.intern('cds', 'a', '1', [], () => Buffer.from('x'));
     const freed = new WeakRef(make());
@@ -87,7 +87,7 @@ describe('bundle', () => {
     }
   });
 
-  it('differs from any older bundle by exactly what differs, whatever happened in between', () => {
+  it('has the exact differences to any older bundle, after any changes in between', () => {
     const step = fc.tuple(fc.constantFrom('a', 'b', 'c', 'd'), fc.option(fc.constantFrom('1', '2', '3')));
     fc.assert(
       fc.property(fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 8 }), (rounds) => {

@@ -77,7 +77,7 @@ describe('engine: failures', () => {
       mesh.retry();
     }
     await mesh.settled();
-    // What is wrong is told of once; what the proxy has stays.
+    // The failure is reported once, and the proxy keeps its configuration.
     assert.equal(mesh.failures.length, 1);
     assert.deepEqual(content(proxy.session), before);
     broken = false;
@@ -117,7 +117,7 @@ describe('engine: failures', () => {
       assert.ok(content(others.session).cds.some(([cluster]) => cluster.includes(`|${name}.shop`)));
     }
     assert.deepEqual(attempts, ['first']);
-    // A proxy that comes back is told at once instead of having it tried each time.
+    // A proxy that reconnects gets the error at once, without another attempt.
     poisoned.session.close();
     await assert.rejects(mesh.connect(sidecar('10.5.0.1', 'poison')).session.ready, { message: /poison/ });
     assert.deepEqual(attempts, ['first']);

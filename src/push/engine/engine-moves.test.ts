@@ -85,33 +85,33 @@ describe('engine: moving between views', () => {
       mesh.change([endpoints('shop', 'web', '10.0.0.9'), scopeOf('another', 'client', 'shop/*')]);
       await turns();
       assert.deepEqual(proxy.pushes, []);
-      const isTold = () => proxy.pushes.some(({ types }) => types.has('eds'));
-      return { mesh, generator, isTold };
+      const endpointsPushed = () => proxy.pushes.some(({ types }) => types.has('eds'));
+      return { mesh, generator, endpointsPushed };
     }
 
     it('pushes the endpoints with the move, though both views have the same', async () => {
-      const { mesh, generator, isTold } = await moving();
+      const { mesh, generator, endpointsPushed } = await moving();
       generator.held = false;
       generator.release('');
       await mesh.settled();
-      assert.ok(isTold());
+      assert.ok(endpointsPushed());
       assert.ok(mesh.allSettled());
     });
 
     it('pushes the endpoints when it is unknown when it will move', async () => {
-      const { generator, isTold } = await moving();
+      const { generator, endpointsPushed } = await moving();
       generator.release('', new Error('no'));
       await turns();
-      assert.ok(isTold());
+      assert.ok(endpointsPushed());
     });
 
     it('pushes the endpoints when it does not move after all', async () => {
-      const { mesh, generator, isTold } = await moving();
+      const { mesh, generator, endpointsPushed } = await moving();
       mesh.change([narrow]);
       generator.held = false;
       generator.release('');
       await mesh.settled();
-      assert.ok(isTold());
+      assert.ok(endpointsPushed());
       assert.ok(mesh.allSettled());
     });
   });

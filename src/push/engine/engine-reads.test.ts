@@ -21,7 +21,7 @@ import {
   virtualService,
 } from '../testing/mesh.ts';
 
-/** Generates at once, and keeps its answers back while it is told to. */
+/** Generates at once, and delays its answers while the test requires it. */
 class SlowAnswers extends InlineGenerator {
   held = false;
   readonly #waiting: (() => void)[] = [];
@@ -38,7 +38,7 @@ class SlowAnswers extends InlineGenerator {
   }
 }
 
-/** Spoils the answers of an inner generator while it is told to. */
+/** Changes the answers of an inner generator to invalid ones while the test requires it. */
 class Spoiling extends InlineGenerator {
   spoils: ((job: GeneratedJob) => GeneratedJob) | undefined;
 

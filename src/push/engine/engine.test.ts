@@ -159,7 +159,7 @@ describe('engine', () => {
     assert.equal(mesh.converged.length, 1);
   });
 
-  it('comes to the same bytes with no worker, one and two, after any of these changes', async () => {
+  it('gives the same bytes with no worker, one and two, after any of these changes', async () => {
     const meshes = [new Mesh(inline, SHOP), new Mesh(pooled(1), SHOP), new Mesh(pooled(2), SHOP)];
     const proxies = meshes.map((mesh) => [
       mesh.connect(sidecar('10.0.0.1', 'shop')),

@@ -93,7 +93,7 @@ describe('a new placement', () => {
     );
     assert.equal(nearest(two, DNS), 'r1/z');
     assert.equal(nearest(two, STATIC), 'r1/z');
-    assert.deepEqual(one.pushes, [], 'others are told nothing');
+    assert.deepEqual(one.pushes, [], 'others get no push');
     assert.deepEqual(
       content(two.session).cds.map(([name]) => name),
       content(one.session).cds.map(([name]) => name),

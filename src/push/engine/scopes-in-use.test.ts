@@ -4,7 +4,7 @@ import type { Generator } from '../jobs/generator.ts';
 import { inline, Mesh, service, sidecar } from '../testing/mesh.ts';
 import { IDLE_VIEW_MS } from './view-table.ts';
 
-/** An engine whose generator notes which scopes it is told to let go. */
+/** An engine whose generator records the scopes that it should release. */
 function meshWithNotes(): { readonly mesh: Mesh; readonly released: string[] } {
   const released: string[] = [];
   const mesh = new Mesh(

@@ -21,7 +21,7 @@ describe('why', () => {
     assert.deepEqual(mesh.engine.reasonsFor(session, 'nothing'), []);
   });
 
-  it('knows clusters that depend on the placement, and none that the proxy does not have', async () => {
+  it('finds clusters that depend on the placement, and no clusters that the proxy does not have', async () => {
     const endpoints = ['eu/a', 'eu/b'].map((locality, index) => ({ address: `api${index}.example.com`, locality }));
     const entry = meshResource('ServiceEntry', 'shop', 'api', {
       hosts: ['api.example.com'],

@@ -43,7 +43,7 @@ const JOB = jobOf('view');
 /** The rest of an answer without failures. */
 const NO_MORE = { failures: [], lists: {} };
 /** Code of a worker that returns an answer with one job. */
-const doneWith = (job: string, reads = 'reads: { fresh: false, facts: [], sets: [] }'): string =>
+const doneWith = (job: string, reads = 'reads: { reset: false, facts: [], sets: [] }'): string =>
   `const jobs = [{ ${job}, failures: [], lists: {} }];
    const bytes = new ArrayBuffer(0);
    return { kind: 'done', version: task.update.toVersion, jobs, bytes, ${reads}, milliseconds: 0 };`;
@@ -85,14 +85,14 @@ describe('generation pool', () => {
     await pool.submit(JOB);
     await Promise.all(pool.threads.map((thread) => thread.terminate()));
     const { answer } = await pool.submit(JOB);
-    // It was told everything before the job.
+    // It got the whole replica before the job.
     assert.deepEqual(answer, { from: 1, runs: 3, units: [], ...NO_MORE });
   });
 
   it('fails a job whose answer names unknown reads, and has the worker send everything with the next', async () => {
     const pool = poolOf(
       `const units = [{ type: 'cds', unit: 'web', number: 7, resources: [], reads: runs === 2 ? 5 : 0 }];
-       const reads = { fresh: task.forget === true, facts: ['mesh'], sets: Uint32Array.of(1, 0) };
+       const reads = { reset: task.forget === true, facts: ['mesh'], sets: Uint32Array.of(1, 0) };
        ${doneWith('forget: task.forget, units', 'reads')}`,
     );
     await assert.rejects(pool.submit(JOB), { code: 'internal', message: /names reads that it has not sent/ });
@@ -116,7 +116,7 @@ describe('generation pool', () => {
     first.receivedUnits.receive(7, kept);
     const second = await pool.submit(JOB);
     assert.deepEqual([second.answer.units[0]?.resources, second.recalled.get(7)], [undefined, kept]);
-    // The third job names what was never told: it is repeated, and told then.
+    // The third job refers to numbers that were never sent: it is repeated, and then sends the resources.
     const third = await pool.submit(JOB);
     assert.deepEqual(third.answer, { forget: true, runs: 5, units: third.answer.units, ...NO_MORE });
     assert.deepEqual(third.answer.units[0]?.resources, []);
@@ -148,7 +148,7 @@ describe('generation pool', () => {
     await other;
   });
 
-  it('lets no job wait behind one that is retried', async () => {
+  it('does not delay other jobs while one is retried', async () => {
     const pool = poolOf(`if (task.jobs[0]?.viewKey === 'poison') for (;;); ${DONE}`);
     // The only worker of all others stays free.
     const poison = assert.rejects(pool.submit(jobOf('poison'), { isolated: true }), { code: 'unavailable' });

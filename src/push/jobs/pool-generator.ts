@@ -218,9 +218,9 @@ export class PoolGenerator implements Generator {
       const repeated = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
       if (repeated.kind === 'behind') return false;
       if (this.#answered(slot, log, waiting, repeated)) return true;
-      throw new InternalError('a worker names units by numbers that it was told to forget');
+      throw new InternalError('a worker names units by numbers that it had to discard');
     } catch (error) {
-      // Numbers that were sent with the failed answer may not have been taken over: the worker is to send all again.
+      // Numbers that were sent with the failed answer may not have been stored: the worker must send all again.
       slot.receivedUnits = undefined;
       waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
       return true;

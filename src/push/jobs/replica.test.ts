@@ -43,20 +43,20 @@ describe('replica', () => {
     assert.deepEqual(replica.run({ update: far, jobs }), { kind: 'behind', version: snapshot.version });
   });
 
-  it('names what it has sent before, and sends it again after it was told to forget', () => {
+  it('names what it has sent before, and sends it again after it had to discard its numbers', () => {
     const replica = new Replica();
     const task = { update: log.since(snapshot.version), jobs };
     const first = replica.run({ update: log.since(0), jobs, forget: true });
     const second = replica.run(task);
     const third = replica.run({ ...task, forget: true });
     assert.ok(first.kind === 'done' && second.kind === 'done' && third.kind === 'done');
-    // What generation makes anew each time is told anew: here all but the clusters of the service.
+    // Resources that are generated again are sent again: here all but the clusters of the service.
     const [again, ...others] = second.jobs
       .flatMap(({ units }) => units)
       .filter(({ resources }) => resources === undefined);
     assert.deepEqual([again?.type, again?.unit, others], ['cds', 'web.shop.svc.cluster.local', []]);
-    const told = first.jobs.flatMap(({ units }) => units).find(({ number }) => number === again?.number);
-    assert.equal(told?.unit, again?.unit);
+    const sent = first.jobs.flatMap(({ units }) => units).find(({ number }) => number === again?.number);
+    assert.equal(sent?.unit, again?.unit);
     assert.deepEqual(untimed(third.jobs), untimed(first.jobs));
     assert.deepEqual(Buffer.from(third.bytes), Buffer.from(first.bytes));
   });

@@ -17,7 +17,7 @@ function encoded(name: string): EncodedResource {
   return encodeResource('cds', name, '1', Buffer.from(name), []);
 }
 
-/** An answer that names these units and tells none. */
+/** An answer that refers to these units by number and sends no resources. */
 function naming(...numbers: readonly number[]): JobAnswer[] {
   const units = numbers.map((number) => {
     return { type: 'cds', unit: `${number}`, number, reads: NO_READS, resources: undefined } as const;
@@ -28,7 +28,7 @@ function naming(...numbers: readonly number[]): JobAnswer[] {
 }
 
 describe('units that a worker sends', () => {
-  it('are sent once, in whatever list the same resources come', () => {
+  it('are sent once, even when the same resources are in another list', () => {
     const sent = new SentUnits();
     const [a, b] = [generated('a'), generated('b')];
     const first = sent.send([a, b], 'p');

@@ -4,7 +4,7 @@
  * its number. Of a large unit that changed little, as after a change of one virtual host, only the difference is sent.
  *
  * Both sides hold units weakly and drop them on their own. A number that the main thread no longer knows costs a
- * repeated job, before which the worker is told to forget its numbers; so neither side has to know what the other has.
+ * repeated job, before which the worker discards its numbers; so neither side has to know the other's state.
  */
 import type { GeneratedResource } from '../../generate/index.ts';
 import type { JobAnswer } from '../protocol.ts';
@@ -51,7 +51,7 @@ export class SentUnits {
   #last = NO_NUMBER;
 
   /**
-   * Numbers the unit of these resources and tells what has to be sent; `path` names it among all units of all views.
+   * Numbers the unit of these resources and returns the resources to send; `path` names it among all units of all views.
    */
   send(resources: readonly GeneratedResource[], path: string): UnitMessage {
     const [first] = resources;
@@ -111,7 +111,7 @@ export type NumberedUnits = ReadonlyMap<number, readonly EncodedResource[]>;
 /** With fewer entries, freed ones are not looked for. */
 const MIN_SWEPT = 1024;
 
-/** The main thread's side: one for each worker, replaced when the worker is told to forget its numbers. */
+/** The main thread's side: one for each worker, replaced when the worker discards its numbers. */
 export class ReceivedUnits {
   readonly reads = new ReceivedReads();
   readonly #units = new Map<number, WeakRef<readonly EncodedResource[]>>();

@@ -8,16 +8,16 @@ import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import { ReceivedUnits } from './unit-numbers.ts';
 
-/** Released scopes queued for an idle worker; with more, the worker is told to release all. */
+/** Released scopes queued for an idle worker; with more, the worker gets the order to release all. */
 const MAX_RELEASED = 4096;
 
 export class WorkerSlot {
   readonly #pool: Piscina<GenerateTask, GenerateAnswer>;
   /** Version of the worker's replica; 0 when it has none. */
   version = 0;
-  /** Units that the worker need not send again; undefined: the worker is to forget its numbers. */
+  /** Units that the worker need not send again; undefined: the worker must discard its numbers. */
   receivedUnits: ReceivedUnits | undefined;
-  /** Scopes that the worker may have built and nobody uses any more; undefined: it is to release all. */
+  /** Scopes that the worker may have built and nobody uses any more; undefined: it must release all. */
   #released: Set<string> | undefined = new Set();
   /** It runs a task, or pauses after a failure. */
   busy = false;

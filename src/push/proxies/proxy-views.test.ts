@@ -34,7 +34,7 @@ describe('views', () => {
     assert.deepEqual(keys(mesh(), sidecar('10.0.0.1', 'shop')), keys(mesh(), sidecar('10.0.0.2', 'shop')));
   });
 
-  it('share the outbound part among the workloads of a namespace, whatever these serve', () => {
+  it('share the outbound part among all workloads of a namespace', () => {
     const [outbound, inbound] = keys(mesh(), sidecar('10.0.0.1', 'shop'));
     const other = keys(mesh(), {
       ...sidecar('10.5.0.1', 'shop'),
@@ -106,7 +106,7 @@ describe('views', () => {
     assert.notEqual(other[1], inbound);
   });
 
-  it('have nothing of other namespaces’ workloads, whatever addresses a proxy states', () => {
+  it('have no data of other namespaces’ workloads, even if a proxy states their addresses', () => {
     const bound = (namespace: string) => {
       const thief = { ...sidecar('10.5.0.9', namespace), addresses: ['10.5.0.9', '10.0.0.1'] };
       return viewsOf(mesh(), thief).flatMap((view) => (view.part === 'inbound' ? view.ports : []));

@@ -6,12 +6,12 @@ describe('numbers of reads', () => {
   it('send each fact and each set once', () => {
     const [sent, received] = [new SentReads(), new ReceivedReads()];
     const first = sent.send(['a', 'b']);
-    const told = sent.take();
-    assert.deepEqual([told.fresh, told.facts], [true, ['a', 'b']]);
-    assert.deepEqual(received.receive(told)[first]?.facts, ['a', 'b']);
+    const message = sent.take();
+    assert.deepEqual([message.reset, message.facts], [true, ['a', 'b']]);
+    assert.deepEqual(received.receive(message)[first]?.facts, ['a', 'b']);
     const [again, second] = [sent.send(['a', 'b']), sent.send(['b', 'c'])];
     const more = sent.take();
-    assert.deepEqual([again, more.fresh, more.facts], [first, false, ['c']]);
+    assert.deepEqual([again, more.reset, more.facts], [first, false, ['c']]);
     const sets = received.receive(more);
     assert.deepEqual(sets[second]?.facts, ['b', 'c']);
     assert.equal(sets[again], sets[first]);
@@ -29,14 +29,14 @@ describe('numbers of reads', () => {
     for (let index = 0; index < 200_001; index++) sent.send([`fact ${index}`]);
     const before = received.receive(sent.take());
     const number = sent.send(['later']);
-    const told = sent.take();
-    assert.ok(told.fresh);
-    assert.deepEqual(received.receive(told)[number]?.facts, ['later']);
+    const message = sent.take();
+    assert.ok(message.reset);
+    assert.deepEqual(received.receive(message)[number]?.facts, ['later']);
     assert.deepEqual(before[number]?.facts, ['fact 0']);
   });
 
   it('that were never sent are rejected', () => {
     const sets = Uint32Array.from([1, 7]);
-    assert.throws(() => new ReceivedReads().receive({ fresh: true, facts: ['a'], sets }), /has not sent/);
+    assert.throws(() => new ReceivedReads().receive({ reset: true, facts: ['a'], sets }), /has not sent/);
   });
 });

@@ -20,7 +20,7 @@ const MAX_REMEMBERED = 400_000;
 export class SentReads {
   #facts = new Map<Fact, number>();
   #sets = new Map<string, number>();
-  #fresh = true;
+  #reset = true;
   #newFacts: Fact[] = [];
   #newSets: number[] = [];
 
@@ -39,15 +39,15 @@ export class SentReads {
 
   /** Takes what has to be sent with the numbers given out since the last call. */
   take(): ReadsMessage {
-    const told = { fresh: this.#fresh, facts: this.#newFacts, sets: Uint32Array.from(this.#newSets) };
+    const message = { reset: this.#reset, facts: this.#newFacts, sets: Uint32Array.from(this.#newSets) };
     this.#newFacts = [];
     this.#newSets = [];
-    this.#fresh = this.#facts.size + this.#sets.size > MAX_REMEMBERED;
-    if (this.#fresh) {
+    this.#reset = this.#facts.size + this.#sets.size > MAX_REMEMBERED;
+    if (this.#reset) {
       this.#facts = new Map();
       this.#sets = new Map();
     }
-    return told;
+    return message;
   }
 
   #numberOf(fact: Fact): number {
@@ -64,7 +64,7 @@ export class SentReads {
 /** Sets by number, as the answers of one worker name them. */
 export type NumberedReads = readonly ReadSet[];
 
-/** The main thread's side: one for each worker, replaced when the worker is told to forget its numbers. */
+/** The main thread's side: one for each worker, replaced when the worker discards its numbers. */
 export class ReceivedReads {
   #facts: Fact[] = [];
   #sets: ReadSet[] = [];
@@ -73,8 +73,8 @@ export class ReceivedReads {
    * Takes over what an answer sends; returns all sets by number. Throws TypeError for the number of a fact that was
    * never sent.
    */
-  receive({ fresh, facts, sets }: ReadsMessage): NumberedReads {
-    if (fresh) {
+  receive({ reset, facts, sets }: ReadsMessage): NumberedReads {
+    if (reset) {
       // Earlier callers keep the arrays that they were given.
       this.#facts = [];
       this.#sets = [];

@@ -48,13 +48,13 @@ describe('push queue', () => {
   });
 
   it('runs pushes that end at once one after the other, and work that arrives for a session during its push', () => {
-    const told: string[] = [];
+    const pushes: string[] = [];
     const sessions = [{ name: 'first' }, { name: 'second' }];
     const queue = new PushQueue<Target>({
       throttle: 1,
       now: () => 0,
       push: (session, { version }) => {
-        told.push(`${session.name} ${version}`);
+        pushes.push(`${session.name} ${version}`);
         if (version === 1) for (const each of sessions) queue.enqueue(each, pending(['cds'], 2));
         if (version === 3) throw new Error('a fault of the push');
         return 'sent';
@@ -62,7 +62,7 @@ describe('push queue', () => {
       observer: { waited: () => {} },
     });
     for (const version of [1, 3, 4]) for (const session of sessions) queue.enqueue(session, pending(['cds'], version));
-    assert.deepEqual(told, [
+    assert.deepEqual(pushes, [
       ...['first 1', 'second 2', 'first 2', 'second 1', 'first 2', 'second 2'],
       ...['first 3', 'second 3', 'first 4', 'second 4'],
     ]);

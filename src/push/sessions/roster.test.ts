@@ -148,7 +148,7 @@ describe('proxies at an address where another service is served', () => {
   });
 });
 
-test('a closed session is freed, whatever was read for it before', async () => {
+test('a closed session is freed, with all facts that were read for it', async () => {
   const roster = new Roster();
   const gone = (() => {
     const session = { node: sidecar('10.0.0.1', 'shop') } as Session;

@@ -6,7 +6,7 @@ import { mergedPush, NOTHING_SHARED, Session, type SessionHost } from './session
 
 const CONFIG: ReadonlySet<PushReason> = new Set(['config']);
 
-/** A session of no views at 10 ms, and what its host is told. */
+/** A session without views at 10 ms, and the calls to its host. */
 function newSession() {
   const converged: number[] = [];
   const ended: (number | undefined)[] = [];

@@ -279,9 +279,9 @@ export class Session implements ProxySession {
   }
 
   /** The version up to which the parts are complete: without units that could not be generated. */
-  wholeVersion(): number {
+  completeVersion(): number {
     let version = this.version();
-    for (const view of this.#views) if (!view.whole) version = Math.min(version, view.wholeVersion);
+    for (const view of this.#views) if (!view.isComplete) version = Math.min(version, view.completeVersion);
     return version;
   }
 

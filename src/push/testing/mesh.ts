@@ -88,7 +88,7 @@ export function snapshotOf(resources: readonly AnyResource[]): Snapshot {
   return replay(emptySnapshot(), resources);
 }
 
-/** The whole engine on real snapshots, with sinks that note what they are told. */
+/** The whole engine on real snapshots, with sinks that record their pushes. */
 export class Mesh {
   readonly model = modelOf(emptySnapshot());
   /** Milliseconds that the engine's clock is ahead. */
@@ -178,7 +178,7 @@ export class Mesh {
     return changes;
   }
 
-  /** A proxy that acknowledges all it is told, unless `answer` says what comes of its pushes. */
+  /** A proxy that acknowledges all pushes, unless `answer` decides their outcomes. */
   connect(
     node: ProxyNode,
     answer?: (session: ProxySession) => Promise<PushOutcome>,
@@ -314,7 +314,7 @@ export async function ready(mesh: Mesh, ...proxies: Connected[]): Promise<void> 
   }
 }
 
-/** A mesh whose generator keeps its answers back when it is told to. */
+/** A mesh whose generator delays its answers when the test requires it. */
 export function heldMesh(resources: readonly AnyResource[] = []): { mesh: Mesh; generator: HeldGenerator } {
   let generator: HeldGenerator | undefined;
   const mesh = new Mesh((snapshot) => {

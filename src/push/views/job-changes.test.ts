@@ -15,8 +15,8 @@ function resource(type: GeneratedType, name: string, version: string, refs: read
   return interner.intern(type, name, version, refs, () => Buffer.from(name + version));
 }
 
-/** Told as `name@version`, with what it refers to. */
-interface Told {
+/** A unit as a worker sends it: resources as `name@version`, and the names that they refer to. */
+interface SentUnit {
   readonly type: GeneratedType;
   readonly unit: string;
   readonly resources: readonly string[];
@@ -26,8 +26,12 @@ interface Told {
 
 let numbers = 100;
 
-function job(told: readonly Told[], more: Partial<GeneratedJob['answer']> = {}, recalled = new Map()): GeneratedJob {
-  const units = told.map(({ type, unit, resources, refs = [], base }): UnitAnswer => {
+function job(
+  sent: readonly SentUnit[],
+  more: Partial<GeneratedJob['answer']> = {},
+  recalled = new Map(),
+): GeneratedJob {
+  const units = sent.map(({ type, unit, resources, refs = [], base }): UnitAnswer => {
     const slots = resources.map((text) => {
       const [name = '', version = ''] = text.split('@');
       return { name, version, refs, offset: 0, length: 0 };
@@ -110,7 +114,7 @@ describe('what a job changes of virtual hosts', () => {
 describe('a unit that is sent as a difference', () => {
   const before = ['80/a', '80/b', '80/c'].map((name) => resource('vhds', name, '1'));
   const current = unitsWith({ rds: { 80: [resource('rds', '80', '1', ['80'])] }, vhds: { 80: before } });
-  const told = {
+  const sent = {
     type: 'vhds',
     unit: '80',
     resources: ['80/b@2', '80/d@1'],
@@ -118,7 +122,7 @@ describe('a unit that is sent as a difference', () => {
   } as const;
 
   it('is the one before with what differs, and nothing else is compared', () => {
-    const made = jobChanges(job([told], {}, new Map([[7, before]])), current, [], interner);
+    const made = jobChanges(job([sent], {}, new Map([[7, before]])), current, [], interner);
     const names = made.units.vhds.get('80')?.map(({ name, version }) => `${name}@${version}`);
     assert.deepEqual(names?.sort(), ['80/a@1', '80/b@2', '80/d@1']);
     const changes = resourceChanges(current.vhds, made.units.vhds);
@@ -128,7 +132,7 @@ describe('a unit that is sent as a difference', () => {
 
   it('is compared as a whole with a unit that it is no difference from', () => {
     const other = unitsWith({ vhds: { 80: [resource('vhds', '80/x', '1')] } });
-    const made = jobChanges(job([told], {}, new Map([[7, before]])), other, [], interner);
+    const made = jobChanges(job([sent], {}, new Map([[7, before]])), other, [], interner);
     const changes = resourceChanges(other.vhds, made.units.vhds);
     assert.deepEqual([...changes.keys()].sort(), ['80/a', '80/b', '80/d', '80/x']);
     assert.equal(changes.get('80/x'), undefined);

@@ -19,8 +19,8 @@ interface OwnerView {
   readonly isDirty: boolean;
   readonly inFlight: boolean;
   readonly committedVersion: number;
-  readonly whole: boolean;
-  readonly wholeVersion: number;
+  readonly isComplete: boolean;
+  readonly completeVersion: number;
   serves(types: ReadonlySet<GeneratedType>): boolean;
 }
 
@@ -88,12 +88,12 @@ export class PlacedView<S extends Member, V extends OwnerView> {
     return this.view.committedVersion;
   }
 
-  get whole(): boolean {
-    return this.view.whole;
+  get isComplete(): boolean {
+    return this.view.isComplete;
   }
 
-  get wholeVersion(): number {
-    return this.view.wholeVersion;
+  get completeVersion(): number {
+    return this.view.completeVersion;
   }
 
   /** Whether the bundles of these types may be served to new sessions. */

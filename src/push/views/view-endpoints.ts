@@ -24,7 +24,7 @@ export interface BuildFailure {
   readonly message: string;
 }
 
-/** What endpoint resources are built from, and for whom. */
+/** The inputs of endpoint resources: the snapshot, the view and the placement. */
 export interface EndpointContext {
   readonly view: ClientView;
   /** Key of the view, for messages. */

@@ -75,16 +75,16 @@ describe('a view', () => {
     const { state, commit } = newView();
     state.request(['cds'], 1, ['proxy']);
     await commit((job) => ({ ...job, version: 6 }));
-    assert.deepEqual([state.whole, state.wholeVersion], [true, 6]);
+    assert.deepEqual([state.isComplete, state.completeVersion], [true, 6]);
     state.markDirty({ cds: new Set(['x']) }, 2, ['config']);
     const message = 'broken';
     await commit((job) => {
       const { answer } = job;
       return { ...job, version: 7, answer: { ...answer, failures: [{ type: 'cds', unit: 'x', message, reads: -1 }] } };
     });
-    assert.deepEqual([state.whole, state.committedVersion, state.wholeVersion], [false, 7, 6]);
+    assert.deepEqual([state.isComplete, state.committedVersion, state.completeVersion], [false, 7, 6]);
     state.markDirty({ cds: 'all' }, 3, ['config']);
     await commit((job) => ({ ...job, version: 8 }));
-    assert.deepEqual([state.whole, state.wholeVersion], [true, 8]);
+    assert.deepEqual([state.isComplete, state.completeVersion], [true, 8]);
   });
 });

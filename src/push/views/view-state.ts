@@ -75,7 +75,7 @@ export class ViewState<S extends Member> {
    */
   committedVersion = 0;
   /** Snapshot version of the last commit without failing units. */
-  wholeVersion = 0;
+  completeVersion = 0;
   /** Units `type/unit` that could not be generated: their last good version stays. */
   readonly #failing = new Set<string>();
   /** Types that some proxy has asked for: no others are generated. */
@@ -153,7 +153,7 @@ export class ViewState<S extends Member> {
   }
 
   /** True when no unit failed to be generated. */
-  get whole(): boolean {
+  get isComplete(): boolean {
     return this.#failing.size === 0;
   }
 
@@ -342,7 +342,7 @@ export class ViewState<S extends Member> {
       for (const key of this.#failing) if (key.startsWith(`${type}/`)) this.#failing.delete(key);
     for (const { type, unit } of answer.units) this.#failing.delete(`${type}/${unit}`);
     for (const { type, unit } of failures) this.#failing.add(`${type}/${unit}`);
-    if (this.whole) this.wholeVersion = version;
+    if (this.isComplete) this.completeVersion = version;
   }
 
   #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {

@@ -16,7 +16,7 @@ describe('Delta', () => {
     content.set('vhds', '80/web', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
-    for (const [type, status] of current.machine.status(content.parts)) assert.ok(status.cameCurrent, type);
+    for (const [type, status] of current.machine.status(content.parts)) assert.ok(status.resumedUpToDate, type);
     const peer = new DeltaPeer(content);
     peer.ask('cds', {
       initial: new Map([
@@ -131,20 +131,20 @@ describe('Delta', () => {
       assert.ok(status !== undefined);
       return status;
     };
-    const before = held().versionHeld;
+    const before = held().versionComplete;
     assert.deepEqual(peer.push(), ['lds a b']);
     assert.deepEqual(peer.nack('Error adding/updating listener(s) b: cannot bind\n')?.quarantined, ['b']);
     assert.deepEqual(peer.push(), ['lds a']);
     peer.ack();
     // The rest is acknowledged, but the proxy does not have all of this version.
-    assert.deepEqual([held().versionAcked > before, held().versionHeld, held().current], [true, before, false]);
+    assert.deepEqual([held().versionAcked > before, held().versionComplete, held().current], [true, before, false]);
     assert.ok(peer.machine.complete(content.parts));
     assert.deepEqual(peer.push(), []);
     content.set('lds', 'b', '2');
     assert.deepEqual(peer.push(), ['lds b']);
     peer.ack();
     assert.equal(held().quarantined.size, 0);
-    assert.deepEqual([held().versionHeld, held().current], [held().versionSent, true]);
+    assert.deepEqual([held().versionComplete, held().current], [held().versionSent, true]);
   });
 
   it('removes a resource of a rejected response, even if the proxy then rejects its next version by name', () => {

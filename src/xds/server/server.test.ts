@@ -159,7 +159,7 @@ describe('ADS over a socket', { timeout: 20_000 }, () => {
     again.send(sotw('cds', { node, version: second.version }));
     await until(() => engine.synced.length > 0);
     const status = () => server.connections().at(-1)?.types.get('cds');
-    await until(() => status()?.cameCurrent === true);
+    await until(() => status()?.resumedUpToDate === true);
     assert.equal(status()?.nonceSent, '');
     content.set('cds', 'api', '2');
     engine.publish();
