@@ -11,7 +11,7 @@ import { delimitedLength, VarintDecoder, writeDelimitedHead } from '../../protob
 import type { EncodedResource } from '../types.ts';
 
 /**
- * 96 bits: short, because a version is sent with every resource and comes back with every reconnect. Versions are
+ * 96 bits: short, because a version is sent with every resource and is reported again at every reconnect. Versions are
  * compared only with others of the same name, so two never collide by chance, and constructing a collision is costly.
  */
 const VERSION_CHARACTERS = 16;
