@@ -51,7 +51,8 @@ export class SentUnits {
   #last = NO_NUMBER;
 
   /**
-   * Numbers the unit of these resources and returns the resources to send; `path` names it among all units of all views.
+   * Numbers the unit of these resources and returns the resources to send; `path` names it among all units of all
+   * views.
    */
   send(resources: readonly GeneratedResource[], path: string): UnitMessage {
     const [first] = resources;
