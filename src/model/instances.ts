@@ -15,6 +15,12 @@ const NONE: readonly BoundInstance[] = [];
 /** Service → its endpoints that are removed from an address; undefined: all of them. */
 type Gone = Map<ServiceKey, ReadonlySet<Endpoint> | undefined>;
 
+/** What changes at addresses (see `networkAddress`). */
+interface AddressChanges {
+  readonly removed: Map<string, Gone>;
+  readonly added: Map<string, BoundInstance[]>;
+}
+
 /** The index by address after some services or their endpoints changed, and the addresses that differ. */
 export function updateInstances(
   before: State,
@@ -22,32 +28,7 @@ export function updateInstances(
   services: ChangeSet['services'],
   endpoints: ReadonlyMap<ServiceKey, EndpointDelta>,
 ): { instances: PMap<readonly BoundInstance[]>; addresses: ReadonlySet<string> } {
-  const removed = new Map<string, Gone>();
-  const added = new Map<string, BoundInstance[]>();
-  for (const key of new Set([...services.keys(), ...endpoints.keys()])) {
-    const service = after.services.get(key);
-    const redefined = !deepEqual(before.services.get(key)?.ports, service?.ports);
-    const delta = endpoints.get(key) ?? NO_DELTA;
-    const gone = redefined ? undefined : delta.removed;
-    const was = redefined ? (before.endpoints.get(key) ?? []) : delta.removed;
-    const is = redefined ? (after.endpoints.get(key) ?? []) : delta.added;
-    for (const { address, network } of was) {
-      if (!NUMERIC.test(address)) continue;
-      const place = networkAddress(network, address);
-      const byService = removed.get(place);
-      if (byService === undefined) removed.set(place, new Map([[key, gone]]));
-      else byService.set(key, gone);
-    }
-    if (service === undefined) continue;
-    for (const endpoint of is) {
-      const instance = NUMERIC.test(endpoint.address) ? bind(service, endpoint) : undefined;
-      if (instance === undefined) continue;
-      const place = networkAddress(endpoint.network, endpoint.address);
-      const instances = added.get(place);
-      if (instances === undefined) added.set(place, [instance]);
-      else instances.push(instance);
-    }
-  }
+  const { removed, added } = changesByAddress(before, after, services, endpoints);
   const changes = new Map<string, readonly BoundInstance[] | undefined>();
   const change = (address: string, more: readonly BoundInstance[]): void => {
     const previous = before.instances.get(address) ?? NONE;
@@ -60,6 +41,51 @@ export function updateInstances(
   for (const address of removed.keys()) if (!added.has(address)) change(address, NONE);
   for (const [address, instances] of added) change(address, instances);
   return { instances: before.instances.with(changes), addresses: new Set(changes.keys()) };
+}
+
+function changesByAddress(
+  before: State,
+  after: State,
+  services: ChangeSet['services'],
+  endpoints: ReadonlyMap<ServiceKey, EndpointDelta>,
+): AddressChanges {
+  const changes: AddressChanges = { removed: new Map(), added: new Map() };
+  for (const key of new Set([...services.keys(), ...endpoints.keys()])) {
+    const service = after.services.get(key);
+    // Other ports bind every endpoint of the service in another way.
+    const redefined = !deepEqual(before.services.get(key)?.ports, service?.ports);
+    const delta = endpoints.get(key) ?? NO_DELTA;
+    if (redefined) remove(changes.removed, key, before.endpoints.get(key) ?? [], undefined);
+    else remove(changes.removed, key, delta.removed, delta.removed);
+    if (service !== undefined) add(changes.added, service, redefined ? (after.endpoints.get(key) ?? []) : delta.added);
+  }
+  return changes;
+}
+
+function remove(
+  removed: AddressChanges['removed'],
+  key: ServiceKey,
+  endpoints: Iterable<Endpoint>,
+  gone: ReadonlySet<Endpoint> | undefined,
+): void {
+  for (const { address, network } of endpoints) {
+    if (!NUMERIC.test(address)) continue;
+    const location = networkAddress(network, address);
+    const byService = removed.get(location);
+    if (byService === undefined) removed.set(location, new Map([[key, gone]]));
+    else byService.set(key, gone);
+  }
+}
+
+function add(added: AddressChanges['added'], service: Service, endpoints: Iterable<Endpoint>): void {
+  for (const endpoint of endpoints) {
+    const instance = NUMERIC.test(endpoint.address) ? bind(service, endpoint) : undefined;
+    if (instance === undefined) continue;
+    const location = networkAddress(endpoint.network, endpoint.address);
+    const instances = added.get(location);
+    if (instances === undefined) added.set(location, [instance]);
+    else instances.push(instance);
+  }
 }
 
 const NO_DELTA: EndpointDelta = { removed: new Set(), added: [] };

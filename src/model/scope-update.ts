@@ -78,23 +78,12 @@ export function rebuildScopes(scopeIndex: ScopeIndex, state: MeshState): ScopeRe
 export function updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ScopeResults {
   const edits = new Map<string, BuiltScope | undefined>();
   const changes = new Map<string, ScopeChange>();
-  for (const id of inputs.sidecars.size === 0 ? [] : scopeIndex.absent) {
-    const plan = planOf(state, id);
-    if (plan === undefined) continue;
-    edits.set(id, buildScope(state, plan));
+  const replace = (id: string, scope: BuiltScope | undefined): void => {
+    edits.set(id, scope);
     changes.set(id, EVERYTHING);
-  }
+  };
+  if (inputs.sidecars.size > 0) replaceScopesOfSidecars(scopeIndex, state, inputs.sidecars, replace);
   if (scopeIndex.built.size === 0) return { scopeIndex: editIndex(scopeIndex, edits), changes };
-  for (const [key, sidecar] of inputs.sidecars) {
-    for (const id of membersOf(scopeIndex.bySidecar, key)) {
-      const before = scopeIndex.built.get(id);
-      if (before === undefined) continue;
-      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar);
-      if (plan !== undefined && samePlan(before.plan, plan)) continue;
-      edits.set(id, plan === undefined ? undefined : buildScope(state, plan));
-      changes.set(id, EVERYTHING);
-    }
-  }
   const own = { ...inputs, changedRules: compareRulesOf(inputs.previousRules, state.rules) };
   for (const [id, touched] of touchedScopes(scopeIndex, state, inputs)) {
     const before = scopeIndex.built.get(id);
@@ -107,10 +96,35 @@ export function updateScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: S
   return { scopeIndex: editIndex(scopeIndex, edits), changes };
 }
 
+/** Builds the scopes whose Sidecar appeared, and those whose Sidecar differs in more than its selector. */
+function replaceScopesOfSidecars(
+  scopeIndex: ScopeIndex,
+  state: MeshState,
+  sidecars: ScopeInputs['sidecars'],
+  replace: (id: string, scope: BuiltScope | undefined) => void,
+): void {
+  for (const id of scopeIndex.absent) {
+    const plan = planOf(state, id);
+    if (plan !== undefined) replace(id, buildScope(state, plan));
+  }
+  for (const [key, sidecar] of sidecars) {
+    for (const id of membersOf(scopeIndex.bySidecar, key)) {
+      const before = scopeIndex.built.get(id);
+      if (before === undefined) continue;
+      const plan = sidecar === undefined ? undefined : planScope(before.plan.namespace, sidecar);
+      if (plan !== undefined && samePlan(before.plan, plan)) continue;
+      replace(id, plan === undefined ? undefined : buildScope(state, plan));
+    }
+  }
+}
+
 function samePlan(a: ScopePlan, b: ScopePlan): boolean {
   const content = ({ sidecar }: ScopePlan) => ({ ...sidecar?.content, workloadSelector: undefined });
   return deepEqual(content(a), content(b));
 }
+
+/** The inputs that may concern a scope, made when the first of them is found. */
+type TouchedScope = (id: string) => Touched;
 
 function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeInputs): ReadonlyMap<string, Touched> {
   const touched = new Map<string, Touched>();
@@ -122,7 +136,19 @@ function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeIn
     }
     return known;
   };
-  for (const { before, after } of inputs.services.values()) {
+  touchByServices(scopeIndex, state, inputs.services, at);
+  touchByVirtualServices(scopeIndex, inputs.virtualServices, at);
+  for (const change of inputs.rules) touchByRule(scopeIndex, state, change, at);
+  return touched;
+}
+
+function touchByServices(
+  scopeIndex: ScopeIndex,
+  state: MeshState,
+  services: ScopeInputs['services'],
+  at: TouchedScope,
+): void {
+  for (const { before, after } of services.values()) {
     // A new or deleted Service takes the host from other services or gives it back, also where the Service is not
     // visible.
     const others = state.claimants.get((after ?? before)?.hostname ?? '') ?? [];
@@ -134,7 +160,14 @@ function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeIn
       }
     }
   }
-  for (const [key, { before, after }] of inputs.virtualServices) {
+}
+
+function touchByVirtualServices(
+  scopeIndex: ScopeIndex,
+  virtualServices: ScopeInputs['virtualServices'],
+  at: TouchedScope,
+): void {
+  for (const [key, { before, after }] of virtualServices) {
     for (const entry of [before, after]) {
       if (entry === undefined || !isForMesh(entry)) continue;
       const { namespace, hosts } = entry.resolved;
@@ -144,16 +177,16 @@ function touchedScopes(scopeIndex: ScopeIndex, state: MeshState, inputs: ScopeIn
       }
     }
   }
-  for (const change of inputs.rules) {
-    const { namespace, host } = change;
-    if (namespace === state.settings.rootNamespace) {
-      for (const id of scopeIndex.built.keys()) at(id).rules.add(change);
-      continue;
-    }
-    for (const id of membersOf(scopeIndex.byNamespace, namespace)) at(id).rules.add(change);
-    for (const id of scopesWatching(scopeIndex, namespace, host)) at(id).rules.add(change);
+}
+
+function touchByRule(scopeIndex: ScopeIndex, state: MeshState, change: RuleGroupChange, at: TouchedScope): void {
+  const { namespace, host } = change;
+  if (namespace === state.settings.rootNamespace) {
+    for (const id of scopeIndex.built.keys()) at(id).rules.add(change);
+    return;
   }
-  return touched;
+  for (const id of membersOf(scopeIndex.byNamespace, namespace)) at(id).rules.add(change);
+  for (const id of scopesWatching(scopeIndex, namespace, host)) at(id).rules.add(change);
 }
 
 function namespaceOf(scopeIndex: ScopeIndex, id: string): string {

@@ -12,7 +12,7 @@
  * alone.
  */
 
-import type { Clock } from '../core/clock.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import type { ResourceKey } from '../resources/index.ts';
 
 /** Counted by the metrics `cfg_runtime_strategy_*`. */
@@ -75,97 +75,119 @@ interface Window {
 }
 
 export function createDebouncer(options: DebounceOptions): Debouncer {
-  const { afterMs, maxMs, clock, hooks } = options;
-  let window: Window | undefined;
-  let timer: { cancel(): void } | undefined;
-  let publishing = false;
-  let stopped = false;
-  const urgent = new Set<ResourceKey>();
+  return new WindowDebouncer(options);
+}
 
-  const arm = (open: Window): void => {
-    const wait = Math.min(open.lastChangeAt + afterMs, open.openedAt + maxMs) - clock.now();
-    timer = clock.setTimer(Math.max(0, wait), onTimer);
-  };
+class WindowDebouncer implements Debouncer {
+  readonly #options: DebounceOptions;
+  /** Endpoint changes to publish without a window. */
+  readonly #urgent = new Set<ResourceKey>();
+  #window: Window | undefined;
+  #timer: Timer | undefined;
+  #publishing = false;
+  #stopped = false;
 
-  const onTimer = (): void => {
-    timer = undefined;
+  constructor(options: DebounceOptions) {
+    this.#options = options;
+  }
+
+  changed(keys: ReadonlySet<ResourceKey>, seenAt = Number.POSITIVE_INFINITY): void {
+    if (keys.size === 0 || this.#stopped) return;
+    const { clock, edsDebounce, hooks } = this.#options;
+    hooks.onChange();
+    let waits = false;
+    for (const key of keys) {
+      if (!edsDebounce && ENDPOINT_KINDS.some((kind) => key.startsWith(kind))) this.#urgent.add(key);
+      else waits = true;
+    }
+    if (waits) {
+      const at = Math.min(seenAt, clock.now());
+      if (this.#window === undefined) {
+        this.#window = { openedAt: at, lastChangeAt: at, rechecked: undefined, due: false };
+        this.#arm(this.#window);
+      } else this.#prolong(this.#window, at);
+    }
+    this.#publishNext();
+  }
+
+  changePending(at: number): void {
+    if (this.#window !== undefined) this.#prolong(this.#window, Math.min(at, this.#options.clock.now()));
+  }
+
+  flush(): void {
+    this.#cancelTimer();
+    this.#urgent.clear();
+    const now = this.#options.clock.now();
+    this.#window = { openedAt: now, lastChangeAt: now, rechecked: undefined, due: true };
+    this.#publishNext();
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#cancelTimer();
+  }
+
+  #prolong(window: Window, at: number): void {
+    window.lastChangeAt = Math.max(window.lastChangeAt, at);
+  }
+
+  #cancelTimer(): void {
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+
+  #arm({ openedAt, lastChangeAt }: Window): void {
+    const { afterMs, maxMs, clock } = this.#options;
+    const wait = Math.min(lastChangeAt + afterMs, openedAt + maxMs) - clock.now();
+    this.#timer = clock.setTimer(Math.max(0, wait), () => this.#onTimer());
+  }
+
+  #onTimer(): void {
+    this.#timer = undefined;
+    const window = this.#window;
     if (window === undefined) return;
+    const { afterMs, maxMs, clock, hooks } = this.#options;
     const now = clock.now();
     const quiet = now - window.lastChangeAt;
     if (quiet > afterMs + LATE_MS && window.rechecked !== window.lastChangeAt) {
       window.rechecked = window.lastChangeAt;
-      timer = clock.setTimer(0, onTimer);
+      this.#timer = clock.setTimer(0, () => this.#onTimer());
       return;
     }
     if (quiet >= afterMs) hooks.onQuiesce();
     else if (now - window.openedAt >= maxMs) hooks.onMaxTime();
     else {
       hooks.onTimerReset();
-      arm(window);
+      this.#arm(window);
       return;
     }
     window.due = true;
-    publishNext();
-  };
+    this.#publishNext();
+  }
 
   /** Publishes changes whose wait is over; called when a wait or a publish has ended. */
-  const publishNext = (): void => {
-    if (publishing || stopped) return;
-    if (window?.due === true) {
-      window = undefined;
+  #publishNext(): void {
+    if (this.#publishing || this.#stopped) return;
+    if (this.#window?.due === true) {
+      this.#window = undefined;
       // Takes everything pending, including endpoints: a storm of endpoint changes cannot delay the window.
-      urgent.clear();
-      run('all');
-    } else if (urgent.size > 0) {
-      const keys = new Set(urgent);
-      urgent.clear();
-      run(keys);
+      this.#urgent.clear();
+      this.#publish('all');
+    } else if (this.#urgent.size > 0) {
+      const keys = new Set(this.#urgent);
+      this.#urgent.clear();
+      this.#publish(keys);
     }
-  };
+  }
 
-  const run = (keys: ReadonlySet<ResourceKey> | 'all'): void => {
-    publishing = true;
-    Promise.try(options.publish, keys)
+  #publish(keys: ReadonlySet<ResourceKey> | 'all'): void {
+    this.#publishing = true;
+    const { publish, hooks } = this.#options;
+    Promise.try(publish, keys)
       .catch((error: unknown) => hooks.onError(error))
       .finally(() => {
-        publishing = false;
-        publishNext();
+        this.#publishing = false;
+        this.#publishNext();
       });
-  };
-
-  return {
-    changed(keys, seenAt) {
-      if (keys.size === 0 || stopped) return;
-      hooks.onChange();
-      let waits = false;
-      for (const key of keys) {
-        if (!options.edsDebounce && ENDPOINT_KINDS.some((kind) => key.startsWith(kind))) urgent.add(key);
-        else waits = true;
-      }
-      if (waits) {
-        const at = Math.min(seenAt ?? Number.POSITIVE_INFINITY, clock.now());
-        if (window === undefined) {
-          window = { openedAt: at, lastChangeAt: at, rechecked: undefined, due: false };
-          arm(window);
-        } else window.lastChangeAt = Math.max(window.lastChangeAt, at);
-      }
-      publishNext();
-    },
-    changePending(at) {
-      if (window !== undefined) window.lastChangeAt = Math.max(window.lastChangeAt, Math.min(at, clock.now()));
-    },
-    flush() {
-      timer?.cancel();
-      timer = undefined;
-      urgent.clear();
-      const now = clock.now();
-      window = { openedAt: now, lastChangeAt: now, rechecked: undefined, due: true };
-      publishNext();
-    },
-    stop() {
-      stopped = true;
-      timer?.cancel();
-      timer = undefined;
-    },
-  };
+  }
 }
