@@ -20,8 +20,8 @@ const MALLOC = { MALLOC_ARENA_MAX: '1', MALLOC_MMAP_THRESHOLD_: '131072' };
 if (process.argv[2] === 'discovery') {
   // The code that the build compiled, for this thread and its workers. Node.js would not look there by itself.
   const compiled = join(import.meta.dirname, COMPILED);
-  const ahead = existsSync(compiled) ? { NODE_COMPILE_CACHE: compiled, NODE_COMPILE_CACHE_PORTABLE: '1' } : {};
-  restartWith({ options: [YOUNG_GENERATION, NO_DEBUGGER_ON_SIGNAL], variables: { ...MALLOC, ...ahead } });
+  const compileCache = existsSync(compiled) ? { NODE_COMPILE_CACHE: compiled, NODE_COMPILE_CACHE_PORTABLE: '1' } : {};
+  restartWith({ options: [YOUNG_GENERATION, NO_DEBUGGER_ON_SIGNAL], variables: { ...MALLOC, ...compileCache } });
 }
 
 import('./cli/discovery.ts')

@@ -39,8 +39,8 @@ export interface MeshFiles {
 }
 
 export interface MeshHandlers {
-  onMesh(mesh: MeshConfig, at: number): void;
-  onNetworks(networks: MeshNetworks, at: number): void;
+  onMesh(mesh: MeshConfig, eventTime: number): void;
+  onNetworks(networks: MeshNetworks, eventTime: number): void;
 }
 
 /** The handlers of what sources do. */

@@ -39,7 +39,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);
   const services = changedServices(before, delta.services);
-  const taken = {
+  const merged = {
     ...before,
     version,
     mesh,
@@ -49,7 +49,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
     peers: before.peers.with(delta.peers),
     carriedEndpoints: before.carriedEndpoints.with(delta.endpoints),
   };
-  const { state, inputs } = updateConfiguration(indexHosts(taken, services), changed, everything);
+  const { state, inputs } = updateConfiguration(indexHosts(merged, services), changed, everything);
   const scopes: ScopeResults = everything
     ? rebuildScopes(scopeIndex, state)
     : updateScopes(scopeIndex, state, {

@@ -53,7 +53,7 @@ export const NO_PEER_POLICIES: PeerPolicies = { mesh: DEFAULT_MODE, namespaces: 
 /** Namespaces whose workloads may have other policies; `all` when the mesh's own changed. */
 export type PolicyChange = 'all' | ReadonlySet<string>;
 
-/** What is read of the registry. */
+/** The parts of the registry that these functions read. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly resources: ResourceTables<RegistryKind>;

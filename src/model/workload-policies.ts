@@ -33,7 +33,7 @@ const NO_POLICIES: NamespacePolicies = { RequestAuthentication: [], Authorizatio
 
 export const EMPTY_POLICIES: PolicyTable = PMap.empty();
 
-/** What is read of the registry. */
+/** The parts of the registry that these functions read. */
 interface PolicySources {
   readonly settings: Pick<ModelSettings, 'rootNamespace'>;
   readonly policies: PolicyTable;

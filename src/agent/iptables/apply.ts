@@ -35,9 +35,9 @@ export async function applyRedirection(run: Run, families: readonly Family[], wa
   }
 }
 
-function transactionFor(table: TableName, all: readonly TableRules[], there: ExistingRules): string | undefined {
+function transactionFor(table: TableName, all: readonly TableRules[], existing: ExistingRules): string | undefined {
   const rules = all.find((each) => each.table === table);
-  return rules === undefined ? cleanTransaction(table, there) : applyTransaction(rules, there);
+  return rules === undefined ? cleanTransaction(table, existing) : applyTransaction(rules, existing);
 }
 
 /** Removes everything that a redirection may have added, and nothing else. Rejects with CtlError. */

@@ -87,7 +87,10 @@ export class FrameReader {
     this.#flags = header.readUInt8(at + 4);
     this.#stream = header.readUInt32BE(at + 5) & 0x7fffffff;
     if (this.#left > FRAME_PAYLOAD_BYTES)
-      throw new Http2Error(ERROR.frameSize, `a frame of ${this.#left} bytes; at most ${FRAME_PAYLOAD_BYTES} are taken`);
+      throw new Http2Error(
+        ERROR.frameSize,
+        `a frame of ${this.#left} bytes; at most ${FRAME_PAYLOAD_BYTES} are accepted`,
+      );
     this.#inFrame = this.#left > 0;
     if (this.#type !== FRAME.data) {
       if (!this.#inFrame) this.#sink.frame(this.#type, this.#flags, this.#stream, NOTHING);
