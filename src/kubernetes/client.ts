@@ -1,6 +1,7 @@
 /** Requests to an API server for single objects, and for raw paths: what is not a list that is followed. */
+import { CtlError } from '../core/errors.ts';
 import { ApiError, statusOf } from './api-error.ts';
-import { readBody } from './body.ts';
+import { contentTypeOf, readBody } from './body.ts';
 import type { ApiRequest, ApiResponse, Connection } from './connection.ts';
 import { apiVersionOf, type KubernetesObject, pathOf, type ResourceType } from './objects.ts';
 
@@ -93,7 +94,7 @@ export class KubernetesClient {
     try {
       if (!isSuccess(response)) throw await errorOf(response);
       const body = await readBody(response, MAX_ANSWER);
-      return JSON.parse(body.toString('utf8'));
+      return parsed(response, body);
     } finally {
       timer.cancel();
     }
@@ -119,6 +120,14 @@ export async function errorOf(response: ApiResponse): Promise<ApiError> {
   }
   const { 'retry-after': retryAfter } = response.headers;
   return new ApiError(statusOf(response.status, body, retryAfter));
+}
+
+function parsed(response: ApiResponse, body: Buffer): unknown {
+  try {
+    return JSON.parse(body.toString('utf8'));
+  } catch {
+    throw new CtlError('unavailable', `expected JSON, got ${JSON.stringify(contentTypeOf(response).slice(0, 80))}`);
+  }
 }
 
 function bodyOf(type: ResourceType, object: WrittenObject): { readonly contentType: string; readonly body: string } {

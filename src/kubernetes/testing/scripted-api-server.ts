@@ -269,17 +269,30 @@ export class ScriptedApiServer {
   }
 
   #discover(path: string, stream: ServerHttp2Stream): void {
+    if (path === '/apis') return void this.json(stream, this.#groups());
     const below = [...this.#kinds].filter(([collection]) => collection.startsWith(`${path}/`));
     if (below.length === 0) this.fail(stream, 404, 'NotFound');
-    else if (/^\/apis\/[^/]+$/.test(path)) {
-      const versions = new Set(below.map(([collection]) => collection.split('/')[3]));
-      this.json(stream, { versions: [...versions].map((version) => ({ version })) });
-    } else {
+    else {
       const resources = below.map(([collection, kind]) => {
         return { name: collection.split('/')[4], kind, namespaced: true, verbs: ['list', 'watch'] };
       });
-      this.json(stream, { resources: [...resources, { name: 'gateways/status', kind: 'Gateway', verbs: ['get'] }] });
+      this.json(stream, {
+        kind: 'APIResourceList',
+        resources: [...resources, { name: 'gateways/status', kind: 'Gateway', verbs: ['get'] }],
+      });
     }
+  }
+
+  #groups(): unknown {
+    const parts = [...this.#kinds.keys()].map((collection) => collection.split('/'));
+    const versions = Map.groupBy(parts, ([, , group]) => group);
+    const groups = [...versions].map(([name, ofGroup]) => {
+      return {
+        name,
+        versions: [...new Set(ofGroup.map(([, , , version]) => version))].map((version) => ({ version })),
+      };
+    });
+    return { kind: 'APIGroupList', apiVersion: 'v1', groups };
   }
 
   #list(collection: Collection, selects: Selects, query: URLSearchParams, stream: ServerHttp2Stream): void {

@@ -9,7 +9,7 @@ import { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, KubernetesClient, Reflector } from '../../kubernetes/index.ts';
 import type { FailureReport } from './failures.ts';
 import { readServedTypes, type ServedTypes } from './served-types.ts';
-import { DEFINITIONS, isMeshDefinition } from './types.ts';
+import { DEFINITIONS, isMeshDefinition, isPolicyDefinition } from './types.ts';
 
 /** After a change of definitions: a chart applies many at once. */
 const LOOK_SOON_MS = 100;
@@ -50,6 +50,8 @@ export class Definitions {
   #failures = 0;
   #firstLookAt: number | undefined;
   #agrees = false;
+  /** Kinds of policies that exist and cannot be read. */
+  #lacking: ReadonlySet<string> = new Set();
   readonly #missingSince = new Map<string, number>();
   #closed = false;
 
@@ -95,7 +97,8 @@ export class Definitions {
   get isSettled(): boolean {
     const { clock } = this.#options;
     if (this.#firstLookAt === undefined) return false;
-    return this.#agrees || clock.now() - this.#firstLookAt >= AGREE_MS;
+    if (this.#agrees) return this.#lacking.size === 0;
+    return this.#names !== undefined && this.#lacking.size === 0 && clock.now() - this.#firstLookAt >= AGREE_MS;
   }
 
   /** Something may have changed. */
@@ -145,6 +148,7 @@ export class Definitions {
       names === undefined
         ? this.#forbidden >= FORBIDDEN_ATTEMPTS
         : names.size === served.names.size && [...names].every((name) => served.names.has(name));
+    this.#noteLacking(served, names ?? new Set());
     let undecided = false;
     onTypes(served, (name) => {
       if (served.names.has(name)) return false;
@@ -161,6 +165,19 @@ export class Definitions {
     }
   }
 
+  /** Without the documents of these kinds, workloads would be open that are not meant to be. */
+  #noteLacking(served: ServedTypes, defined: ReadonlySet<string>): void {
+    const { failures } = this.#options;
+    const known = [...new Set([...defined, ...served.names])];
+    const lacking = new Set(known.filter((name) => isPolicyDefinition(name) && !served.types.has(name)));
+    for (const name of this.#lacking) if (!lacking.has(name)) failures.recovered(name);
+    for (const name of lacking) {
+      const consequence = 'what was read of it stays in force, and a start is not ready without it';
+      failures.failed(name, `defined, but API discovery has no version of it that is read; ${consequence}`);
+    }
+    this.#lacking = lacking;
+  }
+
   #retry(): void {
     this.#failures++;
     this.#schedule(backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, this.#options.random));
@@ -168,7 +185,8 @@ export class Definitions {
 
   #failed(error: CtlError, verb: 'list' | 'watch'): void {
     if (error instanceof ConnectionError && error.lost) return;
-    const forbidden = error instanceof ApiError && error.status === 403;
+    // A server without definitions answers 404.
+    const forbidden = error instanceof ApiError && (error.status === 403 || error.status === 404);
     this.#forbidden = forbidden ? this.#forbidden + 1 : 0;
     const { failures, resyncMs } = this.#options;
     const instead =

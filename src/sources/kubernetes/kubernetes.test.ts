@@ -2,97 +2,24 @@
 import assert from 'node:assert/strict';
 import { afterEach, describe, test } from 'node:test';
 import { waitUntil } from '../../core/testing/wait-until.ts';
-import type { ResourceType } from '../../kubernetes/index.ts';
 import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
-import { DEFINITIONS, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
-import { createStore } from '../../store/index.ts';
-import { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes.ts';
+import { DEFINITIONS, type ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
+import {
+  CORE,
+  closeAll,
+  follow,
+  ISTIO_ROUTES,
+  meshType,
+  POLICIES,
+  pathOf,
+  ROUTES,
+  route,
+  SERVICES,
+  scripted,
+  service,
+} from './testing/scripted-source.ts';
 
-const SERVICES = '/api/v1/services';
-const CORE = ['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts', 'endpoints'];
-
-const meshType = (kind: string, plural: string, group = 'networking.mesh.io', version = 'v1'): ResourceType => ({
-  group,
-  version,
-  plural,
-  kind,
-  namespaced: true,
-});
-const ROUTES = meshType('VirtualService', 'virtualservices');
-const ISTIO_ROUTES = meshType('VirtualService', 'virtualservices', 'networking.istio.io', 'v1beta1');
-const POLICIES = meshType('AuthorizationPolicy', 'authorizationpolicies', 'security.mesh.io');
-
-const cleanup: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const close of cleanup.splice(0).reverse()) await close();
-});
-
-/** A server with Kubernetes' own kinds and the definitions of these. */
-async function scripted(...types: readonly ResourceType[]): Promise<ScriptedApiServer> {
-  const server = await ScriptedApiServer.start();
-  cleanup.push(() => server.stop());
-  for (const plural of CORE) server.serve(`/api/v1/${plural}`);
-  server.serve('/apis/discovery.k8s.io/v1/endpointslices');
-  server.serve(DEFINITIONS);
-  for (const type of types) server.define(type);
-  return server;
-}
-
-/** The source with a store behind it. */
-function follow(server: ScriptedApiServer, options: Partial<KubernetesSourceOptions> = {}) {
-  const lines: string[] = [];
-  const note = (message: string): void => void lines.push(message);
-  const lists: string[] = [];
-  const source = createKubernetesSource({
-    cluster: 'here',
-    access: server.access(),
-    log: { debug: () => {}, info: note, warn: note, error: note },
-    clock: fastClock(50),
-    random: () => 0,
-    resyncMs: 60_000,
-    namespaces: [],
-    useEndpointSlice: false,
-    meshKinds: true,
-    ...options,
-  });
-  const keys = new Set<string>();
-  const store = createStore({
-    sources: [source],
-    cluster: 'here',
-    appNamespaces: [],
-    rootNamespace: 'mesh-system',
-    onRefused: () => {},
-    onResolved: () => {},
-  });
-  let synced = false;
-  source.start({
-    apply: (events) => {
-      for (const key of store.apply(source.id, events).changed) keys.add(key);
-    },
-    replace: (list) => {
-      lists.push(`${list.kinds?.join()}${list.namespace === undefined ? '' : ` in ${list.namespace}`}`);
-      for (const key of store.replace(source.id, list).changed) keys.add(key);
-    },
-    changing: () => {},
-  });
-  source.synced.then(() => {
-    synced = true;
-  });
-  cleanup.push(() => source.close());
-  const inForce = () => [...keys].filter((key) => store.get(key) !== undefined).sort();
-  return { source, store, lines, lists, inForce, isSynced: () => synced };
-}
-
-const service = (name: string, namespace = 'shop') => ({
-  metadata: { name, namespace },
-  spec: { clusterIP: '10.0.0.1', ports: [{ name: 'http', port: 80 }] },
-});
-const route = (name: string, host = 'web', namespace = 'shop') => ({
-  metadata: { name, namespace, managedFields: [{ manager: 'x' }] },
-  spec: { hosts: [host], http: [{ route: [{ destination: { host } }] }] },
-});
-const pathOf = ({ group, version, plural }: ResourceType): string => `/apis/${group}/${version}/${plural}`;
+afterEach(closeAll);
 
 describe('the source of a scripted API server', () => {
   test('lists every kind that the server has, and then is synced', async () => {

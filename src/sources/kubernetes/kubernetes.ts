@@ -11,7 +11,7 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { apiVersionOf, type ClusterAccess, Connection } from '../../kubernetes/index.ts';
-import { CORE_KINDS } from '../../resources/index.ts';
+import { CORE_KINDS, isSecurityKind, MESH_KINDS } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
@@ -251,6 +251,9 @@ class KubernetesSource implements Source {
     log.info(`read ${new Set(kinds).size} kinds from the API server ${access.server.origin}`);
     if (meshKinds && kinds.every((kind) => CORE.has(kind))) {
       log.warn('the API server has no kinds of the mesh: apply their custom resource definitions');
+    } else if (meshKinds) {
+      const missing = MESH_KINDS.filter((kind) => isSecurityKind(kind) && !kinds.includes(kind));
+      if (missing.length > 0) log.warn(`the API server has no ${missing.join(', ')}: no such policy is in force`);
     }
     this.#firstSync.resolve();
   }

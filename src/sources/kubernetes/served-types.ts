@@ -1,4 +1,5 @@
 /** Asks an API server which kinds of the mesh it has (Kubernetes documentation, "API discovery"). */
+import { CtlError } from '../../core/errors.ts';
 import { ApiError, type KubernetesClient, type ResourceType } from '../../kubernetes/index.ts';
 import { MESH_GROUPS, meshKindOf, type ServedType } from './types.ts';
 
@@ -16,8 +17,9 @@ const VERSION_ORDER = ['v1', 'v1beta1', 'v1alpha3'];
 export async function readServedTypes(client: KubernetesClient): Promise<ServedTypes> {
   const types = new Map<string, ServedType>();
   const names = new Set<string>();
-  const groups = await Promise.all(MESH_GROUPS.map((group) => readGroup(client, group)));
-  for (const resource of groups.flat()) {
+  const versions = await readVersions(client);
+  const resources = await Promise.all(versions.map(([group, version]) => readVersion(client, group, version)));
+  for (const resource of resources.flat()) {
     const name = `${resource.plural}.${resource.group}`;
     names.add(name);
     const kind = resource.isFollowed ? meshKindOf(resource) : undefined;
@@ -34,20 +36,28 @@ interface ListedType extends ResourceType {
   readonly isFollowed: boolean;
 }
 
-async function readGroup(client: KubernetesClient, group: string): Promise<ListedType[]> {
-  const answer = await orNothing(client.json({ method: 'GET', path: `/apis/${group}` }));
-  const versions = listIn(answer, 'versions').flatMap((version) => textIn(version, 'version') ?? []);
-  const lists = versions.map((version) => readVersion(client, group, version));
-  return (await Promise.all(lists)).flat();
+/**
+ * Versions of the mesh's groups. A group counts as absent only when the list of all groups lacks it: a proxy without a
+ * server behind it answers 404 to every path.
+ */
+async function readVersions(client: KubernetesClient): Promise<[group: string, version: string][]> {
+  const groups = listIn(await client.json({ method: 'GET', path: '/apis' }), 'groups', 'an APIGroupList');
+  return groups.flatMap((group) => {
+    const name = textIn(group, 'name') ?? '';
+    if (!MESH_GROUPS.includes(name)) return [];
+    const versions = listIn(group, 'versions', 'an APIGroup').flatMap((version) => textIn(version, 'version') ?? []);
+    return versions.map((version): [string, string] => [name, version]);
+  });
 }
 
 async function readVersion(client: KubernetesClient, group: string, version: string): Promise<ListedType[]> {
   const answer = await orNothing(client.json({ method: 'GET', path: `/apis/${group}/${version}` }));
-  return listIn(answer, 'resources').flatMap((resource) => {
+  if (answer === undefined) return [];
+  return listIn(answer, 'resources', 'an APIResourceList').flatMap((resource) => {
     const [plural, kind] = [textIn(resource, 'name'), textIn(resource, 'kind')];
     // A name with a slash is a subresource.
     if (plural === undefined || kind === undefined || plural.includes('/')) return [];
-    const verbs = listIn(resource, 'verbs');
+    const verbs = isObject(resource) && Array.isArray(resource.verbs) ? resource.verbs : [];
     const isFollowed = verbs.includes('list') && verbs.includes('watch');
     const namespaced = isObject(resource) && resource.namespaced === true;
     return [{ group, version, plural, kind, namespaced, isFollowed }];
@@ -69,9 +79,11 @@ function orderOf(version: string): number {
   return index < 0 ? VERSION_ORDER.length : index;
 }
 
-function listIn(value: unknown, field: string): readonly unknown[] {
+/** Throws CtlError where there is no such list: what answered is not an API server. */
+function listIn(value: unknown, field: string, what: string): readonly unknown[] {
   const list = isObject(value) ? value[field] : undefined;
-  return Array.isArray(list) ? list : [];
+  if (!Array.isArray(list)) throw new CtlError('unavailable', `expected ${what} with the list ${field}`);
+  return list;
 }
 
 function textIn(value: unknown, field: string): string | undefined {

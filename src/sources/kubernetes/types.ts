@@ -1,6 +1,14 @@
 /** The kinds that are read from an API server, and how it serves them. */
 import { apiVersionOf, type ResourceType } from '../../kubernetes/index.ts';
-import { apiVersionsOf, type CoreKind, type Kind, MESH_KINDS, type MeshKind } from '../../resources/index.ts';
+import {
+  apiVersionsOf,
+  type CoreKind,
+  isSecurityKind,
+  type Kind,
+  MESH_KINDS,
+  type MeshKind,
+  resourceNames,
+} from '../../resources/index.ts';
 
 /** A kind of the mesh as an API server serves it. */
 export interface ServedType extends ResourceType {
@@ -61,6 +69,16 @@ export function rankOf(group: string): number {
 /** Whether a custom resource definition, named `<plural>.<group>`, may define a kind of the mesh. */
 export function isMeshDefinition(name: string): boolean {
   return MESH_GROUPS.includes(name.slice(name.indexOf('.') + 1));
+}
+
+/** Names of the kinds of policies in URLs. */
+const POLICY_PLURALS: ReadonlySet<string> = new Set(
+  MESH_KINDS.filter(isSecurityKind).map((kind) => resourceNames(kind).plural),
+);
+
+/** Whether a kind of a mesh's group, named `<plural>.<group>`, is one of policies. */
+export function isPolicyDefinition(name: string): boolean {
+  return POLICY_PLURALS.has(name.slice(0, name.indexOf('.')));
 }
 
 /** The kind of the mesh that a kind of a server is; undefined where it is none, or of a version that is not read. */

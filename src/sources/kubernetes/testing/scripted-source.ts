@@ -1,0 +1,93 @@
+/** A scripted API server with kinds of the mesh, and the source that reads it, with a store behind it. */
+import type { ResourceType } from '../../../kubernetes/index.ts';
+import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
+import { DEFINITIONS, ScriptedApiServer } from '../../../kubernetes/testing/scripted-api-server.ts';
+import { createStore } from '../../../store/index.ts';
+import { createKubernetesSource, type KubernetesSourceOptions } from '../kubernetes.ts';
+
+export const SERVICES = '/api/v1/services';
+export const CORE = ['namespaces', 'nodes', 'pods', 'services', 'serviceaccounts', 'endpoints'];
+
+export const meshType = (kind: string, plural: string, group = 'networking.mesh.io', version = 'v1'): ResourceType => ({
+  group,
+  version,
+  plural,
+  kind,
+  namespaced: true,
+});
+export const ROUTES = meshType('VirtualService', 'virtualservices');
+export const ISTIO_ROUTES = meshType('VirtualService', 'virtualservices', 'networking.istio.io', 'v1beta1');
+export const POLICIES = meshType('AuthorizationPolicy', 'authorizationpolicies', 'security.mesh.io');
+
+const cleanup: (() => Promise<void> | void)[] = [];
+
+/** Ends the servers and sources of a test. */
+export async function closeAll(): Promise<void> {
+  for (const close of cleanup.splice(0).reverse()) await close();
+}
+
+/** A server with Kubernetes' own kinds and the definitions of these. */
+export async function scripted(...types: readonly ResourceType[]): Promise<ScriptedApiServer> {
+  const server = await ScriptedApiServer.start();
+  cleanup.push(() => server.stop());
+  for (const plural of CORE) server.serve(`/api/v1/${plural}`);
+  server.serve('/apis/discovery.k8s.io/v1/endpointslices');
+  server.serve(DEFINITIONS);
+  for (const type of types) server.define(type);
+  return server;
+}
+
+/** The source with a store behind it. */
+export function follow(server: ScriptedApiServer, options: Partial<KubernetesSourceOptions> = {}) {
+  const lines: string[] = [];
+  const note = (message: string): void => void lines.push(message);
+  const lists: string[] = [];
+  const source = createKubernetesSource({
+    cluster: 'here',
+    access: server.access(),
+    log: { debug: () => {}, info: note, warn: note, error: note },
+    clock: fastClock(50),
+    random: () => 0,
+    resyncMs: 60_000,
+    namespaces: [],
+    useEndpointSlice: false,
+    meshKinds: true,
+    ...options,
+  });
+  const keys = new Set<string>();
+  const store = createStore({
+    sources: [source],
+    cluster: 'here',
+    appNamespaces: [],
+    rootNamespace: 'mesh-system',
+    onRefused: () => {},
+    onResolved: () => {},
+  });
+  let synced = false;
+  source.start({
+    apply: (events) => {
+      for (const key of store.apply(source.id, events).changed) keys.add(key);
+    },
+    replace: (list) => {
+      lists.push(`${list.kinds?.join()}${list.namespace === undefined ? '' : ` in ${list.namespace}`}`);
+      for (const key of store.replace(source.id, list).changed) keys.add(key);
+    },
+    changing: () => {},
+  });
+  source.synced.then(() => {
+    synced = true;
+  });
+  cleanup.push(() => source.close());
+  const inForce = () => [...keys].filter((key) => store.get(key) !== undefined).sort();
+  return { source, store, lines, lists, inForce, isSynced: () => synced };
+}
+
+export const service = (name: string, namespace = 'shop') => ({
+  metadata: { name, namespace },
+  spec: { clusterIP: '10.0.0.1', ports: [{ name: 'http', port: 80 }] },
+});
+export const route = (name: string, host = 'web', namespace = 'shop') => ({
+  metadata: { name, namespace, managedFields: [{ manager: 'x' }] },
+  spec: { hosts: [host], http: [{ route: [{ destination: { host } }] }] },
+});
+export const pathOf = ({ group, version, plural }: ResourceType): string => `/apis/${group}/${version}/${plural}`;
