@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { CtlError } from '../core/errors.ts';
 import type { ClusterAccess } from './access.ts';
-import { readText, readToken } from './kubeconfig.ts';
+import { readPem, readText, readToken } from './kubeconfig.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 
@@ -28,7 +28,7 @@ export async function inClusterAccess(env: Environment, folder = SERVICE_ACCOUNT
   return {
     server,
     ...(namespace === '' ? {} : { namespace }),
-    tls: async () => ({ ca: await readText(caFile, caFile) }),
+    tls: async () => ({ ca: await readPem(caFile, caFile) }),
     token: () => readToken(tokenFile),
   };
 }

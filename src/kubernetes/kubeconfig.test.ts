@@ -136,6 +136,16 @@ describe('a kubeconfig', () => {
     });
   }
 
+  test('whose authority file is empty for now is refused with the field', async () => {
+    const file = await write('authority.pem', PEM);
+    const access = await readKubeconfig(
+      await write('emptied', config(`${SERVER}, certificate-authority: ${file}`, '')),
+    );
+    await writeFile(file, '');
+    const line = await problemOf(access.tls());
+    assert.match(line, /clusters\[0\]\.cluster\.certificate-authority: expected PEM text in .*authority\.pem/);
+  });
+
   test('that is not there is refused with its name', async () => {
     assert.match(await problemOf(readKubeconfig(join(folder, 'none'))), /none: cannot read .*none \(ENOENT\)/);
   });
@@ -155,6 +165,8 @@ describe('a service account', () => {
     assert.equal(access?.server.href, 'https://[fd00::1]:6443/');
     assert.equal(access?.namespace, 'mesh-system');
     assert.deepEqual(await access?.tls(), { ca: PEM });
+    await write('ca.crt', '');
+    assert.match(await problemOf(access?.tls() ?? Promise.resolve()), /ca\.crt: expected PEM text/);
     assert.equal(await access?.token(), 'one');
     await write('token', 'two');
     assert.equal(await access?.token(), 'two');

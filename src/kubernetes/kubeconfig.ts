@@ -171,7 +171,7 @@ function material(entry: Named, field: string): (() => Promise<string>) | undefi
   const path = text(entry, field);
   if (path === undefined) return undefined;
   const file = resolve(dirname(entry.file), path);
-  return () => readText(file, entry.file, `${entry.path}.${field}`);
+  return () => readPem(file, entry.file, `${entry.path}.${field}`);
 }
 
 function tokenOf(user: Named | undefined): ClusterAccess['token'] {
@@ -196,6 +196,16 @@ export async function readToken(file: string): Promise<string> {
 
 function checkToken(token: string, file: string, field: string): void {
   if (!/^[\x21-\x7e]+$/.test(token)) throw refusal(file, field, 'expected a token of printable characters');
+}
+
+/**
+ * Reads a PEM file. An empty one is refused: Node trusts the authorities of the Web where it is given none.
+ * @param at the file and the field that name `file`, for the message
+ */
+export async function readPem(file: string, at: string, field = ''): Promise<string> {
+  const pem = await readText(file, at, field);
+  if (!pem.includes('-----BEGIN ')) throw refusal(at, field, `expected PEM text in ${file}`);
+  return pem;
 }
 
 /** @param at the file and the field that name `file`, for the message */
