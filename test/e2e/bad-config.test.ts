@@ -112,7 +112,7 @@ test('an unknown field is left out with one warning, and the rest of the documen
   await follows(mark);
   const line = 1 + text.split('\n').findIndex((each) => each.includes('htttp'));
   const says = new RegExp(
-    `routes\\.yaml:${line}: VirtualService/default/web: spec\\.htttp: unknown field; it is left out`,
+    `routes\\.yaml:${line}: VirtualService/default/web: spec\\.htttp: unknown field; the field is ignored`,
   );
   assert.equal(lines(says).length, 1, discovery().output());
   const { items } = (await discovery().http('/debug/configz')).json() as {

@@ -1,16 +1,24 @@
-/** A TCP relay in front of a server, which a test can make silent: connections stay open, and nothing passes. */
+/** A TCP relay in front of a server on loopback: a test can make its connections silent, or end and refuse them. */
 import { type AddressInfo, connect, createServer, type Socket } from 'node:net';
 
 export interface Relay {
   readonly port: number;
   /** Stops the data of the connections that exist. */
   freeze(): void;
+  /** Ends all connections, and refuses new ones until `restore`. */
+  cut(): void;
+  restore(): void;
   close(): Promise<void>;
 }
 
 export async function startRelay(target: number): Promise<Relay> {
   const sockets = new Set<Socket>();
+  let isCut = false;
   const server = createServer((near) => {
+    if (isCut) {
+      near.destroy();
+      return;
+    }
     const far = connect(target, '127.0.0.1');
     for (const socket of [near, far]) {
       sockets.add(socket);
@@ -25,6 +33,13 @@ export async function startRelay(target: number): Promise<Relay> {
     port: (server.address() as AddressInfo).port,
     freeze() {
       for (const socket of sockets) socket.unpipe().pause();
+    },
+    cut() {
+      isCut = true;
+      for (const socket of sockets) socket.destroy();
+    },
+    restore() {
+      isCut = false;
     },
     close() {
       for (const socket of sockets) socket.destroy();
