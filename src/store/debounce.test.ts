@@ -1,42 +1,17 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Clock } from '../core/clock.ts';
+import { fakeClock } from '../core/testing/fake-clock.ts';
 import { createDebouncer, type DebounceHooks } from './debounce.ts';
 
-/** A clock that the test advances; timers run in order of their time. */
-function fakeClock() {
-  let now = 0;
-  let timers: { at: number; run: () => void }[] = [];
-  const clock: Clock = {
-    now: () => now,
-    setTimer(ms, run) {
-      const timer = { at: now + ms, run };
-      timers.push(timer);
-      const cancel = () => {
-        timers = timers.filter((each) => each !== timer);
-      };
-      return { cancel };
-    },
+/** A clock that is moved to points in time. */
+function timeline() {
+  const clock = fakeClock();
+  return {
+    clock,
+    advanceTo: (time: number) => clock.advance(time - clock.now()),
+    hangTo: (time: number) => clock.hang(time - clock.now()),
   };
-  const settle = () => new Promise<void>((resolve) => setImmediate(resolve));
-  const advanceTo = async (time: number) => {
-    for (;;) {
-      const next = timers.filter((timer) => timer.at <= time).sort((a, b) => a.at - b.at)[0];
-      if (next === undefined) break;
-      timers = timers.filter((each) => each !== next);
-      now = Math.max(now, next.at);
-      next.run();
-      await settle();
-    }
-    now = time;
-    await settle();
-  };
-  /** Time passes in which nothing runs, as in a process that is busy. */
-  const hangTo = (time: number) => {
-    now = time;
-  };
-  return { clock, advanceTo, hangTo };
 }
 
 interface Published {
@@ -45,7 +20,7 @@ interface Published {
 }
 
 function setUp(options: { edsDebounce?: boolean; publishMs?: number; afterMs?: number; maxMs?: number } = {}) {
-  const { clock, advanceTo, hangTo } = fakeClock();
+  const { clock, advanceTo, hangTo } = timeline();
   const published: Published[] = [];
   const counts = { change: 0, reset: 0, quiesce: 0, max: 0, error: 0, concurrent: 0, running: 0 };
   const hooks: DebounceHooks = {
@@ -222,7 +197,7 @@ test('flush publishes without waiting; after stop nothing is published', async (
 });
 
 test('a publish that throws is reported, and later windows are published', async () => {
-  const { clock, advanceTo } = fakeClock();
+  const { clock, advanceTo } = timeline();
   const errors: unknown[] = [];
   let calls = 0;
   const none = () => {};

@@ -7,12 +7,12 @@ import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { CtlError } from '../../core/errors.ts';
 import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
+import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { createFileSecrets } from './file-secrets.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 import { certificateSet, testRoot } from './testing/certificates.ts';
-import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
 import { logLines } from './testing/log-lines.ts';
 
 const { Secret } = envoy.extensions.transport_sockets.tls.v3;
@@ -21,7 +21,7 @@ const CRL = '-----BEGIN X509 CRL-----\nAAAA\n-----END X509 CRL-----\n';
 
 async function setting(context: TestContext) {
   const folder = await mkdtemp(join(tmpdir(), 'files-'));
-  const clock = fakeClock();
+  const clock = fakeClock({ start: Date.now() });
   const log = logLines();
   let changes = 0;
   const unwanted = new Set<string>();

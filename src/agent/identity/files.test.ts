@@ -4,12 +4,12 @@ import { mkdir, mkdtemp, readdir, readFile, readlink, rename, rm, stat, symlink,
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { secretsOf } from './certificates.ts';
 import { createMountedSource } from './mounted.ts';
 import { type CertificateSet, certificateSet, testRoot } from './testing/certificates.ts';
-import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
 import { logLines } from './testing/log-lines.ts';
 import { currentToken, tokenFileOf } from './token.ts';
 
@@ -47,7 +47,7 @@ test('mounted certificates are followed over three swaps of links, also when old
     await symlink(join('..data', name), join(directory, name));
   }
   await mount(directory, '..v0', certificateSet(root, NAME, 3_600_000_000));
-  const clock = fakeClock();
+  const clock = fakeClock({ start: Date.now() });
   const source = createMountedSource(directory, clock, logLines());
   const keys = new Set<string>();
   source.onChange(({ certificate }) => keys.add(certificate.key));
@@ -70,7 +70,7 @@ async function replaceFile(path: string, text: string): Promise<void> {
 
 test('half-written pairs leave the last good ones in force, and each is reported once', async (context) => {
   const directory = await folder(context);
-  const clock = fakeClock();
+  const clock = fakeClock({ start: Date.now() });
   const log = logLines();
   await put(directory, certificateSet(root, NAME, 3_600_000_000));
   const source = createMountedSource(directory, clock, log);
@@ -94,7 +94,7 @@ test('half-written pairs leave the last good ones in force, and each is reported
 
 test('missing files are used as soon as they exist', async (context) => {
   const directory = await folder(context);
-  const clock = fakeClock();
+  const clock = fakeClock({ start: Date.now() });
   const log = logLines();
   const source = createMountedSource(join(directory, 'later'), clock, log);
   source.start();

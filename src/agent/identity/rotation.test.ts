@@ -3,13 +3,13 @@ import { generateKeyPairSync } from 'node:crypto';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { fakeTime } from '../../core/testing/fake-time.ts';
 import type { WorkloadSecrets } from '../types.ts';
 import type { KeyAndRequest } from './csr.ts';
 import { newCounters } from './metrics.ts';
 import { createRotation, MAX_BACKOFF_MS, retryDelay, rotationTime } from './rotation.ts';
 import { testRoot } from './testing/certificates.ts';
-import { type FakeClock, fakeClock } from './testing/fake-clock.ts';
 import { logLines } from './testing/log-lines.ts';
 
 const SECOND = 1000;
@@ -21,18 +21,20 @@ const unavailable = (): never => {
   throw new CtlError('unavailable', 'connection refused');
 };
 
+type MovedClock = Omit<FakeClock, 'pass' | 'hang'>;
+
 interface SetUp {
   readonly lifeMs?: number;
   readonly random?: () => number;
   readonly graceRatio?: number;
   readonly announced?: { readonly namespace: string; readonly serviceAccount: string | undefined };
-  readonly clock?: FakeClock;
+  readonly clock?: MovedClock;
 }
 
 /** A rotation with a fake authority and a fake clock. */
 function setUp(options: SetUp = {}) {
   // Certificates have whole seconds.
-  const clock = options.clock ?? fakeClock(Math.floor(Date.now() / SECOND) * SECOND);
+  const clock = options.clock ?? fakeClock({ start: Math.floor(Date.now() / SECOND) * SECOND });
   const log = logLines();
   const counters = newCounters();
   const keys: KeyAndRequest[] = [];
@@ -113,7 +115,7 @@ for (const [what, hours] of [
 ] as const)
   test(`a certificate is replaced at the next check after the clock was set ${what}`, async () => {
     const { clock: timers, pass, set, waiting } = fakeTime();
-    const clock: FakeClock = {
+    const clock: MovedClock = {
       ...timers,
       async advance(ms) {
         pass(ms);

@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import { connect } from 'node:http2';
 import { connect as connectSocket } from 'node:net';
 import { test } from 'node:test';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { SECRET_TYPE } from './messages.ts';
 import { testRoot } from './testing/certificates.ts';
-import { fakeClock } from './testing/fake-clock.ts';
 import { delta, METHOD, peer, sotw } from './testing/peer.ts';
 import { eventually, metric, site } from './testing/site.ts';
 
@@ -121,7 +121,7 @@ test('other methods are answered as unimplemented', async (context) => {
 
 test('connections without a live peer, and streams without requests, are closed and counted', async (context) => {
   const { start } = await site(context);
-  const clock = fakeClock();
+  const clock = fakeClock({ start: Date.now() });
   const identity = await start({ staleConnectionIntervalMs: 60_000 }, { clock });
   // Opens HTTP/2 (RFC 9113 section 3.4: the preface and empty SETTINGS), then is silent like a stopped process.
   const socket = connectSocket(identity.sdsPath);

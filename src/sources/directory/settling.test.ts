@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { appendFile, mkdir, rm, stat, unlink, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fakeClock, follow, service } from '../testing/followed-directory.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
+import { follow, service } from '../testing/followed-directory.ts';
 
 test('a batch states since when it has been quiet; a state that only lasted is not announced', async (context) => {
   const clock = fakeClock();
@@ -15,7 +16,7 @@ test('a batch states since when it has been quiet; a state that only lasted is n
     for (let turns = 0; !condition(); turns++) {
       assert.ok(turns < 10_000);
       await new Promise((resolve) => setTimeout(resolve, 1));
-      clock.advance(1);
+      clock.pass(1);
     }
   };
   await is({ a: 80 });
@@ -95,7 +96,7 @@ test('files that disappear just before their directory do not count as deleted',
   );
   const untilTimePasses = (what: string, condition: () => boolean) =>
     until(what, () => {
-      clock.advance(10);
+      clock.pass(10);
       return condition();
     });
   await until('a first reading', () => state.size === 2);
@@ -106,7 +107,7 @@ test('files that disappear just before their directory do not count as deleted',
   await untilTimePasses('a warning', () => !source.health().ok);
   // Time for scans for missing files, and for reading.
   for (let round = 0; round < 50; round++) {
-    clock.advance(20);
+    clock.pass(20);
     await stat(base);
   }
   await mkdir(dir);
@@ -155,7 +156,7 @@ test('a directory missing at start is reported again until it has been read', as
     [60, 125],
   ] as const) {
     warnings.length = 0;
-    clock.advance(seconds * 1000);
+    clock.pass(seconds * 1000);
     assert.deepEqual(warnings, [
       `config directory ${dir} does not exist, for ${after} s now; nothing is served until it is there`,
     ]);
@@ -163,10 +164,10 @@ test('a directory missing at start is reported again until it has been read', as
   await mkdir(dir);
   // Its event waits for the clock, and so does the next reminder, which scans.
   await until('synced', () => {
-    clock.advance(1000);
+    clock.pass(1000);
     return isSynced();
   });
   warnings.length = 0;
-  clock.advance(600_000);
+  clock.pass(600_000);
   assert.deepEqual(warnings, []);
 });

@@ -120,31 +120,6 @@ export async function follow(
   };
 }
 
-/** A clock that advances only when the test says so. */
-export function fakeClock(): Clock & { advance(ms: number): void } {
-  let now = 0;
-  const timers = new Map<object, { readonly at: number; readonly run: () => void }>();
-  return {
-    now: () => now,
-    setTimer(ms, run) {
-      const timer = { cancel: () => void timers.delete(timer) };
-      timers.set(timer, { at: now + ms, run });
-      return timer;
-    },
-    advance(ms) {
-      const end = now + ms;
-      for (;;) {
-        const [next] = [...timers].filter(([, { at }]) => at <= end).sort(([, a], [, b]) => a.at - b.at);
-        if (next === undefined) break;
-        timers.delete(next[0]);
-        now = next[1].at;
-        next[1].run();
-      }
-      now = end;
-    },
-  };
-}
-
 function same(state: ReadonlyMap<string, number | undefined>, expected: Record<string, number>): boolean {
   const entries = Object.entries(expected);
   return state.size === entries.length && entries.every(([name, port]) => state.get(name) === port);

@@ -3,10 +3,10 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { TestContext } from 'node:test';
+import type { FakeClock } from '../../../core/testing/fake-clock.ts';
 import { defaultAgentSettings } from '../../../settings/index.ts';
 import type { AgentIdentity } from '../../types.ts';
 import { type AgentIdentityOptions, type IdentitySettings, startAgentIdentity } from '../index.ts';
-import type { FakeClock } from './fake-clock.ts';
 import { startTestCa, TEST_IDENTITY, TEST_SERVER_NAME, type TestCa, type TestCaOptions } from './test-ca.ts';
 
 /** The files and settings of an agent whose certificates a fake authority signs. */

@@ -1,4 +1,5 @@
 /** Test support for the authority: certificate requests, valid and hostile, CAs with any defect, and a fake clock. */
+
 import { generateKeyPairSync, type KeyObject, randomBytes, sign } from 'node:crypto';
 import {
   bits,
@@ -17,6 +18,7 @@ import {
   utf8,
 } from '../../../asn1/index.ts';
 import { encodePem } from '../../../core/pem.ts';
+import { fakeClock as makeFakeClock } from '../../../core/testing/fake-clock.ts';
 import type { WallClock } from '../../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';
@@ -151,40 +153,10 @@ export interface FakeClock {
   advance(ms: number): Promise<void>;
 }
 
-/** A clock that moves only when a test moves it. `busy` tells whether work that timers have started is in progress. */
+/** A clock that moves only when a test moves it, from the time of the certificates of these tests. */
 export function fakeClock(start = NOW, busy: () => boolean = () => false): FakeClock {
-  let now = start;
-  let timers: { readonly at: number; readonly run: () => void }[] = [];
-  const settle = async (): Promise<void> => {
-    for (let round = 0; round < 10 || busy(); round++) await new Promise<void>((resolve) => setImmediate(resolve));
-  };
-  return {
-    clock: {
-      now: () => now,
-      setTimer(ms, run) {
-        const timer = { at: now + ms, run };
-        timers.push(timer);
-        return {
-          cancel() {
-            timers = timers.filter((each) => each !== timer);
-          },
-        };
-      },
-    },
-    async advance(ms) {
-      const until = now + ms;
-      for (;;) {
-        const [next] = timers.filter(({ at }) => at <= until).sort((a, b) => a.at - b.at);
-        if (next === undefined) break;
-        timers = timers.filter((each) => each !== next);
-        now = Math.max(now, next.at);
-        next.run();
-        await settle();
-      }
-      now = until;
-      await settle();
-    },
-  };
+  const clock = makeFakeClock({ start, busy });
+  return { clock, advance: clock.advance };
 }
 
 /** A store in memory. */
