@@ -223,7 +223,7 @@ function resolveAddress(
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
     podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
-  // Whoever writes Endpoints can name any pod. The pods themselves decide who has an address.
+  // A writer of Endpoints can name any pod. The pods themselves decide who has an address.
   const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
   const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
   if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);

@@ -279,7 +279,7 @@ describe('the TLS of the secured address', () => {
   const shownBy = async (shown?: Shown, port = securePort): Promise<{ list?: string[]; bearer?: string }> =>
     JSON.parse(String(await call('/test/Shown', new Uint8Array(), shown, 'abc', port)));
 
-  it('gives the whole chain of a caller, whoever signed it, and the token', async () => {
+  it('gives the whole chain of a caller under any issuer, and the token', async () => {
     const shown = workload(middle, {}, derOf(middle));
     const { list = [], bearer } = await shownBy(shown);
     assert.deepEqual(

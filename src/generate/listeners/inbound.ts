@@ -269,7 +269,7 @@ function guardedBytes(snapshot: MeshReader, view: InboundView, cluster: string):
 
 /**
  * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, and then the client itself. Envoy adds
- * By and Hash. Without a client certificate the header is removed, whoever sent it.
+ * By and Hash. Without a client certificate the header is removed for every sender.
  */
 const CLIENT_CERTIFICATE = {
   forwardClientCertDetails: APPEND_FORWARD,

@@ -37,9 +37,40 @@ export class CredentialNames {
     return true;
   }
 
-  /** In order. */
-  names(): readonly string[] {
-    return [...new Set([...this.#byResource.values()].flat())].sort();
+  /** How many Secrets are named. */
+  get count(): number {
+    return new Set([...this.#byResource.values()].flat()).size;
+  }
+
+  /**
+   * At most `limit` names, in order. Namespaces take turns: one that names many Secrets takes none from those that name
+   * few. Within a namespace, Secrets that are followed already come first, so that a new name ends none of them.
+   */
+  choose(limit: number, isFollowed: (name: string) => boolean): readonly string[] {
+    const queues = [...this.#byNamespace().values()].map((names) =>
+      [...names].sort((a, b) => Number(isFollowed(b)) - Number(isFollowed(a)) || (a < b ? -1 : 1)),
+    );
+    const chosen = new Set<string>();
+    const longest = Math.max(0, ...queues.map((names) => names.length));
+    for (let turn = 0; turn < longest; turn += 1) {
+      for (const names of queues) {
+        const name = names[turn];
+        if (name !== undefined && chosen.size < limit) chosen.add(name);
+      }
+    }
+    return [...chosen].sort();
+  }
+
+  /** Names by the namespace of the resources that name them, in the order of the namespaces. */
+  #byNamespace(): ReadonlyMap<string, ReadonlySet<string>> {
+    const found = new Map<string, Set<string>>();
+    for (const [key, names] of this.#byResource) {
+      const namespace = key.split('/')[1] ?? '';
+      const known = found.get(namespace) ?? new Set<string>();
+      for (const name of names) known.add(name);
+      found.set(namespace, known);
+    }
+    return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
   #note(event: ResourceEvent): boolean {

@@ -199,14 +199,14 @@ class KubernetesSource implements Source {
 
   /** Reads the Secrets that are named, each by itself, and ends those that are not named any more. */
   #followSecrets(): void {
-    const all = this.#credentials.names();
-    const names = all.slice(0, MAX_SECRETS);
-    if (all.length > names.length && !this.#tooManySecrets) {
+    const { count } = this.#credentials;
+    const names = this.#credentials.choose(MAX_SECRETS, (name) => this.#collections.has(nameOf(SECRETS, name)));
+    if (count > names.length && !this.#tooManySecrets) {
       this.#options.log.warn(
-        `${all.length} Secrets are named by Gateways and DestinationRules; only ${MAX_SECRETS} are read`,
+        `${count} Secrets are named by Gateways and DestinationRules; only ${MAX_SECRETS} are read, namespaces in turn`,
       );
     }
-    this.#tooManySecrets = all.length > names.length;
+    this.#tooManySecrets = count > names.length;
     const wanted = new Set(names.map((name) => nameOf(SECRETS, name)));
     for (const name of names) if (!this.#collections.has(nameOf(SECRETS, name))) this.#add(SECRETS, name);
     for (const [name, collections] of this.#collections) {

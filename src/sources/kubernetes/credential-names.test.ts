@@ -1,0 +1,47 @@
+/** Which Secrets are read where Gateways and DestinationRules name more than the limit. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { CredentialNames } from './credential-names.ts';
+import { readObject } from './read-object.ts';
+
+/** Credentials that Gateways of namespaces name. */
+function named(credentials: Readonly<Record<string, readonly string[]>>): CredentialNames {
+  const names = new CredentialNames();
+  for (const [namespace, all] of Object.entries(credentials)) {
+    const servers = all.map((credentialName, index) => ({
+      port: { number: 8000 + index, name: `https-${index}`, protocol: 'HTTPS' },
+      hosts: [`${credentialName}.example`],
+      tls: { mode: 'SIMPLE', credentialName },
+    }));
+    const gateway = {
+      apiVersion: 'networking.mesh.io/v1',
+      kind: 'Gateway',
+      metadata: { name: 'edge', namespace, uid: 'u', resourceVersion: '1' },
+      spec: { selector: { app: 'edge' }, servers },
+    };
+    assert.ok(names.apply([readObject('kubernetes', 'Gateway', gateway, 0).event]));
+  }
+  return names;
+}
+
+const NONE = (): boolean => false;
+
+test('within the limit every Secret that is named is chosen', () => {
+  const names = named({ bank: ['b'], shop: ['a'] });
+  assert.equal(names.count, 4);
+  assert.deepEqual(names.choose(4, NONE), ['a', 'a-cacert', 'b', 'b-cacert']);
+});
+
+test('a namespace that names many Secrets takes none from a namespace that names few', () => {
+  const names = named({ greedy: ['a1', 'a2', 'a3', 'a4'], shop: ['web'] });
+  assert.deepEqual(names.choose(4, NONE), ['a1', 'a1-cacert', 'web', 'web-cacert']);
+});
+
+test('a new name ends no Secret of its namespace that is followed already', () => {
+  const followed = new Set(['web', 'web-cacert']);
+  const names = named({ shop: ['a', 'web'] });
+  assert.deepEqual(
+    names.choose(2, (name) => followed.has(name)),
+    ['web', 'web-cacert'],
+  );
+});
