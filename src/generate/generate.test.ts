@@ -5,20 +5,9 @@ import type { Snapshot } from '../model/types.ts';
 import { STATIC_CLUSTERS_UNIT } from './common/names.ts';
 import { generate, unitsOf } from './generate.ts';
 import { meshOf, parsed } from './testing/mesh.ts';
-import type { OutboundView } from './types.ts';
+import { outboundView } from './testing/views.ts';
 
-const VIEW: OutboundView = {
-  part: 'outbound',
-  scope: 'default/',
-  namespace: 'default',
-  interception: 'REDIRECT',
-  families: 'ipv4',
-  sourceLabels: {},
-  dnsDomain: 'default.svc.cluster.local',
-  virtualHosts: 'inline',
-  endpointNames: 'cluster',
-  capabilities: { extensions: undefined, sds: false },
-};
+const VIEW = outboundView();
 
 const entry = (host: string) => `
 apiVersion: networking.mesh.io/v1alpha3

@@ -6,7 +6,8 @@ import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import { type AnyResource, keyOf } from '../resources/types.ts';
 import { affectedUnits } from './testing/affected-units.ts';
 import { meshOf, parsed } from './testing/mesh.ts';
-import type { GatewayView, InboundView, OutboundView, UnitSelection, View } from './types.ts';
+import { outboundView } from './testing/views.ts';
+import type { GatewayView, InboundView, UnitSelection, View } from './types.ts';
 
 const WEB = 'web.default.svc.cluster.local';
 const DB = 'db.default.svc.cluster.local';
@@ -50,18 +51,7 @@ const MESH: readonly AnyResource[] = [
   }),
 ];
 
-const OUTBOUND: OutboundView = {
-  part: 'outbound',
-  scope: 'default/',
-  namespace: 'default',
-  interception: 'REDIRECT',
-  families: 'ipv4',
-  sourceLabels: {},
-  dnsDomain: 'default.svc.cluster.local',
-  virtualHosts: 'inline',
-  endpointNames: 'cluster',
-  capabilities: { extensions: undefined, sds: false },
-};
+const OUTBOUND = outboundView();
 const INBOUND: InboundView = {
   part: 'inbound',
   scope: 'default/',

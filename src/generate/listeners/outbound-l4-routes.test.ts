@@ -1,7 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { chainsOf, oneService, outboundOf, outboundView, worldOf } from '../testing/listeners.ts';
+import { chainsOf, oneService, outboundOf, worldOf } from '../testing/listeners.ts';
 import { virtualServiceOf } from '../testing/routes.ts';
+import { outboundView } from '../testing/views.ts';
 
 test('TLS that shares a listener is matched by host name; TLS with an address of its own is not', () => {
   const services = [

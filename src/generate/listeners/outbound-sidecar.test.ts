@@ -1,16 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Protocol, Service } from '../../model/types.ts';
-import {
-  chainsOf,
-  inboundOf,
-  inboundView,
-  oneService,
-  outboundOf,
-  outboundView,
-  type World,
-  worldOf,
-} from '../testing/listeners.ts';
+import { chainsOf, inboundOf, inboundView, oneService, outboundOf, type World, worldOf } from '../testing/listeners.ts';
+import { outboundView } from '../testing/views.ts';
 
 test('a Sidecar listener takes its port for itself', () => {
   const services = [oneService('web', 'HTTP', 80), oneService('db', 'TCP', 80, ['10.96.0.1'])];

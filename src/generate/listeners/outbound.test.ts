@@ -5,15 +5,8 @@ import type { Protocol, Service } from '../../model/types.ts';
 import { google } from '../../protobuf/index.ts';
 import { plannedRoutes } from '../plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import {
-  chainsOf,
-  chainTexts,
-  oneService,
-  outboundOf,
-  outboundView,
-  type World,
-  worldOf,
-} from '../testing/listeners.ts';
+import { chainsOf, chainTexts, oneService, outboundOf, type World, worldOf } from '../testing/listeners.ts';
+import { outboundView } from '../testing/views.ts';
 import { outboundListeners, outboundListenerUnits } from './outbound.ts';
 
 const AUTO = 'Unsupported';

@@ -4,8 +4,8 @@ import { test } from 'node:test';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
-import { outboundView } from '../testing/listeners.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
+import { outboundView } from '../testing/views.ts';
 import type { GenerationResult, OutboundView } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;

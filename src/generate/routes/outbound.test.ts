@@ -12,28 +12,13 @@ import {
   TO_REVIEWS,
   virtualServiceOf,
 } from '../testing/routes.ts';
+import { outboundView } from '../testing/views.ts';
 import type { OutboundView } from '../types.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './index.ts';
 
 const { RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 
-function viewOf(changes: Partial<OutboundView> = {}): OutboundView {
-  return {
-    part: 'outbound',
-    scope: 'default/',
-    namespace: 'default',
-    interception: 'REDIRECT',
-    families: 'ipv4',
-    sourceLabels: {},
-    dnsDomain: 'default.svc.cluster.local',
-    virtualHosts: 'inline',
-    endpointNames: 'cluster',
-    capabilities: { extensions: undefined, sds: false },
-    ...changes,
-  };
-}
-
-function output(world: TestWorld, view = viewOf()) {
+function output(world: TestWorld, view = outboundView()) {
   const snapshot = snapshotOf(world);
   const units = outboundRouteUnits(MeshReader.of(snapshot), view).map((unit) =>
     outboundRoutes(MeshReader.of(snapshot), view, unit),
@@ -127,9 +112,9 @@ describe('virtual hosts of a port', () => {
     const first = (view: OutboundView) =>
       output({ services: [reviews], virtualServices: [vs] }, view).routes.get('9080')?.virtualHosts[0]?.routes[0]?.route
         ?.cluster;
-    assert.equal(first(viewOf({ sourceLabels: { app: 'web' } })), `outbound|9080|web|${REVIEWS}`);
-    assert.equal(first(viewOf()), `outbound|9080|own|${REVIEWS}`);
-    assert.equal(first(viewOf({ namespace: 'shop' })), `outbound|9080|rest|${REVIEWS}`);
+    assert.equal(first(outboundView({ sourceLabels: { app: 'web' } })), `outbound|9080|web|${REVIEWS}`);
+    assert.equal(first(outboundView()), `outbound|9080|own|${REVIEWS}`);
+    assert.equal(first(outboundView({ namespace: 'shop' })), `outbound|9080|rest|${REVIEWS}`);
   });
 
   test('of two virtual services for one host the first wins, and the other is reported', () => {
@@ -229,15 +214,19 @@ test('a cached virtual host equals a newly encoded one', () => {
 });
 
 test('a unit that does not exist has no resources', () => {
-  assert.deepEqual(outboundRoutes(MeshReader.of(snapshotOf({})), viewOf(), '9080'), { resources: [], findings: [] });
+  assert.deepEqual(outboundRoutes(MeshReader.of(snapshotOf({})), outboundView(), '9080'), {
+    resources: [],
+    findings: [],
+  });
   assert.deepEqual(
-    outboundRoutes(MeshReader.of(snapshotOf({ services: [reviews] })), viewOf({ scope: 'gone/' }), '9080').resources,
+    outboundRoutes(MeshReader.of(snapshotOf({ services: [reviews] })), outboundView({ scope: 'gone/' }), '9080')
+      .resources,
     [],
   );
 });
 
 describe('discovered virtual hosts', () => {
-  const discovering = viewOf({ virtualHosts: 'discovered' });
+  const discovering = outboundView({ virtualHosts: 'discovered' });
   const world = { services: [reviews, ratings, serviceOf('unsaid', [UNSAID], { addresses: ['10.0.0.3'] })] };
 
   function hostsOf(snapshot: ReturnType<typeof snapshotOf>, unit: string) {
@@ -284,10 +273,10 @@ describe('discovered virtual hosts', () => {
   test('exclude those of a service with routes of its own, and of views without discovery', () => {
     const snapshot = snapshotOf(world);
     assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), discovering), ['9080']);
-    assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), viewOf()), []);
+    assert.deepEqual(discoveredUnits(MeshReader.of(snapshot), outboundView()), []);
     const own = outboundRouteUnits(MeshReader.of(snapshot), discovering).find((unit) => unit !== '9080') ?? '';
     assert.equal(output(world, discovering).routes.get(own)?.virtualHosts.length, 1);
     assert.deepEqual(hostsOf(snapshot, own).resources, []);
-    assert.deepEqual(outboundVirtualHosts(MeshReader.of(snapshot), viewOf(), '9080').resources, []);
+    assert.deepEqual(outboundVirtualHosts(MeshReader.of(snapshot), outboundView(), '9080').resources, []);
   });
 });

@@ -17,6 +17,7 @@ import { outboundListeners, outboundListenerUnits } from '../listeners/outbound.
 import { MeshReader } from '../reads/index.ts';
 import type { GeneratedResource, InboundView, OutboundView, UnitOutput } from '../types.ts';
 import { serviceOf, snapshotOf, type TestWorld } from './routes.ts';
+import { outboundView } from './views.ts';
 
 export interface World extends TestWorld {
   readonly settings?: Partial<ModelSettings>;
@@ -76,22 +77,6 @@ export function oneService(
   changes: Partial<Service> = {},
 ): Service {
   return serviceOf(name, [{ name: 'port', port, protocol }], { addresses, ...changes });
-}
-
-export function outboundView(changes: Partial<OutboundView> = {}): OutboundView {
-  return {
-    part: 'outbound',
-    scope: 'default/',
-    namespace: 'default',
-    interception: 'REDIRECT',
-    families: 'ipv4',
-    sourceLabels: {},
-    dnsDomain: 'default.svc.cluster.local',
-    virtualHosts: 'inline',
-    endpointNames: 'cluster',
-    capabilities: { extensions: undefined, sds: false },
-    ...changes,
-  };
 }
 
 export function inboundView(changes: Partial<InboundView> = {}): InboundView {
