@@ -9,7 +9,8 @@ import type { MeshConfig } from '../resources/mesh-config.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
-import { clusterAccess, configuredSources, createSources, openMeshFiles } from './inputs.ts';
+import { clusterAccess, createConnection } from './cluster.ts';
+import { configuredSources, createSources, openMeshFiles } from './inputs.ts';
 
 test('a changed mesh configuration is applied, with a warning for fields that need a restart', async (context) => {
   const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
@@ -53,7 +54,7 @@ test('the registry Orchestrator needs a directory or a cluster, other registries
 test('with a directory and a cluster, both are read', () => {
   const access = { server: new URL('https://10.0.0.1'), tls: async () => ({}), token: async () => undefined };
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes), access, []).map(({ id }) => id);
+    configuredSources(defaultDiscoverySettings(changes), createConnection(access), []).map(({ id }) => id);
   assert.deepEqual(idsOf({}), ['kubernetes']);
   assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir: '/nowhere' }), [
     'mock',

@@ -5,7 +5,7 @@
 import { systemClock } from '../core/clock.ts';
 import { CtlError, InternalError } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
-import { type ClusterAccess, inClusterAccess, readKubeconfig } from '../kubernetes/index.ts';
+import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import {
   CLUSTER_KINDS,
@@ -17,7 +17,7 @@ import {
   parseMeshNetworks,
   type ResourceEvent,
 } from '../resources/index.ts';
-import type { DiscoverySettings, Environment } from '../settings/index.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
 import {
   createDirectorySource,
   createFileValue,
@@ -87,53 +87,30 @@ export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshH
 }
 
 /**
- * Whether the registry Orchestrator reads a cluster: without `--configDir`, or in addition to it with `--kubeconfig`.
- */
-function readsCluster({ registries, configDir, kubeconfig }: DiscoverySettings): boolean {
-  return registries.includes('Orchestrator') && (configDir === '' || kubeconfig !== '');
-}
-
-/**
- * The access to the cluster: from `--kubeconfig`, else from the variable KUBECONFIG, else from the service account of
- * this Pod. Undefined when no cluster is read.
- * @throws CtlError when a cluster is required and not configured, or its configuration is invalid
- */
-export async function clusterAccess(settings: DiscoverySettings, env: Environment): Promise<ClusterAccess | undefined> {
-  if (!readsCluster(settings)) return undefined;
-  const file = settings.kubeconfig || env.KUBECONFIG || '';
-  const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file);
-  if (access !== undefined) return access;
-  const message =
-    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with ' +
-    '--configDir, run in a Pod, or name another registry';
-  throw new CtlError('failed_precondition', message, { field: '--registries' });
-}
-
-/**
  * The sources in the order of `--registries`. A directory that is not a registry (only configuration is read from it)
  * comes first.
- * @param access to the cluster; undefined when no cluster is read
+ * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
  */
 export function configuredSources(
   settings: DiscoverySettings,
-  access: ClusterAccess | undefined,
+  connection: Connection | undefined,
   namespaces: readonly string[],
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice } = settings;
   const log = getScope('source');
-  if (configDir === '' && access === undefined) log.warn('no --configDir: only built-in registries are read');
+  if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
   const directory = (): Source[] => {
     if (configDir === '') return [];
     const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs });
-    return registries.includes('Orchestrator') && access === undefined ? [source] : [withoutRegistry(source)];
+    return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
   };
   const orchestrator = (): Source[] => {
-    if (access === undefined) return directory();
+    if (connection === undefined) return directory();
     const meshKinds = configDir === '';
     const random = Math.random;
-    const options = { cluster, access, log, clock, random, resyncMs, namespaces, useEndpointSlice, meshKinds };
+    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice, meshKinds };
     return [...directory(), createKubernetesSource(options)];
   };
   const sources = registries.flatMap((registry) => {

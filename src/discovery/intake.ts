@@ -4,7 +4,7 @@
  */
 
 import { systemClock } from '../core/clock.ts';
-import type { ClusterAccess } from '../kubernetes/index.ts';
+import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
@@ -18,8 +18,8 @@ import { openStateDirectory } from './state-directory.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
-  /** The access to the cluster; undefined when no cluster is read. */
-  readonly access: ClusterAccess | undefined;
+  /** To the cluster; undefined when no cluster is read. */
+  readonly connection: Connection | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   readonly metrics: Metrics;
@@ -47,13 +47,13 @@ export interface Intake {
 
 /** Resolves when the last good policies are read; no source is started yet. Rejects with CtlError when they are not. */
 export async function openIntake(options: IntakeOptions): Promise<Intake> {
-  const { settings, access, mesh, metrics, onChanged, onChangePending } = options;
+  const { settings, connection, mesh, metrics, onChanged, onChangePending } = options;
   const rootNamespace = rootNamespaceOf(settings, mesh);
   const lastGood = await openStateDirectory(settings.stateDir);
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const appNamespaces = listOf(settings.appNamespace);
   const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
-  const sources = createSources(configuredSources(settings, access, namespaces));
+  const sources = createSources(configuredSources(settings, connection, namespaces));
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
   const meter = new SourceMeter(metrics);
 

@@ -12,7 +12,6 @@ import { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
 import type { DebugSource } from '../debug/index.ts';
-import type { ClusterAccess } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
@@ -20,6 +19,7 @@ import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publi
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { createDebouncer, type Debouncer, type Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
+import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
@@ -28,7 +28,7 @@ import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
-import { clusterAccess, type MeshFiles, openMeshFiles } from './inputs.ts';
+import { type MeshFiles, openMeshFiles } from './inputs.ts';
 import { type Intake, openIntake } from './intake.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { modelSettings } from './model-settings.ts';
@@ -78,13 +78,13 @@ export class DiscoveryProgram {
 
   /** Resolves when proxies are served. Rejects with CtlError when an address or a file cannot be used. */
   async start(): Promise<void> {
-    const access = await clusterAccess(this.#settings, this.#env);
+    const cluster = await this.#openCluster();
     // The workers load their code while the mesh is read.
     const pool = this.#startPool();
     const http = await this.#startHttp();
     const files = await this.#openMeshFiles();
 
-    const intake = await this.#openIntake(files, access);
+    const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files), intake.start()]);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
@@ -113,11 +113,17 @@ export class DiscoveryProgram {
     this.#pipeline = undefined;
   }
 
+  async #openCluster(): Promise<Cluster | undefined> {
+    const cluster = await openCluster(this.#settings, this.#env);
+    if (cluster !== undefined) this.#closers.push(() => cluster.close());
+    return cluster;
+  }
+
   /** Sources → store. The debouncer decides when what changed becomes the next snapshot. */
-  async #openIntake({ mesh }: MeshFiles, access: ClusterAccess | undefined): Promise<Intake> {
+  async #openIntake({ mesh }: MeshFiles, cluster: Cluster | undefined): Promise<Intake> {
     const intake = await openIntake({
       settings: this.#settings,
-      access,
+      connection: cluster?.client.connection,
       mesh,
       metrics: this.#metrics,
       onChanged: (keys, seenAt) => this.#pipeline?.debouncer.changed(keys, seenAt),

@@ -39,9 +39,8 @@ function clientOf(server: ScriptedApiServer, token?: string, ca?: string) {
     clock: fastClock(50),
     random: () => 0,
     userAgent: 'meshd-test',
-    onLost: (reason) => events.push(reason),
-    onReached: () => events.push('reached'),
   });
+  connection.observe({ lost: (reason) => events.push(reason), reached: () => events.push('reached') });
   cleanup.push(() => connection.close());
   return { client: new KubernetesClient(connection), connection, events };
 }

@@ -24,10 +24,13 @@ export interface ConnectionOptions {
   readonly random: () => number;
   /** Sent with each request. */
   readonly userAgent: string;
-  /** Called when the API server cannot be reached, once for each reason. */
-  readonly onLost: (reason: string) => void;
-  /** Called when it is reached after that. */
-  readonly onReached: () => void;
+}
+
+export interface ConnectionObserver {
+  /** The API server cannot be reached. Called once for each reason. */
+  lost(reason: string): void;
+  /** It is reached after that. */
+  reached(): void;
 }
 
 export interface ApiRequest {
@@ -58,6 +61,7 @@ export class Connection {
   /** Attempts in a row that came to nothing. */
   #failures = 0;
   #lostReason: string | undefined;
+  readonly #observers = new Set<ConnectionObserver>();
   readonly #ending = new AbortController();
   #closed = false;
 
@@ -72,6 +76,13 @@ export class Connection {
   /** Host and port, for messages. */
   get server(): string {
     return this.#options.access.server.origin;
+  }
+
+  /** Notifies an observer, at once when the server is lost already. Returns the function that ends it. */
+  observe(observer: ConnectionObserver): () => void {
+    this.#observers.add(observer);
+    if (this.#lostReason !== undefined) observer.lost(this.#lostReason);
+    return () => this.#observers.delete(observer);
   }
 
   /**
@@ -203,14 +214,14 @@ export class Connection {
   #lost(reason: string): void {
     if (this.#lostReason === reason || this.#closed) return;
     this.#lostReason = reason;
-    this.#options.onLost(reason);
+    for (const observer of this.#observers) observer.lost(reason);
   }
 
   #reached(): void {
     this.#failures = 0;
     if (this.#lostReason === undefined) return;
     this.#lostReason = undefined;
-    this.#options.onReached();
+    for (const observer of this.#observers) observer.reached();
   }
 }
 

@@ -4,8 +4,8 @@
  */
 export type { ClusterAccess } from './access.ts';
 export { ApiError, ConnectionError } from './api-error.ts';
-export { KubernetesClient } from './client.ts';
-export { Connection, type ConnectionOptions } from './connection.ts';
+export { KubernetesClient, type PatchType, type WrittenObject } from './client.ts';
+export { Connection, type ConnectionObserver, type ConnectionOptions } from './connection.ts';
 export { inClusterAccess } from './in-cluster.ts';
 export { readKubeconfig } from './kubeconfig.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';

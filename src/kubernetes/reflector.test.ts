@@ -38,9 +38,8 @@ async function follow(server: ScriptedApiServer, { port = server.port, watchSeco
     clock: fastClock(50),
     random: () => 0,
     userAgent: 'test',
-    onLost: (reason) => calls.push(`lost: ${reason}`),
-    onReached: () => calls.push('reached'),
   });
+  connection.observe({ lost: (reason) => calls.push(`lost: ${reason}`), reached: () => calls.push('reached') });
   const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0, watchSeconds };
   const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
     convert: (object) => ({ name: nameOf(object), spec: object.spec }),

@@ -158,9 +158,8 @@ test('objects in protobuf mean the same as in JSON', { skip }, async (t) => {
     clock: systemClock,
     random: Math.random,
     userAgent: 'test',
-    onLost: assert.fail,
-    onReached: assert.fail,
   });
+  connection.observe({ lost: assert.fail, reached: assert.fail });
   t.after(() => connection.close());
   const list = async (type: ResourceType, accept: string) => {
     const response = await connection.open({ method: 'GET', path: pathOf(type), accept, timeoutMs: 10_000 });

@@ -10,7 +10,7 @@
 import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { apiVersionOf, type ClusterAccess, Connection } from '../../kubernetes/index.ts';
+import { apiVersionOf, type Connection } from '../../kubernetes/index.ts';
 import { CORE_KINDS, isSecurityKind, MESH_KINDS } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
@@ -27,7 +27,8 @@ export interface KubernetesSourceOptions {
   readonly id?: string;
   /** As `--clusterID` names it. */
   readonly cluster: string;
-  readonly access: ClusterAccess;
+  /** Of the cluster. Stays open when the source is closed. */
+  readonly connection: Connection;
   readonly log: Log;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
@@ -61,6 +62,7 @@ class KubernetesSource implements Source {
   readonly synced: Promise<void>;
   readonly #options: KubernetesSourceOptions;
   readonly #connection: Connection;
+  readonly #unobserve: () => void;
   readonly #reachable: HealthLog;
   readonly #failures: FailureReport;
   readonly #firstSync = Promise.withResolvers<void>();
@@ -77,23 +79,20 @@ class KubernetesSource implements Source {
   #closed = false;
 
   constructor(options: KubernetesSourceOptions) {
-    const { id = 'kubernetes', cluster, access, clock, random, log } = options;
+    const { id = 'kubernetes', cluster, connection, clock, log } = options;
     this.id = id;
     this.cluster = cluster;
     this.#options = options;
     this.synced = this.#firstSync.promise;
     this.#reachable = new HealthLog(log);
-    const server = access.server.origin;
-    this.#connection = new Connection({
-      access,
-      clock,
-      random,
-      userAgent: 'ctl-discovery',
-      onLost: (reason) => {
+    const { server } = connection;
+    this.#connection = connection;
+    this.#unobserve = connection.observe({
+      lost: (reason) => {
         const consequence = this.#isSynced ? 'what was read stays in force' : 'waiting until it can be reached';
         this.#reachable.bad(`the API server ${server} cannot be reached: ${reason}`, consequence);
       },
-      onReached: () => this.#reachable.good(`the API server ${server} is reached again`),
+      reached: () => this.#reachable.good(`the API server ${server} is reached again`),
     });
     this.#failures = new FailureReport(log, clock, server);
   }
@@ -126,7 +125,7 @@ class KubernetesSource implements Source {
     this.#secretsTimer?.cancel();
     const collections = [...this.#collections.values()].flat();
     await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
-    this.#connection.close();
+    this.#unobserve();
   }
 
   #add(type: ServedType, objectName?: string): void {
@@ -246,9 +245,9 @@ class KubernetesSource implements Source {
     this.#followSecrets();
     if (!isSettled()) return;
     this.#isSynced = true;
-    const { log, access, meshKinds } = this.#options;
+    const { log, connection, meshKinds } = this.#options;
     const kinds = [...this.#collections.values()].flatMap(([first]) => (first === undefined ? [] : first.type.kind));
-    log.info(`read ${new Set(kinds).size} kinds from the API server ${access.server.origin}`);
+    log.info(`read ${new Set(kinds).size} kinds from the API server ${connection.server}`);
     if (meshKinds && kinds.every((kind) => CORE.has(kind))) {
       log.warn('the API server has no kinds of the mesh: apply their custom resource definitions');
     } else if (meshKinds) {

@@ -1,6 +1,6 @@
 /** The source of a cluster in this process, with a store. */
 import { systemClock } from '../../../src/core/clock.ts';
-import { readKubeconfig } from '../../../src/kubernetes/index.ts';
+import { type ClusterAccess, Connection, readKubeconfig } from '../../../src/kubernetes/index.ts';
 import { createKubernetesSource, type KubernetesSourceOptions } from '../../../src/sources/index.ts';
 import { createStore } from '../../../src/store/index.ts';
 import type { Owner } from '../../harness/index.ts';
@@ -10,14 +10,22 @@ import type { Credential, Kubernetes } from '../../harness/kubernetes/index.ts';
 export async function followSource(
   owner: Owner,
   cluster: Kubernetes,
-  options: Partial<KubernetesSourceOptions> & { readonly credential?: Credential } = {},
+  options: Partial<KubernetesSourceOptions> & {
+    readonly credential?: Credential;
+    readonly access?: ClusterAccess;
+  } = {},
 ) {
-  const { credential, ...changes } = options;
+  const {
+    credential,
+    access = await readKubeconfig(await cluster.kubeconfig(owner, credential)),
+    ...changes
+  } = options;
   const lines: string[] = [];
   const note = (message: string): void => void lines.push(message);
+  const connection = new Connection({ access, clock: systemClock, random: Math.random, userAgent: 'test' });
   const source = createKubernetesSource({
     cluster: 'here',
-    access: await readKubeconfig(await cluster.kubeconfig(owner, credential)),
+    connection,
     log: { debug: () => {}, info: note, warn: note, error: note },
     clock: systemClock,
     random: Math.random,
@@ -50,6 +58,9 @@ export async function followSource(
     },
     changing: () => {},
   });
-  owner.after(() => source.close());
+  owner.after(async () => {
+    await source.close();
+    connection.close();
+  });
   return { source, store, lines, lists, changes: history, has: (key: string) => store.get(key) !== undefined };
 }

@@ -1,5 +1,5 @@
 /** A scripted API server with kinds of the mesh, and the source that reads it, with a store behind it. */
-import type { ResourceType } from '../../../kubernetes/index.ts';
+import { Connection, type ResourceType } from '../../../kubernetes/index.ts';
 import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
 import { DEFINITIONS, ScriptedApiServer } from '../../../kubernetes/testing/scripted-api-server.ts';
 import { createStore } from '../../../store/index.ts';
@@ -42,11 +42,14 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
   const lines: string[] = [];
   const note = (message: string): void => void lines.push(message);
   const lists: string[] = [];
+  const clock = fastClock(50);
+  const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+  cleanup.push(() => connection.close());
   const source = createKubernetesSource({
     cluster: 'here',
-    access: server.access(),
+    connection,
     log: { debug: () => {}, info: note, warn: note, error: note },
-    clock: fastClock(50),
+    clock,
     random: () => 0,
     resyncMs: 60_000,
     namespaces: [],

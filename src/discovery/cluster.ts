@@ -1,0 +1,60 @@
+/**
+ * The cluster that the program runs for: the one connection to its API server, which the source, the identity and all
+ * that writes to the cluster share.
+ */
+import { systemClock } from '../core/clock.ts';
+import { CtlError } from '../core/errors.ts';
+import {
+  type ClusterAccess,
+  Connection,
+  inClusterAccess,
+  KubernetesClient,
+  readKubeconfig,
+} from '../kubernetes/index.ts';
+import type { DiscoverySettings, Environment } from '../settings/index.ts';
+
+export interface Cluster {
+  readonly client: KubernetesClient;
+  /** Namespace of the context or of the Pod. */
+  readonly namespace: string | undefined;
+  close(): void;
+}
+
+/**
+ * Opens the connection; the API server is reached with the first request. Undefined when no cluster is read.
+ * @throws CtlError when a cluster is required and not configured, or its configuration is invalid
+ */
+export async function openCluster(settings: DiscoverySettings, env: Environment): Promise<Cluster | undefined> {
+  const access = await clusterAccess(settings, env);
+  if (access === undefined) return undefined;
+  const connection = createConnection(access);
+  return { client: new KubernetesClient(connection), namespace: access.namespace, close: () => connection.close() };
+}
+
+/** A connection to the API server of this cluster, or of another. */
+export function createConnection(access: ClusterAccess): Connection {
+  return new Connection({ access, clock: systemClock, random: Math.random, userAgent: 'ctl-discovery' });
+}
+
+/**
+ * Whether the registry Orchestrator reads a cluster: without `--configDir`, or in addition to it with `--kubeconfig`.
+ */
+function readsCluster({ registries, configDir, kubeconfig }: DiscoverySettings): boolean {
+  return registries.includes('Orchestrator') && (configDir === '' || kubeconfig !== '');
+}
+
+/**
+ * The access to the cluster: from `--kubeconfig`, else from the variable KUBECONFIG, else from the service account of
+ * this Pod. Undefined when no cluster is read.
+ * @throws CtlError when a cluster is required and not configured, or its configuration is invalid
+ */
+export async function clusterAccess(settings: DiscoverySettings, env: Environment): Promise<ClusterAccess | undefined> {
+  if (!readsCluster(settings)) return undefined;
+  const file = settings.kubeconfig || env.KUBECONFIG || '';
+  const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file);
+  if (access !== undefined) return access;
+  const message =
+    'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with ' +
+    '--configDir, run in a Pod, or name another registry';
+  throw new CtlError('failed_precondition', message, { field: '--registries' });
+}
