@@ -7,7 +7,7 @@ export { ApiError, ConnectionError } from './api-error.ts';
 export { KubernetesClient, type PatchType, type WrittenObject } from './client.ts';
 export { Connection, type ConnectionObserver, type ConnectionOptions } from './connection.ts';
 export { inClusterAccess } from './in-cluster.ts';
-export { readKubeconfig } from './kubeconfig.ts';
+export { type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
 export { Reflector, type ReflectorHandlers, type ReflectorOptions } from './reflector.ts';
 export type { ObjectChange } from './watch-stream.ts';

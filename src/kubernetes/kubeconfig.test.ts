@@ -151,6 +151,44 @@ describe('a kubeconfig', () => {
   });
 });
 
+describe('a kubeconfig that is a text', () => {
+  const read = (cluster: string, user: string) =>
+    readKubeconfig({ text: config(cluster, user), name: 'Secret mesh-system/east, key config' });
+
+  test('gives the credentials that it has inside', async () => {
+    const access = await read(`${SERVER}, certificate-authority-data: ${DATA}`, 'token: one');
+    assert.deepEqual(await access.tls(), { ca: PEM });
+    assert.equal(await access.token(), 'one');
+  });
+
+  const refused: readonly (readonly [what: string, cluster: string, user: string, message: RegExp])[] = [
+    [
+      'an authority file',
+      'certificate-authority: ca.pem',
+      '',
+      /certificate-authority: expected certificate-authority-/,
+    ],
+    [
+      'a client certificate file',
+      'tls-server-name: api',
+      'client-certificate: /c',
+      /client-certificate: expected client/,
+    ],
+    ['a key file', 'tls-server-name: api', 'client-key: /k', /client-key: expected client-key-data/],
+    ['a token file', 'tls-server-name: api', 'tokenFile: /t', /tokenFile: expected token: only credentials inside/],
+    ['a file beside its data', 'tls-server-name: api', 'token: x, tokenFile: /t', /tokenFile: expected token/],
+    ['a credential plugin', 'tls-server-name: api', 'exec: {command: aws}', /exec: /],
+    ['an auth provider', 'tls-server-name: api', 'auth-provider: {name: oidc}', /auth-provider: /],
+  ];
+  for (const [what, cluster, user, message] of refused) {
+    test(`and names ${what} is refused with its name`, async () => {
+      const line = await problemOf(read(`${SERVER}, ${cluster}`, user));
+      assert.ok(line.startsWith('Secret mesh-system/east, key config: '), line);
+      assert.match(line, message);
+    });
+  }
+});
+
 describe('a service account', () => {
   test('is not looked for outside of a Pod', async () => {
     assert.equal(await inClusterAccess({}, folder), undefined);

@@ -42,14 +42,24 @@ const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
 };
 
 /**
+ * A kubeconfig that another party wrote, such as the content of a Secret. Only credentials inside the text are allowed:
+ * a path would make this program read its own files for the author of the text, and a plugin would run a program.
+ */
+export interface KubeconfigText {
+  readonly text: string;
+  /** Where the text is from, for messages. */
+  readonly name: string;
+}
+
+/**
  * The access of the current context.
- * @param paths one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name
- * counts
+ * @param from one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name
+ * counts; or a text, whose credentials must be inline
  * @throws CtlError naming file and field
  */
-export async function readKubeconfig(paths: string): Promise<ClusterAccess> {
-  const config = await readFiles(paths.split(delimiter).filter((path) => path !== ''));
-  const [file = paths] = paths.split(delimiter);
+export async function readKubeconfig(from: string | KubeconfigText): Promise<ClusterAccess> {
+  const [file = '', ...others] = typeof from === 'string' ? from.split(delimiter).filter(Boolean) : [from.name];
+  const config = typeof from === 'string' ? await readFiles([file, ...others]) : await readInline(from);
   const { currentContext } = config;
   if (currentContext === undefined) throw refusal(file, 'current-context', 'expected the name of a context');
   const context = config.contexts.get(currentContext.name);
@@ -59,15 +69,29 @@ export async function readKubeconfig(paths: string): Promise<ClusterAccess> {
   const cluster = referenced(context, 'cluster', config.clusters);
   const user = context.value.user === undefined ? undefined : referenced(context, 'user', config.users);
   const namespace = text(context, 'namespace');
+  if (typeof from !== 'string') requireInline(cluster, user);
   return { ...accessOf(cluster, user), ...(namespace === undefined ? {} : { namespace }) };
 }
 
 async function readFiles(paths: readonly string[]): Promise<Kubeconfig> {
+  const files = paths.map((path) => resolve(path));
+  return merged(await Promise.all(files.map(async (file) => ({ file, content: await readText(file, file) }))));
+}
+
+function readInline({ text, name }: KubeconfigText): Promise<Kubeconfig> {
+  return merged([{ file: name, content: text }]);
+}
+
+interface FileContent {
+  readonly file: string;
+  readonly content: string;
+}
+
+async function merged(files: readonly FileContent[]): Promise<Kubeconfig> {
   const [clusters, users, contexts] = [new Map<string, Named>(), new Map<string, Named>(), new Map<string, Named>()];
   let currentContext: Kubeconfig['currentContext'];
-  for (const path of paths) {
-    const file = resolve(path);
-    const content = await readYaml(file);
+  for (const { file, content: text } of files) {
+    const content = await parseYaml(file, text);
     addEntries(clusters, content.clusters, 'clusters', 'cluster', file);
     addEntries(users, content.users, 'users', 'user', file);
     addEntries(contexts, content.contexts, 'contexts', 'context', file);
@@ -77,8 +101,7 @@ async function readFiles(paths: readonly string[]): Promise<Kubeconfig> {
   return { clusters, users, contexts, currentContext };
 }
 
-async function readYaml(file: string): Promise<Entries> {
-  const content = await readText(file, file);
+async function parseYaml(file: string, content: string): Promise<Entries> {
   if (content.length > MAX_BYTES) throw refusal(file, '', `expected a kubeconfig of at most ${MAX_BYTES} bytes`);
   const { parse } = await import('../core/yaml.ts');
   let parsed: unknown;
@@ -112,6 +135,21 @@ function referenced(context: Named, field: string, entries: ReadonlyMap<string, 
   if (entry !== undefined) return entry;
   const message = name === undefined ? `expected the name of a ${field}` : `there is no ${field} ${quoted(name)}`;
   throw refusal(context.file, `${context.path}.${field}`, message);
+}
+
+/** Refuses credentials that are outside of the text. */
+function requireInline(cluster: Named, user: Named | undefined): void {
+  const paths: readonly (readonly [entry: Named | undefined, fields: readonly string[]])[] = [
+    [cluster, ['certificate-authority']],
+    [user, ['client-certificate', 'client-key', 'tokenFile']],
+  ];
+  for (const [entry, fields] of paths) {
+    for (const field of fields) {
+      if (entry?.value[field] === undefined) continue;
+      const instead = field === 'tokenFile' ? 'token' : `${field}-data`;
+      throw refused(entry, field, `expected ${instead}: only credentials inside this kubeconfig are allowed`);
+    }
+  }
 }
 
 function accessOf(cluster: Named, user: Named | undefined): Omit<ClusterAccess, 'namespace'> {
