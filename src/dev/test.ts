@@ -13,7 +13,7 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { buildKubernetes } from '../../test/harness/kubernetes/index.ts';
+import { buildConformance, buildKubernetes } from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
 import { runTestsInOwnNetwork } from './test-network.ts';
@@ -96,8 +96,9 @@ const CORES = availableParallelism();
 /** Without Go these tests are skipped: each says so and is counted. A build that fails fails the stage. */
 async function prepareKubernetes(): Promise<void> {
   const report = (line: string) => void process.stdout.write(`set-up: ${line}\n`);
-  const reason = await buildKubernetes({ report, signal: interrupted.signal });
-  if (reason !== undefined) report(`the tests of this stage are SKIPPED: ${reason}`);
+  const options = { report, signal: interrupted.signal };
+  const reason = (await buildKubernetes(options)) ?? (await buildConformance(options));
+  if (reason !== undefined) report(`tests of this stage are SKIPPED: ${reason}`);
 }
 
 const STAGES: readonly Stage[] = [

@@ -63,7 +63,6 @@ export {
   type RouteDestination,
   SCHEMAS,
   type SecretContent,
-  type SecretName,
   type ServerTlsSettings,
   type SidecarIngress,
   type StringMatch,

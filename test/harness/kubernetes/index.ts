@@ -12,6 +12,12 @@ export {
   kubeconfig,
 } from './api.ts';
 export {
+  buildConformance,
+  type ConformanceArtifact,
+  conformancePath,
+  conformanceUnavailable,
+} from './conformance-programs.ts';
+export {
   type ControlledProgram,
   type Kubernetes,
   type KubernetesOptions,
