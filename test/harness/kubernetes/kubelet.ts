@@ -3,18 +3,21 @@
  * as local processes in a network namespace with its own address. A container's image is the name of a local program
  * (`images`). Together with the controller manager, a Deployment becomes ready Pods, and a Service gets EndpointSlices.
  *
- * It supports of a Pod: containers with their image, arguments, and environment (values, and `fieldRef`s to the
- * metadata's name, namespace, `podIP`, `nodeName`, `serviceAccountName`). A Pod is ready as long as every declared TCP
- * port of its containers is open. A container that ends is restarted. There are no probes, no volumes, no
- * init containers; other fields are ignored.
+ * It supports of a Pod: containers with their image, arguments, environment (values, and `fieldRef`s to the
+ * metadata, `podIP`, `nodeName`, `serviceAccountName`), volumes (see `volumes.ts`) and HTTP readiness probes. A Pod is
+ * ready as long as every declared TCP port of its containers is open and every probe succeeds. A container that ends is
+ * restarted. There are no other probes and no init containers; other fields are ignored.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Child } from '../child.ts';
+import { tempDir } from '../files.ts';
+import { request } from '../http.ts';
 import type { Namespace, Network } from '../netns.ts';
 import type { Owner } from '../owner.ts';
 import { createScope, type Scope } from '../owner.ts';
 import { ApiError, type ApiObject, type KubernetesApi } from './api.ts';
+import { relocate, type Volume, type VolumeMount, writeVolumes } from './volumes.ts';
 import { keyOf, watchCollection } from './watch.ts';
 
 /** A container as an image sees it. */
@@ -54,6 +57,8 @@ interface Container {
   readonly args?: readonly string[];
   readonly env?: readonly EnvVar[];
   readonly ports?: readonly { readonly containerPort: number; readonly protocol?: string }[];
+  readonly volumeMounts?: readonly VolumeMount[];
+  readonly readinessProbe?: { readonly httpGet?: { readonly path?: string; readonly port: number | string } };
 }
 
 interface Pod extends ApiObject {
@@ -61,10 +66,14 @@ interface Pod extends ApiObject {
     readonly nodeName?: string;
     readonly serviceAccountName?: string;
     readonly containers: readonly Container[];
+    readonly volumes?: readonly Volume[];
   };
 }
 
-const READY_POLL_MS = 50;
+/** How often a Pod is looked at before it is ready, and afterwards. */
+const STARTING_POLL_MS = 50;
+const READY_POLL_MS = 500;
+const PROBE_TIMEOUT_MS = 1_000;
 /** The delay before a restart, so that a container that ends at once does not cause a busy loop. */
 const RESTART_MS = 500;
 
@@ -86,14 +95,28 @@ async function listeningPorts(pid: number): Promise<ReadonlySet<number>> {
   return new Set(listening.map(([, local = '']) => Number.parseInt(local.slice(local.lastIndexOf(':') + 1), 16)));
 }
 
+/** Entries as files of a `downwardAPI` volume have them. */
+const lines = (entries: unknown) =>
+  Object.entries((entries ?? {}) as Record<string, string>)
+    .map(([key, value]) => `${key}=${JSON.stringify(value)}`)
+    .join('\n');
+
+/** An entry of labels or annotations: `metadata.labels['app']`. */
+const ENTRY = /^metadata\.(labels|annotations)\['([^']+)'\]$/;
+
 function fieldOf(pod: Pod, podIP: string, path: string): string {
+  const [, group = '', key = ''] = ENTRY.exec(path) ?? [];
+  if (group !== '') return ((pod.metadata[group] ?? {}) as Record<string, string>)[key] ?? '';
   const fields: Readonly<Record<string, string | undefined>> = {
     'metadata.name': pod.metadata.name,
     'metadata.namespace': pod.metadata.namespace,
     'metadata.uid': pod.metadata.uid,
+    'metadata.labels': lines(pod.metadata.labels),
+    'metadata.annotations': lines(pod.metadata.annotations),
     'spec.nodeName': pod.spec.nodeName,
     'spec.serviceAccountName': pod.spec.serviceAccountName ?? 'default',
     'status.podIP': podIP,
+    'status.hostIP': podIP,
   };
   const value = fields[path];
   if (value === undefined) throw new Error(`the simulated kubelet knows no fieldRef ${path}`);
@@ -103,17 +126,30 @@ function fieldOf(pod: Pod, podIP: string, path: string): string {
 const tcpPorts = ({ ports = [] }: Container): number[] =>
   ports.filter(({ protocol = 'TCP' }) => protocol === 'TCP').map(({ containerPort }) => containerPort);
 
-function containerStart(pod: Pod, container: Container, podIP: string): ContainerStart {
-  const value = ({ value: plain = '', valueFrom }: EnvVar) =>
-    valueFrom?.fieldRef === undefined ? plain : fieldOf(pod, podIP, valueFrom.fieldRef.fieldPath);
+/** The folder is the container's working directory, with its volumes. */
+function containerStart(pod: Pod, container: Container, podIP: string, folder: string): ContainerStart {
+  const { volumeMounts = [] } = container;
+  const env: Record<string, string> = {};
+  const expanded = (text: string) =>
+    relocate(text, folder, volumeMounts).replace(/\$\((\w+)\)/g, (all, name: string) => env[name] ?? all);
+  for (const { name, value = '', valueFrom } of container.env ?? [])
+    env[name] = valueFrom?.fieldRef === undefined ? expanded(value) : fieldOf(pod, podIP, valueFrom.fieldRef.fieldPath);
   return {
     name: container.name,
-    args: container.args ?? [],
-    env: Object.fromEntries((container.env ?? []).map((variable) => [variable.name, value(variable)])),
+    args: (container.args ?? []).map(expanded),
+    env,
     ports: tcpPorts(container),
     podIP,
     podName: pod.metadata.name,
   };
+}
+
+async function probeSucceeds({ readinessProbe }: Container, address: string): Promise<boolean> {
+  const probe = readinessProbe?.httpGet;
+  if (probe === undefined) return true;
+  const target = { address, port: Number(probe.port), path: probe.path ?? '/', timeoutMs: PROBE_TIMEOUT_MS };
+  const answer = await request(target).catch(() => undefined);
+  return answer !== undefined && answer.status >= 200 && answer.status < 400;
 }
 
 /** A running Pod. */
@@ -126,6 +162,8 @@ class RunningPod {
   readonly #ended = new AbortController();
   #restarts = 0;
   #reported = '';
+  /** Why a container cannot start yet. */
+  #waitsFor: string | undefined;
   #finished: Promise<unknown> = Promise.resolve();
 
   /** The label is of its network namespace. */
@@ -159,9 +197,11 @@ class RunningPod {
   async #keepRunning(namespace: Namespace, container: Container, signal: AbortSignal): Promise<void> {
     const image = this.#options.images[container.image];
     if (image === undefined) throw new Error(`the simulated kubelet has no image ${container.image}`);
-    const start = containerStart(this.#pod, container, namespace.address);
+    const folder = await tempDir(this.#scope);
+    await this.#writeVolumes(folder, container, namespace.address, signal);
+    const start = containerStart(this.#pod, container, namespace.address, folder);
     const environment = Object.entries(start.env).map(([name, value]) => `${name}=${value}`);
-    const argv = ['env', ...environment, ...image(start)];
+    const argv = ['env', `--chdir=${folder}`, ...environment, ...image(start)];
     while (!signal.aborted) {
       const child = await namespace.start(`${this.#pod.metadata.name}/${container.name}`, argv);
       this.#children.set(container.name, child);
@@ -173,25 +213,44 @@ class RunningPod {
     }
   }
 
-  /** Reports the status whenever it changes. */
-  async #observe(namespace: Namespace, signal: AbortSignal): Promise<void> {
+  /** Waits for Secrets and ConfigMaps that do not exist yet, as a kubelet does. */
+  async #writeVolumes(folder: string, container: Container, podIP: string, signal: AbortSignal): Promise<void> {
+    const { api } = this.#options;
+    const pod = this.#pod;
+    const options = { api, pod, field: (path: string) => fieldOf(pod, podIP, path) };
     while (!signal.aborted) {
-      const ready = await this.#readyContainers();
-      await this.#report(namespace.address, undefined, ready).catch(() => {
-        // The API server is unreachable: reported again by the next check.
-        this.#reported = '';
-      });
-      await delay(READY_POLL_MS, undefined, { signal }).catch(() => undefined);
+      try {
+        await writeVolumes(folder, container.volumeMounts ?? [], pod.spec.volumes ?? [], options);
+        this.#waitsFor = undefined;
+        return;
+      } catch (error) {
+        this.#waitsFor = messageOf(error);
+      }
+      await delay(RESTART_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  async #readyContainers(): Promise<ReadonlySet<string>> {
+  /** Reports the status whenever it changes. */
+  async #observe(namespace: Namespace, signal: AbortSignal): Promise<void> {
+    while (!signal.aborted) {
+      const ready = await this.#readyContainers(namespace.address);
+      await this.#report(namespace.address, this.#waitsFor, ready).catch(() => {
+        // The API server is unreachable: reported again by the next check.
+        this.#reported = '';
+      });
+      const settled = ready.size === this.#pod.spec.containers.length;
+      await delay(settled ? READY_POLL_MS : STARTING_POLL_MS, undefined, { signal }).catch(() => undefined);
+    }
+  }
+
+  async #readyContainers(podIP: string): Promise<ReadonlySet<string>> {
     const ready = new Set<string>();
     for (const container of this.#pod.spec.containers) {
       const child = this.#children.get(container.name);
       if (child === undefined) continue;
       const listening = await listeningPorts(child.pid);
-      if (tcpPorts(container).every((port) => listening.has(port))) ready.add(container.name);
+      if (!tcpPorts(container).every((port) => listening.has(port))) continue;
+      if (await probeSucceeds(container, podIP)) ready.add(container.name);
     }
     return ready;
   }
@@ -240,7 +299,7 @@ function podStatus({ spec }: Pod, { podIP, message, ready, restarts }: PodState)
       ready: ready.has(name),
       started: ready.has(name),
       restartCount: restarts,
-      state: podIP === undefined ? { waiting } : { running: {} },
+      state: podIP === undefined || message !== undefined ? { waiting } : { running: {} },
     })),
   };
 }
