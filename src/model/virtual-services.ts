@@ -117,7 +117,8 @@ export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined):
 type Content = VirtualService['content'];
 
 function resolveContent(content: Content, namespace: string, host: (name: string) => string): Content {
-  const destination = <T extends { host: string }>(to: T): T => ({ ...to, host: host(to.host) });
+  // A destination that does not exist has no host.
+  const destination = <T extends { host: string }>(to: T): T => (to.host === '' ? to : { ...to, host: host(to.host) });
   const routed = <T extends { destination: { host: string } }>(to: T): T => ({
     ...to,
     destination: destination(to.destination),

@@ -10,6 +10,9 @@
  *     proxies:
  *       web: {address: 10.0.0.1, namespace: default}        # fields of ProxyNode, with defaults
  *       edge: {type: router, address: 10.0.0.2, namespace: mesh-system, labels: {app: gateway}}
+ *
+ * A document's `derived` has the fields that users cannot write (`schema/derived.ts`). It is merged into the content;
+ * lists are merged item by item.
  */
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
@@ -84,11 +87,38 @@ export function readResources(file: string, documents: readonly unknown[]): AnyR
   return documents
     .filter((document) => document !== null)
     .map((document, index) => {
-      const parsed = parseResource(document, { source: 'golden', file }, () => undefined, index);
-      if ('resource' in parsed) return parsed.resource;
+      const { derived, ...written } = isObject(document) ? document : {};
+      const parsed = parseResource(
+        isObject(document) ? written : document,
+        { source: 'golden', file },
+        () => undefined,
+        index,
+      );
+      if ('resource' in parsed) return derived === undefined ? parsed.resource : withDerived(parsed.resource, derived);
       const problem = 'ignored' in parsed ? parsed.ignored : `${parsed.problem.field}: ${parsed.problem.message}`;
       throw new Error(`${file}: document ${index + 2}: ${problem}`);
     });
+}
+
+function withDerived(resource: AnyResource, derived: unknown): AnyResource {
+  return { ...resource, content: merged(resource.content, derived) } as AnyResource;
+}
+
+function merged(value: unknown, more: unknown): unknown {
+  if (Array.isArray(more)) {
+    const items: readonly unknown[] = Array.isArray(value) ? value : [];
+    return more.map((item, index) => merged(items[index], item)).concat(items.slice(more.length));
+  }
+  if (!isObject(more)) return more;
+  const fields = Object.entries(more).map(([name, item]) => [
+    name,
+    merged(isObject(value) ? value[name] : undefined, item),
+  ]);
+  return { ...(isObject(value) ? value : {}), ...Object.fromEntries(fields) };
+}
+
+function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function snapshotOf(golden: z.output<typeof header>['golden'], resources: readonly AnyResource[]): Snapshot {

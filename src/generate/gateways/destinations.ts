@@ -8,7 +8,7 @@ import { destinationTraits, tcpFilters } from '../filters/index.ts';
 import type { ServerPlan } from '../plans/index.ts';
 import { guardedConnections } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import { appliesHere, destinationCluster, destinationPort, type RouteContext, weighted } from '../routes/index.ts';
+import { appliesHere, destinationPort, type RouteContext, weighted, weightedCluster } from '../routes/index.ts';
 import type { GatewayView } from '../types.ts';
 
 type NetworkFilters = readonly envoy.config.listener.v3.Filter.Input[];
@@ -72,11 +72,12 @@ function proxyFilters(
 ): NetworkFilters {
   const targets = weighted(destinations);
   const clusters = targets.map(({ destination, weight }) => ({
-    cluster: destinationCluster(destination.destination, context),
+    cluster: weightedCluster(destination, context),
     weight,
   }));
   const scope = snapshot.gatewayScope(view.namespace);
-  const traits = targets.map(({ destination: { destination } }) =>
+  const usable = targets.filter(({ destination }) => destination.unusable !== true);
+  const traits = usable.map(({ destination: { destination } }) =>
     destinationTraits(scope, destination.host, destination.subset ?? '', destinationPort(destination, context), {
       at: undefined,
       sds: view.capabilities.sds,

@@ -1,14 +1,17 @@
 /** The forwarding action of a route: clusters, time limits, retries, rewrites. */
+import { envoy } from '../../protobuf/index.ts';
 import type { HttpRoute, HttpRouteDestination } from '../../resources/index.ts';
 import { durationOf } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
-import { destinationCluster } from './destination.ts';
+import { weightedCluster } from './destination.ts';
 import { hashPolicies } from './hash-policy.ts';
 import { headerFields, hostOverride } from './headers.ts';
 import type { ClusterWeight, RouteAction } from './messages.ts';
 import { mirrorPolicies } from './mirror.ts';
 import { retryPolicy } from './retry.ts';
 import { rewriteFields } from './rewrite.ts';
+
+const { INTERNAL_SERVER_ERROR } = envoy.config.route.v3.RouteAction.ClusterNotFoundResponseCode;
 
 type Targets = readonly { readonly destination: HttpRouteDestination; readonly weight: number }[];
 
@@ -43,13 +46,15 @@ export function timeoutFields(milliseconds: number): Pick<RouteAction, 'timeout'
 export function forwardAction(route: HttpRoute, targets: Targets, context: RouteContext): RouteAction {
   const retries = retryPolicy(route.retries, context.features);
   const mirrors = mirrorPolicies(route, context);
+  const usable = targets.filter(({ destination }) => destination.unusable !== true);
   const hashes = hashPolicies(
-    targets.map(({ destination }) => destination.destination),
+    usable.map(({ destination }) => destination.destination),
     context,
   );
   const host = hostOverride(route.headers) ?? onlyHostOverride(targets);
   return {
     ...clusterFields(targets, context),
+    ...(usable.length < targets.length ? { clusterNotFoundResponseCode: INTERNAL_SERVER_ERROR } : {}),
     ...(host === undefined ? {} : { hostRewriteLiteral: host }),
     ...rewriteFields(route.rewrite),
     ...timeoutFields(route.timeout ?? context.defaultTimeoutMs),
@@ -67,12 +72,12 @@ function onlyHostOverride(targets: Targets): string | undefined {
 function clusterFields(targets: Targets, context: RouteContext): Pick<RouteAction, 'cluster' | 'weightedClusters'> {
   const [only, ...others] = targets;
   if (only !== undefined && others.length === 0) {
-    return { cluster: destinationCluster(only.destination.destination, context) };
+    return { cluster: weightedCluster(only.destination, context) };
   }
   const clusters = targets.map(({ destination, weight }): ClusterWeight => {
     const host = hostOverride(destination.headers);
     return {
-      name: destinationCluster(destination.destination, context),
+      name: weightedCluster(destination, context),
       weight: { value: weight },
       ...headerFields([destination.headers]),
       ...(host === undefined ? {} : { hostRewriteLiteral: host }),

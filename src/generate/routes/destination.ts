@@ -1,5 +1,5 @@
 /** The cluster of a virtual service's destination. */
-import type { Destination } from '../../resources/index.ts';
+import type { Destination, RouteDestination } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import type { RouteContext } from './context.ts';
 
@@ -17,4 +17,15 @@ export function destinationPort(
  */
 export function destinationCluster(destination: Destination, context: Pick<RouteContext, 'port' | 'lookups'>): string {
   return clusterName('outbound', destinationPort(destination, context), destination.subset ?? '', destination.host);
+}
+
+/** Name of the cluster of destinations that do not exist. No cluster has it. */
+const NO_CLUSTER = 'unusable||';
+
+/** The cluster of a destination with a weight. */
+export function weightedCluster(
+  { destination, unusable }: Pick<RouteDestination, 'destination' | 'unusable'>,
+  context: Pick<RouteContext, 'port' | 'lookups'>,
+): string {
+  return unusable === true ? NO_CLUSTER : destinationCluster(destination, context);
 }

@@ -5,7 +5,7 @@
  */
 export { weighted } from './action.ts';
 export { contextKey, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
-export { destinationCluster, destinationPort } from './destination.ts';
+export { destinationPort, weightedCluster } from './destination.ts';
 export { MAX_BODY_BYTES } from './direct-response.ts';
 export { hasRoutes, joinRoutes, virtualServiceRoutes } from './http-route.ts';
 export { appliesHere } from './match.ts';

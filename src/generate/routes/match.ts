@@ -48,7 +48,7 @@ export function routeMatch(match: HttpMatch): RouteMatch {
   const headers = headerMatchers(match);
   const queryParameters = sortedEntries(match.queryParams).map(([name, value]) => queryParameterMatcher(name, value));
   return {
-    ...pathMatch(match.uri),
+    ...pathMatch(match),
     ...(match.ignoreUriCase === true && match.uri !== undefined && !('regex' in match.uri)
       ? { caseSensitive: { value: false } }
       : {}),
@@ -57,7 +57,8 @@ export function routeMatch(match: HttpMatch): RouteMatch {
   };
 }
 
-function pathMatch(uri: HttpMatch['uri']): RouteMatch {
+function pathMatch({ uri, pathPrefix }: HttpMatch): RouteMatch {
+  if (pathPrefix !== undefined) return { pathSeparatedPrefix: pathPrefix };
   if (uri === undefined) return ANY_REQUEST;
   if ('exact' in uri) return { path: uri.exact };
   if ('prefix' in uri) return { prefix: uri.prefix };

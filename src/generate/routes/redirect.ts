@@ -25,9 +25,19 @@ export function redirectAction(redirect: HttpRedirect, port: number): RedirectAc
   const portRedirect = redirect.port ?? (redirect.derivePort === 'FROM_REQUEST_PORT' ? port : undefined);
   return {
     ...(redirect.authority ? { hostRedirect: redirect.authority } : {}),
-    ...(redirect.uri ? { pathRedirect: redirect.uri } : {}),
+    ...pathFields(redirect),
     ...(redirect.scheme ? { schemeRedirect: redirect.scheme } : {}),
     ...(portRedirect === undefined ? {} : { portRedirect }),
     responseCode,
   };
+}
+
+/** One of the three, as Envoy requires. */
+function pathFields({ uri, uriPrefix, uriRegexRewrite }: HttpRedirect): RedirectAction {
+  if (uriRegexRewrite !== undefined) {
+    const { match, rewrite } = uriRegexRewrite;
+    return { regexRewrite: { pattern: { regex: match }, substitution: rewrite } };
+  }
+  if (uriPrefix) return { prefixRewrite: uriPrefix };
+  return uri ? { pathRedirect: uri } : {};
 }
