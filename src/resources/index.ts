@@ -63,6 +63,7 @@ export {
   type RouteDestination,
   SCHEMAS,
   type SecretContent,
+  type SecretName,
   type ServerTlsSettings,
   type SidecarIngress,
   type StringMatch,

@@ -52,6 +52,7 @@ export type {
   ServiceContent,
   ServicePort,
 } from './schema/core.ts';
+export type { SecretName } from './schema/derived.ts';
 export type {
   ConnectionPool,
   ConsistentHash,

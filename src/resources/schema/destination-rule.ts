@@ -3,6 +3,7 @@
  */
 import { z } from 'zod';
 import { duration, int32, portNumber, portSelector, selectorLabelMap, strings, uint32 } from './common.ts';
+import { type DerivedDestinationRule, derivable } from './derived.ts';
 import { clientTlsSettings } from './tls-settings.ts';
 
 /** Where traffic goes when a locality fails, and how it is spread; also part of the mesh configuration. */
@@ -131,13 +132,15 @@ const matchLabelsSelector = z
   .strictObject({ matchLabels: selectorLabelMap.optional() })
   .transform(({ matchLabels }) => (matchLabels === undefined ? {} : { labels: matchLabels }));
 
-export const destinationRule = z.strictObject({
-  host: z.string(),
-  trafficPolicy: trafficPolicy.optional(),
-  subsets: z.array(subset).optional(),
-  exportTo: strings.optional(),
-  workloadSelector: matchLabelsSelector.optional(),
-});
+export const destinationRule = derivable<DerivedDestinationRule>()(
+  z.strictObject({
+    host: z.string(),
+    trafficPolicy: trafficPolicy.optional(),
+    subsets: z.array(subset).optional(),
+    exportTo: strings.optional(),
+    workloadSelector: matchLabelsSelector.optional(),
+  }),
+);
 
 export type DestinationRuleSpec = z.output<typeof destinationRule>;
 export type TrafficPolicy = z.output<typeof trafficPolicy>;

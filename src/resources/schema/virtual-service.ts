@@ -12,6 +12,7 @@ import {
   strings,
   uint32,
 } from './common.ts';
+import { type DerivedDestination, type DerivedHttpMatch, type DerivedRedirect, derivable } from './derived.ts';
 import { secret } from './secret.ts';
 
 export const destination = z.strictObject({
@@ -30,33 +31,37 @@ const headerOperations = z.strictObject({
 
 const headers = z.strictObject({ request: headerOperations.optional(), response: headerOperations.optional() });
 
-const httpRouteDestination = z.strictObject({
-  destination,
-  weight: int32.optional(),
-  headers: headers.optional(),
-});
+const httpRouteDestination = derivable<DerivedDestination>()(
+  z.strictObject({
+    destination,
+    weight: int32.optional(),
+    headers: headers.optional(),
+  }),
+);
 
-const routeDestination = z.strictObject({ destination, weight: int32.optional() });
+const routeDestination = derivable<DerivedDestination>()(z.strictObject({ destination, weight: int32.optional() }));
 
 /** By the name of a header or query parameter. */
 const namedMatches = secret('byName', z.record(z.string(), headerMatch));
 
-const httpMatch = z.strictObject({
-  name: z.string().optional(),
-  uri: stringMatch.optional(),
-  scheme: stringMatch.optional(),
-  method: stringMatch.optional(),
-  authority: stringMatch.optional(),
-  headers: namedMatches.optional(),
-  withoutHeaders: namedMatches.optional(),
-  queryParams: namedMatches.optional(),
-  port: portNumber.optional(),
-  sourceLabels: selectorLabelMap.optional(),
-  sourceNamespace: z.string().optional(),
-  gateways: strings.optional(),
-  ignoreUriCase: z.boolean().optional(),
-  statPrefix: z.string().optional(),
-});
+const httpMatch = derivable<DerivedHttpMatch>()(
+  z.strictObject({
+    name: z.string().optional(),
+    uri: stringMatch.optional(),
+    scheme: stringMatch.optional(),
+    method: stringMatch.optional(),
+    authority: stringMatch.optional(),
+    headers: namedMatches.optional(),
+    withoutHeaders: namedMatches.optional(),
+    queryParams: namedMatches.optional(),
+    port: portNumber.optional(),
+    sourceLabels: selectorLabelMap.optional(),
+    sourceNamespace: z.string().optional(),
+    gateways: strings.optional(),
+    ignoreUriCase: z.boolean().optional(),
+    statPrefix: z.string().optional(),
+  }),
+);
 
 const l4Match = z.strictObject({
   destinationSubnets: strings.optional(),
@@ -124,14 +129,16 @@ const retries = z.strictObject({
   backoff: duration.optional(),
 });
 
-const redirect = z.strictObject({
-  uri: z.string().optional(),
-  authority: z.string().optional(),
-  port: portNumber.optional(),
-  derivePort: z.enum(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT']).optional(),
-  scheme: z.string().optional(),
-  redirectCode: uint32.optional(),
-});
+const redirect = derivable<DerivedRedirect>()(
+  z.strictObject({
+    uri: z.string().optional(),
+    authority: z.string().optional(),
+    port: portNumber.optional(),
+    derivePort: z.enum(['FROM_PROTOCOL_DEFAULT', 'FROM_REQUEST_PORT']).optional(),
+    scheme: z.string().optional(),
+    redirectCode: uint32.optional(),
+  }),
+);
 
 const rewrite = z.strictObject({
   uri: z.string().optional(),
