@@ -4,33 +4,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { getScope } from '../logging/index.ts';
-import type { MeshConfig } from '../resources/mesh-config.ts';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { ScriptedSource } from '../sources/testing/scripted.ts';
 import { clusterAccess, createConnection } from './cluster.ts';
-import { configuredSources, createSources, openMeshFiles } from './inputs.ts';
-
-test('a changed mesh configuration is applied, with a warning for fields that need a restart', async (context) => {
-  const dir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
-  const path = join(dir, 'mesh');
-  await writeFile(path, 'trustDomain: one.example\n');
-  const warn = context.mock.method(getScope('model'), 'warn', () => {});
-  const changed = Promise.withResolvers<MeshConfig>();
-  const settings = defaultDiscoverySettings({ meshConfig: path, networksConfig: join(dir, 'networks') });
-  const files = await openMeshFiles(settings, { onMesh: changed.resolve, onNetworks: () => {} });
-  context.after(async () => {
-    await files.close();
-    await rm(dir, { recursive: true });
-  });
-  assert.equal(files.mesh.trustDomain, 'one.example');
-  await writeFile(path, 'trustDomain: two.example\nconnectTimeout: 3s\n');
-  assert.equal((await changed.promise).connectTimeout, 3000);
-  const lines = warn.mock.calls.map((call) => String(Reflect.get(call.arguments, 0)));
-  assert.deepEqual(lines.length, 1);
-  assert.match(lines[0] ?? '', /trustDomain .* needs a restart; until then "one.example" stays in force/);
-});
+import { configuredSources, createSources } from './inputs.ts';
 
 test('the registry Orchestrator needs a directory or a cluster, other registries need none', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));

@@ -1,47 +1,19 @@
-/**
- * The inputs of the program: the sources of resources, the mesh configuration and the networks. Each is read once at
- * start and followed from then on.
- */
+/** The sources of the program: the configured ones, and those that are added while it runs. */
 import { systemClock } from '../core/clock.ts';
 import { CtlError, InternalError } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
-import {
-  CLUSTER_KINDS,
-  defaultMeshConfig,
-  defaultMeshNetworks,
-  type MeshConfig,
-  type MeshNetworks,
-  parseMeshConfig,
-  parseMeshNetworks,
-  type ResourceEvent,
-} from '../resources/index.ts';
+import { CLUSTER_KINDS, type ResourceEvent } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import {
   createDirectorySource,
-  createFileValue,
   createKubernetesSource,
   createMockSource,
   type Source,
   type SourceIdentity,
   type SourceSink,
 } from '../sources/index.ts';
-import { restartWatch } from './model-settings.ts';
-
-type Close = () => Promise<void> | void;
-
-/** The first mesh configuration and networks. Later ones go to the handlers. */
-export interface MeshFiles {
-  readonly mesh: MeshConfig;
-  readonly networks: MeshNetworks;
-  close(): Promise<void>;
-}
-
-export interface MeshHandlers {
-  onMesh(mesh: MeshConfig, eventTime: number): void;
-  onNetworks(networks: MeshNetworks, eventTime: number): void;
-}
 
 /** The handlers of what sources do. */
 export interface SourceHandlers {
@@ -71,19 +43,6 @@ export interface Sources {
   readonly all: readonly SourceIdentity[];
   status(): readonly SourceStatus[];
   close(): Promise<void>;
-}
-
-function closeAll(closers: readonly Close[]): () => Promise<void> {
-  return async () => {
-    for (const close of closers) await close();
-  };
-}
-
-export async function openMeshFiles(settings: DiscoverySettings, handlers: MeshHandlers): Promise<MeshFiles> {
-  const closers: Close[] = [];
-  const mesh = await followMesh(settings, handlers, closers);
-  const networks = await followNetworks(settings, handlers, closers);
-  return { mesh, networks, close: closeAll(closers) };
 }
 
 /**
@@ -166,43 +125,6 @@ export function createSources(configured: readonly Source[]): Sources {
       for (const source of sources.values()) await source.close();
     },
   };
-}
-
-async function followMesh(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshConfig> {
-  const log = getScope('model');
-  let warnOfRestart: (next: MeshConfig) => void = () => {};
-  const file = createFileValue({
-    path: settings.meshConfig,
-    what: 'mesh configuration',
-    parse: parseMeshConfig,
-    defaultValue: defaultMeshConfig(),
-    onValue: (value, at) => {
-      warnOfRestart(value);
-      handlers.onMesh(value, at);
-    },
-    log,
-    clock: systemClock,
-    resyncMs: settings.resyncMs,
-  });
-  closers.push(() => file.close());
-  const first = await file.start();
-  warnOfRestart = restartWatch(settings, first, (message) => log.warn(message));
-  return first;
-}
-
-function followNetworks(settings: DiscoverySettings, handlers: MeshHandlers, closers: Close[]): Promise<MeshNetworks> {
-  const file = createFileValue({
-    path: settings.networksConfig,
-    what: 'mesh networks',
-    parse: parseMeshNetworks,
-    defaultValue: defaultMeshNetworks(),
-    onValue: (value, at) => handlers.onNetworks(value, at),
-    log: getScope('model'),
-    clock: systemClock,
-    resyncMs: settings.resyncMs,
-  });
-  closers.push(() => file.close());
-  return file.start();
 }
 
 /** A source without the kinds of the Orchestrator registry, for a directory that is not that registry. */

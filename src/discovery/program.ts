@@ -28,9 +28,9 @@ import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
-import { type MeshFiles, openMeshFiles } from './inputs.ts';
 import { type Intake, openIntake } from './intake.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
+import { type FollowedMeshFiles, followMeshFiles, type MeshFiles } from './mesh-files.ts';
 import { modelSettings } from './model-settings.ts';
 import { debounceHooks, engineObserver, publishProblems, refusalLog } from './observers.ts';
 import { publicationLog } from './publications.ts';
@@ -60,6 +60,7 @@ export class DiscoveryProgram {
   readonly #history: DistributionHistory | undefined;
   /** End the parts that are started, in the order of starting. */
   readonly #closers: Closer[] = [];
+  #files: FollowedMeshFiles | undefined;
   #intake: Intake | undefined;
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
@@ -82,7 +83,7 @@ export class DiscoveryProgram {
     // The workers load their code while the mesh is read.
     const pool = this.#startPool();
     const http = await this.#startHttp();
-    const files = await this.#openMeshFiles();
+    const files = await this.#openMeshFiles(cluster);
 
     const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
@@ -221,17 +222,18 @@ export class DiscoveryProgram {
     if (pipeline.store.hasPending()) pipeline.debouncer.flush();
   }
 
-  async #openMeshFiles(): Promise<MeshFiles> {
+  async #openMeshFiles(cluster: Cluster | undefined): Promise<MeshFiles> {
     const onUpdate = (update: MeshUpdate): void => {
       if (this.#pipeline === undefined) this.#earlyMesh = mergedUpdate(this.#earlyMesh, update);
       else this.#publishMesh(this.#pipeline, update);
     };
-    const files = await openMeshFiles(this.#settings, {
+    const files = followMeshFiles(this.#settings, cluster?.client.connection, {
       onMesh: (mesh, eventTime) => onUpdate({ mesh, eventTime }),
       onNetworks: (networks, eventTime) => onUpdate({ networks, eventTime }),
     });
+    this.#files = files;
     this.#closers.push(() => files.close());
-    return files;
+    return await files.first;
   }
 
   /** A changed mesh file is published at once, with whatever else is pending. */
@@ -257,7 +259,7 @@ export class DiscoveryProgram {
       registry: this.#registry,
       metrics: this.#metrics,
       debug: () => this.#debugSource(),
-      sources: () => this.#intake?.sources.status() ?? [],
+      sources: () => [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])],
       access: this.#debugAccess(),
       sample: () => {
         const source = this.#debugSource();

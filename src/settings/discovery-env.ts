@@ -21,6 +21,12 @@ export const discoveryEnv = {
     default: 'mesh-system',
     meaning: 'Namespace of the program.',
   },
+  REVISION: {
+    setting: 'revision',
+    type: 'string',
+    default: '',
+    meaning: 'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration.',
+  },
 
   // Push.
   CTL_DEBOUNCE_AFTER: {

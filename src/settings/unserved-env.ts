@@ -44,7 +44,6 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   MESH_LANG: '',
   MESH_METRICS_ANNOTATIONS: '',
   ORCH_INGRESS_NS: '',
-  REVISION: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the default as the specification writes it
   VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',

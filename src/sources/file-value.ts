@@ -9,8 +9,8 @@ import { basename, dirname, resolve } from 'node:path';
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
-import { fieldPath, type ParsedConfig, type ResourceProblem } from '../resources/index.ts';
-import { parseYaml } from './complete-yaml.ts';
+import type { ParsedConfig, ResourceProblem } from '../resources/index.ts';
+import { type ConfigRefusal, parseConfigText } from './config-text.ts';
 import { directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch, type TreeWatch } from './directory/tree-watch.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
@@ -21,7 +21,12 @@ export interface FileValueOptions<T> {
   readonly what: string;
   readonly parse: (raw: unknown) => ParsedConfig<T>;
   readonly defaultValue: T;
-  /** Called for every value that differs from the one before, with the time when the change was noticed. */
+  /** What is in force without the file, for messages; absent: `the default`. */
+  readonly otherwise?: string;
+  /**
+   * Called for every value that differs from the one before, and for the first one of a file that was created after the
+   * start. `eventTime`: when the change was noticed.
+   */
   readonly onValue: (value: T, eventTime: number) => void;
   readonly log: Log;
   readonly clock: Clock;
@@ -36,6 +41,8 @@ export interface FileValue<T> {
    */
   start(): Promise<T>;
   value(): T;
+  /** Whether the value is from the file, and not the default. */
+  isFromFile(): boolean;
   problem(): ResourceProblem | undefined;
   close(): Promise<void>;
 }
@@ -44,17 +51,9 @@ export interface FileValue<T> {
 const MAX_BYTES = 4 * 1024 * 1024;
 /** Writers cause several events for a file, and finish shortly after the first. */
 const QUIET_MS = 20;
-const MAX_ALIASES = 100;
 
 export function createFileValue<T>(options: FileValueOptions<T>): FileValue<T> {
   return new FollowedFile(options);
-}
-
-/** Why the file cannot be used; `line` 1-based. */
-interface Refusal {
-  readonly field: string;
-  readonly message: string;
-  readonly line: number | undefined;
 }
 
 class FollowedFile<T> implements FileValue<T> {
@@ -104,6 +103,10 @@ class FollowedFile<T> implements FileValue<T> {
 
   value(): T {
     return this.#value;
+  }
+
+  isFromFile(): boolean {
+    return this.#isFromFile;
   }
 
   problem(): ResourceProblem | undefined {
@@ -182,14 +185,14 @@ class FollowedFile<T> implements FileValue<T> {
     const { what, log } = this.#options;
     if (this.#signature !== undefined) {
       log.warn(`${what} ${this.#path} is gone; ${this.#inForce()} stays in force until it is back`);
-    } else if (!this.#isStarted) log.info(`no ${what} ${this.#path}; the default is in force`);
+    } else if (!this.#isStarted) log.info(`no ${what} ${this.#path}; ${this.#otherwise} is in force`);
     this.#signature = undefined;
     this.#text = undefined;
   }
 
   #take(text: string, eventTime: number): void {
     const { what, log, onValue } = this.#options;
-    const parsed = parseValue(text, this.#options.parse);
+    const parsed = parseConfigText(text, this.#options.parse);
     if ('refusal' in parsed) {
       this.#refuse(parsed.refusal);
       return;
@@ -198,16 +201,21 @@ class FollowedFile<T> implements FileValue<T> {
     if (parsed.warning !== undefined) log.warn(`${what} ${this.#path}: ${parsed.warning}`);
     const before = JSON.stringify(this.#value);
     this.#value = parsed.value;
+    const isFirst = !this.#isFromFile;
     this.#isFromFile = true;
-    if (this.#isStarted && JSON.stringify(parsed.value) !== before) onValue(parsed.value, eventTime);
+    if (this.#isStarted && (isFirst || JSON.stringify(parsed.value) !== before)) onValue(parsed.value, eventTime);
   }
 
   #inForce(): string {
-    return this.#isFromFile ? 'the last good one' : 'the default';
+    return this.#isFromFile ? 'the last good one' : this.#otherwise;
+  }
+
+  get #otherwise(): string {
+    return this.#options.otherwise ?? 'the default';
   }
 
   /** Records and logs the problem. @throws CtlError at start */
-  #refuse({ field, message: text, line }: Refusal): void {
+  #refuse({ field, message: text, line }: ConfigRefusal): void {
     const { what, log } = this.#options;
     const message = text.replaceAll('\n', ' ');
     const location = { file: this.#path, ...(line === undefined ? {} : { line }) };
@@ -233,28 +241,6 @@ class FollowedFile<T> implements FileValue<T> {
     if (target !== undefined) await watch(dirname(target));
     this.#watcher.retain(watched);
   }
-}
-
-type ParsedValue<T> = { readonly value: T; readonly warning?: string | undefined } | { readonly refusal: Refusal };
-
-/** Reads one YAML document. @throws Error when its aliases expand to too much */
-function parseValue<T>(text: string, parse: FileValueOptions<T>['parse']): ParsedValue<T> {
-  const { document, lines } = parseYaml(text);
-  const lineAt = (offset: number | undefined) => (offset === undefined ? undefined : lines.linePos(offset).line);
-  const [error] = document.errors;
-  if (error !== undefined) {
-    const message = error.code === 'MULTIPLE_DOCS' ? 'expected one document' : `expected YAML: ${error.message}`;
-    return { refusal: { field: '', message, line: lineAt(error.pos[0]) } };
-  }
-  const parsed = parse(document.toJS({ maxAliasCount: MAX_ALIASES }));
-  if (!('problem' in parsed)) return parsed;
-  const { path, message } = parsed.problem;
-  const node: unknown = document.getIn(path, true);
-  const range = typeof node === 'object' && node !== null && 'range' in node ? node.range : undefined;
-  const offset: unknown = Array.isArray(range) ? range[0] : undefined;
-  return {
-    refusal: { field: fieldPath(path), message, line: lineAt(typeof offset === 'number' ? offset : undefined) },
-  };
 }
 
 /** The kind of thing at a path: nothing, a file, or something that cannot be read as a file. */

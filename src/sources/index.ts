@@ -1,6 +1,10 @@
 /** Entry point of the sources: where resources come from. */
 export { createDirectorySource } from './directory/directory.ts';
 export { createFileValue } from './file-value.ts';
+export {
+  type FollowedConfigMap,
+  followConfigMap,
+} from './kubernetes/config-map.ts';
 export { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes/kubernetes.ts';
 export { createMockSource } from './mock.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';

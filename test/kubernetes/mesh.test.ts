@@ -109,6 +109,32 @@ describe('a mesh from a real API server', { skip }, () => {
     await answers(['web-v1']);
   });
 
+  test('the mesh configuration is read from its ConfigMap when it is created', async () => {
+    assert.match(discovery.output(), /there is no ConfigMap mesh-system\/meshd; the default is in force/);
+    const isInEnvoy = (connectTimeout: string) =>
+      eventually(
+        async () => {
+          assert.match(JSON.stringify(await client.configDump()), new RegExp(`"connect_timeout":"${connectTimeout}"`));
+        },
+        { timeoutMs: 30_000 },
+      );
+    const configMap = (connectTimeout: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'meshd', namespace: 'mesh-system' },
+      data: { mesh: `connectTimeout: ${connectTimeout}` },
+    });
+    await cluster.api.apply([configMap('7s')]);
+    await isInEnvoy('7s');
+    await cluster.api.delete(configMap('7s'));
+    await eventually(() => assert.match(discovery.output(), /meshd is gone; the last good one stays in force/), {
+      timeoutMs: 30_000,
+    });
+    await isInEnvoy('7s');
+    await cluster.api.apply([configMap('8s')]);
+    await isInEnvoy('8s');
+  });
+
   test('traffic continues while the API server is killed, restarted and has lost its history', async () => {
     const traffic = startTraffic([{ address: client.address, port: PORT, host: 'web' }]);
     await traffic.more(20);
@@ -159,7 +185,10 @@ describe('a mesh from a real API server', { skip }, () => {
     assert.equal((await (await startWaiting()).stop()).code, 0);
     const waiting = await startWaiting();
     const { status, body } = await waiting.http('/ready');
-    assert.deepEqual([status, body], [503, 'not ready: configuration is being read, waiting for kubernetes\n']);
+    assert.deepEqual(
+      [status, body],
+      [503, 'not ready: configuration is being read, waiting for ConfigMap mesh-system/meshd\n'],
+    );
     await cluster.apiServer.start();
     await waiting.waitReady();
   });

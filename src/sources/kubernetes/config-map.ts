@@ -1,0 +1,211 @@
+/**
+ * One ConfigMap of an API server, followed: each of its keys that is read is one configuration. What was read stays in
+ * force when the ConfigMap is deleted, damaged or cannot be read any more.
+ */
+import type { Clock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import {
+  type Connection,
+  ConnectionError,
+  type KubernetesObject,
+  Reflector,
+  type ResourceType,
+} from '../../kubernetes/index.ts';
+import type { ParsedConfig } from '../../resources/index.ts';
+import { type ConfigRefusal, parseConfigText } from '../config-text.ts';
+import { HealthLog } from '../health.ts';
+import { FailureReport } from './failures.ts';
+
+const CONFIG_MAPS: ResourceType = {
+  group: '',
+  version: 'v1',
+  plural: 'configmaps',
+  kind: 'ConfigMap',
+  namespaced: true,
+};
+
+export interface ConfigMapOptions {
+  readonly connection: Connection;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+export interface ConfigMapKeyOptions<T> {
+  readonly key: string;
+  /** What the key configures, for messages: `mesh configuration`. */
+  readonly what: string;
+  readonly parse: (raw: unknown) => ParsedConfig<T>;
+  /** In force while there is no ConfigMap of this name, or it does not have the key. */
+  readonly defaultValue: T;
+  /** Called for every value that differs from the one before, except the first. `eventTime`: monotonic ms. */
+  readonly onValue: (value: T, eventTime: number) => void;
+}
+
+export interface ConfigMapValue<T> {
+  /**
+   * The first value. Pending while the API server cannot be reached or forbids reading, and while the content is
+   * invalid: the default may allow what the content forbids.
+   */
+  readonly first: Promise<T>;
+  /** The newest good value; undefined before the first, and where there is none but the default. */
+  value(): T | undefined;
+}
+
+export interface FollowedConfigMap {
+  /** Called before `start`. */
+  follow<T>(options: ConfigMapKeyOptions<T>): ConfigMapValue<T>;
+  start(): void;
+  close(): Promise<void>;
+}
+
+/** The texts by key; undefined where the ConfigMap does not exist. */
+type Data = Readonly<Record<string, unknown>> | undefined;
+
+export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
+  const { connection, namespace, name, clock, random, log } = options;
+  const title = `ConfigMap ${namespace}/${name}`;
+  const values: FollowedKey<unknown>[] = [];
+  let listed = false;
+  const reachable = new HealthLog(log);
+  const unobserve = connection.observe({
+    // Later the source of the cluster reports the same.
+    lost: (reason) => {
+      if (listed) return;
+      const text = `the API server ${connection.server} cannot be reached: ${reason}`;
+      reachable.bad(text, 'waiting until it can be reached');
+    },
+    reached: () => reachable.good(`the API server ${connection.server} is reached`),
+  });
+  const failures = new FailureReport(log, clock, connection.server);
+  const take = (data: Data): void => {
+    listed = true;
+    failures.recovered(title);
+    for (const value of values) value.take(data, clock.now());
+  };
+  const reflector = new Reflector<Data>(
+    {
+      connection,
+      type: CONFIG_MAPS,
+      namespace,
+      fieldSelector: `metadata.name=${name}`,
+      clock,
+      random,
+    },
+    {
+      convert: ({ data }: KubernetesObject) => (typeof data === 'object' && data !== null ? (data as Data) : {}),
+      onList: ([data]) => take(data),
+      onChanges: (changes) => {
+        const last = changes.at(-1);
+        if (last !== undefined) take(last.type === 'set' ? last.item : undefined);
+      },
+      onFailure: (error, verb) => {
+        if (error instanceof ConnectionError && error.lost) return;
+        const consequence = listed
+          ? 'what was read before stays in force'
+          : 'not ready without it, for the default may allow what it forbids';
+        failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
+      },
+      onRecovered: () => failures.recovered(title),
+    },
+  );
+  return {
+    follow(key) {
+      const value = new FollowedKey(title, key, log);
+      // Each calls only the handlers of its own type.
+      values.push(value as FollowedKey<unknown>);
+      return value;
+    },
+    start: () => reflector.start(),
+    async close() {
+      unobserve();
+      failures.close();
+      await reflector.close();
+    },
+  };
+}
+
+class FollowedKey<T> implements ConfigMapValue<T> {
+  readonly first: Promise<T>;
+  readonly #title: string;
+  readonly #options: ConfigMapKeyOptions<T>;
+  readonly #log: Log;
+  readonly #settled = Promise.withResolvers<T>();
+  #isSettled = false;
+  /** The text that was read last. */
+  #text: string | undefined;
+  #value: T | undefined;
+
+  constructor(title: string, options: ConfigMapKeyOptions<T>, log: Log) {
+    this.#title = title;
+    this.#options = options;
+    this.#log = log;
+    this.first = this.#settled.promise;
+  }
+
+  value(): T | undefined {
+    return this.#value;
+  }
+
+  take(data: Data, eventTime: number): void {
+    const { key, what } = this.#options;
+    const text = data?.[key];
+    if (typeof text !== 'string') {
+      this.#absent(data === undefined ? this.#title : this.#name);
+      return;
+    }
+    if (text === this.#text) return;
+    this.#text = text;
+    const parsed = parseConfigText(text, this.#options.parse);
+    if ('refusal' in parsed) {
+      this.#refuse(parsed.refusal);
+      return;
+    }
+    if (parsed.warning !== undefined) this.#log.warn(`${this.#name}: ${what}: ${parsed.warning}`);
+    this.#valid(parsed.value, eventTime);
+  }
+
+  #refuse({ field, message, line }: ConfigRefusal): void {
+    const location = { file: this.#name, field, ...(line === undefined ? {} : { line }) };
+    const error = new CtlError('failed_precondition', `${this.#options.what}: ${message}`, location);
+    const kept = this.#value === undefined ? 'the default' : 'the last good one';
+    const consequence = this.#isSettled ? `${kept} stays in force` : 'not ready before it is corrected';
+    this.#log.error(`${error.oneLine()}; ${consequence}`);
+  }
+
+  #valid(value: T, eventTime: number): void {
+    const { what, defaultValue, onValue } = this.#options;
+    const before = this.#value ?? defaultValue;
+    if (this.#value === undefined) this.#log.info(`${what} is read from ${this.#name}`);
+    this.#value = value;
+    if (!this.#isSettled) this.#settle(value);
+    else if (JSON.stringify(value) !== JSON.stringify(before)) onValue(value, eventTime);
+  }
+
+  /** @param missing the ConfigMap or its key */
+  #absent(missing: string): void {
+    const { what, defaultValue } = this.#options;
+    if (this.#value !== undefined) {
+      if (this.#text !== undefined) {
+        this.#log.warn(`${what}: ${missing} is gone; the last good one stays in force until it is back`);
+      }
+    } else if (!this.#isSettled) {
+      this.#log.info(`${what}: there is no ${missing}; the default is in force until there is`);
+      this.#settle(defaultValue);
+    }
+    this.#text = undefined;
+  }
+
+  #settle(value: T): void {
+    this.#isSettled = true;
+    this.#settled.resolve(value);
+  }
+
+  get #name(): string {
+    return `${this.#title}, key ${this.#options.key}`;
+  }
+}
