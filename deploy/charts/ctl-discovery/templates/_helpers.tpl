@@ -1,0 +1,44 @@
+{{/* The suffix of names: "-canary" for the revision canary. */}}
+{{- define "ctl-discovery.suffix" -}}
+{{- with .Values.revision }}-{{ . }}{{ end }}
+{{- end }}
+
+{{- define "ctl-discovery.name" -}}
+ctl-discovery{{ include "ctl-discovery.suffix" . }}
+{{- end }}
+
+{{/* Agents find the control plane as meshd.<namespace>.svc; its ConfigMap has the same name. */}}
+{{- define "ctl-discovery.service" -}}
+meshd{{ include "ctl-discovery.suffix" . }}
+{{- end }}
+
+{{- define "ctl-discovery.clusterRole" -}}
+{{ include "ctl-discovery.name" . }}-{{ .Release.Namespace }}
+{{- end }}
+
+{{- define "ctl-discovery.selector" -}}
+app.kubernetes.io/name: ctl-discovery
+mesh.io/rev: {{ .Values.revision | default "default" }}
+{{- end }}
+
+{{- define "ctl-discovery.labels" -}}
+{{ include "ctl-discovery.selector" . }}
+app.kubernetes.io/instance: {{ .Release.Name }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/part-of: meshd
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- define "ctl-discovery.image" -}}
+{{- with .Values.image -}}
+{{ .repository }}{{ if .digest }}@{{ .digest }}{{ else }}:{{ .tag | default $.Chart.AppVersion }}{{ end }}
+{{- end }}
+{{- end }}
+
+{{/* The rules of a file of the chart without its comments; empty without rules. */}}
+{{- define "ctl-discovery.rules" -}}
+{{- with fromYamlArray (.context.Files.Get .file) }}
+{{- toYaml . }}
+{{- end }}
+{{- end }}
