@@ -13,7 +13,7 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
-import { buildConformance, buildKubernetes } from '../../test/harness/kubernetes/index.ts';
+import { buildConformance, buildHelm, buildKubernetes } from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
 import { runTestsInOwnNetwork } from './test-network.ts';
@@ -97,7 +97,7 @@ const CORES = availableParallelism();
 async function prepareKubernetes(): Promise<void> {
   const report = (line: string) => void process.stdout.write(`set-up: ${line}\n`);
   const options = { report, signal: interrupted.signal };
-  const reason = (await buildKubernetes(options)) ?? (await buildConformance(options));
+  const reason = (await buildKubernetes(options)) ?? (await buildConformance(options)) ?? (await buildHelm(options));
   if (reason !== undefined) report(`tests of this stage are SKIPPED: ${reason}`);
 }
 

@@ -11,7 +11,8 @@ export interface Relay {
   close(): Promise<void>;
 }
 
-export async function startRelay(target: number): Promise<Relay> {
+/** Relays to a port of 127.0.0.1. Listens by default on a free port of 127.0.0.1. */
+export async function startRelay(target: number, host = '127.0.0.1', port = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   let isCut = false;
   const server = createServer((near) => {
@@ -28,7 +29,10 @@ export async function startRelay(target: number): Promise<Relay> {
     near.pipe(far);
     far.pipe(near);
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await new Promise<void>((resolve, reject) => {
+    server.once('error', reject);
+    server.listen(port, host, resolve);
+  });
   return {
     port: (server.address() as AddressInfo).port,
     freeze() {

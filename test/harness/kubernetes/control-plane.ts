@@ -36,6 +36,9 @@ import { type ProgramName, programPath } from './programs.ts';
 
 const HOST = '127.0.0.1';
 
+/** The address of the API server in Pods, for tests that make it reachable there: the first one of the services. */
+export const API_SERVICE_ADDRESS = '10.64.0.1';
+
 /** The issuer (`iss`) of tokens of service accounts. */
 export const TOKEN_ISSUER = 'https://kubernetes.default.svc';
 
@@ -286,7 +289,7 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
   const [etcdPort = 0, peerPort = 0, port = 0, controllerPort = 0] = await freePorts(4, HOST);
   const url = `https://${HOST}:${port}`;
   const [authority, tokens] = await Promise.all([createAuthority(), tokenKeys()]);
-  const server = await serverCertificate(authority, [HOST]);
+  const server = await serverCertificate(authority, [HOST, API_SERVICE_ADDRESS]);
   const admin = { token: randomBytes(16).toString('hex') };
   await mkdir(join(folder, 'generated'));
   await writeFiles(folder, {

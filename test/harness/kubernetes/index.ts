@@ -18,6 +18,7 @@ export {
   conformanceUnavailable,
 } from './conformance-programs.ts';
 export {
+  API_SERVICE_ADDRESS,
   type ControlledProgram,
   type Kubernetes,
   type KubernetesOptions,
@@ -26,7 +27,9 @@ export {
   type TokenOptions,
 } from './control-plane.ts';
 export { applyDefinitions, type DefinitionOptions, discoveryKubeconfig } from './deploy.ts';
+export { buildHelm, type ChartName, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
 export { IMAGES } from './images.ts';
+export { exposeApiServer, programImage } from './in-pod.ts';
 export { type ContainerStart, type Image, type KubeletOptions, startKubelet } from './kubelet.ts';
 export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';
 export { keyOf, type WatchHandler, watchCollection } from './watch.ts';

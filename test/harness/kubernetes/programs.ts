@@ -13,6 +13,9 @@ const KUBERNETES_VERSION = /^\tk8s\.io\/kubernetes v(\d+)\.(\d+)\.(\d+)$/m.exec(
 );
 const [, MAJOR = '', MINOR = '', PATCH = ''] = KUBERNETES_VERSION ?? [];
 
+/** 37 of Kubernetes 1.37. */
+export const KUBERNETES_MINOR = MINOR;
+
 /** The packages of the programs, by name. */
 const PACKAGES = {
   etcd: 'go.etcd.io/etcd/server/v3',

@@ -1,0 +1,218 @@
+/** The Helm charts of `deploy/charts`, rendered by Helm and applied to a real API server. */
+import assert from 'node:assert/strict';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { parseAllDocuments } from 'yaml';
+import { createNetworkHere, eventually, netnsUnavailable, request, tempDir } from '../harness/index.ts';
+import {
+  type ApiObject,
+  type ChartName,
+  exposeApiServer,
+  helmUnavailable,
+  type KubernetesApi,
+  kubernetesUnavailable,
+  lintChart,
+  programImage,
+  renderChart,
+  startKubelet,
+  startKubernetes,
+} from '../harness/kubernetes/index.ts';
+
+const withoutHelm = helmUnavailable() ?? false;
+const skip = kubernetesUnavailable() ?? withoutHelm;
+const skipPods = skip || ((await netnsUnavailable()) ?? false);
+
+const DEPLOY = join(import.meta.dirname, '../../deploy');
+const SYSTEM = 'mesh-system';
+
+const scheduling = {
+  nodeSelector: { 'kubernetes.io/os': 'linux' },
+  tolerations: [{ key: 'dedicated', operator: 'Exists' }],
+  affinity: { nodeAffinity: {} },
+  priorityClassName: 'system-cluster-critical',
+};
+const common = {
+  ...scheduling,
+  revision: 'canary',
+  image: { repository: 'registry.example/meshd', digest: `sha256:${'0'.repeat(64)}`, pullPolicy: 'Always' },
+  imagePullSecrets: [{ name: 'registry' }],
+  replicas: 3,
+  autoscaling: { enabled: false },
+  podDisruptionBudget: { maxUnavailable: '50%' },
+  extraEnv: [{ name: 'CTL_HTTP10', value: 'true' }],
+  serviceAccount: { annotations: { a: 'b' } },
+  podAnnotations: { a: 'b' },
+  podLabels: { team: 'mesh' },
+};
+
+/** Values that turn on everything that the default leaves out. */
+const MAXIMAL: Readonly<Record<ChartName, object>> = {
+  'ctl-discovery': {
+    ...common,
+    meshConfig: { trustDomain: 'example.org', defaultConfig: { concurrency: 2 } },
+    meshNetworks: { networks: {} },
+    endpointSlices: false,
+    appNamespaces: ['shop', 'bank'],
+    clusterID: 'east',
+    credentialNames: ['shop-tls'],
+    gatewayApi: { enabled: true },
+    plainText: { enabled: true },
+    extraArgs: ['--log_as_json'],
+    service: { annotations: { a: 'b' } },
+    networkPolicy: { monitoring: [{ namespaceSelector: {} }], egress: [{ ports: [{ port: 443 }] }] },
+  },
+  gateway: {
+    ...common,
+    name: 'ingress',
+    labels: { app: 'ingress' },
+    service: {
+      type: 'NodePort',
+      annotations: { a: 'b' },
+      externalTrafficPolicy: 'Local',
+      ports: [{ name: 'https', port: 443, nodePort: 31_443 }],
+    },
+    clusterID: 'east',
+    network: 'one',
+    trustDomain: 'example.org',
+    proxyConfig: { concurrency: 2 },
+  },
+};
+
+const objectsOf = (yaml: string): ApiObject[] =>
+  parseAllDocuments(yaml)
+    .map((document) => document.toJS() as ApiObject | null)
+    .filter((object) => object !== null);
+
+const ofKind = (objects: readonly ApiObject[], kind: string): ApiObject => {
+  const [found] = objects.filter((object) => object.kind === kind);
+  assert.ok(found, `no ${kind}`);
+  return found;
+};
+
+/** A namespace in which the API server refuses Pods that are not restricted (Pod Security Standards). */
+async function restrictedNamespace(api: KubernetesApi, name: string): Promise<void> {
+  const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
+  await api.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name, labels } }]);
+}
+
+/** The Pod that a Deployment would have. */
+const podOf = ({ metadata, spec }: ApiObject, namespace: string): ApiObject => {
+  const { template } = spec as { template: { metadata: object; spec: object } };
+  return {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { ...template.metadata, name: metadata.name, namespace },
+    spec: template.spec,
+  };
+};
+
+for (const chart of ['ctl-discovery', 'gateway'] as const) {
+  test(`the linter of Helm accepts the chart ${chart}`, { skip: withoutHelm }, async (t) => {
+    await lintChart(t, chart);
+    await lintChart(t, chart, MAXIMAL[chart]);
+  });
+
+  test(`the chart ${chart} refuses a value that it does not know`, { skip: withoutHelm }, async (t) => {
+    const misspelt = renderChart(t, { chart, namespace: SYSTEM, values: { drainSecnds: 5 } });
+    await assert.rejects(misspelt, /additional properties 'drainSecnds' not allowed/);
+  });
+
+  test(`the chart ${chart} renders as reviewed`, { skip: withoutHelm }, async (t) => {
+    // The rules of roles are reviewed where they are written; deploy/rbac.yaml has all of them.
+    const rendered = (await renderChart(t, { chart, namespace: SYSTEM })).replace(
+      /^rules:\n(?:^ .*\n)+/gm,
+      'rules: […]\n',
+    );
+    const file = join(import.meta.dirname, `golden/${chart}.yaml`);
+    if (process.env.UPDATE_GOLDEN === '1') writeFileSync(file, rendered);
+    const update = 'read the difference, then: UPDATE_GOLDEN=1 npm test -- kubernetes chart';
+    assert.equal(rendered, readFileSync(file, 'utf8'), update);
+  });
+}
+
+test('the API server accepts the objects of both charts with strict validation', { skip }, async (t) => {
+  const { api } = await startKubernetes(t);
+  await restrictedNamespace(api, SYSTEM);
+  for (const chart of ['ctl-discovery', 'gateway'] as const)
+    for (const values of [{}, MAXIMAL[chart]]) {
+      const objects = objectsOf(await renderChart(t, { chart, namespace: SYSTEM, values, definitions: true }));
+      await api.apply(objects);
+      // A Deployment is accepted whatever its Pods may do: the rule is for Pods.
+      await api.apply([podOf(ofKind(objects, 'Deployment'), SYSTEM)], { dryRun: true });
+    }
+  const pod = podOf(
+    ofKind(objectsOf(await renderChart(t, { chart: 'gateway', namespace: SYSTEM })), 'Deployment'),
+    SYSTEM,
+  );
+  const { securityContext: _, ...open } = pod.spec as { securityContext: object };
+  await assert.rejects(api.apply([{ ...pod, spec: open }], { dryRun: true }), /violates PodSecurity "restricted/);
+});
+
+test('the chart has the definitions of the mesh and not those of Istio', { skip: withoutHelm }, async (t) => {
+  const rendered = await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, definitions: true });
+  const names = objectsOf(rendered)
+    .filter(({ kind }) => kind === 'CustomResourceDefinition')
+    .map(({ metadata }) => metadata.name);
+  assert.ok(names.includes('virtualservices.networking.mesh.io'));
+  assert.ok(
+    names.every((name) => name.endsWith('.mesh.io')),
+    names.join(),
+  );
+});
+
+test('with all options the chart gives the permissions of deploy/rbac.yaml', { skip: withoutHelm }, async (t) => {
+  const values = { gatewayApi: { enabled: true } };
+  const chart = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+  const plain = objectsOf(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
+  const rules = (objects: readonly ApiObject[], kind: string) =>
+    objects.filter((object) => object.kind === kind).map((object) => object.rules);
+  for (const kind of ['ClusterRole', 'Role']) assert.deepEqual(rules(chart, kind), rules(plain, kind), kind);
+});
+
+test('two revisions have no object in common', { skip: withoutHelm }, async (t) => {
+  const render = async (revision: string) => {
+    const values = { revision };
+    return objectsOf(await renderChart(t, { chart: 'ctl-discovery', release: 'm', namespace: SYSTEM, values }));
+  };
+  const names = (await Promise.all(['', 'canary'].map(render))).map((objects) =>
+    objects.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
+  );
+  assert.equal(new Set(names.flat()).size, names.flat().length);
+});
+
+interface ListedPod extends ApiObject {
+  readonly status: { readonly podIP?: string; readonly conditions?: readonly { type: string; status: string }[] };
+}
+
+const isReady = ({ status }: ListedPod) =>
+  (status.conditions ?? []).some((condition) => condition.type === 'Ready' && condition.status === 'True');
+
+test('replicas of the chart become ready with its account and nothing is forbidden', { skip: skipPods }, async (t) => {
+  const cluster = await startKubernetes(t, { controllerManager: true });
+  await exposeApiServer(t, cluster.url);
+  const log = join(await tempDir(t), 'discovery.log');
+  const images = { 'ctl-discovery:0.1.0': programImage('ctl-discovery', log) };
+  await startKubelet(t, { api: cluster.api, network: await createNetworkHere(t), images });
+  await restrictedNamespace(cluster.api, SYSTEM);
+  const values = { autoscaling: { enabled: false } };
+  const release = { chart: 'ctl-discovery', namespace: SYSTEM, values, definitions: true } as const;
+  await cluster.api.apply(await renderChart(t, release));
+
+  const pods = await eventually(
+    async () => {
+      const { items } = await cluster.api.get<{ items: ListedPod[] }>(`/api/v1/namespaces/${SYSTEM}/pods`);
+      assert.equal(items.filter(isReady).length, 2, await readFile(log, 'utf8').catch(() => 'no log'));
+      return items;
+    },
+    { timeoutMs: 90_000 },
+  );
+  for (const { status } of pods)
+    assert.equal((await request({ address: status.podIP ?? '', port: 8080, path: '/ready' })).status, 200);
+  const lines = (await readFile(log, 'utf8')).split('\n');
+  assert.deepEqual(
+    lines.filter((line) => /\terror\t|forbidden/i.test(line)),
+    [],
+  );
+});
