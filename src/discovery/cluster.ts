@@ -12,12 +12,15 @@ import {
   readKubeconfig,
 } from '../kubernetes/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
+import { createLeadership, type Leadership } from './leadership.ts';
 
 export interface Cluster {
   readonly client: KubernetesClient;
   /** Namespace of the context or of the Pod. */
   readonly namespace: string | undefined;
-  close(): void;
+  /** Tasks that one replica does for all. */
+  readonly leadership: Leadership;
+  close(): Promise<void>;
 }
 
 /**
@@ -28,7 +31,13 @@ export async function openCluster(settings: DiscoverySettings, env: Environment)
   const access = await clusterAccess(settings, env);
   if (access === undefined) return undefined;
   const connection = createConnection(access);
-  return { client: new KubernetesClient(connection), namespace: access.namespace, close: () => connection.close() };
+  const client = new KubernetesClient(connection);
+  const leadership = createLeadership(client, settings, env);
+  const close = async (): Promise<void> => {
+    await leadership.close();
+    connection.close();
+  };
+  return { client, namespace: access.namespace, leadership, close };
 }
 
 /** A connection to the API server of this cluster, or of another. */

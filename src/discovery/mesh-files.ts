@@ -3,7 +3,6 @@
  * where there is no file and the program reads a cluster, from a key of one ConfigMap. Both are followed from then on.
  */
 import { systemClock } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
@@ -19,6 +18,7 @@ import {
 import type { DiscoverySettings } from '../settings/index.ts';
 import { createFileValue, type FollowedConfigMap, followConfigMap } from '../sources/index.ts';
 import { restartWatch } from './model-settings.ts';
+import { revisionSuffix } from './revision.ts';
 
 export interface MeshFiles {
   readonly mesh: MeshConfig;
@@ -41,9 +41,6 @@ export interface MeshHandlers {
   onMesh(mesh: MeshConfig, eventTime: number): void;
   onNetworks(networks: MeshNetworks, eventTime: number): void;
 }
-
-/** A revision is a part of names of Kubernetes objects (DNS label, RFC 1123). */
-const REVISION = /^[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?$/;
 
 /**
  * @param connection to the cluster; undefined when no cluster is read
@@ -95,11 +92,7 @@ function openConfigMap(
   connection: Connection | undefined,
 ): MeshConfigMap | undefined {
   if (connection === undefined || configDir !== '') return undefined;
-  if (revision !== '' && !REVISION.test(revision)) {
-    const message = 'expected lower-case letters, digits and hyphens, as in names of Kubernetes objects';
-    throw new CtlError('invalid_argument', message, { field: 'REVISION' });
-  }
-  const name = revision === '' ? 'meshd' : `meshd-${revision}`;
+  const name = `meshd${revisionSuffix(revision)}`;
   const [clock, random, log] = [systemClock, Math.random, getScope('model')];
   const followed = followConfigMap({ connection, namespace, name, clock, random, log });
   return { followed, title: `ConfigMap ${namespace}/${name}` };

@@ -5,7 +5,7 @@ import { contentTypeOf, readBody } from './body.ts';
 import type { ApiRequest, ApiResponse, Connection } from './connection.ts';
 import { apiVersionOf, type KubernetesObject, pathOf, type ResourceType } from './objects.ts';
 
-/** Time until the headers of an answer, and then until its end, ms. */
+/** Default of `timeoutMs`. */
 const REQUEST_TIMEOUT_MS = 30_000;
 /** Largest answer, bytes: one object, or a page of the API's own description. */
 const MAX_ANSWER = 16 * 1024 * 1024;
@@ -18,6 +18,8 @@ export type PatchType = 'application/merge-patch+json' | 'application/json-patch
 export interface RequestOptions {
   readonly namespace?: string;
   readonly signal?: AbortSignal;
+  /** Time until the headers of an answer, and then until its end, ms; default 30 s. */
+  readonly timeoutMs?: number;
 }
 
 export interface PatchOptions extends RequestOptions {
@@ -27,6 +29,9 @@ export interface PatchOptions extends RequestOptions {
   /** Name under which server-side apply records ownership of fields; required there. */
   readonly fieldManager?: string;
 }
+
+/** A request for any path; without `timeoutMs`, 30 s. */
+type JsonRequest = Omit<ApiRequest, 'accept' | 'timeoutMs'> & Pick<RequestOptions, 'timeoutMs'>;
 
 /** An object with content to be written; the server fills in the rest. */
 export interface WrittenObject {
@@ -46,7 +51,7 @@ export class KubernetesClient {
   }
 
   get(type: ResourceType, name: string, options: RequestOptions = {}): Promise<KubernetesObject> {
-    return this.#object({ method: 'GET', path: pathOf(type, options.namespace, name), ...signalOf(options) });
+    return this.#object({ method: 'GET', path: pathOf(type, options.namespace, name), ...limitsOf(options) });
   }
 
   create(type: ResourceType, object: WrittenObject, options: RequestOptions = {}): Promise<KubernetesObject> {
@@ -54,7 +59,7 @@ export class KubernetesClient {
       method: 'POST',
       path: pathOf(type, options.namespace),
       ...bodyOf(type, object),
-      ...signalOf(options),
+      ...limitsOf(options),
     });
   }
 
@@ -66,7 +71,7 @@ export class KubernetesClient {
     options: RequestOptions = {},
   ): Promise<KubernetesObject> {
     const path = pathOf(type, options.namespace, name);
-    return this.#object({ method: 'PUT', path, ...bodyOf(type, object), ...signalOf(options) });
+    return this.#object({ method: 'PUT', path, ...bodyOf(type, object), ...limitsOf(options) });
   }
 
   patch(type: ResourceType, name: string, patch: unknown, options: PatchOptions): Promise<KubernetesObject> {
@@ -78,19 +83,20 @@ export class KubernetesClient {
       path: `${pathOf(type, options.namespace, name)}${below}${query}`,
       contentType: options.type,
       body: JSON.stringify(patch),
-      ...signalOf(options),
+      ...limitsOf(options),
     });
   }
 
   async delete(type: ResourceType, name: string, options: RequestOptions = {}): Promise<void> {
-    await this.json({ method: 'DELETE', path: pathOf(type, options.namespace, name), ...signalOf(options) });
+    await this.json({ method: 'DELETE', path: pathOf(type, options.namespace, name), ...limitsOf(options) });
   }
 
   /** Any path, with JSON both ways. */
-  async json(request: Omit<ApiRequest, 'accept' | 'timeoutMs'>): Promise<unknown> {
+  async json(request: JsonRequest): Promise<unknown> {
     const { connection } = this;
-    const response = await connection.open({ ...request, accept: 'application/json', timeoutMs: REQUEST_TIMEOUT_MS });
-    const timer = connection.clock.setTimer(REQUEST_TIMEOUT_MS, () => response.stream.destroy());
+    const timeoutMs = request.timeoutMs ?? REQUEST_TIMEOUT_MS;
+    const response = await connection.open({ ...request, accept: 'application/json', timeoutMs });
+    const timer = connection.clock.setTimer(timeoutMs, () => response.stream.destroy());
     try {
       if (!isSuccess(response)) throw await errorOf(response);
       const body = await readBody(response, MAX_ANSWER);
@@ -100,7 +106,7 @@ export class KubernetesClient {
     }
   }
 
-  async #object(request: Omit<ApiRequest, 'accept' | 'timeoutMs'>): Promise<KubernetesObject> {
+  async #object(request: JsonRequest): Promise<KubernetesObject> {
     // The API answers these requests with an object of the kind in the path.
     return (await this.json(request)) as KubernetesObject;
   }
@@ -135,6 +141,6 @@ function bodyOf(type: ResourceType, object: WrittenObject): { readonly contentTy
   return { contentType: 'application/json', body };
 }
 
-function signalOf({ signal }: RequestOptions): { readonly signal?: AbortSignal } {
-  return signal === undefined ? {} : { signal };
+function limitsOf({ signal, timeoutMs }: RequestOptions): Pick<RequestOptions, 'signal' | 'timeoutMs'> {
+  return { ...(signal === undefined ? {} : { signal }), ...(timeoutMs === undefined ? {} : { timeoutMs }) };
 }

@@ -8,6 +8,8 @@ export { KubernetesClient, type PatchType, type WrittenObject } from './client.t
 export { Connection, type ConnectionObserver, type ConnectionOptions } from './connection.ts';
 export { inClusterAccess } from './in-cluster.ts';
 export { type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
+export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
+export { createLeaseAccess, type LeaseAccess } from './lease.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
 export { Reflector, type ReflectorHandlers, type ReflectorOptions } from './reflector.ts';
 export type { ObjectChange } from './watch-stream.ts';

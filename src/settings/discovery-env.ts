@@ -25,7 +25,9 @@ export const discoveryEnv = {
     setting: 'revision',
     type: 'string',
     default: '',
-    meaning: 'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration.',
+    meaning:
+      'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration, and the replicas ' +
+      'of this revision elect their own leaders.',
   },
 
   // Push.

@@ -1,0 +1,136 @@
+/** One Lease of an API server (coordination.k8s.io/v1): read, written and watched for a leader election. */
+import type { Clock } from '../core/clock.ts';
+import { createFailureLog, type Log } from '../core/log.ts';
+import { ApiError, ConnectionError } from './api-error.ts';
+import type { KubernetesClient } from './client.ts';
+import type { KubernetesObject, ResourceType } from './objects.ts';
+import { Reflector } from './reflector.ts';
+
+/** Fields of a Lease's spec that are written; others are kept as they are. */
+export interface LeaseSpec {
+  readonly holderIdentity: string;
+  readonly leaseDurationSeconds: number;
+  /** MicroTime, such as `2026-01-31T12:00:00.000000Z`. Information for people: no replica decides by it. */
+  readonly acquireTime: string;
+  readonly renewTime: string;
+  /** How often the Lease went from one holder to another. */
+  readonly leaseTransitions: number;
+}
+
+export interface Lease {
+  /** Version by which a write is refused when another came first. */
+  readonly version: string;
+  /** Fields of a wrong type, after an edit by hand, have values that delay the takeover. */
+  readonly spec: LeaseSpec;
+  readonly object: KubernetesObject;
+}
+
+/** All methods that return promises reject with CtlError, after a limited time. */
+export interface LeaseAccess {
+  /** Namespace and name, for messages. */
+  readonly name: string;
+  /** Undefined: the Lease does not exist. */
+  read(): Promise<Lease | undefined>;
+  create(spec: LeaseSpec): Promise<Lease>;
+  /** Rejects with ApiError 409 when the Lease has changed since `lease` was read, and 404 when it was deleted. */
+  replace(lease: Lease, spec: LeaseSpec): Promise<Lease>;
+  /** Notifies of the Lease and of its changes until the returned function is called. Versions can arrive late. */
+  watch(onLease: (lease: Lease | undefined) => void): () => Promise<void>;
+}
+
+export interface LeaseAccessOptions {
+  readonly client: KubernetesClient;
+  readonly namespace: string;
+  readonly name: string;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** Time for one request, ms: several fit into the time in which a leader must have renewed its Lease. */
+const REQUEST_TIMEOUT_MS = 4000;
+
+const LEASES: ResourceType = {
+  group: 'coordination.k8s.io',
+  version: 'v1',
+  plural: 'leases',
+  kind: 'Lease',
+  namespaced: true,
+};
+
+export function createLeaseAccess({ client, namespace, name, clock, random, log }: LeaseAccessOptions): LeaseAccess {
+  const options = { namespace, timeoutMs: REQUEST_TIMEOUT_MS };
+  return {
+    name: `${namespace}/${name}`,
+    async read() {
+      try {
+        return leaseOf(await client.get(LEASES, name, options));
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 404) return undefined;
+        throw error;
+      }
+    },
+    async create(spec) {
+      return leaseOf(await client.create(LEASES, { metadata: { name, namespace }, spec }, options));
+    },
+    async replace({ object, version }, spec) {
+      const metadata = { ...object.metadata, resourceVersion: version };
+      const written = { ...object, metadata, spec: { ...fieldsOf(object.spec), ...spec } };
+      return leaseOf(await client.update(LEASES, name, written, options));
+    },
+    watch(onLease) {
+      const failures = createFailureLog(
+        log,
+        `Lease ${namespace}/${name} cannot be watched, so changes of the leader are noticed late`,
+        `Lease ${namespace}/${name} is watched again`,
+      );
+      const reflector = new Reflector<Lease>(
+        {
+          connection: client.connection,
+          type: LEASES,
+          namespace,
+          fieldSelector: `metadata.name=${name}`,
+          clock,
+          random,
+        },
+        {
+          convert: leaseOf,
+          onList: ([lease]) => onLease(lease),
+          onChanges: (changes) => {
+            for (const change of changes) onLease(change.type === 'set' ? change.item : undefined);
+          },
+          // The connection reports that itself, once for everything that uses it.
+          onFailure: (error) => {
+            if (!(error instanceof ConnectionError && error.lost)) failures.failed(error.oneLine());
+          },
+          onRecovered: () => failures.succeeded(),
+        },
+      );
+      reflector.start();
+      return () => reflector.close();
+    },
+  };
+}
+
+/** Epoch ms as a MicroTime of the API. */
+export function microTime(epochMs: number): string {
+  return new Date(epochMs).toISOString().replace('Z', '000Z');
+}
+
+function leaseOf(object: KubernetesObject): Lease {
+  const { holderIdentity, leaseDurationSeconds, acquireTime, renewTime, leaseTransitions } = fieldsOf(object.spec);
+  const text = (value: unknown): string => (typeof value === 'string' ? value : '');
+  const spec: LeaseSpec = {
+    holderIdentity: text(holderIdentity),
+    leaseDurationSeconds: typeof leaseDurationSeconds === 'number' ? leaseDurationSeconds : Number.POSITIVE_INFINITY,
+    acquireTime: text(acquireTime),
+    renewTime: text(renewTime),
+    leaseTransitions: typeof leaseTransitions === 'number' ? leaseTransitions : 0,
+  };
+  return { version: object.metadata.resourceVersion ?? '', spec, object };
+}
+
+function fieldsOf(value: unknown): Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null ? { ...value } : {};
+}
