@@ -16,6 +16,8 @@ import { createLeadership, type Leadership } from './leadership.ts';
 
 export interface Cluster {
   readonly client: KubernetesClient;
+  /** The token by which this program authenticates itself; undefined when it uses a certificate. */
+  ownToken(): Promise<string | undefined>;
   /** Namespace of the context or of the Pod. */
   readonly namespace: string | undefined;
   /** Tasks that one replica does for all. */
@@ -37,7 +39,7 @@ export async function openCluster(settings: DiscoverySettings, env: Environment)
     await leadership.close();
     connection.close();
   };
-  return { client, namespace: access.namespace, leadership, close };
+  return { client, ownToken: () => access.token(), namespace: access.namespace, leadership, close };
 }
 
 /** A connection to the API server of this cluster, or of another. */

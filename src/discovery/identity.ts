@@ -34,9 +34,11 @@ import {
 } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
+import type { Cluster } from './cluster.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import { openTokenReviewer } from './token-reviews.ts';
 
 /** The parts of the secured address. */
 export interface SecuredAddress {
@@ -69,6 +71,8 @@ interface Wiring {
   readonly trustDomain: string;
   readonly trustDomainAliases: readonly string[];
   readonly metrics: Metrics;
+  /** The cluster that is read; undefined: none. */
+  readonly cluster: Cluster | undefined;
   readonly closers: Close[];
 }
 
@@ -116,8 +120,9 @@ export async function openIdentity(
   settings: DiscoverySettings,
   { trustDomain, trustDomainAliases }: TrustDomains,
   metrics: Metrics,
+  cluster: Cluster | undefined,
 ): Promise<MeshIdentity> {
-  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, closers: [] };
+  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, cluster, closers: [] };
   const close = async (): Promise<void> => {
     for (const one of wiring.closers.splice(0).reverse()) await one();
   };
@@ -280,7 +285,7 @@ function followTrust(
 }
 
 async function openAuthenticators(
-  { settings, trustDomain, metrics, closers }: Wiring,
+  { settings, trustDomain, metrics, cluster, closers }: Wiring,
   trust: TrustBundles,
 ): Promise<Authenticator[]> {
   const log = getScope('authn');
@@ -304,13 +309,17 @@ async function openAuthenticators(
     issuers.push(oidc);
   }
   const now = wallClock.now;
+  const audiences = audiencesOf(settings, trustDomain);
+  const firstParty = settings.jwtPolicy === 'first-party-jwt';
+  const reviewer = cluster && openTokenReviewer(cluster, { trustDomain, audiences, firstParty });
   return [
     createCertificateAuthenticator({ trust, now }),
     createTokenAuthenticator({
       issuers,
+      ...(reviewer && { reviewer }),
       trustDomain,
-      audiences: audiencesOf(settings, trustDomain),
-      withoutAudience: settings.jwtPolicy === 'first-party-jwt',
+      audiences,
+      withoutAudience: firstParty,
       now,
     }),
   ];

@@ -87,7 +87,7 @@ export class DiscoveryProgram {
 
     const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
-    const [identity] = await Promise.all([this.#openIdentity(files), intake.start()]);
+    const [identity] = await Promise.all([this.#openIdentity(files, cluster), intake.start()]);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
@@ -241,10 +241,10 @@ export class DiscoveryProgram {
     publisher.publish(store.take(), update);
   }
 
-  async #openIdentity({ mesh }: MeshFiles): Promise<MeshIdentity> {
+  async #openIdentity({ mesh }: MeshFiles, cluster: Cluster | undefined): Promise<MeshIdentity> {
     const { trustDomain } = modelSettings(this.#settings, mesh);
     const { trustDomainAliases } = mesh;
-    const identity = await openIdentity(this.#settings, { trustDomain, trustDomainAliases }, this.#metrics);
+    const identity = await openIdentity(this.#settings, { trustDomain, trustDomainAliases }, this.#metrics, cluster);
     this.#identity = identity;
     this.#closers.push(() => identity.close());
     return identity;

@@ -12,5 +12,7 @@ export { followServingCertificate } from './serving-certificate.ts';
 export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
 export { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 export { createTokenAuthenticator, type TokenIssuer } from './token-authenticator.ts';
+export { requestReview } from './token-review/review-request.ts';
+export { createTokenReviewer, type TokenReviewer } from './token-review/token-reviewer.ts';
 export { readRoots, TrustBundles } from './trust.ts';
 export type { Authentication, Authenticator, Authority, Caller } from './types.ts';

@@ -1,12 +1,14 @@
 /**
  * Authenticates callers by a JSON Web Token of a trusted issuer (RFC 7519, with the precautions of RFC 8725): the
- * issuer's keys decide, never the key or algorithm that the token names. The subject is that of a Kubernetes service
+ * issuer's keys decide, never the key or algorithm that the token names. Where a cluster is read, its API server
+ * decides about the tokens of all issuers whose keys are not known here. The subject is that of a Kubernetes service
  * account, `system:serviceaccount:<namespace>:<service account>`, and stands for a workload of this mesh's own trust
  * domain.
  */
 import { createLocalJWKSet, decodeJwt, errors, type JSONWebKeySet, type JWTPayload, jwtVerify } from 'jose';
 import { CtlError } from '../core/errors.ts';
-import { type Identity, spiffeUri } from '../core/identity.ts';
+import { quoted, refused, serviceAccountIdentity } from './service-account.ts';
+import type { TokenReviewer } from './token-review/token-reviewer.ts';
 import type { Authenticator, Caller } from './types.ts';
 
 /** The keys of one issuer. */
@@ -25,6 +27,8 @@ export interface TokenIssuer {
 
 export interface TokenAuthenticatorOptions {
   readonly issuers: readonly TokenIssuer[];
+  /** Reviews the tokens of all other issuers; absent: they are refused. */
+  readonly reviewer?: TokenReviewer;
   readonly trustDomain: string;
   /** One of them must be in a token's `aud`. */
   readonly audiences: readonly string[];
@@ -46,12 +50,6 @@ const MAX_TOKEN_CHARS = 16 * 1024;
 /** How far the clocks of issuers may be ahead (`nbf`), seconds. */
 const CLOCK_TOLERANCE_S = 10;
 
-function refused(reason: string, cause?: unknown): CtlError {
-  return new CtlError('unauthenticated', reason, {}, cause);
-}
-
-const quoted = (text: string): string => JSON.stringify(text.slice(0, 200));
-
 function readPayload(token: string): JWTPayload {
   if (token.length > MAX_TOKEN_CHARS) throw refused(`longer than ${MAX_TOKEN_CHARS} characters`);
   try {
@@ -72,22 +70,6 @@ function reasonOf(error: unknown): string {
   if (error instanceof errors.JWSSignatureVerificationFailed) return 'its signature is not of its issuer';
   if (error instanceof errors.JOSEAlgNotAllowed) return `its algorithm is none of ${ALGORITHMS.join(', ')}`;
   return 'it cannot be verified';
-}
-
-const SUBJECT = /^system:serviceaccount:([^:]+):([^:]+)$/;
-
-function identityOf(subject: string | undefined, trustDomain: string): Identity {
-  const [, namespace, serviceAccount] = SUBJECT.exec(subject ?? '') ?? [];
-  if (namespace === undefined || serviceAccount === undefined) {
-    throw refused(`its subject ${quoted(subject ?? '')} is not that of a service account`);
-  }
-  const identity = { trustDomain, namespace, serviceAccount };
-  try {
-    spiffeUri(identity);
-  } catch (error) {
-    throw refused(`its subject ${quoted(subject ?? '')} cannot be an identity`, error);
-  }
-  return identity;
 }
 
 /** Cached by key set: importing its keys costs more than verifying a signature, and anyone can send tokens. */
@@ -137,12 +119,13 @@ async function verifyFresh(
 }
 
 export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Authenticator {
-  const { trustDomain, audiences, withoutAudience, now } = options;
+  const { trustDomain, audiences, withoutAudience, reviewer, now } = options;
   const issuers = new Map(options.issuers.map((issuer) => [issuer.issuer, issuer.keys]));
 
-  const verified = async (token: string): Promise<Caller> => {
+  const verified = async (token: string, peer: string): Promise<Caller> => {
     const unproved = readPayload(token);
     const source = issuers.get(unproved.iss ?? '');
+    if (source === undefined && reviewer !== undefined) return reviewer.review(token, unproved, peer);
     if (issuers.size === 0) throw refused('no issuer of tokens is trusted here (TOKEN_ISSUER, LOCAL_TOKEN_ISSUER_DIR)');
     if (source === undefined) throw refused(`its issuer ${quoted(String(unproved.iss ?? ''))} is not trusted here`);
     const needsAudience = !(withoutAudience && unproved.aud === undefined);
@@ -156,7 +139,7 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
     const expiresAt = (payload.exp ?? 0) * 1000;
     // The tolerance is for clocks that are ahead, not for expired tokens.
     if (expiresAt <= now()) throw refused('it has expired');
-    return { identity: identityOf(payload.sub, trustDomain), by: 'token', expiresAt };
+    return { identity: serviceAccountIdentity(payload.sub, trustDomain), by: 'token', expiresAt };
   };
 
   /**
@@ -165,20 +148,20 @@ export function createTokenAuthenticator(options: TokenAuthenticatorOptions): Au
    */
   const inProgress = new Map<string, Promise<Caller>>();
 
-  const verifiedOnce = (token: string): Promise<Caller> => {
+  const verifiedOnce = (token: string, peer: string): Promise<Caller> => {
     const known = inProgress.get(token);
     if (known !== undefined) return known;
-    const result = verified(token).finally(() => inProgress.delete(token));
+    const result = verified(token, peer).finally(() => inProgress.delete(token));
     inProgress.set(token, result);
     return result;
   };
 
   return {
     name: 'token',
-    authenticate: async ({ bearer }) => {
+    authenticate: async ({ bearer, peer }) => {
       if (bearer === undefined) return undefined;
       try {
-        return await verifiedOnce(bearer);
+        return await verifiedOnce(bearer, peer);
       } catch (error) {
         if (error instanceof CtlError) throw error;
         throw refused(reasonOf(error), error);

@@ -16,8 +16,15 @@ export interface Credentials {
   readonly certificates: readonly Uint8Array[];
   /** The token of `authorization: Bearer …`; undefined when the call has none. */
   readonly bearer: string | undefined;
-  /** Address of the caller, for logs only: where a call comes from confers no identity (CVE-2022-39388). */
+  /** Address of the caller, for logs and limits: where a call comes from confers no identity (CVE-2022-39388). */
   readonly peer: string;
+}
+
+/** A Pod of the program's own cluster. */
+export interface BoundPod {
+  readonly name: string;
+  /** Tells it from an earlier Pod of the same name; '' when it is not known. */
+  readonly uid: string;
 }
 
 /** A caller with a proven identity. */
@@ -26,6 +33,8 @@ export interface Caller {
   readonly by: 'certificate' | 'token';
   /** When the credential expires, epoch milliseconds. */
   readonly expiresAt: number;
+  /** The Pod that the credential is bound to, in the namespace of the identity; absent when it is bound to none. */
+  readonly pod?: BoundPod;
 }
 
 /** One way to prove an identity. */

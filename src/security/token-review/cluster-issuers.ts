@@ -1,0 +1,80 @@
+/**
+ * Which issuers' tokens are worth a review. The API server's own issuer is read from this program's token. Others are
+ * learned: while an API server changes its issuer, it accepts tokens of two.
+ */
+import { decodeJwt } from 'jose';
+
+/** `iss` of tokens in Secrets, which Kubernetes made before tokens had audiences and an end. */
+export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
+
+/** Minimum interval of reviews of tokens whose issuer is not known, ms, for all callers together. */
+const PROBE_INTERVAL_MS = 1000;
+
+/** Most issuers that are learned: an API server has one, and two while it changes. */
+const MAX_LEARNED = 4;
+
+function issuerOf(token: string | undefined): string | undefined {
+  try {
+    return token === undefined ? undefined : decodeJwt(token).iss;
+  } catch {
+    // A token of another kind has no issuer.
+    return undefined;
+  }
+}
+
+export interface ClusterIssuersOptions {
+  /** The token by which this program authenticates itself to the API server; undefined when it uses a certificate. */
+  readonly ownToken: () => Promise<string | undefined>;
+  /** Monotonic or wall clock, ms. */
+  readonly now: () => number;
+}
+
+export class ClusterIssuers {
+  readonly #options: ClusterIssuersOptions;
+  /** The API server's own, as far as it is known, and learned ones. */
+  readonly #known = new Set<string>();
+  #ownIsKnown = false;
+  #reading: Promise<void> | undefined;
+  #readAt = Number.NEGATIVE_INFINITY;
+  #probedAt = Number.NEGATIVE_INFINITY;
+
+  constructor(options: ClusterIssuersOptions) {
+    this.#options = options;
+  }
+
+  /**
+   * Whether a token of this issuer is to be reviewed: when the issuer is the API server's, or as a probe. Where the API
+   * server's issuer is not known, every token is.
+   */
+  async mayReview(issuer: string): Promise<boolean> {
+    if (this.#known.has(issuer)) return true;
+    await this.#readOwn();
+    if (this.#known.has(issuer) || !this.#ownIsKnown) return true;
+    const now = this.#options.now();
+    if (now - this.#probedAt < PROBE_INTERVAL_MS) return false;
+    this.#probedAt = now;
+    return true;
+  }
+
+  /** The API server has accepted a token of this issuer. */
+  accepted(issuer: string): void {
+    if (this.#known.size < MAX_LEARNED) this.#known.add(issuer);
+  }
+
+  /** Reads the issuer of this program's token, which changes with the API server's; at most once in an interval. */
+  #readOwn(): Promise<void> {
+    const { ownToken, now } = this.#options;
+    if (this.#reading !== undefined) return this.#reading;
+    if (now() - this.#readAt < PROBE_INTERVAL_MS) return Promise.resolve();
+    this.#readAt = now();
+    const read = async (): Promise<void> => {
+      const own = issuerOf(await ownToken().catch(() => undefined));
+      this.#reading = undefined;
+      if (own === undefined) return;
+      this.#ownIsKnown = true;
+      this.accepted(own);
+    };
+    this.#reading = read();
+    return this.#reading;
+  }
+}

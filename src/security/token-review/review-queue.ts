@@ -1,0 +1,75 @@
+/**
+ * Paces reviews: a few run at a time, the others wait in turns by caller, and none takes longer than a time limit.
+ * After a restart a thousand proxies present their tokens within a second, and the API server has other clients.
+ */
+import type { Clock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { networkOf } from '../../grpc/index.ts';
+import { createFairQueue } from '../authority/fair-queue.ts';
+
+/** Reviews that run at a time: the API server answers one in a few milliseconds. */
+export const MAX_RUNNING = 32;
+
+/** Reviews that wait; no caller gets all of them. As many as streams that may wait for admission. */
+const MAX_WAITING = 10_000;
+
+/** Time of a review with its wait, ms. A proxy retries after it; an agent waits 30 s for its certificate. */
+export const TIME_LIMIT_MS = 10_000;
+
+type Work<T> = (signal: AbortSignal) => Promise<T>;
+
+/** The address of a peer without its port, as callers are counted: of IPv6 the first 64 bits. */
+function laneOf(peer: string): string {
+  const [, bracketed] = /^\[(.*)\]:\d+$/.exec(peer) ?? [];
+  const [, plain] = /^([^:]+):\d+$/.exec(peer) ?? [];
+  return networkOf(bracketed ?? plain ?? peer);
+}
+
+export class ReviewQueue {
+  readonly #clock: Pick<Clock, 'setTimer'>;
+  readonly #waiting = createFairQueue<() => Promise<void>>(MAX_WAITING);
+  #running = 0;
+
+  constructor(clock: Pick<Clock, 'setTimer'>) {
+    this.#clock = clock;
+  }
+
+  /**
+   * Runs the work when the caller's turn comes, and aborts it at the time limit. Rejects with CtlError unavailable
+   * then, and when too many wait.
+   * @param peer address of the caller, with or without a port
+   */
+  run<T>(peer: string, work: Work<T>): Promise<T> {
+    const outcome = Promise.withResolvers<T>();
+    const ending = new AbortController();
+    const start = async (): Promise<void> => {
+      if (ending.signal.aborted) return;
+      try {
+        outcome.resolve(await work(ending.signal));
+      } catch (error) {
+        outcome.reject(error);
+      } finally {
+        timer.cancel();
+      }
+    };
+    if (!this.#waiting.push(laneOf(peer), start)) {
+      return Promise.reject(new CtlError('unavailable', 'too many tokens wait for their review, try again later'));
+    }
+    const timer = this.#clock.setTimer(TIME_LIMIT_MS, () => {
+      outcome.reject(new CtlError('unavailable', `it was not reviewed within ${TIME_LIMIT_MS / 1000} s`));
+      ending.abort();
+    });
+    this.#start();
+    return outcome.promise;
+  }
+
+  #start(): void {
+    for (const start of this.#waiting.take(MAX_RUNNING - this.#running)) {
+      this.#running++;
+      void start().finally(() => {
+        this.#running--;
+        this.#start();
+      });
+    }
+  }
+}

@@ -1,0 +1,161 @@
+/**
+ * Tokens of service accounts, reviewed by the API server of the cluster. It knows what a signature does not say: that
+ * the service account or the Pod of a token has been deleted (docs/decisions, "Tokens are reviewed by the API server").
+ *
+ *   token ─▶ claims (size, end, subject, audience, issuer) ─▶ cache ─▶ queue ─▶ API server ─▶ Caller
+ *
+ * What one caller can cause is bounded: a token that cannot be valid is refused without a request, equal tokens share
+ * one, answers are kept for a while, and callers' requests take turns.
+ */
+import { hash } from 'node:crypto';
+import type { JWTPayload } from 'jose';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
+import { quoted, refused, serviceAccountIdentity } from '../service-account.ts';
+import type { Caller } from '../types.ts';
+import { ClusterIssuers, LEGACY_ISSUER } from './cluster-issuers.ts';
+import { ExpiringCache } from './expiring-cache.ts';
+import { ReviewQueue } from './review-queue.ts';
+import type { Review } from './review-request.ts';
+
+/** How long an accepted token needs no other review, ms: a deleted Pod's token is accepted for that time at most. */
+const ACCEPTED_MS = 30_000;
+const MAX_ACCEPTED = 10_000;
+
+/**
+ * The same for refused tokens. Shorter, because the API server may refuse a token whose service account it does not
+ * know yet.
+ */
+const REFUSED_MS = 5000;
+const MAX_REFUSED = 2000;
+
+/** For how long a caller is authenticated by a token without an end (JWT_POLICY first-party-jwt), ms. */
+const WITHOUT_END_MS = 3_600_000;
+
+export interface TokenReviewerOptions {
+  /** Asks the API server; see `requestReview`. */
+  readonly ask: (token: string, audiences: readonly string[] | undefined, signal: AbortSignal) => Promise<Review>;
+  /** See `ClusterIssuersOptions`. */
+  readonly ownToken: () => Promise<string | undefined>;
+  readonly trustDomain: string;
+  /** One of them must be a token's. */
+  readonly audiences: readonly string[];
+  /** JWT_POLICY first-party-jwt: tokens for the API server itself are accepted as well. */
+  readonly firstParty: boolean;
+  readonly clock: WallClock;
+  /** The API server reviews no tokens; called once for each reason in a row. Undefined: it does so again. */
+  readonly onProblem: (problem: CtlError | undefined) => void;
+}
+
+export interface TokenReviewer {
+  /**
+   * The caller of a token whose claims are not verified. Rejects with CtlError unauthenticated, or with unavailable
+   * when that cannot be decided now.
+   * @param peer address of the caller
+   */
+  review(token: string, claims: JWTPayload, peer: string): Promise<Caller>;
+}
+
+function audiencesOf({ aud }: JWTPayload): readonly string[] {
+  return aud === undefined ? [] : [aud].flat();
+}
+
+class Reviewer implements TokenReviewer {
+  readonly #options: TokenReviewerOptions;
+  readonly #issuers: ClusterIssuers;
+  readonly #queue: ReviewQueue;
+  readonly #accepted: ExpiringCache<Caller>;
+  readonly #refused: ExpiringCache<CtlError>;
+  /** By hash of the token. */
+  readonly #inProgress = new Map<string, Promise<Caller>>();
+  #problem: CtlError | undefined;
+
+  constructor(options: TokenReviewerOptions) {
+    const { clock, ownToken } = options;
+    this.#options = options;
+    this.#issuers = new ClusterIssuers({ ownToken, now: clock.now });
+    this.#queue = new ReviewQueue(clock);
+    this.#accepted = new ExpiringCache(MAX_ACCEPTED, clock.now);
+    this.#refused = new ExpiringCache(MAX_REFUSED, clock.now);
+  }
+
+  async review(token: string, claims: JWTPayload, peer: string): Promise<Caller> {
+    const key = hash('sha256', token, 'base64');
+    const known = this.#accepted.get(key);
+    if (known !== undefined) return known;
+    const refusal = this.#refused.get(key);
+    if (refusal !== undefined) throw refusal;
+    const running = this.#inProgress.get(key);
+    if (running !== undefined) return running;
+    const result = this.#reviewed(token, claims, peer, key).finally(() => this.#inProgress.delete(key));
+    this.#inProgress.set(key, result);
+    return result;
+  }
+
+  async #reviewed(token: string, claims: JWTPayload, peer: string, key: string): Promise<Caller> {
+    const { clock } = this.#options;
+    const answer = await this.#answer(token, await this.#check(claims), peer);
+    try {
+      const caller = this.#callerOf(answer, claims);
+      this.#issuers.accepted(claims.iss ?? '');
+      this.#accepted.set(key, caller, Math.min(clock.now() + ACCEPTED_MS, caller.expiresAt));
+      return caller;
+    } catch (error) {
+      this.#refused.set(key, toCtlError(error), clock.now() + REFUSED_MS);
+      throw error;
+    }
+  }
+
+  /**
+   * The audiences to ask for; undefined: the API server's own. Throws CtlError unauthenticated for a token that the API
+   * server would refuse.
+   */
+  async #check(claims: JWTPayload): Promise<readonly string[] | undefined> {
+    const { audiences, clock, firstParty, trustDomain } = this.#options;
+    const { exp, iss = '', sub } = claims;
+    if (exp === undefined && !firstParty) throw refused('it lacks "exp"');
+    if (exp !== undefined && exp * 1000 <= clock.now()) throw refused('it has expired');
+    serviceAccountIdentity(sub, trustDomain);
+    const isForMesh = audiencesOf(claims).some((audience) => audiences.includes(audience));
+    if (!isForMesh && !firstParty) throw refused('it is meant for another audience');
+    const isLegacy = firstParty && iss === LEGACY_ISSUER;
+    if (!isLegacy && !(await this.#issuers.mayReview(iss))) {
+      throw refused(`its issuer ${quoted(iss)} is not trusted here`);
+    }
+    return isForMesh ? audiences : undefined;
+  }
+
+  /** Rejects with CtlError unavailable when the API server does not answer. */
+  async #answer(token: string, asked: readonly string[] | undefined, peer: string): Promise<Review> {
+    try {
+      const answer = await this.#queue.run(peer, (signal) => this.#options.ask(token, asked, signal));
+      this.#report(undefined);
+      return answer;
+    } catch (error) {
+      this.#report(toCtlError(error));
+      // The reason is in the log; the sender of a token must not learn about this cluster.
+      throw new CtlError('unavailable', 'the API server cannot review it now, try again later', {}, error);
+    }
+  }
+
+  #callerOf(answer: Review, { exp }: JWTPayload): Caller {
+    if ('refusal' in answer) throw refused(answer.refusal);
+    const { clock, trustDomain } = this.#options;
+    return {
+      identity: serviceAccountIdentity(answer.username, trustDomain),
+      by: 'token',
+      expiresAt: exp === undefined ? clock.now() + WITHOUT_END_MS : exp * 1000,
+      ...(answer.pod === undefined ? {} : { pod: answer.pod }),
+    };
+  }
+
+  #report(problem: CtlError | undefined): void {
+    if (this.#problem?.code === problem?.code) return;
+    this.#problem = problem;
+    this.#options.onProblem(problem);
+  }
+}
+
+export function createTokenReviewer(options: TokenReviewerOptions): TokenReviewer {
+  return new Reviewer(options);
+}
