@@ -9,6 +9,7 @@ import { createXdsServer, type XdsServer } from '../xds/index.ts';
 import { isExposed, plainAddresses, shownListeners } from './addresses.ts';
 import type { Listening } from './http-servers.ts';
 import type { MeshIdentity } from './identity.ts';
+import { knownPods } from './known-pods.ts';
 import { xdsObserver } from './observers.ts';
 import { maxConnections } from './open-files.ts';
 
@@ -31,6 +32,7 @@ export async function startXdsServer(
     observer: xdsObserver(metrics),
     listeners,
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
+    podOf: knownPods(engine, settings.clusterID),
     services: secured?.services ?? [],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,

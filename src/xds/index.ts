@@ -3,4 +3,11 @@
  * serves both over gRPC.
  */
 
-export { createXdsServer, type XdsObserver, type XdsServer, type XdsServerOptions } from './server/index.ts';
+export {
+  createXdsServer,
+  type KnownPod,
+  type PodFinder,
+  type XdsObserver,
+  type XdsServer,
+  type XdsServerOptions,
+} from './server/index.ts';

@@ -18,6 +18,8 @@ let client: Client;
 let answer: PromiseWithResolvers<Caller | undefined>;
 let asked = 0;
 let refused: string[] = [];
+/** Of every Pod; undefined: no Pod is known. */
+let podAddress: string | undefined;
 
 function connected(): Client {
   const address = `127.0.0.1:${server.ports()[0]}`;
@@ -30,6 +32,7 @@ beforeEach(async () => {
   answer = Promise.withResolvers();
   asked = 0;
   refused = [];
+  podAddress = undefined;
   server = createXdsServer({
     engine: new FakeEngine(content),
     observer: { ...quietObserver, refused: (_peer, error) => refused.push(error.oneLine()) },
@@ -39,6 +42,10 @@ beforeEach(async () => {
     keepaliveIntervalMs: 30_000,
     keepaliveTimeoutMs: 10_000,
     maxConnectionAgeMs: Number.POSITIVE_INFINITY,
+    podOf: () =>
+      podAddress === undefined
+        ? undefined
+        : { serviceAccount: 'web', uid: 'uid', has: (address) => address === podAddress },
     authenticate: () => {
       asked++;
       return answer.promise;
@@ -151,6 +158,17 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
   it('is refused a node that its caller is not authorized for', async () => {
     answer.resolve(web({ identity: { ...identity, namespace: 'bank' } }));
     assert.match(await open().outcome, /^PERMISSION_DENIED: node.metadata.NAMESPACE: is "shop"/);
+  });
+
+  it('is refused a node that is not the Pod of its credential, or has not the address of that Pod', async () => {
+    answer.resolve(web({ pod: { name: 'web-9', uid: 'uid' } }));
+    assert.match(await open().outcome, /^PERMISSION_DENIED: node.id: is "[^"]+", but .* is for "web-9"/);
+    const [, , workload = ''] = SIDECAR_ID.split('~');
+    answer = Promise.withResolvers();
+    answer.resolve(web({ pod: { name: workload.split('.')[0] ?? '', uid: 'uid' } }));
+    assert.equal(await open().outcome, 'served');
+    podAddress = '10.9.9.9';
+    assert.match(await open().outcome, /^PERMISSION_DENIED: node.id: .* is not an address of the Pod/);
   });
 
   it('ends when its credential expires', async () => {

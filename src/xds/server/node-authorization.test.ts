@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import type { Caller } from '../../security/types.ts';
 import { parseNode } from '../request/node.ts';
 import { encodeNode } from '../testing/content.ts';
-import { authorizedNode } from './node-authorization.ts';
+import { authorizedNode, type KnownPod, type PodFinder } from './node-authorization.ts';
 
 const caller: Caller = {
   identity: { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' },
@@ -43,4 +43,94 @@ describe('the authorization of a node', () => {
         },
       );
     });
+});
+
+/** A credential of the Pod `web-1`. */
+const bound: Caller = { ...caller, by: 'token', pod: { name: 'web-1', uid: 'one' } };
+
+const known = (changes: Partial<KnownPod> = {}, addresses: readonly string[] = ['10.0.0.1']): KnownPod => ({
+  serviceAccount: 'web',
+  uid: 'one',
+  has: (address) => (addresses.length === 0 ? undefined : addresses.includes(address)),
+  ...changes,
+});
+
+function authorizeFor(of: Caller, pod: KnownPod | undefined, id = OWN, metadata: Record<string, string> = {}) {
+  const asked: (string | undefined)[] = [];
+  const podOf: PodFinder = (namespace, name, cluster) => {
+    asked.push(`${namespace}/${name} ${cluster}`);
+    return pod;
+  };
+  const node = authorizedNode(parseNode(encodeNode(id, { NAMESPACE: 'shop', ...metadata })), of, podOf);
+  return { ...node, asked };
+}
+
+describe('a node whose credential is bound to a Pod', () => {
+  it('is that Pod, in the cluster of the credential', () => {
+    const { addresses, asked } = authorizeFor(bound, known(), OWN, { CLUSTER_ID: 'elsewhere' });
+    assert.deepEqual(addresses, ['10.0.0.1']);
+    assert.deepEqual(asked, ['shop/web-1 undefined']);
+    const dotted: Caller = { ...bound, pod: { name: 'web.v1', uid: 'one' } };
+    authorizeFor(dotted, undefined, 'sidecar~10.0.0.1~web.v1.shop~shop.svc.cluster.local');
+  });
+
+  it('is served before the registry knows the Pod, its successor of the same name, or its address', () => {
+    const elsewhere = 'sidecar~10.0.0.9~web-1.shop~shop.svc.cluster.local';
+    for (const pod of [undefined, known({ uid: 'earlier', serviceAccount: 'other' }), known({}, [])])
+      assert.deepEqual(authorizeFor(bound, pod, elsewhere).addresses, ['10.0.0.9']);
+  });
+
+  it('keeps of its addresses those that the Pod has', () => {
+    const metadata = { INSTANCE_IPS: '10.0.0.1,fd00::1,172.17.0.1' };
+    const pod = known({}, ['10.0.0.1', 'fd00::1']);
+    assert.deepEqual(authorizeFor(bound, pod, OWN, metadata).addresses, ['10.0.0.1', 'fd00::1']);
+  });
+
+  const REFUSED: readonly (readonly [string, KnownPod | undefined, string, RegExp])[] = [
+    [
+      'another Pod',
+      undefined,
+      'sidecar~10.0.0.1~web-2.shop~shop.svc.cluster.local',
+      /^node.id: is "web-2", .* "web-1"$/,
+    ],
+    ['no Pod', undefined, 'sidecar~10.0.0.1~machine~shop.svc.cluster.local', /^node.id: is "machine"/],
+    [
+      'the address of another Pod',
+      known(),
+      'sidecar~10.0.0.2~web-1.shop~shop.svc.cluster.local',
+      /^node.id: "10.0.0.2" is not an address of the Pod/,
+    ],
+    [
+      'only addresses of others',
+      known({}, ['10.9.9.9']),
+      'sidecar~~web-1.shop~shop.svc.cluster.local',
+      /^node.metadata.INSTANCE_IPS: "10.0.0.2,10.0.0.3" is not an address of the Pod/,
+    ],
+  ];
+  for (const [what, pod, id, line] of REFUSED)
+    it(`is refused when it names ${what}`, () => {
+      assert.throws(
+        () => authorizeFor(bound, pod, id, { INSTANCE_IPS: '10.0.0.2,10.0.0.3' }),
+        (error: { code?: string; oneLine?: () => string }) =>
+          error.code === 'permission_denied' && line.test(error.oneLine?.() ?? ''),
+      );
+    });
+});
+
+describe('a node whose credential is bound to no Pod', () => {
+  it('is refused when it names a Pod of another service account', () => {
+    assert.throws(
+      () => authorizeFor(caller, known({ serviceAccount: 'admin' })),
+      /is "web-1 \(service account admin\)", but the credential of the stream is for "web"/,
+    );
+  });
+
+  it('may name a Pod that is not known, and any Pod of its account', () => {
+    assert.deepEqual(authorizeFor(caller, undefined).addresses, ['10.0.0.1']);
+    const { addresses, asked } = authorizeFor(caller, known({ uid: 'other' }, ['10.9.9.9']), OWN, {
+      CLUSTER_ID: 'west',
+    });
+    assert.deepEqual(addresses, ['10.0.0.1']);
+    assert.deepEqual(asked, ['shop/web-1 west']);
+  });
 });

@@ -1,6 +1,6 @@
 /**
  * Checks a proxy's node against its credential: a stream may have only the namespace and the service account of its
- * caller.
+ * caller, and where the credential is bound to a Pod, only the name and the addresses of that Pod.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -20,12 +20,59 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
   return next === 'svc' ? [...inWorkload, inDomain] : inWorkload;
 }
 
+/** What the registry knows of a Pod. */
+export interface KnownPod {
+  readonly serviceAccount: string;
+  /** Undefined when its source does not say. */
+  readonly uid: string | undefined;
+  /** Whether an address is one of the Pod's; undefined while the Pod has none. */
+  has(address: string): boolean | undefined;
+}
+
 /**
- * The node with the caller's identity and service account. Throws CtlError permission_denied when the node names
- * another namespace or service account than the credential. A namespace of another trust domain counts as the one of
- * the same name here.
+ * Finds a Pod in the registry; undefined for a Pod that is not known, or not yet.
+ * @param clusterId CLUSTER_ID of a node; undefined: the program's own cluster
  */
-export function authorizedNode(node: ProxyNode, { identity }: Caller): ProxyNode {
+export type PodFinder = (namespace: string, name: string, clusterId?: string) => KnownPod | undefined;
+
+/** `<pod>` of the node's id; names of Pods may contain dots. */
+function podNameOf({ workload, namespace }: ProxyNode): string {
+  const end = `.${namespace}`;
+  return workload.endsWith(end) ? workload.slice(0, -end.length) : workload;
+}
+
+/**
+ * The addresses of the node that the Pod has, all of them while the Pod's are not known. An agent reports every address
+ * of its machine, also such as the Pod's status does not name; those prove nothing and are left out. The one in the id
+ * must be the Pod's.
+ */
+function addressesOfPod(node: ProxyNode, pod: KnownPod): readonly string[] {
+  const isForeign = (address: string): boolean => pod.has(address) === false;
+  const [, inId = ''] = node.id.split('~');
+  const addresses = node.addresses.filter((address) => !isForeign(address));
+  if (inId !== '' && isForeign(inId)) throw notOfPod('node.id', inId);
+  if (node.addresses.length > 0 && addresses.length === 0) {
+    throw notOfPod('node.metadata.INSTANCE_IPS', node.addresses.join(','));
+  }
+  return addresses;
+}
+
+function notOfPod(field: string, addresses: string): CtlError {
+  const message = `${JSON.stringify(addresses)} is not an address of the Pod of the credential`;
+  return new CtlError('permission_denied', message, { field });
+}
+
+/**
+ * The node with the caller's identity and service account, and the addresses that its Pod has. Throws CtlError
+ * permission_denied when the node names another namespace, service account, Pod or address than the credential. A Pod
+ * that the registry does not know is served: its proxy may start before the registry has read it. A namespace of
+ * another trust domain counts as the one of the same name here.
+ */
+export function authorizedNode(
+  node: ProxyNode,
+  { identity, pod: bound }: Caller,
+  podOf: PodFinder = () => undefined,
+): ProxyNode {
   const { namespace, serviceAccount } = identity;
   if (node.namespace !== namespace) throw denied('node.metadata.NAMESPACE', node.namespace, namespace);
   const other = namespacesOfId(node).find((one) => one !== namespace);
@@ -33,5 +80,15 @@ export function authorizedNode(node: ProxyNode, { identity }: Caller): ProxyNode
   if (node.serviceAccount !== '' && node.serviceAccount !== serviceAccount) {
     throw denied('node.metadata.SERVICE_ACCOUNT', node.serviceAccount, serviceAccount);
   }
-  return { ...node, serviceAccount, identity };
+  const name = podNameOf(node);
+  if (bound !== undefined && bound.name !== name) throw denied('node.id', name, bound.name);
+  const pod = bound === undefined ? podOf(namespace, name, node.clusterId) : podOf(namespace, name);
+  // A new Pod of the same name, which the registry has not read yet.
+  const isEarlier = bound !== undefined && pod?.uid !== undefined && pod.uid !== bound.uid;
+  if (pod === undefined || isEarlier) return { ...node, serviceAccount, identity };
+  if (pod.serviceAccount !== serviceAccount) {
+    throw denied('node.id', `${name} (service account ${pod.serviceAccount})`, serviceAccount);
+  }
+  const addresses = bound === undefined ? node.addresses : addressesOfPod(node, pod);
+  return { ...node, addresses, serviceAccount, identity };
 }

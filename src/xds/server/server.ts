@@ -19,6 +19,7 @@ import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Varia
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { Health } from './health.ts';
+import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
@@ -61,6 +62,8 @@ export interface XdsServerOptions {
    * authentication. Rejects with CtlError unauthenticated or unavailable. Left out: no stream is authenticated.
    */
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
+  /** The Pods that nodes of authenticated streams are compared with; left out: none is known. */
+  readonly podOf?: PodFinder;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
@@ -273,6 +276,7 @@ export class XdsServer {
       engine,
       admission: this.#admission.of(call.connection.address),
       caller,
+      podOf: this.#options.podOf,
       observer,
       clock,
       closed: (ended) => {

@@ -20,7 +20,7 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import { parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import { callerKey } from './caller-key.ts';
-import { authorizedNode } from './node-authorization.ts';
+import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
@@ -56,6 +56,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly admission: StreamAdmission;
   /** Undefined on an address without authentication. */
   readonly caller: Caller | undefined;
+  /** Absent: Pods are not known. */
+  readonly podOf?: PodFinder | undefined;
   readonly observer: XdsObserver;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
@@ -125,12 +127,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
   async #begin(request: Request): Promise<void> {
-    const { admission, caller, engine, observer, transport } = this.#deps;
+    const { admission, caller, engine, observer, podOf, transport } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
-      const authorized = caller === undefined ? node : authorizedNode(node, caller);
+      const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf);
       const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(
         authorized,
