@@ -7,20 +7,14 @@ import { X509Certificate } from 'node:crypto';
 import { chmod, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
-import { type ChannelCredentials, Client, credentials, Metadata, type ServiceError, status } from '@grpc/grpc-js';
+import { credentials, type ServiceError, status } from '@grpc/grpc-js';
 import { encode, mesh } from '../../src/protobuf/index.ts';
-import { csr, ecKey, type KeyPair } from '../../src/security/authority/testing/fixtures.ts';
+import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
 import { issueToken } from '../../src/security/index.ts';
-import { encodeNode, encodeSotwRequest } from '../../src/xds/testing/content.ts';
 import { type Discovery, discoveryPorts, startDiscovery, tempDir } from '../harness/index.ts';
+import { call, certificate, channel, client, codeOf, ISTIO, MESH, stream } from './support/identity-calls.ts';
 
-const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleResponse } = mesh.v1.auth;
-const MESH = '/mesh.v1.auth.MeshCertificateService';
-const ISTIO = '/istio.v1.auth.IstioCertificateService';
-const ADS = '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources';
-const CLUSTERS = 'type.googleapis.com/envoy.config.cluster.v3.Cluster';
-
-const asIs = (bytes: Buffer): Buffer => bytes;
+const { MeshCertificateRequest, TrustBundleResponse } = mesh.v1.auth;
 
 interface World {
   readonly discovery: Discovery;
@@ -64,76 +58,6 @@ async function startWorld(t: TestContext, env: Readonly<Record<string, string>> 
   };
   return begin(env);
 }
-
-/** Shows the certificate, when there is one. */
-function channel({ root }: World, shown?: { readonly chain: string; readonly keys: KeyPair }): ChannelCredentials {
-  const key = shown?.keys.privateKey.export({ type: 'pkcs8', format: 'pem' });
-  return credentials.createSsl(
-    Buffer.from(root),
-    key === undefined ? null : Buffer.from(key),
-    shown === undefined ? null : Buffer.from(shown.chain),
-  );
-}
-
-function client(t: TestContext, port: number, over: ChannelCredentials): Client {
-  const made = new Client(`localhost:${port}`, over, { 'grpc.use_local_subchannel_pool': 1 });
-  t.after(() => made.close());
-  return made;
-}
-
-function bearer(token: string | undefined): Metadata {
-  const metadata = new Metadata();
-  if (token !== undefined) metadata.set('authorization', `Bearer ${token}`);
-  return metadata;
-}
-
-function call(from: Client, path: string, request: Uint8Array, token?: string): Promise<Buffer> {
-  return new Promise((resolve, reject) => {
-    from.makeUnaryRequest(
-      path,
-      asIs,
-      asIs,
-      Buffer.from(request),
-      bearer(token),
-      { deadline: Date.now() + 10_000 },
-      (error, value) => (value === undefined ? reject(error ?? new Error('no answer')) : resolve(value)),
-    );
-  });
-}
-
-async function certificate(
-  from: Client,
-  keys: KeyPair,
-  token?: string,
-  service = MESH,
-  seconds = 0,
-): Promise<readonly string[]> {
-  const request = encode(MeshCertificateRequest, { csr: csr({ key: keys }), validityDuration: seconds });
-  return MeshCertificateResponse.decode(await call(from, `${service}/CreateCertificate`, request, token)).certChain;
-}
-
-interface Claim {
-  readonly namespace?: string;
-  readonly metadata?: Readonly<Record<string, string>>;
-}
-
-/** `served`, or the status that the stream ended with. */
-function stream(from: Client, { namespace = 'shop', metadata = {} }: Claim = {}, token?: string) {
-  const call = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 20_000 });
-  const first = Promise.withResolvers<string>();
-  const ended = Promise.withResolvers<ServiceError>();
-  call.on('data', () => first.resolve('served'));
-  call.on('error', (error: ServiceError) => {
-    first.resolve(`${status[error.code]}: ${error.details}`);
-    ended.resolve(error);
-  });
-  const id = `sidecar~10.0.0.1~web.${namespace}~${namespace}.svc.cluster.local`;
-  const node = encodeNode(id, { NAMESPACE: namespace, ...metadata });
-  call.write(encodeSotwRequest({ typeUrl: CLUSTERS, node }));
-  return { first: first.promise, ended: ended.promise, call };
-}
-
-const codeOf = (error: unknown): string => status[(error as ServiceError).code] ?? String(error);
 
 test('a token gets a certificate, under both names of the service, and the certificate gets xDS', async (t) => {
   const world = await startWorld(t);
