@@ -24,6 +24,8 @@ export interface ResourceType {
   readonly namespaced: boolean;
   /** Present where only the metadata of the objects is asked for. */
   readonly metadataOnly?: boolean;
+  /** Present where all fields of a core kind are read, which the lean form of its objects lacks. */
+  readonly wholeObjects?: boolean;
 }
 
 /** The metadata that this program reads of an object (Kubernetes ObjectMeta). */
@@ -33,6 +35,7 @@ export interface ObjectMeta {
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
@@ -82,7 +85,8 @@ export class ObjectReader {
 
   constructor(type: ResourceType) {
     this.#type = type;
-    this.#table = type.metadataOnly === true ? METADATA_ONLY : CORE_MESSAGES.get(type.kind);
+    const lean = type.wholeObjects === true ? undefined : CORE_MESSAGES.get(type.kind);
+    this.#table = type.metadataOnly === true ? METADATA_ONLY : lean;
   }
 
   /** The header Accept: protobuf where this kind is known in it; JSON, which every server has, in any case. */

@@ -39,6 +39,7 @@ export interface ReflectorOptions {
   /** Left out: all namespaces. */
   readonly namespace?: string;
   readonly fieldSelector?: string;
+  readonly labelSelector?: string;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -248,8 +249,9 @@ export class Reflector<T> {
   }
 
   async #open(query: URLSearchParams, of: 'list' | 'watch', timeoutMs: number): Promise<ApiResponse> {
-    const { connection, fieldSelector } = this.#options;
+    const { connection, fieldSelector, labelSelector } = this.#options;
     if (fieldSelector !== undefined) query.set('fieldSelector', fieldSelector);
+    if (labelSelector !== undefined) query.set('labelSelector', labelSelector);
     const response = await connection.open({
       method: 'GET',
       path: `${this.#path}?${query}`,
