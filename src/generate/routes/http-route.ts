@@ -30,11 +30,23 @@ export function virtualServiceRoutes(virtualService: ResolvedVirtualService, con
     for (const match of http.match?.length ? http.match : [undefined]) {
       if (match !== undefined && !appliesHere(match, virtualService.namespace, context)) continue;
       const route = matchedRoute(http, match, shared);
+      const { impliedPort } = http.redirect ?? {};
+      if (impliedPort !== undefined) routes.push(whereClientsNamePorts(route, impliedPort));
       routes.push(route);
       if (isCatchAll(route)) return routes;
     }
   }
   return routes;
+}
+
+/** The same redirect for requests whose host names a port, which the location must not keep. */
+function whereClientsNamePorts(route: Route, port: number): Route {
+  const named = { name: ':authority', stringMatch: { safeRegex: { regex: '.*:[0-9]+' } } };
+  return {
+    ...route,
+    match: { ...route.match, headers: [...(route.match?.headers ?? []), named] },
+    redirect: { ...route.redirect, portRedirect: port },
+  };
 }
 
 /** Whether {@link virtualServiceRoutes} would return any, without building them. */

@@ -33,6 +33,11 @@ export interface DerivedDestination {
 }
 
 export interface DerivedRedirect {
+  /**
+   * The port that the location has without naming it. It replaces a port that the client named: Envoy would keep that.
+   * Only without `port` and `authority`.
+   */
+  impliedPort?: number;
   /** Replaces the matched prefix. */
   uriPrefix?: string;
   /** Replaces every match of an RE2 expression in the path. */
