@@ -25,7 +25,6 @@ export const MODULES = [
   'security',
   'xds',
   'debug',
-  'gateway-controller',
   'discovery',
   'agent',
   'cli',

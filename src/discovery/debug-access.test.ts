@@ -93,7 +93,7 @@ const profiler: HttpRoutes['profiler'] = {
 
 function routes(access: DebugAccess): HttpRoutes {
   return {
-    state: () => 'ready',
+    ready: () => true,
     debug: () => source,
     sources: () => source.sources(),
     profiler,

@@ -5,7 +5,7 @@ import type { RefusedPolicies, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
 import type { GaugeSource } from './gauges.ts';
-import type { Sources } from './inputs.ts';
+import type { Sources } from './sources.ts';
 
 export interface DebugParts {
   readonly store: Store;

@@ -43,11 +43,9 @@ function guarded(answer: Answer): RequestListener {
   };
 }
 
-export type ProgramState = 'starting' | 'ready' | 'stopping';
-
 export interface HttpRoutes {
-  /** Ready: configuration is read and proxies are served. */
-  readonly state: () => ProgramState;
+  /** True once configuration is read and proxies are served. */
+  readonly ready: () => boolean;
   /** Undefined while the mesh is being read. */
   readonly debug: () => DebugSource | undefined;
   /** Empty until sources are configured. */
@@ -82,15 +80,9 @@ function notReadyText(sources: readonly SourceStatus[]): string {
   return `not ready: configuration is being read${forWhat}\n`;
 }
 
-function stateText({ state, debug, sources }: HttpRoutes): string {
-  if (state() === 'ready') return readyText(debug());
-  return state() === 'stopping' ? 'not ready: stopping\n' : notReadyText(sources());
-}
-
 /** Answers the public pages of both addresses. False for any other path. */
-function answerPublic(routes: HttpRoutes, path: string, response: ServerResponse): boolean {
-  const { version } = routes;
-  if (path === '/ready') send(response, routes.state() === 'ready' ? 200 : 503, stateText(routes));
+function answerPublic({ ready, debug, sources, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
+  if (path === '/ready') send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : notReadyText(sources()));
   else if (path === '/healthz') send(response, 200, 'ok\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;

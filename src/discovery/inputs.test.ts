@@ -3,12 +3,11 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { setImmediate as nextTurn } from 'node:timers/promises';
 import { keyOf, type ResourceEvent } from '../resources/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
-import { ScriptedSource } from '../sources/testing/scripted.ts';
 import { clusterAccess, createConnection } from './cluster.ts';
-import { configuredSources, createSources } from './inputs.ts';
+import { configuredSources } from './inputs.ts';
+import { createSources } from './sources.ts';
 
 test('the registry Orchestrator needs a directory or a cluster, other registries need none', async (context) => {
   const folder = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
@@ -84,70 +83,4 @@ test('without the registry Orchestrator only configuration is read from a direct
   });
   assert.deepEqual(told.get('directory'), ['Namespace//x']);
   assert.ok(told.get('mock')?.includes('Service/default/hello'));
-});
-
-test('sources are open when each has been read once, also when one fails afterwards', async () => {
-  const [files, api] = ['files', 'api'].map((id) => new ScriptedSource({ id, cluster: 'c' }));
-  assert.ok(files !== undefined && api !== undefined);
-  const sources = createSources([files, api]);
-  let opened = false;
-  const opening = sources
-    .open({ sinkOf: () => ({ apply: () => {}, replace: () => {}, changing: () => {} }), removed: () => {} })
-    .then(() => {
-      opened = true;
-    });
-  const synced = async () => {
-    await nextTurn();
-    return [opened, ...sources.status().map((each) => each.synced)];
-  };
-  assert.deepEqual(await synced(), [false, false, false]);
-  files.list();
-  files.disconnect('connection refused');
-  assert.deepEqual(await synced(), [false, true, false]);
-  api.list();
-  await opening;
-  assert.deepEqual(await synced(), [true, true, true]);
-  assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused' });
-});
-
-test('sources are added, removed and replaced; resources of a replaced one stay until the new one lists', async () => {
-  const files = new ScriptedSource({ id: 'files', cluster: 'c' });
-  const sources = createSources([files]);
-  const lines: string[] = [];
-  const opening = sources.open({
-    sinkOf: ({ id }) => ({
-      apply: () => void lines.push(`${id} tells`),
-      replace: () => void lines.push(`${id} lists`),
-      changing: () => {},
-    }),
-    removed: ({ id }) => void lines.push(`${id} is gone`),
-  });
-  files.list();
-  await opening;
-  const states = () => sources.status().map(({ id, synced }) => `${id} ${synced}`);
-  const [east, next] = [1, 2].map(() => new ScriptedSource({ id: 'east', cluster: 'e' }));
-  assert.ok(east !== undefined && next !== undefined);
-  const adding = sources.add(east);
-  assert.deepEqual(states(), ['files true', 'east false']);
-  east.list();
-  await adding;
-  assert.deepEqual(states(), ['files true', 'east true']);
-  const exchanging = sources.add(next);
-  await nextTurn();
-  assert.deepEqual(
-    [states(), lines],
-    [
-      ['files true', 'east false'],
-      ['files lists', 'east lists'],
-    ],
-  );
-  next.list();
-  await exchanging;
-  await assert.rejects(sources.add(new ScriptedSource({ id: 'east', cluster: 'w' })), /expected cluster e/);
-  await sources.remove('east');
-  await sources.remove('east');
-  next.remove('Service/ns/a');
-  assert.deepEqual(states(), ['files true']);
-  assert.deepEqual(lines, ['files lists', 'east lists', 'east lists', 'east is gone']);
-  assert.throws(() => createSources([files, files]), /one id/);
 });

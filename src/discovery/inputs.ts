@@ -1,49 +1,14 @@
-/** The sources of the program: the configured ones, and those that are added while it runs. */
+/** The sources that the flags configure, and the other clusters. */
 import { systemClock } from '../core/clock.ts';
-import { CtlError, InternalError } from '../core/errors.ts';
-import type { SourceStatus } from '../debug/index.ts';
+import type { Log } from '../core/log.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import { CLUSTER_KINDS, type ResourceEvent } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import {
-  createDirectorySource,
-  createKubernetesSource,
-  createMockSource,
-  type Source,
-  type SourceIdentity,
-  type SourceSink,
-} from '../sources/index.ts';
-
-/** The handlers of what sources do. */
-export interface SourceHandlers {
-  /** Returns the sink of a source. Called before the source is started. */
-  sinkOf(source: SourceIdentity): SourceSink;
-  /** A source is removed, with everything that it reported. */
-  removed(source: SourceIdentity): void;
-}
-
-/** The sources of the program: the configured ones in their order, and those that are added while it runs. */
-export interface Sources {
-  /**
-   * Starts the configured sources. Resolves when each has been read once; it waits for a configuration directory that
-   * does not exist yet. Rejects with CtlError when an existing input cannot be read. Called once, before `add` and
-   * `remove`.
-   */
-  open(handlers: SourceHandlers): Promise<void>;
-  /**
-   * Starts another source. Resolves when it has been read once. A source with the same id is closed first; its
-   * resources stay in force until the new source has listed its own. Rejects with CtlError when the source cannot be
-   * read, or when it is of another cluster than the source before.
-   */
-  add(source: Source): Promise<void>;
-  /** Closes a source and removes everything that it reported. Does nothing for an unknown id. */
-  remove(id: string): Promise<void>;
-  /** The configured sources. */
-  readonly all: readonly SourceIdentity[];
-  status(): readonly SourceStatus[];
-  close(): Promise<void>;
-}
+import { createDirectorySource, createKubernetesSource, createMockSource, type Source } from '../sources/index.ts';
+import { createConnection } from './cluster.ts';
+import { RemoteClusters } from './remote-clusters.ts';
+import type { Sources } from './sources.ts';
 
 /**
  * The sources in the order of `--registries`. A directory that is not a registry (only configuration is read from it)
@@ -79,51 +44,42 @@ export function configuredSources(
   return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }
 
-/** Throws InternalError when two sources have the same id. */
-export function createSources(configured: readonly Source[]): Sources {
-  const sources = new Map(configured.map((source) => [source.id, source]));
-  if (sources.size < configured.length) throw new InternalError('two sources have one id');
-  const synced = new WeakSet<Source>();
-  let handlers: SourceHandlers | undefined;
+/**
+ * The clusters that Secrets of the program's own cluster give access to. Undefined when none is read.
+ * @param namespaces that are read of each; empty: all
+ */
+export function configuredRemotes(
+  settings: DiscoverySettings,
+  connection: Connection | undefined,
+  namespaces: readonly string[],
+  sources: Sources,
+): RemoteClusters | undefined {
+  const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
+  if (connection === undefined || namespace === '') return undefined;
+  const [clock, random] = [systemClock, Math.random];
+  return new RemoteClusters({
+    connection,
+    namespace,
+    cluster: settings.clusterID,
+    sources,
+    connect: createConnection,
+    createSource: (id, cluster, connection) => {
+      const log = prefixed(getScope('source'), `cluster ${cluster}: `);
+      const options = { id, cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice };
+      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true });
+    },
+    clock,
+    random,
+    log: getScope('secretcontroller'),
+  });
+}
 
-  const start = async (source: Source): Promise<void> => {
-    if (handlers === undefined) throw new InternalError('sources are added once the configured ones are opened');
-    sources.set(source.id, source);
-    source.start(handlers.sinkOf(source));
-    await source.synced;
-    synced.add(source);
-  };
-
+function prefixed(log: Log, prefix: string): Log {
   return {
-    all: configured,
-    async open(of) {
-      handlers = of;
-      await Promise.all(configured.map(start));
-    },
-    async add(source) {
-      const before = sources.get(source.id);
-      if (before !== undefined && before.cluster !== source.cluster) {
-        const message = `expected cluster ${before.cluster}, as source ${source.id} is of, got ${source.cluster}`;
-        throw new CtlError('failed_precondition', message);
-      }
-      if (before !== undefined) await before.close();
-      await start(source);
-    },
-    async remove(id) {
-      const source = sources.get(id);
-      if (source === undefined) return;
-      sources.delete(id);
-      await source.close();
-      handlers?.removed(source);
-    },
-    status: () =>
-      [...sources.values()].map((source) => {
-        const { id, cluster } = source;
-        return { id, cluster, synced: synced.has(source), health: source.health() };
-      }),
-    close: async () => {
-      for (const source of sources.values()) await source.close();
-    },
+    debug: (message, fields) => log.debug(`${prefix}${message}`, fields),
+    info: (message, fields) => log.info(`${prefix}${message}`, fields),
+    warn: (message, fields) => log.warn(`${prefix}${message}`, fields),
+    error: (message, fields) => log.error(`${prefix}${message}`, fields),
   };
 }
 

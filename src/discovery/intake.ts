@@ -11,9 +11,11 @@ import type { DiscoverySettings } from '../settings/index.ts';
 import type { SourceIdentity, SourceSink } from '../sources/index.ts';
 import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
 import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
-import { configuredSources, createSources, type Sources } from './inputs.ts';
+import { configuredRemotes, configuredSources } from './inputs.ts';
 import { rootNamespaceOf } from './model-settings.ts';
 import { SourceMeter } from './observers.ts';
+import type { RemoteClusters } from './remote-clusters.ts';
+import { createSources, type Sources } from './sources.ts';
 import { openStateDirectory } from './state-directory.ts';
 
 export interface IntakeOptions {
@@ -34,9 +36,11 @@ export interface Intake {
   readonly store: Store;
   /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
   readonly refusedPolicies: RefusedPolicies;
+  /** Other clusters. Undefined when none is read. */
+  readonly remotes: RemoteClusters | undefined;
   /**
-   * Starts the sources. Resolves when each has been read once. Rejects with CtlError when something cannot be read at
-   * start.
+   * Starts the sources. Resolves when each has been read once; other clusters are waited for a limited time. Rejects
+   * with CtlError when something cannot be read at start.
    */
   start(): Promise<void>;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
@@ -54,6 +58,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const appNamespaces = listOf(settings.appNamespace);
   const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
   const sources = createSources(configuredSources(settings, connection, namespaces));
+  const remotes = configuredRemotes(settings, connection, namespaces, sources);
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
   const meter = new SourceMeter(metrics);
 
@@ -78,12 +83,15 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     sources,
     store,
     refusedPolicies,
+    remotes,
     async start() {
-      await sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
+      const opened = sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
+      await Promise.all([opened, remotes?.start()]);
       refusedPolicies.synced();
     },
     applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
     async close() {
+      await remotes?.close();
       await sources.close();
       await lastGood.written();
     },

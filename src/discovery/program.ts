@@ -66,7 +66,6 @@ export class DiscoveryProgram {
   #keySets: KeySets | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
-  #stopping = false;
   /** The changes of the mesh files before that. */
   #earlyMesh: MeshUpdate | undefined;
 
@@ -93,13 +92,12 @@ export class DiscoveryProgram {
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
     const engine = this.#startEngine(model, pool);
-    const debouncer = this.#startDebouncer(intake, publisher);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
       store: intake.store,
       publisher,
-      debouncer,
+      debouncer: this.#startDebouncer(intake, publisher),
       engine,
       server,
     });
@@ -109,12 +107,9 @@ export class DiscoveryProgram {
     logAddresses(this.#settings, http.listening, server, identity);
   }
 
-  /**
-   * Ends everything: readiness fails first, then streams end one after the other within
-   * TERMINATION_DRAIN_DURATION_SECONDS. Until its own stream ends, a proxy is sent every change.
-   */
+  /** Ends everything, streams first: pending responses are written, within TERMINATION_DRAIN_DURATION_SECONDS. */
   async stop(): Promise<void> {
-    this.#stopping = true;
+    this.#pipeline?.debouncer.stop();
     for (const close of this.#closers.splice(0).reverse()) await close();
     this.#pipeline = undefined;
   }
@@ -142,7 +137,7 @@ export class DiscoveryProgram {
 
   #startDebouncer({ store }: Intake, publisher: Publisher): Debouncer {
     const { debounceAfterMs, debounceMaxMs, enableEdsDebounce } = this.#settings;
-    const debouncer = createDebouncer({
+    return createDebouncer({
       afterMs: debounceAfterMs,
       maxMs: debounceMaxMs,
       edsDebounce: enableEdsDebounce,
@@ -150,8 +145,6 @@ export class DiscoveryProgram {
       hooks: debounceHooks(this.#metrics),
       publish: (keys) => publisher.publish(store.take(keys === 'all' ? undefined : (key) => keys.has(key))),
     });
-    this.#closers.push(() => debouncer.stop());
-    return debouncer;
   }
 
   /** Store → snapshot. */
@@ -265,7 +258,6 @@ export class DiscoveryProgram {
       env: this.#env,
       registry: this.#registry,
       metrics: this.#metrics,
-      state: () => (this.#stopping ? 'stopping' : this.#pipeline === undefined ? 'starting' : 'ready'),
       debug: () => this.#debugSource(),
       sources: () => [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])],
       access: this.#debugAccess(),

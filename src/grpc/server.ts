@@ -68,8 +68,6 @@ class Http2GrpcServer implements GrpcServer {
   readonly #scheduler = new ReadScheduler({ now: () => performance.now() });
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
-  /** Settles when all connections have ended. Undefined while the server listens. */
-  #closed: Promise<unknown> | undefined;
 
   constructor(options: GrpcServerOptions) {
     this.#options = options;
@@ -224,18 +222,11 @@ class Http2GrpcServer implements GrpcServer {
     });
   }
 
-  stopListening(): void {
-    this.#draining = true;
-    this.#closed ??= Promise.all(
-      this.#listening.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))),
-    );
-    for (const connection of [...this.#connections]) if (connection.isIdle) connection.retire();
-  }
-
   async drain(): Promise<void> {
-    this.stopListening();
+    this.#draining = true;
+    const closed = this.#listening.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve())));
     for (const connection of [...this.#connections]) connection.retire();
-    await this.#closed;
+    await Promise.all(closed);
   }
 
   destroy(): void {

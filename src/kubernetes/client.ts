@@ -28,8 +28,6 @@ export interface PatchOptions extends RequestOptions {
   readonly subresource?: string;
   /** Name under which server-side apply records ownership of fields; required there. */
   readonly fieldManager?: string;
-  /** Server-side apply takes fields over that others own. */
-  readonly force?: boolean;
 }
 
 /** A request for any path; without `timeoutMs`, 30 s. */
@@ -77,10 +75,9 @@ export class KubernetesClient {
   }
 
   patch(type: ResourceType, name: string, patch: unknown, options: PatchOptions): Promise<KubernetesObject> {
-    const { subresource, fieldManager, force } = options;
+    const { subresource, fieldManager } = options;
     const below = subresource === undefined ? '' : `/${subresource}`;
-    const forced = force === true ? '&force=true' : '';
-    const query = fieldManager === undefined ? '' : `?fieldManager=${encodeURIComponent(fieldManager)}${forced}`;
+    const query = fieldManager === undefined ? '' : `?fieldManager=${encodeURIComponent(fieldManager)}`;
     return this.#object({
       method: 'PATCH',
       path: `${pathOf(type, options.namespace, name)}${below}${query}`,

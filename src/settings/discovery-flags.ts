@@ -76,6 +76,13 @@ export const discoveryFlags = {
   },
   caCertFile: { type: 'string', default: '', meaning: 'File with the x509 server CA certificate.' },
   clusterID: { type: 'string', default: 'Orchestrator', meaning: 'ID of the cluster this instance resides in.' },
+  clusterRegistriesNamespace: {
+    type: 'string',
+    default: 'mesh-system',
+    meaning:
+      'Namespace of the Secrets with access to other clusters: those with the label mesh.io/multiCluster=true or ' +
+      'istio/multiCluster=true. Each key is the ID of a cluster, and its value a kubeconfig. Empty: none is read.',
+  },
   configDir: {
     type: 'string',
     default: '',

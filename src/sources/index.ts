@@ -8,3 +8,4 @@ export {
 export { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes/kubernetes.ts';
 export { createMockSource } from './mock.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';
+export { createStagedSink, type StagedSink } from './staged-sink.ts';

@@ -57,6 +57,7 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     appNamespaces: ['shop', 'bank'],
     clusterID: 'east',
     credentialNames: ['shop-tls'],
+    remoteClusters: { enabled: true },
     gatewayApi: { enabled: true },
     plainText: { enabled: true },
     extraArgs: ['--log_as_json'],
@@ -163,7 +164,7 @@ test('the chart has the definitions of the mesh and not those of Istio', { skip:
 });
 
 test('with all options the chart gives the permissions of deploy/rbac.yaml', { skip: withoutHelm }, async (t) => {
-  const values = { gatewayApi: { enabled: true } };
+  const values = { gatewayApi: { enabled: true }, remoteClusters: { enabled: true } };
   const chart = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
   const plain = objectsOf(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
   const rules = (objects: readonly ApiObject[], kind: string) =>

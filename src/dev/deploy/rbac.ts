@@ -64,6 +64,6 @@ export function rbacText(): string {
   return [
     HEAD,
     roleAndBinding('ClusterRole', ['cluster.yaml', 'cluster-gateway-api.yaml']),
-    roleAndBinding('Role', ['namespace.yaml']),
+    roleAndBinding('Role', ['namespace.yaml', 'namespace-clusters.yaml']),
   ].join('');
 }

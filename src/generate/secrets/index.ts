@@ -6,9 +6,7 @@ export {
   type ClientCredential,
   clientCredentials,
   clientSecretUnits,
-  gatewayKeyPair,
   isClientSecret,
-  MISSING_KEY_PAIR,
   namingSecrets,
   readCredential,
 } from './client-credentials.ts';

@@ -136,6 +136,18 @@ export class ScriptedApiServer {
     };
   }
 
+  /** A kubeconfig with credentials inside the text. */
+  kubeconfig(token = 'secret', { server = this.url }: { readonly server?: string } = {}): string {
+    const ca = Buffer.from(this.#ca).toString('base64');
+    const cluster = { server, 'tls-server-name': 'localhost', 'certificate-authority-data': ca };
+    return JSON.stringify({
+      clusters: [{ name: 'c', cluster }],
+      users: [{ name: 'u', user: { token } }],
+      contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+      'current-context': 'c',
+    });
+  }
+
   /**
    * Defines a kind: its collection exists, discovery and the definitions list it. Returns the path of the collection.
    */
@@ -347,8 +359,13 @@ function lineOf({ type, object }: Pick<Event, 'type' | 'object'>): string {
 
 function selectorOf(namespace: string | undefined, query: URLSearchParams): Selects {
   const [, name] = /^metadata\.name=(.*)$/.exec(query.get('fieldSelector') ?? '') ?? [];
+  const [, label, value] = /^([^=]+)=([^=]*)$/.exec(query.get('labelSelector') ?? '') ?? [];
+  const hasLabel = ({ labels }: Listed['metadata']): boolean =>
+    label === undefined || (labels as Record<string, string> | undefined)?.[label] === value;
   return ({ metadata }) =>
-    (namespace === undefined || metadata.namespace === namespace) && (name === undefined || metadata.name === name);
+    (namespace === undefined || metadata.namespace === namespace) &&
+    (name === undefined || metadata.name === name) &&
+    hasLabel(metadata);
 }
 
 function keyOf({ name, namespace = '' }: { readonly name: string; readonly namespace?: string }): string {

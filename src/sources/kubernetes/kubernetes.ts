@@ -20,7 +20,7 @@ import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import type { ServedTypes } from './served-types.ts';
-import { coreTypes, rankOf, SECRETS, type ServedType } from './types.ts';
+import { coreTypes, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
@@ -41,6 +41,11 @@ export interface KubernetesSourceOptions {
   readonly useEndpointSlice: boolean;
   /** Whether the kinds of the mesh are read; where they come from files, only Kubernetes' own kinds are. */
   readonly meshKinds: boolean;
+  /**
+   * Whether this is another cluster than the program's own. Of those, Namespaces are not read: their labels decide
+   * about mesh resources, which the own cluster has.
+   */
+  readonly isRemote?: boolean;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
@@ -49,9 +54,6 @@ export interface KubernetesSourceOptions {
 const SECRETS_SOON_MS = 100;
 /** Secrets that are read; each is a watch of its own. */
 const MAX_SECRETS = 2000;
-
-/** Different warnings of a server that are written, whatever it sends. */
-const MAX_WARNINGS = 100;
 
 const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
 
@@ -78,7 +80,6 @@ class KubernetesSource implements Source {
   readonly #credentials = new CredentialNames();
   #secretsTimer: Timer | undefined;
   #tooManySecrets = false;
-  readonly #warnings = new Set<string>();
   #isSynced = false;
   #closed = false;
 
@@ -103,8 +104,8 @@ class KubernetesSource implements Source {
 
   start(sink: SourceSink): void {
     this.#sink = this.#withCredentials(sink);
-    const { useEndpointSlice, meshKinds, clock, random, resyncMs } = this.#options;
-    for (const type of coreTypes(useEndpointSlice)) this.#add(type);
+    const { useEndpointSlice, meshKinds, isRemote = false, clock, random, resyncMs } = this.#options;
+    for (const type of isRemote ? workloadTypes(useEndpointSlice) : coreTypes(useEndpointSlice)) this.#add(type);
     if (!meshKinds) return;
     this.#definitions = new Definitions({
       connection: this.#connection,
@@ -142,7 +143,7 @@ class KubernetesSource implements Source {
   }
 
   #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
-    const { clock, random, watchSeconds } = this.#options;
+    const { clock, random, watchSeconds, log } = this.#options;
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
@@ -153,20 +154,10 @@ class KubernetesSource implements Source {
       random,
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
-      onWarning: (of, text) => this.#warned(of, text),
+      log,
       onSettled: () => this.#settle(),
       onAbsent: () => this.#definitions?.lookSoon(),
     });
-  }
-
-  /** Writes each warning once, in however many namespaces the kind is read. */
-  #warned({ kind, group }: ServedType, text: string): void {
-    const name = group === '' ? kind : `${kind}.${group}`;
-    const warning = `${name}: the API server warns: ${text}`;
-    if (this.#warnings.has(warning) || this.#warnings.size === MAX_WARNINGS) return;
-    this.#warnings.add(warning);
-    const advice = kind === 'Endpoints' ? '; set CTL_USE_ENDPOINT_SLICE=true to read EndpointSlices instead' : '';
-    this.#options.log.warn(`${warning}${advice}`);
   }
 
   #feed({ kind }: ServedType, namespace: string | undefined): KindFeed {

@@ -19,6 +19,7 @@ function core(kind: CoreKind, plural: string, namespaced = true): ServedType {
   return { group: '', version: 'v1', plural, kind, namespaced };
 }
 
+const NAMESPACES = core('Namespace', 'namespaces', false);
 const ENDPOINTS = core('Endpoints', 'endpoints');
 const ENDPOINT_SLICES: ServedType = {
   group: 'discovery.k8s.io',
@@ -30,8 +31,12 @@ const ENDPOINT_SLICES: ServedType = {
 
 /** Kubernetes' own kinds. Only one of the two kinds of endpoints is used, so only that one is read. */
 export function coreTypes(useEndpointSlice: boolean): readonly ServedType[] {
+  return [NAMESPACES, ...workloadTypes(useEndpointSlice)];
+}
+
+/** The kinds of services and workloads. */
+export function workloadTypes(useEndpointSlice: boolean): readonly ServedType[] {
   return [
-    core('Namespace', 'namespaces', false),
     core('Node', 'nodes', false),
     core('Pod', 'pods'),
     core('Service', 'services'),

@@ -1,0 +1,285 @@
+import assert from 'node:assert/strict';
+import { type TestContext, test } from 'node:test';
+import { Connection } from '../kubernetes/index.ts';
+import { fastClock } from '../kubernetes/testing/fast-clock.ts';
+import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
+import { createKubernetesSource } from '../sources/index.ts';
+import { createStore } from '../store/index.ts';
+import { RemoteClusters } from './remote-clusters.ts';
+import { createSources } from './sources.ts';
+
+const SECRETS = '/api/v1/secrets';
+const SERVICES = '/api/v1/services';
+const CORE = ['nodes', 'pods', 'services', 'serviceaccounts', 'endpoints'];
+
+const service = (name: string) => ({ metadata: { name, namespace: 'shop' }, spec: { ports: [{ port: 80 }] } });
+
+interface SecretFields {
+  readonly namespace?: string;
+  readonly created?: string;
+  readonly labels?: Readonly<Record<string, string>>;
+}
+
+/** A Secret with kubeconfigs by ID of the cluster. */
+function secret(name: string, data: Readonly<Record<string, string>>, fields: SecretFields = {}) {
+  const { namespace = 'mesh-system', created = '2026-01-01T00:00:00Z' } = fields;
+  const { labels = { 'mesh.io/multiCluster': 'true' } } = fields;
+  const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+  return { metadata: { name, namespace, labels, creationTimestamp: created }, data: Object.fromEntries(encoded) };
+}
+
+async function startServer(context: TestContext, collections: readonly string[]): Promise<ScriptedApiServer> {
+  const server = await ScriptedApiServer.start();
+  context.after(() => server.stop());
+  for (const plural of collections) server.serve(`/api/v1/${plural}`);
+  return server;
+}
+
+const startRemote = (context: TestContext) => startServer(context, CORE);
+
+/** The own cluster, whose Secrets are followed, and a store with what is read of the others. */
+async function openHome(context: TestContext, factor = 50) {
+  const home = await startServer(context, ['secrets']);
+  const clock = fastClock(factor);
+  const random = () => 0;
+  const lines: string[] = [];
+  const note = (line: string): void => void lines.push(line);
+  const log = { debug: () => {}, info: note, warn: note, error: note };
+  const connection = new Connection({ access: home.access(), clock, random, userAgent: 'test' });
+  const store = createStore({
+    sources: [],
+    cluster: 'home',
+    appNamespaces: [],
+    rootNamespace: 'mesh-system',
+    onRefused: () => {},
+    onResolved: () => {},
+  });
+  /** Every change of what is in force, in order: `+key` or `-key`. */
+  const changes: string[] = [];
+  const noteChanges = ({ changed }: { readonly changed: ReadonlySet<string> }): void => {
+    for (const key of changed) changes.push(`${store.get(key) === undefined ? '-' : '+'}${key}`);
+  };
+  const sources = createSources([]);
+  await sources.open({
+    sinkOf: (source) => {
+      store.add(source);
+      return {
+        apply: (events) => noteChanges(store.apply(source.id, events)),
+        replace: (list) => noteChanges(store.replace(source.id, list)),
+        changing: () => {},
+      };
+    },
+    removed: ({ id }) => noteChanges(store.remove(id, clock.now())),
+  });
+  const remotes = new RemoteClusters({
+    connection,
+    namespace: 'mesh-system',
+    cluster: 'home',
+    sources,
+    connect: (access) => new Connection({ access, clock, random, userAgent: 'test' }),
+    createSource: (id, cluster, to) =>
+      createKubernetesSource({
+        id,
+        cluster,
+        connection: to,
+        log,
+        clock,
+        random,
+        resyncMs: 0,
+        namespaces: [],
+        useEndpointSlice: false,
+        meshKinds: false,
+        isRemote: true,
+      }),
+    clock,
+    random,
+    log,
+  });
+  context.after(async () => {
+    await remotes.close();
+    await sources.close();
+    connection.close();
+  });
+  const has = (key: string): boolean => store.get(key) !== undefined;
+  return { home, remotes, sources, lines, changes, has };
+}
+
+async function until(what: string, condition: () => boolean, lines: readonly string[] = []): Promise<void> {
+  const deadline = Date.now() + 20_000;
+  while (!condition()) {
+    assert.ok(Date.now() < deadline, `${what}; the log has ${lines.join('\n')}`);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
+
+test('clusters of Secrets with either label are read, followed, and removed with their Secret', async (context) => {
+  const { home, remotes, sources, has } = await openHome(context);
+  const [east, west, other] = await Promise.all([1, 2, 3].map(() => startRemote(context)));
+  assert.ok(east !== undefined && west !== undefined && other !== undefined);
+  for (const server of [east, west, other]) server.set(SERVICES, service('web'));
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
+  home.set(SECRETS, secret('plain', { plain: other.kubeconfig() }, { labels: {} }));
+  home.set(SECRETS, secret('elsewhere', { elsewhere: other.kubeconfig() }, { namespace: 'shop' }));
+  await remotes.start();
+  assert.ok(has('Service/shop/web/east'));
+  assert.deepEqual([...remotes.clients().keys()], ['east']);
+  assert.deepEqual(sources.status(), [{ id: 'kubernetes/east', cluster: 'east', synced: true, health: { ok: true } }]);
+  home.set(SECRETS, secret('remote-west', { west: west.kubeconfig() }, { labels: { 'istio/multiCluster': 'true' } }));
+  await until('the second cluster is read', () => has('Service/shop/web/west'));
+  west.set(SERVICES, service('late'));
+  await until('it is followed', () => has('Service/shop/late/west'));
+  home.remove(SECRETS, { name: 'remote-west', namespace: 'mesh-system' });
+  await until('it is removed', () => !has('Service/shop/web/west') && !has('Service/shop/late/west'));
+  assert.deepEqual([has('Service/shop/web/east'), [...remotes.clients().keys()]], [true, ['east']]);
+  assert.equal(other.requests.length, 0);
+  const read = new Set(east.requests.map(({ path }) => path));
+  assert.deepEqual([...read].sort(), CORE.map((plural) => `/api/v1/${plural}`).sort());
+});
+
+const broken = (change: (config: { clusters: object[]; users: object[] }) => void): string => {
+  const config = {
+    clusters: [{ name: 'c', cluster: { server: 'https://127.0.0.1:1' } }],
+    users: [{ name: 'u', user: { token: 'hidden-token' } }],
+    contexts: [{ name: 'c', context: { cluster: 'c', user: 'u' } }],
+    'current-context': 'c',
+  };
+  change(config);
+  return JSON.stringify(config);
+};
+const user = (fields: object) => broken((config) => config.users.splice(0, 1, { name: 'u', user: fields }));
+const server = (fields: object) =>
+  broken((config) =>
+    config.clusters.splice(0, 1, { name: 'c', cluster: { server: 'https://127.0.0.1:1', ...fields } }),
+  );
+
+for (const [what, text, expected] of [
+  ['a credential plugin', user({ exec: { command: '/bin/sh' } }), /users\[0\]\.user\.exec: /],
+  ['a token file', user({ tokenFile: '/etc/shadow' }), /users\[0\]\.user\.tokenFile: /],
+  ['a certificate file', user({ 'client-certificate': '/etc/shadow' }), /users\[0\]\.user\.client-certificate: /],
+  ['an authority file', server({ 'certificate-authority': '/etc/shadow' }), /cluster\.certificate-authority: /],
+  ['a proxy', server({ 'proxy-url': 'http://127.0.0.1:2' }), /clusters\[0\]\.cluster\.proxy-url: /],
+  ['an unverified server', server({ 'insecure-skip-tls-verify': true }), /cluster\.insecure-skip-tls-verify: /],
+  ['a text that is no YAML', 'token: hidden-token: {', /expected YAML or JSON/],
+  ['nothing', '', /expected a kubeconfig of at most 131072 bytes, got none/],
+  ['too much', 'x'.repeat(200_000), /expected a kubeconfig of at most 131072 bytes/],
+] as const) {
+  test(`a Secret with ${what} is refused with one line that names its key`, async (context) => {
+    const { home, remotes, sources, lines } = await openHome(context);
+    home.set(SECRETS, secret('remote-east', { east: text }));
+    await remotes.start();
+    assert.equal(lines.length, 1);
+    const [line = ''] = lines;
+    assert.ok(line.startsWith('Secret mesh-system/remote-east, key east: '), line);
+    assert.match(line, expected);
+    assert.match(line, /; the cluster is not read$/);
+    assert.ok(!line.includes('hidden-token'));
+    assert.deepEqual(sources.status(), []);
+    // Another change of the Secret does not repeat it.
+    home.set(SECRETS, secret('remote-east', { east: text }, { created: '2026-01-01T00:00:01Z' }));
+    home.set(SECRETS, secret('marker', { home: 'x' }));
+    await until('both are seen', () => lines.length > 1);
+    assert.equal(
+      lines[1],
+      'Secret mesh-system/marker, key home: expected the ID of another cluster; home is this one (--clusterID)',
+    );
+  });
+}
+
+test('of two Secrets for one cluster the oldest is in force, and the other one when it is gone', async (context) => {
+  const { home, remotes, lines, has, changes } = await openHome(context);
+  const [old, young] = [await startRemote(context), await startRemote(context)];
+  for (const each of [old, young]) each.set(SERVICES, service('web'));
+  old.set(SERVICES, service('old'));
+  young.set(SERVICES, service('young'));
+  home.set(SECRETS, secret('a-young', { east: young.kubeconfig() }, { created: '2026-01-02T00:00:00Z' }));
+  home.set(SECRETS, secret('b-old', { east: old.kubeconfig() }, { created: '2026-01-01T00:00:00Z' }));
+  await remotes.start();
+  assert.ok(has('Service/shop/old/east') && !has('Service/shop/young/east'));
+  const conflict = 'expected one Secret for cluster east; mesh-system/b-old is in force, and not mesh-system/a-young';
+  assert.deepEqual(
+    lines.filter((line) => line.includes('expected')),
+    [`Secret mesh-system/a-young, key east: ${conflict}`],
+  );
+  home.remove(SECRETS, { name: 'b-old', namespace: 'mesh-system' });
+  await until('the other one is in force', () => has('Service/shop/young/east') && !has('Service/shop/old/east'));
+  assert.ok(!changes.includes('-Service/shop/web/east'));
+});
+
+test('new credentials replace the old ones without a gap, and those that do not work never do', async (context) => {
+  const { home, remotes, sources, has, changes, lines } = await openHome(context);
+  const east = await startRemote(context);
+  east.set(SERVICES, service('web'));
+  const valid = new Set(['Bearer first', 'Bearer third']);
+  east.intercept = ({ headers }, stream) =>
+    valid.has(String(headers.authorization)) ? false : east.fail(stream, 401, 'Unauthorized');
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('first') }));
+  await remotes.start();
+  const first = remotes.clients().get('east');
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('second') }));
+  const health = () => sources.status()[0]?.health;
+  await until('the refusal', () => JSON.stringify(health()).includes('401'));
+  assert.match(JSON.stringify(health()), /its replacement is not in force yet: .*HTTP 401 Unauthorized/);
+  east.set(SERVICES, service('late'));
+  await until('the old credentials are used', () => has('Service/shop/late/east'));
+  assert.equal(remotes.clients().get('east'), first);
+  home.set(SECRETS, secret('remote-east', { east: '{' }));
+  await until('the damaged one is refused', () =>
+    lines.some((line) => line.endsWith('what was in force before stays')),
+  );
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('third') }));
+  await until('the new credentials are in force', () => remotes.clients().get('east') !== first);
+  assert.deepEqual(health(), { ok: true });
+  valid.delete('Bearer first');
+  east.resetWatches(8);
+  east.set(SERVICES, service('last'));
+  await until('the new credentials are used', () => has('Service/shop/last/east'), lines);
+  assert.deepEqual(
+    changes.filter((change) => change.startsWith('-')),
+    [],
+  );
+});
+
+test('the start waits a limited time for a cluster that is down, and reads it later', async (context) => {
+  const { home, remotes, has, lines } = await openHome(context, 100);
+  const [near, far] = [await startRemote(context), await startRemote(context)];
+  for (const each of [near, far]) each.set(SERVICES, service('web'));
+  far.intercept = (_request, stream) => far.fail(stream, 503, 'ServiceUnavailable');
+  home.set(SECRETS, secret('remotes', { near: near.kubeconfig(), far: far.kubeconfig() }));
+  await remotes.start();
+  assert.deepEqual([has('Service/shop/web/near'), has('Service/shop/web/far')], [true, false]);
+  assert.ok(
+    lines.some((line) =>
+      /^cluster far \(Secret mesh-system\/remotes\) has not been read yet: .*503.*; serving without it$/.test(line),
+    ),
+    lines.join('\n'),
+  );
+  far.intercept = () => false;
+  await until('it is read later', () => has('Service/shop/web/far'));
+});
+
+test('without the right to read the Secrets no other cluster is read, and one line says so', async (context) => {
+  const { home, remotes, has, lines } = await openHome(context);
+  const east = await startRemote(context);
+  east.set(SERVICES, service('web'));
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
+  home.intercept = (_request, stream) => home.fail(stream, 403, 'Forbidden');
+  await remotes.start();
+  assert.equal(lines.length, 1, lines.join('\n'));
+  assert.match(
+    lines[0] ?? '',
+    /^Secrets of other clusters in namespace mesh-system: cannot list: HTTP 403 .*; no other cluster is read until/,
+  );
+  home.intercept = () => false;
+  await until('the cluster is read', () => has('Service/shop/web/east'));
+});
+
+test('at most 100 clusters are read', async (context) => {
+  const { home, remotes, sources, lines } = await openHome(context, 1000);
+  // Nothing listens there.
+  const text = broken(() => {});
+  const data = Object.fromEntries(Array.from({ length: 102 }, (_, index) => [`c${index}`, text]));
+  home.set(SECRETS, secret('remotes', data));
+  await remotes.start();
+  assert.equal(sources.status().length, 100);
+  assert.equal(lines.filter((line) => /expected at most 100 clusters; cluster c\d+ is not read/.test(line)).length, 2);
+});

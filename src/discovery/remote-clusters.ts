@@ -1,0 +1,227 @@
+/**
+ * Other clusters whose services and workloads belong to the mesh. Secrets of the own cluster have the access to them:
+ *
+ *   Secrets ─▶ entries (one a cluster) ─▶ connections and sources, added, replaced and removed while running
+ *
+ * A cluster that cannot be read leaves the others as they are. New credentials of a cluster take effect when everything
+ * has been read with them; until then, and where they never work, the ones before stay in force.
+ */
+import { createHash } from 'node:crypto';
+import type { Clock } from '../core/clock.ts';
+import { CtlError, oneLineOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../kubernetes/index.ts';
+import type { Source } from '../sources/index.ts';
+import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
+import type { Sources } from './sources.ts';
+
+/** Clusters that are read; each has a connection, and a watch for each kind. */
+const MAX_CLUSTERS = 100;
+/**
+ * How long a start waits for other clusters, ms. A restart shall not serve proxies a part of their endpoints, and a
+ * cluster that is down shall not keep the program from serving the others.
+ */
+const START_TIMEOUT_MS = 30_000;
+
+export interface RemoteClustersOptions {
+  /** To the own cluster. */
+  readonly connection: Connection;
+  /** Namespace of the Secrets. */
+  readonly namespace: string;
+  /** ID of the own cluster. */
+  readonly cluster: string;
+  readonly sources: Pick<Sources, 'add' | 'remove' | 'status'>;
+  readonly connect: (access: ClusterAccess) => Connection;
+  readonly createSource: (id: string, cluster: string, connection: Connection) => Source;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** A cluster that is read. */
+interface Remote {
+  /** `namespace/name` of the Secret. */
+  readonly secret: string;
+  /** Of the kubeconfig. */
+  readonly digest: string;
+  readonly client: KubernetesClient;
+  /** Whether it has been read once. */
+  isRead: boolean;
+  /** Settles when it has been read once, or is not waited for any more. */
+  readonly read: Promise<void>;
+  /** The one before, whose client is used until this one has been read. */
+  before: Remote | undefined;
+}
+
+export class RemoteClusters {
+  readonly #options: RemoteClustersOptions;
+  readonly #secrets: RemoteSecrets;
+  /** By ID of the cluster. */
+  readonly #remotes = new Map<string, Remote>();
+  /** What is wrong with entries, by secret and key, as it was logged. */
+  #problems = new Map<string, string>();
+  /** Entries are applied one list after the other. */
+  #applying: Promise<void> = Promise.resolve();
+  #closed = false;
+
+  constructor(options: RemoteClustersOptions) {
+    const { connection, namespace, clock, random, log } = options;
+    this.#options = options;
+    this.#secrets = followRemoteSecrets({
+      connection,
+      namespace,
+      clock,
+      random,
+      log,
+      onEntries: (entries) => {
+        this.#applying = this.#applying.then(() => this.#apply(entries));
+      },
+    });
+  }
+
+  /**
+   * Begins to follow the Secrets. Resolves when all clusters have been read, or START_TIMEOUT_MS after the Secrets
+   * were: those that are missing then are added when they can be read.
+   */
+  async start(): Promise<void> {
+    const { clock, log, sources } = this.#options;
+    this.#secrets.start();
+    await this.#secrets.settled;
+    await this.#applying;
+    const waiting = Promise.withResolvers<void>();
+    const timer = clock.setTimer(START_TIMEOUT_MS, () => waiting.resolve());
+    await Promise.race([waiting.promise, Promise.all([...this.#remotes.values()].map(({ read }) => read))]);
+    timer.cancel();
+    for (const [cluster, { isRead, secret }] of this.#remotes) {
+      if (isRead) continue;
+      const { health } = sources.status().find(({ id }) => id === sourceId(cluster)) ?? {};
+      const reason = health?.ok === false ? `: ${health.reason}` : '';
+      log.warn(`cluster ${cluster} (Secret ${secret}) has not been read yet${reason}; serving without it`);
+    }
+  }
+
+  /** Clients of the clusters by their ID, with the credentials in force. */
+  clients(): ReadonlyMap<string, KubernetesClient> {
+    return new Map([...this.#remotes].map(([cluster, remote]) => [cluster, inForce(remote).client]));
+  }
+
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#secrets.close();
+    await this.#applying;
+  }
+
+  async #apply(entries: readonly RemoteEntry[]): Promise<void> {
+    const problems = new Map<string, string>();
+    const wanted = this.#choose(entries, problems);
+    for (const cluster of this.#remotes.keys()) if (!wanted.has(cluster)) this.#remove(cluster);
+    for (const entry of wanted.values()) {
+      if (this.#closed) return;
+      try {
+        await this.#use(entry);
+      } catch (error) {
+        const kept = this.#remotes.has(entry.cluster) ? 'what was in force before stays' : 'the cluster is not read';
+        problems.set(idOf(entry), `${oneLineOf(error)}; ${kept}`);
+      }
+    }
+    for (const [id, problem] of problems) {
+      if (this.#problems.get(id) !== problem) this.#options.log.error(problem);
+    }
+    this.#problems = problems;
+  }
+
+  /** One entry for each cluster: that of the Secret in force, else of the oldest one. Others are problems. */
+  #choose(entries: readonly RemoteEntry[], problems: Map<string, string>): ReadonlyMap<string, RemoteEntry> {
+    const { cluster: own } = this.#options;
+    const isInForce = ({ cluster, secret }: RemoteEntry): boolean => this.#remotes.get(cluster)?.secret === secret;
+    const wanted = new Map<string, RemoteEntry>();
+    const inOrder = [...entries.filter(isInForce), ...entries.filter((entry) => !isInForce(entry))];
+    for (const entry of inOrder) {
+      const { secret, cluster } = entry;
+      const first = wanted.get(cluster);
+      const refuse = (expected: string): void => void problems.set(idOf(entry), `${placeOf(entry)}: ${expected}`);
+      if (cluster === own) refuse(`expected the ID of another cluster; ${own} is this one (--clusterID)`);
+      else if (first !== undefined) {
+        refuse(`expected one Secret for cluster ${cluster}; ${first.secret} is in force, and not ${secret}`);
+      } else if (wanted.size >= MAX_CLUSTERS) {
+        refuse(`expected at most ${MAX_CLUSTERS} clusters; cluster ${cluster} is not read`);
+      } else wanted.set(cluster, entry);
+    }
+    return wanted;
+  }
+
+  /** @throws CtlError naming Secret, key and field where the kubeconfig cannot be used */
+  async #use(entry: RemoteEntry): Promise<void> {
+    const { secret, cluster, text } = entry;
+    const name = placeOf(entry);
+    if (text === undefined || text.trim() === '') {
+      const got = text === undefined ? '' : ', got none';
+      const message = `expected a kubeconfig of at most ${MAX_KUBECONFIG} bytes${got}`;
+      throw new CtlError('failed_precondition', message, { file: name });
+    }
+    const digest = createHash('sha256').update(text).digest('base64');
+    const before = this.#remotes.get(cluster);
+    if (before?.secret === secret && before.digest === digest) return;
+    const access = await readKubeconfig({ text, name });
+    const { log, connect, createSource } = this.#options;
+    const connection = connect(access);
+    const replaced = before === undefined ? '' : ', which replaces what was in force once it has been read';
+    log.info(`cluster ${cluster}: reading ${connection.server} with ${name}${replaced}`);
+    const source = closing(createSource(sourceId(cluster), cluster, connection), connection);
+    const remote: Remote = {
+      secret,
+      digest,
+      client: new KubernetesClient(connection),
+      isRead: false,
+      read: this.#options.sources.add(source).then(
+        () => {
+          remote.isRead = true;
+          remote.before = undefined;
+        },
+        (error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`),
+      ),
+      before: before === undefined ? undefined : inForce(before),
+    };
+    this.#remotes.set(cluster, remote);
+  }
+
+  #remove(cluster: string): void {
+    const { log, sources } = this.#options;
+    log.info(`cluster ${cluster}: its Secret is gone, and with it all of its services and endpoints`);
+    this.#remotes.delete(cluster);
+    sources.remove(sourceId(cluster)).catch((error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`));
+  }
+}
+
+function sourceId(cluster: string): string {
+  return `kubernetes/${cluster}`;
+}
+
+function idOf({ secret, cluster }: RemoteEntry): string {
+  return `${secret}/${cluster}`;
+}
+
+function placeOf({ secret, cluster }: RemoteEntry): string {
+  return `Secret ${secret}, key ${cluster}`;
+}
+
+/** The one that is read with: the newest that has been read, or the only one. */
+function inForce(remote: Remote): Remote {
+  return remote.isRead || remote.before === undefined ? remote : remote.before;
+}
+
+/** A source that closes its connection when it is closed. */
+function closing(source: Source, connection: Connection): Source {
+  return {
+    id: source.id,
+    cluster: source.cluster,
+    synced: source.synced,
+    start: (sink) => source.start(sink),
+    health: () => source.health(),
+    async close() {
+      await source.close();
+      connection.close();
+    },
+  };
+}

@@ -1,0 +1,91 @@
+/**
+ * Keeps what a source sends until it is known to be complete, then passes it to another sink and everything after it as
+ * it comes. A source that replaces another one starts with it, so that the one before is in force meanwhile. Keeps the
+ * newest state only: its size is that of the source's resources.
+ */
+import { keyOf, type ResourceEvent, type ResourceKey, type ResourceList } from '../resources/index.ts';
+import type { SourceSink } from './source.ts';
+
+export interface StagedSink extends SourceSink {
+  /**
+   * Passes what was kept as lists, then all that follows.
+   * @param eventTime of what the lists do not have, monotonic ms
+   */
+  release(sink: SourceSink, eventTime: number): void;
+}
+
+type Listed = ResourceList['events'][number];
+type Scope = Pick<ResourceList, 'kinds' | 'namespace'>;
+
+export function createStagedSink(): StagedSink {
+  /** Newest event by key, or by the id of a problem. */
+  const items = new Map<string, ResourceEvent>();
+  /** What was listed, by its JSON. */
+  const scopes = new Map<string, Scope>();
+  let released: SourceSink | undefined;
+
+  const put = (event: ResourceEvent): void => {
+    const id = idOf(event);
+    const isGone = event.type === 'delete' || event.type === 'resolved';
+    // The list that is passed on later does not have it: that deletes it.
+    if (isGone && [...scopes.values()].some((scope) => isIn(scope, event))) items.delete(id);
+    else items.set(id, event);
+  };
+
+  return {
+    apply(events, seenAt) {
+      if (released !== undefined) released.apply(events, seenAt);
+      else for (const event of events) put(event);
+    },
+    replace(list, seenAt) {
+      if (released !== undefined) {
+        released.replace(list, seenAt);
+        return;
+      }
+      const { kinds, namespace } = list;
+      const scope: Scope = {
+        ...(kinds === undefined ? {} : { kinds }),
+        ...(namespace === undefined ? {} : { namespace }),
+      };
+      for (const [id, event] of items) if (isIn(scope, event)) items.delete(id);
+      scopes.set(JSON.stringify(scope), scope);
+      for (const event of list.events) put(event);
+    },
+    changing: (at) => released?.changing(at),
+    release(sink, eventTime) {
+      released = sink;
+      const left = new Set(items.values());
+      for (const scope of scopes.values()) {
+        const events = [...left].filter((event): event is Listed => isListed(event) && isIn(scope, event));
+        for (const event of events) left.delete(event);
+        sink.replace({ ...scope, events, eventTime });
+      }
+      if (left.size > 0) sink.apply([...left]);
+      items.clear();
+      scopes.clear();
+    },
+  };
+}
+
+function isListed({ type }: ResourceEvent): boolean {
+  return type === 'set' || type === 'invalid';
+}
+
+function idOf(event: ResourceEvent): string {
+  if (event.type === 'set') return keyOf(event.resource);
+  if (event.type === 'delete') return event.key;
+  return event.type === 'invalid' ? event.problem.id : event.id;
+}
+
+/** The key that decides whether an event is within a list; undefined where it is not known. */
+function keyOfEvent(event: ResourceEvent): ResourceKey | undefined {
+  if (event.type === 'invalid') return event.problem.key;
+  return event.type === 'resolved' ? undefined : idOf(event);
+}
+
+function isIn({ kinds, namespace }: Scope, event: ResourceEvent): boolean {
+  if (kinds === undefined && namespace === undefined) return true;
+  const [kind, within] = keyOfEvent(event)?.split('/', 2) ?? [];
+  const isOfKind = kinds === undefined || kinds.some((each) => each === kind);
+  return kind !== undefined && isOfKind && (namespace === undefined || namespace === within);
+}
