@@ -10,6 +10,7 @@ export {
   STANDARD_AGENT_PORTS,
   startAgent,
 } from './agent.ts';
+export { type Balancer, startBalancer } from './balancer.ts';
 export { type BootstrapOptions, bootstrapJson } from './bootstrap.ts';
 export { buildAside } from './built.ts';
 export { type Child, type ChildOptions, type Exit, startChild } from './child.ts';

@@ -2,7 +2,9 @@
  * A mesh for tests on its own addresses: a configuration directory or API server, the real `ctl-discovery`, and real
  * Envoys without redirection (interception NONE), each at an address where its Sidecar opens the listeners.
  */
+import { join } from 'node:path';
 import {
+  type Balancer,
   claimNumber,
   type Discovery,
   type DiscoveryOptions,
@@ -48,6 +50,8 @@ export interface TestMesh {
   discovery(): Discovery;
   /** Starts ctl-discovery again at the same addresses; the earlier process must have ended. */
   restart(): Promise<Discovery>;
+  /** Starts another ctl-discovery that reads the same configuration, with an authority of its own. */
+  startReplica(options?: Pick<DiscoveryOptions, 'env' | 'flags' | 'kubeconfig'>): Promise<Discovery>;
   startProxy(options: ProxyOptions): Promise<MeshProxy>;
   /** Address number `last` (1 to 254) of this mesh. */
   address(last: number): string;
@@ -92,6 +96,8 @@ const ADDRESSES_PER_MESH = 50;
 export interface MeshOptions extends Omit<DiscoveryOptions, 'configDir' | 'kubeconfig' | 'ports'> {
   /** File name without ending → documents, written before ctl-discovery starts. */
   readonly files?: Readonly<Record<string, readonly Document[]>>;
+  /** Proxies connect to it. Default: to ctl-discovery. */
+  readonly balancer?: Balancer;
 }
 
 /** A mesh with addresses that are known before it starts, so that its configuration can name them. */
@@ -118,10 +124,11 @@ export async function startMesh(
   address: (last: number) => string,
   options: MeshOptions,
 ): Promise<TestMesh> {
-  const { files = {}, ...rest } = options;
+  const { files = {}, balancer, ...rest } = options;
   const { config, ...source } = await startSource(owner);
   for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
   let discovery = await startDiscovery(owner, { ...rest, ...source });
+  balancer?.use(discovery.ports.grpc);
   return {
     config,
     address,
@@ -130,7 +137,12 @@ export async function startMesh(
       discovery = await startDiscovery(owner, { ...rest, ...source, ports: discovery.ports });
       return discovery;
     },
-    startProxy: (proxy) => startProxy(owner, discovery.ports.grpc, proxy),
+    async startReplica({ env, ...changes } = {}) {
+      const folder = await tempDir(owner);
+      const own = { SELF_SIGNED_CA_DIR: join(folder, 'ca'), CTL_STATE_DIR: join(folder, 'state') };
+      return await startDiscovery(owner, { ...rest, ...source, ...changes, env: { ...rest.env, ...own, ...env } });
+    },
+    startProxy: (proxy) => startProxy(owner, balancer?.port ?? discovery.ports.grpc, proxy),
   };
 }
 
