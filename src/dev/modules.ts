@@ -25,6 +25,7 @@ export const MODULES = [
   'security',
   'xds',
   'debug',
+  'gateway-controller',
   'discovery',
   'agent',
   'cli',

@@ -93,7 +93,7 @@ const profiler: HttpRoutes['profiler'] = {
 
 function routes(access: DebugAccess): HttpRoutes {
   return {
-    ready: () => true,
+    state: () => 'ready',
     debug: () => source,
     sources: () => source.sources(),
     profiler,

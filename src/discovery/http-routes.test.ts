@@ -43,7 +43,7 @@ function raw({ port }: HttpServer, target: string): Promise<string> {
 /** Routes of a ready program, with changes of a test. */
 function routes(changes: Partial<HttpRoutes> = {}): HttpRoutes {
   return {
-    ready: () => true,
+    state: () => 'ready',
     debug: () => BROKEN,
     sources: () => [],
     profiler: undefined,
@@ -73,6 +73,12 @@ const BROKEN: DebugSource = {
   showConfigInAdsz: false,
 };
 
+test('a program that ends is not ready, and still answers', async () => {
+  const server = await serve(httpListener(routes({ state: () => 'stopping' })));
+  assert.deepEqual(await get(server, '/ready'), [503, 'not ready: stopping\n']);
+  assert.deepEqual(await get(server, '/healthz'), [200, 'ok\n']);
+});
+
 test('requests of the program itself get neither pages nor profiles', async () => {
   const profiler = { handles: () => true, answer: async () => assert.fail('a profile was begun') };
   const server = await serve(httpListener(routes({ profiler })));
@@ -86,7 +92,8 @@ test('requests of the program itself get neither pages nor profiles', async () =
 describe('HTTP address', () => {
   it('is ready and has debug pages when configuration is read', async () => {
     let ready = false;
-    const server = await serve(httpListener(routes({ ready: () => ready, debug: () => (ready ? BROKEN : undefined) })));
+    const state = () => (ready ? 'ready' : 'starting');
+    const server = await serve(httpListener(routes({ state, debug: () => (ready ? BROKEN : undefined) })));
     assert.equal((await get(server, '/ready'))[0], 503);
     assert.equal((await get(server, '/debug/syncz'))[0], 503);
     ready = true;
@@ -101,7 +108,7 @@ describe('HTTP address', () => {
       { id: 'mock', cluster: 'c', synced: true, health: { ok: true } },
       { id: 'directory', cluster: 'c', synced: false, health },
     ];
-    const server = await serve(httpListener(routes({ ready: () => false, debug: () => undefined, sources })));
+    const server = await serve(httpListener(routes({ state: () => 'starting', debug: () => undefined, sources })));
     assert.deepEqual(await get(server, '/ready'), [
       503,
       'not ready: configuration is being read, waiting for directory\n',
@@ -148,7 +155,7 @@ describe('monitoring address', () => {
     const fail = () => {
       throw new Error('no sample');
     };
-    const server = await serve(monitoringListener(routes({ ready: () => false }), fail));
+    const server = await serve(monitoringListener(routes({ state: () => 'starting' }), fail));
     assert.deepEqual(await get(server, '/metrics'), [500, 'no sample\n']);
     assert.equal((await get(server, '/ready'))[0], 503);
   });

@@ -43,9 +43,11 @@ function guarded(answer: Answer): RequestListener {
   };
 }
 
+export type ProgramState = 'starting' | 'ready' | 'stopping';
+
 export interface HttpRoutes {
-  /** True once configuration is read and proxies are served. */
-  readonly ready: () => boolean;
+  /** Ready: configuration is read and proxies are served. */
+  readonly state: () => ProgramState;
   /** Undefined while the mesh is being read. */
   readonly debug: () => DebugSource | undefined;
   /** Empty until sources are configured. */
@@ -80,9 +82,15 @@ function notReadyText(sources: readonly SourceStatus[]): string {
   return `not ready: configuration is being read${forWhat}\n`;
 }
 
+function stateText({ state, debug, sources }: HttpRoutes): string {
+  if (state() === 'ready') return readyText(debug());
+  return state() === 'stopping' ? 'not ready: stopping\n' : notReadyText(sources());
+}
+
 /** Answers the public pages of both addresses. False for any other path. */
-function answerPublic({ ready, debug, sources, version }: HttpRoutes, path: string, response: ServerResponse): boolean {
-  if (path === '/ready') send(response, ready() ? 200 : 503, ready() ? readyText(debug()) : notReadyText(sources()));
+function answerPublic(routes: HttpRoutes, path: string, response: ServerResponse): boolean {
+  const { version } = routes;
+  if (path === '/ready') send(response, routes.state() === 'ready' ? 200 : 503, stateText(routes));
   else if (path === '/healthz') send(response, 200, 'ok\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;

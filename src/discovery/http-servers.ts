@@ -15,13 +15,14 @@ import {
 } from '../settings/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 import { startHttpServer } from './http.ts';
-import { type HttpRoutes, httpListener, metricsText, monitoringListener } from './http-routes.ts';
+import { type HttpRoutes, httpListener, metricsText, monitoringListener, type ProgramState } from './http-routes.ts';
 
 export interface HttpServersOptions {
   readonly settings: DiscoverySettings;
   readonly env: Environment;
   readonly registry: Registry;
   readonly metrics: Metrics;
+  readonly state: () => ProgramState;
   /** Undefined while the mesh is being read. */
   readonly debug: () => DebugSource | undefined;
   readonly sources: () => readonly SourceStatus[];
@@ -40,7 +41,7 @@ export interface HttpServers {
 
 /** Rejects with a CtlError that names the flag when an address is unusable. Then no server listens. */
 export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
-  const { settings, env, registry, metrics, debug, sources, access, sample } = options;
+  const { settings, env, registry, metrics, state, debug, sources, access, sample } = options;
   const listening: (readonly [string, readonly ListenAddress[]])[] = [];
   const closers: (() => Promise<void>)[] = [];
   const close = async (): Promise<void> => {
@@ -56,7 +57,7 @@ export async function startHttpServers(options: HttpServersOptions): Promise<Htt
     closers.push(() => server.close());
   };
   const routes: HttpRoutes = {
-    ready: () => debug() !== undefined,
+    state,
     debug,
     sources,
     profiler: settings.profile ? createProfiler() : undefined,

@@ -66,6 +66,7 @@ export class DiscoveryProgram {
   #keySets: KeySets | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
+  #stopping = false;
   /** The changes of the mesh files before that. */
   #earlyMesh: MeshUpdate | undefined;
 
@@ -92,12 +93,13 @@ export class DiscoveryProgram {
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
     const engine = this.#startEngine(model, pool);
+    const debouncer = this.#startDebouncer(intake, publisher);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
       store: intake.store,
       publisher,
-      debouncer: this.#startDebouncer(intake, publisher),
+      debouncer,
       engine,
       server,
     });
@@ -107,9 +109,12 @@ export class DiscoveryProgram {
     logAddresses(this.#settings, http.listening, server, identity);
   }
 
-  /** Ends everything, streams first: pending responses are written, within TERMINATION_DRAIN_DURATION_SECONDS. */
+  /**
+   * Ends everything: readiness fails first, then streams end one after the other within
+   * TERMINATION_DRAIN_DURATION_SECONDS. Until its own stream ends, a proxy is sent every change.
+   */
   async stop(): Promise<void> {
-    this.#pipeline?.debouncer.stop();
+    this.#stopping = true;
     for (const close of this.#closers.splice(0).reverse()) await close();
     this.#pipeline = undefined;
   }
@@ -137,7 +142,7 @@ export class DiscoveryProgram {
 
   #startDebouncer({ store }: Intake, publisher: Publisher): Debouncer {
     const { debounceAfterMs, debounceMaxMs, enableEdsDebounce } = this.#settings;
-    return createDebouncer({
+    const debouncer = createDebouncer({
       afterMs: debounceAfterMs,
       maxMs: debounceMaxMs,
       edsDebounce: enableEdsDebounce,
@@ -145,6 +150,8 @@ export class DiscoveryProgram {
       hooks: debounceHooks(this.#metrics),
       publish: (keys) => publisher.publish(store.take(keys === 'all' ? undefined : (key) => keys.has(key))),
     });
+    this.#closers.push(() => debouncer.stop());
+    return debouncer;
   }
 
   /** Store → snapshot. */
@@ -258,6 +265,7 @@ export class DiscoveryProgram {
       env: this.#env,
       registry: this.#registry,
       metrics: this.#metrics,
+      state: () => (this.#stopping ? 'stopping' : this.#pipeline === undefined ? 'starting' : 'ready'),
       debug: () => this.#debugSource(),
       sources: () => [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])],
       access: this.#debugAccess(),

@@ -196,7 +196,8 @@ type Policy = MergedDestinationRule['trafficPolicy'];
 function policiesOf(
   rule: MergedDestinationRule | undefined,
 ): NonNullable<Pick<NonNullable<Policy>, 'loadBalancer' | 'tls'>>[] {
-  const policies = rule === undefined ? [] : [rule, ...rule.subsets].map(({ trafficPolicy }) => trafficPolicy);
+  const policies =
+    rule === undefined ? [] : [rule.atGateways, ...[rule, ...rule.subsets].map(({ trafficPolicy }) => trafficPolicy)];
   return policies.flatMap((policy) => (policy === undefined ? [] : [policy, ...(policy.portLevelSettings ?? [])]));
 }
 

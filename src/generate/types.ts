@@ -5,7 +5,7 @@
  */
 import { XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { PeerAuthentication, Protocol, WorkloadPolicies } from '../model/index.ts';
-import type { ResourceKey } from '../resources/index.ts';
+import type { ResourceKey, SecretName } from '../resources/index.ts';
 import type { Facts, MeshReader } from './reads/index.ts';
 
 /** The resource types that are generated in the pool. EDS is encoded on the main thread, where it changes. */
@@ -147,6 +147,12 @@ export interface GatewayView extends PatchedView {
    * Gateway selects.
    */
   readonly clientCredentials: boolean;
+  /**
+   * Set where some Gateway is `isolated`: ports of services without a declared protocol get HTTP/1.1.
+   */
+  readonly isolated?: true;
+  /** The key pair of its Gateways as clients; a name of nothing where the proxy may not have it. */
+  readonly clientKeyPair?: SecretName;
   /** Policies about requests to the gateway's workload, and so to all services bound to it. */
   readonly policies: WorkloadPolicies;
   /** Target port by Gateway server port, where the gateway's own service maps it (80 → 8080). */

@@ -197,6 +197,11 @@ export class Connection {
     if (this.#incoming.retired) this.#finish();
   }
 
+  /** Whether it carries no stream. */
+  get isIdle(): boolean {
+    return this.#streams.size === 0;
+  }
+
   /** Asks the client to use another connection: takes no new streams, and ends after the last one. */
   retire(): void {
     if (this.#incoming.over || this.#incoming.retired) return;

@@ -68,6 +68,8 @@ class Http2GrpcServer implements GrpcServer {
   readonly #scheduler = new ReadScheduler({ now: () => performance.now() });
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
+  /** Settles when all connections have ended. Undefined while the server listens. */
+  #closed: Promise<unknown> | undefined;
 
   constructor(options: GrpcServerOptions) {
     this.#options = options;
@@ -222,11 +224,18 @@ class Http2GrpcServer implements GrpcServer {
     });
   }
 
-  async drain(): Promise<void> {
+  stopListening(): void {
     this.#draining = true;
-    const closed = this.#listening.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve())));
+    this.#closed ??= Promise.all(
+      this.#listening.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))),
+    );
+    for (const connection of [...this.#connections]) if (connection.isIdle) connection.retire();
+  }
+
+  async drain(): Promise<void> {
+    this.stopListening();
     for (const connection of [...this.#connections]) connection.retire();
-    await Promise.all(closed);
+    await this.#closed;
   }
 
   destroy(): void {

@@ -154,6 +154,8 @@ export interface GrpcServer {
   start(): Promise<void>;
   /** Bound port of each listener, in order. */
   ports(): number[];
+  /** Takes no new connections, and ends those without calls. */
+  stopListening(): void;
   /** Takes no new connections and calls (GOAWAY); resolves when all connections have ended. */
   drain(): Promise<void>;
   /** Closes everything now. */

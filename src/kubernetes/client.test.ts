@@ -1,6 +1,7 @@
 /** Requests to a scripted API server: typed errors, limits, and how connections are shared. */
 import assert from 'node:assert/strict';
 import { getEventListeners } from 'node:events';
+import { type AddressInfo, createServer, type Socket } from 'node:net';
 import { afterEach, describe, test } from 'node:test';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { ApiError, ConnectionError } from './api-error.ts';
@@ -164,6 +165,22 @@ describe('a client of a scripted API server', () => {
     await server.stop();
     await assert.rejects(client.get(LEASES, 'x', { signal }), ConnectionError);
     assert.equal(getEventListeners(signal, 'abort').length, 0);
+  });
+
+  test('ends a connection that is still being made', async () => {
+    const sockets: Socket[] = [];
+    const silent = createServer((socket) => void sockets.push(socket.resume()));
+    await new Promise<void>((resolve) => silent.listen(0, '127.0.0.1', resolve));
+    cleanup.push(() => void silent.close());
+    const server = await scripted();
+    const access = server.access({ port: (silent.address() as AddressInfo).port });
+    const connection = new Connection({ access, clock: fastClock(0.01), random: () => 0, userAgent: 'test' });
+    const request = new KubernetesClient(connection).get(LEASES, 'x');
+    await waitUntil(() => sockets.length === 1);
+    const ended = assert.rejects(request, ConnectionError);
+    connection.close();
+    await waitUntil(() => sockets[0]?.closed === true);
+    await ended;
   });
 
   test('does not talk to a server whose certificate it cannot verify', async () => {

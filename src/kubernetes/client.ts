@@ -28,6 +28,8 @@ export interface PatchOptions extends RequestOptions {
   readonly subresource?: string;
   /** Name under which server-side apply records ownership of fields; required there. */
   readonly fieldManager?: string;
+  /** Server-side apply takes fields over that others own. */
+  readonly force?: boolean;
 }
 
 /** A request for any path; without `timeoutMs`, 30 s. */
@@ -75,9 +77,10 @@ export class KubernetesClient {
   }
 
   patch(type: ResourceType, name: string, patch: unknown, options: PatchOptions): Promise<KubernetesObject> {
-    const { subresource, fieldManager } = options;
+    const { subresource, fieldManager, force } = options;
     const below = subresource === undefined ? '' : `/${subresource}`;
-    const query = fieldManager === undefined ? '' : `?fieldManager=${encodeURIComponent(fieldManager)}`;
+    const forced = force === true ? '&force=true' : '';
+    const query = fieldManager === undefined ? '' : `?fieldManager=${encodeURIComponent(fieldManager)}${forced}`;
     return this.#object({
       method: 'PATCH',
       path: `${pathOf(type, options.namespace, name)}${below}${query}`,

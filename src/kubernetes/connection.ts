@@ -188,9 +188,9 @@ export class Connection {
     if (this.#failures > 0) await this.#pause();
     if (this.#closed) return;
     try {
-      const session = await Session.connect(access, clock, (closed) => this.#sessionClosed(closed));
-      if (this.#closed) session.destroy();
-      else this.#sessions.push(session);
+      const onClosed = (closed: Session): void => this.#sessionClosed(closed);
+      const session = await Session.connect(access, { clock, signal: this.#ending.signal, onClosed });
+      if (session.isOpen) this.#sessions.push(session);
     } catch (error) {
       this.#failures++;
       this.#lost(error instanceof CtlError ? error.oneLine() : String(error));

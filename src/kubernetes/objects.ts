@@ -1,5 +1,5 @@
 /** Objects as an API server sends them, in JSON or protobuf, and the kinds of collections they are asked for in. */
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { type Status, statusObject } from './api-error.ts';
 import {
   CORE_MESSAGES,
@@ -11,7 +11,7 @@ import {
   UNKNOWN,
   WATCH_EVENT,
 } from './core-messages.ts';
-import { decodeMessage, type MessageTable } from './wire.ts';
+import { decodeFirstField, decodeMessage, type MessageTable } from './wire.ts';
 
 /** A kind as an API server serves it. */
 export interface ResourceType {
@@ -24,6 +24,8 @@ export interface ResourceType {
   readonly namespaced: boolean;
   /** Present where only the metadata of the objects is asked for. */
   readonly metadataOnly?: boolean;
+  /** Present where all fields of a core kind are read, which the lean form of its objects lacks. */
+  readonly wholeObjects?: boolean;
 }
 
 /** The metadata that this program reads of an object (Kubernetes ObjectMeta). */
@@ -33,6 +35,7 @@ export interface ObjectMeta {
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
+  readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }
 
@@ -44,15 +47,23 @@ export interface KubernetesObject {
   readonly [field: string]: unknown;
 }
 
+/** An object as it was read. */
+export interface DecodedObject {
+  /** The metadata alone where there is an error. */
+  readonly object: KubernetesObject;
+  /** Why the rest of it cannot be decoded. */
+  readonly error?: CtlError;
+}
+
 export interface ListPage {
-  readonly objects: readonly KubernetesObject[];
+  readonly objects: readonly DecodedObject[];
   readonly resourceVersion: string;
   /** Token for the next page; empty on the last. */
   readonly continue: string;
 }
 
 export type WatchEvent =
-  | { readonly type: 'set'; readonly object: KubernetesObject }
+  | ({ readonly type: 'set' } & DecodedObject)
   | { readonly type: 'deleted'; readonly object: KubernetesObject }
   | { readonly type: 'bookmark'; readonly resourceVersion: string; readonly isEndOfList: boolean }
   | { readonly type: 'error'; readonly status: Status };
@@ -82,7 +93,8 @@ export class ObjectReader {
 
   constructor(type: ResourceType) {
     this.#type = type;
-    this.#table = type.metadataOnly === true ? METADATA_ONLY : CORE_MESSAGES.get(type.kind);
+    const lean = type.wholeObjects === true ? undefined : CORE_MESSAGES.get(type.kind);
+    this.#table = type.metadataOnly === true ? METADATA_ONLY : lean;
   }
 
   /** The header Accept: protobuf where this kind is known in it; JSON, which every server has, in any case. */
@@ -116,7 +128,7 @@ export class ObjectReader {
       throw unreadable('expected a list with items and a resourceVersion');
     }
     return {
-      objects: (items ?? []).map((item) => this.#object(item)),
+      objects: (items ?? []).map((item) => this.#decoded(item)),
       resourceVersion: metadata.resourceVersion,
       continue: typeof metadata.continue === 'string' ? metadata.continue : '',
     };
@@ -135,8 +147,8 @@ export class ObjectReader {
         status: statusObject(object) ?? { code: 500, reason: '', message: 'an error without a status' },
       };
     }
-    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', object: this.#object(object) };
-    if (type === 'DELETED') return { type: 'deleted', object: this.#object(object) };
+    if (type === 'ADDED' || type === 'MODIFIED') return { type: 'set', ...this.#decoded(object) };
+    if (type === 'DELETED') return { type: 'deleted', object: this.#decoded(object).object };
     if (type !== 'BOOKMARK') throw unreadable(`expected an event, got one of type ${String(type)}`);
     const metadata = isObject(object) && isObject(object.metadata) ? object.metadata : {};
     const { resourceVersion, annotations } = metadata;
@@ -146,6 +158,21 @@ export class ObjectReader {
       resourceVersion,
       isEndOfList: isObject(annotations) && annotations[END_OF_LIST] === 'true',
     };
+  }
+
+  /**
+   * An object that is JSON or still protobuf. One that cannot be decoded is reported by its name, so that the others of
+   * a list or a watch do not wait for it. @throws CtlError where not even its name can be read
+   */
+  #decoded(value: unknown): DecodedObject {
+    if (!(value instanceof Uint8Array)) return { object: this.#object(value) };
+    try {
+      return { object: this.#object(this.#decode(value)) };
+    } catch (error) {
+      const reason = `expected an object of this kind: ${messageOf(error)}`;
+      // Of every kind, the metadata is the first field.
+      return { object: this.#object(decodeFirstField(METADATA_ONLY, value)), error: unreadable(reason) };
+    }
   }
 
   /** The object with its kind, which lists leave out, and without what is large and never read. */
@@ -166,7 +193,7 @@ export class ObjectReader {
 
   #protobufList(body: Buffer): unknown {
     const { metadata, items = [] } = decodeMessage(LIST, unwrap(body));
-    return { metadata, items: (items as Uint8Array[]).map((item) => this.#decode(item)) };
+    return { metadata, items };
   }
 
   #protobufEvent(frame: Buffer): unknown {
@@ -174,7 +201,8 @@ export class ObjectReader {
     const raw = isObject(object) ? object.raw : undefined;
     if (!(raw instanceof Uint8Array)) throw unreadable('expected an event with an object');
     const bytes = unwrap(raw);
-    return { type, object: type === 'ERROR' ? decodeMessage(STATUS, bytes) : this.#decode(bytes) };
+    if (type === 'ERROR') return { type, object: decodeMessage(STATUS, bytes) };
+    return { type, object: type === 'BOOKMARK' ? decodeFirstField(METADATA_ONLY, bytes) : bytes };
   }
 
   #decode(bytes: Uint8Array): unknown {

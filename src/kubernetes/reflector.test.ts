@@ -4,85 +4,11 @@ import { constants, type ServerHttp2Stream } from 'node:http2';
 import { afterEach, describe, test } from 'node:test';
 import { systemClock } from '../core/clock.ts';
 import { waitUntil } from '../core/testing/wait-until.ts';
-import { ApiError } from './api-error.ts';
-import { Connection } from './connection.ts';
-import type { ResourceType } from './objects.ts';
-import { Reflector } from './reflector.ts';
-import { fastClock } from './testing/fast-clock.ts';
+import { cleanup, closeAll, follow, gateway, listRequests, PATH, scripted } from './testing/followed-reflector.ts';
 import { startRelay } from './testing/relay.ts';
-import { ScriptedApiServer, type SeenRequest } from './testing/scripted-api-server.ts';
+import type { SeenRequest } from './testing/scripted-api-server.ts';
 
-const PATH = '/apis/networking.mesh.io/v1/gateways';
-const TYPE: ResourceType = {
-  group: 'networking.mesh.io',
-  version: 'v1',
-  plural: 'gateways',
-  kind: 'Gateway',
-  namespaced: true,
-};
-
-const cleanup: (() => Promise<void> | void)[] = [];
-
-afterEach(async () => {
-  for (const close of cleanup.splice(0).reverse()) await close();
-});
-
-/** A reflector with what it reported: the objects that follow from lists and changes, and a line for each call. */
-async function follow(server: ScriptedApiServer, { port = server.port, watchSeconds = 300 } = {}) {
-  const objects = new Map<string, unknown>();
-  const calls: string[] = [];
-  const failures: ApiError[] = [];
-  const nameOf = ({ metadata }: { metadata: { name: string } }) => metadata.name;
-  const connection = new Connection({
-    access: server.access({ port }),
-    clock: fastClock(50),
-    random: () => 0,
-    userAgent: 'test',
-  });
-  connection.observe({ lost: (reason) => calls.push(`lost: ${reason}`), reached: () => calls.push('reached') });
-  const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0, watchSeconds };
-  const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
-    convert: (object) => ({ name: nameOf(object), spec: object.spec }),
-    onList: (items) => {
-      objects.clear();
-      for (const { name, spec } of items) objects.set(name, spec);
-      calls.push(`list ${[...objects.keys()].sort().join()}`);
-    },
-    onChanges: (changes) => {
-      for (const change of changes) {
-        if (change.type === 'deleted') objects.delete(nameOf(change.object));
-        else objects.set(change.item.name, change.item.spec);
-        calls.push(change.type === 'deleted' ? `delete ${nameOf(change.object)}` : `set ${change.item.name}`);
-      }
-    },
-    onFailure: (error, verb) => {
-      calls.push(`${verb} failed`);
-      if (error instanceof ApiError) failures.push(error);
-    },
-    onRecovered: () => calls.push('recovered'),
-  });
-  cleanup.push(async () => {
-    await reflector.close();
-    connection.close();
-  });
-  reflector.start();
-  const names = () => [...objects.keys()].sort().join();
-  const lists = () => calls.filter((call) => call.startsWith('list ') && !call.endsWith('failed')).length;
-  return { objects, calls, failures, names, lists, reflector };
-}
-
-async function scripted(...names: readonly string[]): Promise<ScriptedApiServer> {
-  const server = await ScriptedApiServer.start();
-  cleanup.push(() => server.stop());
-  server.serve(PATH);
-  for (const name of names) server.set(PATH, gateway(name));
-  return server;
-}
-
-const gateway = (name: string, spec: unknown = {}) => ({ metadata: { name, namespace: 'shop' }, spec });
-
-const listRequests = (server: ScriptedApiServer) =>
-  server.requests.filter(({ query }) => query.get('watch') !== '1' || query.has('sendInitialEvents'));
+afterEach(closeAll);
 
 describe('a reflector of a scripted API server', () => {
   test('lists the collection and then reports changes, over one request', async () => {
@@ -230,7 +156,7 @@ describe('a reflector of a scripted API server', () => {
       await waitUntil(() => names() === 'a,b');
       let faulty = 0;
       server.intercept = (request, stream) => {
-        if (!request.query.has('sendInitialEvents')) return false;
+        if (!request.query.has('sendInitialEvents') && !request.query.has('limit')) return false;
         faulty++;
         fault(request, stream);
         return true;

@@ -6,7 +6,8 @@
  *
  * A list is reported when its last object has arrived. After a watch that broke, or that the server ended, the next one
  * resumes from the last resourceVersion. Everything is listed again only when the server no longer has that version
- * (410), or does not have it yet (504). What was listed before stays valid, whatever the server answers.
+ * (410), does not have it yet (504), or is silent, as one whose etcd was restored from an older backup: to a watch from
+ * a version of its future it sends nothing. What was listed before stays valid, whatever the server answers.
  */
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
@@ -15,12 +16,24 @@ import { ApiError, ConnectionError } from './api-error.ts';
 import { contentTypeOf, readBody } from './body.ts';
 import { errorOf, isSuccess } from './client.ts';
 import type { ApiResponse, Connection } from './connection.ts';
-import { type KubernetesObject, ObjectReader, pathOf, type ResourceType } from './objects.ts';
-import { type ObjectChange, SHORT_WATCH_MS, type WatchContext, WatchStream } from './watch-stream.ts';
+import { type DecodedObject, type KubernetesObject, ObjectReader, pathOf, type ResourceType } from './objects.ts';
+import {
+  NoStreamingListError,
+  type ObjectChange,
+  SHORT_WATCH_MS,
+  UnreadableEventError,
+  type WatchContext,
+  WatchStream,
+} from './watch-stream.ts';
 
 export interface ReflectorHandlers<T> {
   /** Converts an object to the form that is kept; called for each when it arrives. */
   convert(object: KubernetesObject): T;
+  /**
+   * Converts an object that cannot be decoded beyond its metadata, so that its last version can stay in force. Without
+   * this handler, such objects are left out.
+   */
+  convertUnreadable?(object: KubernetesObject, error: CtlError): T;
   /** All objects of the collection. */
   onList(items: readonly T[]): void;
   /** Changes since the last call, in order. */
@@ -53,8 +66,17 @@ const RETRY_MAX_MS = 30_000;
 const WATCH_SECONDS = 300;
 /** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
 const WATCH_GRACE_MS = 30_000;
-/** Bookmarks come every minute; a watch of this length without a frame is not served, ms. */
-const SILENT_WATCH_MS = 240_000;
+/** Bookmarks come every minute; watches that bring no frame for this long are not served, ms. */
+const SILENCE_MS = 150_000;
+/**
+ * Answers to a streaming list from servers and proxies that have none. Servers from 1.27 on answer 422 where the
+ * feature is off; older ones ignore what they do not know, or answer 400 or 422.
+ */
+const NO_STREAMING_LIST: ReadonlySet<number> = new Set([400, 405, 406, 415, 422, 501]);
+/** Answers that say nothing about the way in which a list is asked for. */
+const ABOUT_ALL_REQUESTS: ReadonlySet<number> = new Set([401, 403, 404, 410, 429]);
+/** After so many streaming lists in a row that failed, one is read in pages. */
+const STREAMING_ATTEMPTS = 3;
 /** Time until the headers of an answer, ms. */
 const ANSWER_TIMEOUT_MS = 30_000;
 /** Time for one page of a list, ms. */
@@ -77,8 +99,14 @@ export class Reflector<T> {
   #version: string | undefined;
   /** False once the server has refused a streaming list. */
   #streaming = true;
+  /** Failed streaming lists since the last list. */
+  #failedStreams = 0;
   /** Whether the server sends bookmarks: then a watch without any frame is one that it does not serve. */
   #bookmarked = false;
+  /** For how long watches have brought no frame, ms. */
+  #silentMs = 0;
+  /** Events that could not be read since a watch that ended in good order. */
+  #unreadable = 0;
   #failures = 0;
   #running: Promise<void> | undefined;
 
@@ -103,7 +131,7 @@ export class Reflector<T> {
     while (!this.#isClosed()) {
       try {
         if (this.#version !== undefined) await this.#watch(false);
-        else if (this.#streaming) await this.#watch(true);
+        else if (this.#streaming && this.#failedStreams < STREAMING_ATTEMPTS) await this.#watch(true);
         else await this.#listPages();
       } catch (error) {
         if (!this.#isClosed()) await this.#failed(errorFrom(error), this.#version === undefined ? 'list' : 'watch');
@@ -116,14 +144,16 @@ export class Reflector<T> {
   }
 
   async #failed(error: CtlError, verb: 'list' | 'watch'): Promise<void> {
-    const refused = error instanceof ApiError && (error.status === 400 || error.status === 422);
-    if (verb === 'list' && this.#streaming && refused) {
+    if (verb === 'list' && this.#hasNoStreamingLists(error)) {
       this.#streaming = false;
       return;
     }
+    // The event would follow the same version again.
+    const unreadable = verb === 'watch' && error instanceof UnreadableEventError;
+    if (unreadable) this.#unreadable++;
     const expired = error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
     const unknown = error instanceof ApiError && error.status === 504;
-    if (expired || unknown) this.#version = undefined;
+    if (expired || unknown || unreadable) this.#version = undefined;
     this.#failures++;
     // The server no longer has this version. That is no failure, and a list needs no pause.
     if (expired && verb === 'watch' && this.#failures === 1) return;
@@ -131,9 +161,21 @@ export class Reflector<T> {
     // A lost connection paces its own attempts.
     if (error instanceof ConnectionError && error.lost) return;
     const { clock, random } = this.#options;
-    const wait = backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, random);
+    const wait = backoff(Math.max(this.#failures, this.#unreadable), RETRY_BASE_MS, RETRY_MAX_MS, random);
     const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
     await sleep(clock, Math.max(wait, asked * (1 + random() / 5)), this.#ending.signal);
+  }
+
+  /** Counts failures of streaming lists as well: some proxies break only these. */
+  #hasNoStreamingLists(error: CtlError): boolean {
+    if (!this.#streaming) return false;
+    if (error instanceof NoStreamingListError) return true;
+    const status = error instanceof ApiError ? error.status : 0;
+    if (NO_STREAMING_LIST.has(status)) return true;
+    const lost = error instanceof ConnectionError && error.lost;
+    if (this.#failedStreams === STREAMING_ATTEMPTS) this.#failedStreams = 0;
+    else if (!lost && !ABOUT_ALL_REQUESTS.has(status)) this.#failedStreams++;
+    return false;
   }
 
   #succeeded(): void {
@@ -153,29 +195,39 @@ export class Reflector<T> {
     } else query.set('resourceVersion', this.#version ?? '');
     const response = await this.#open(query, 'watch', ANSWER_TIMEOUT_MS);
     const startedAt = this.#options.clock.now();
-    const frames = await new WatchStream(this.#context, response, initial, seconds * 1000 + WATCH_GRACE_MS).ended;
+    const deadlineMs = seconds * 1000 + WATCH_GRACE_MS;
+    const silenceMs = this.#bookmarked ? Math.max(SILENCE_MS - this.#silentMs, 0) : undefined;
+    const watch = new WatchStream(this.#context, response, initial, { deadlineMs, silenceMs });
+    const { frames, isSilent } = await watch.ended;
     if (this.#isClosed()) return;
     const lasted = this.#options.clock.now() - startedAt;
+    this.#silentMs = frames > 0 || isSilent ? 0 : this.#silentMs + lasted;
+    if (isSilent) {
+      this.#version = undefined;
+      // Until the next one, so that a server that sends no more bookmarks is not listed again and again.
+      this.#bookmarked = false;
+      return;
+    }
     if (frames > 0) {
+      this.#unreadable = 0;
       // A server that ends every watch after a frame must not be asked without a pause.
       if (lasted < SHORT_WATCH_MS) await sleep(this.#options.clock, SHORT_WATCH_MS - lasted, this.#ending.signal);
       return;
     }
     if (lasted < SHORT_WATCH_MS) throw new CtlError('unavailable', 'the server ended the watch at once');
-    // A server that was restored from a backup keeps a watch from a version of its future open in silence.
-    if (this.#bookmarked && lasted >= SILENT_WATCH_MS) this.#version = undefined;
   }
 
   get #context(): WatchContext<T> {
     return {
       reader: this.#reader,
       clock: this.#options.clock,
-      convert: (object) => this.#handlers.convert(object),
+      convert: (decoded) => this.#convert(decoded),
       listed: (items, version) => this.#listed(items, version),
       changed: (changes, version) => {
+        if (changes.length > 0 && !this.#isClosed()) this.#handlers.onChanges(changes);
+        // Changes that could not be reported are read again.
         this.#version = version;
         this.#succeeded();
-        if (changes.length > 0 && !this.#isClosed()) this.#handlers.onChanges(changes);
       },
       bookmarked: () => {
         this.#bookmarked = true;
@@ -186,9 +238,14 @@ export class Reflector<T> {
 
   #listed(items: readonly T[], version: string): void {
     if (this.#isClosed()) return;
-    this.#version = version;
     this.#handlers.onList(items);
+    this.#version = version;
+    this.#failedStreams = 0;
     this.#succeeded();
+  }
+
+  #convert({ object, error }: DecodedObject): T | undefined {
+    return error === undefined ? this.#handlers.convert(object) : this.#handlers.convertUnreadable?.(object, error);
   }
 
   async #listPages(): Promise<void> {
@@ -219,7 +276,10 @@ export class Reflector<T> {
         continue;
       }
       const page = this.#reader.list(body, contentTypeOf(response));
-      for (const object of page.objects) items.push(this.#handlers.convert(object));
+      for (const object of page.objects) {
+        const item = this.#convert(object);
+        if (item !== undefined) items.push(item);
+      }
       next = page.continue;
       if (next === '') return this.#listed(items, page.resourceVersion);
     }

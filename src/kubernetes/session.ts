@@ -15,6 +15,13 @@ const CONNECTION_WINDOW = 8 * 1024 * 1024;
 /** What RFC 9113, 6.5.2 recommends as the least, for servers that state no limit of concurrent streams. */
 const DEFAULT_MAX_STREAMS = 100;
 
+export interface SessionOptions {
+  readonly clock: Clock;
+  /** Ends the connection, also while it is being made. */
+  readonly signal: AbortSignal;
+  readonly onClosed: (session: Session) => void;
+}
+
 export class Session {
   readonly #session: ClientHttp2Session;
   /** Requests under way, and those that are about to be made. */
@@ -29,8 +36,10 @@ export class Session {
   }
 
   /** Rejects with ConnectionError, or with CtlError where credentials cannot be read. */
-  static async connect(access: ClusterAccess, clock: Clock, onClosed: (session: Session) => void): Promise<Session> {
+  static async connect(access: ClusterAccess, options: SessionOptions): Promise<Session> {
+    const { clock, signal, onClosed } = options;
     const material = await access.tls();
+    if (signal.aborted) throw new ConnectionError('the connection was closed', false);
     const { hostname } = access.server;
     const session = http2.connect(access.server.origin, {
       ...material,
@@ -44,12 +53,15 @@ export class Session {
     const timer = clock.setTimer(CONNECT_TIMEOUT_MS, () => {
       session.destroy(new CtlError('unavailable', `no HTTP/2 connection within ${CONNECT_TIMEOUT_MS / 1000} s`));
     });
+    const onAbort = (): void => session.destroy();
+    signal.addEventListener('abort', onAbort, { once: true });
     session.once('remoteSettings', () => ready.resolve());
     session.on('error', (error) => {
       self.#lastError = error;
     });
     session.once('close', () => {
       timer.cancel();
+      signal.removeEventListener('abort', onAbort);
       self.#pingTimer?.cancel();
       ready.reject(new ConnectionError(reasonOf(self.#lastError, hostname), true, self.#lastError));
       onClosed(self);

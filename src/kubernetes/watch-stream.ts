@@ -1,9 +1,10 @@
 /** One watch of a collection, from the headers of its answer to its end: events in, objects and changes out. */
 import type { Clock, Timer } from '../core/clock.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { ApiError, ConnectionError } from './api-error.ts';
 import { contentTypeOf, FrameSplitter, onStreamEnd } from './body.ts';
 import type { ApiResponse } from './connection.ts';
-import type { KubernetesObject, ObjectReader, WatchEvent } from './objects.ts';
+import type { DecodedObject, KubernetesObject, ObjectReader, WatchEvent } from './objects.ts';
 
 /** A change of a collection. */
 export type ObjectChange<T> =
@@ -15,13 +16,44 @@ const LIST_PAUSE_MS = 60_000;
 /** A watch that was open for as long as this is served, ms; one that ends sooner and brought nothing is a failure. */
 export const SHORT_WATCH_MS = 1000;
 
+/** The server sent something that is no event, or the event of an object that cannot be identified. */
+export class UnreadableEventError extends CtlError {
+  constructor(cause: unknown) {
+    super(
+      'unavailable',
+      cause instanceof CtlError ? cause.message : `expected an event (${messageOf(cause)})`,
+      {},
+      cause,
+    );
+  }
+}
+
+/** A server sends no list this way, although it answered with success. */
+export class NoStreamingListError extends ConnectionError {}
+
+/** How a watch ended that brought no error. */
+export interface WatchEnd {
+  readonly frames: number;
+  /** Ended here, because the server sent nothing for longer than it should. */
+  readonly isSilent: boolean;
+}
+
+export interface WatchLimits {
+  /** How long a watch may be open, ms. */
+  readonly deadlineMs: number;
+  /** How long a watch may be without a frame, ms; undefined: until its deadline. */
+  readonly silenceMs: number | undefined;
+}
+
 /** The operations of a reflector that a watch calls. */
 export interface WatchContext<T> {
   readonly reader: ObjectReader;
   readonly clock: Clock;
-  convert(object: KubernetesObject): T;
+  /** undefined: the object is left out. */
+  convert(object: DecodedObject): T | undefined;
   listed(items: readonly T[], version: string): void;
   changed(changes: readonly ObjectChange<T>[], version: string): void;
+  /** A bookmark other than the end of a list was received. */
   bookmarked(): void;
   /** The server serves this watch. */
   served(): void;
@@ -33,22 +65,27 @@ export class WatchStream<T> {
   readonly #response: ApiResponse;
   readonly #splitter: FrameSplitter;
   readonly #contentType: string;
-  readonly #outcome = Promise.withResolvers<number>();
+  readonly #outcome = Promise.withResolvers<WatchEnd>();
   /** Objects of a list that has not ended yet; undefined: changes. */
   #listing: Map<string, T> | undefined;
   #frames = 0;
+  #isSilent = false;
   #deadline: Timer | undefined;
   /** While a list is sent: the longest pause. Of a watch: the time until it counts as served. */
   #patience: Timer | undefined;
+  #silence: Timer | undefined;
+  readonly #limits: WatchLimits;
 
   /** @param initial whether all objects come first */
-  constructor(context: WatchContext<T>, response: ApiResponse, initial: boolean, deadlineMs: number) {
+  constructor(context: WatchContext<T>, response: ApiResponse, initial: boolean, limits: WatchLimits) {
+    this.#limits = limits;
     this.#context = context;
     this.#response = response;
     this.#contentType = contentTypeOf(response);
     this.#splitter = new FrameSplitter(this.#context.reader.framing(this.#contentType));
     this.#listing = initial ? new Map() : undefined;
-    this.#deadline = this.#context.clock.setTimer(deadlineMs, () => this.#end());
+    this.#deadline = this.#context.clock.setTimer(limits.deadlineMs, () => this.#end());
+    this.#expectBookmark();
     if (initial) this.#expectFrames();
     else this.#patience = this.#context.clock.setTimer(SHORT_WATCH_MS, () => this.#context.served());
     const { stream } = response;
@@ -56,21 +93,32 @@ export class WatchStream<T> {
     onStreamEnd(response, (error) => this.#ended(error));
   }
 
-  /**
-   * Resolves with the number of frames when the server has ended the watch in good order, or its deadline has passed.
-   */
-  get ended(): Promise<number> {
+  /** Resolves when the server has ended the watch in good order, or one of its limits has passed. */
+  get ended(): Promise<WatchEnd> {
     return this.#outcome.promise;
   }
 
   #take(chunk: Buffer): void {
+    this.#expectBookmark();
     try {
-      const events = this.#splitter.push(chunk).map((frame) => this.#context.reader.event(frame, this.#contentType));
+      const { events, error } = this.#read(chunk);
       this.#frames += events.length;
       this.#takeEvents(events);
+      if (error !== undefined) throw error;
     } catch (error) {
       this.#outcome.reject(error);
       this.#end();
+    }
+  }
+
+  /** The events that end in this chunk, up to the first that cannot be read. */
+  #read(chunk: Buffer): { readonly events: readonly WatchEvent[]; readonly error?: UnreadableEventError } {
+    const events: WatchEvent[] = [];
+    try {
+      for (const frame of this.#splitter.push(chunk)) events.push(this.#context.reader.event(frame, this.#contentType));
+      return { events };
+    } catch (error) {
+      return { events, error: new UnreadableEventError(error) };
     }
   }
 
@@ -87,12 +135,15 @@ export class WatchStream<T> {
         throw new ApiError(event.status);
       }
       if (event.type === 'bookmark') {
-        this.#context.bookmarked();
         if (event.isEndOfList && this.#listing !== undefined) this.#endList(event.resourceVersion);
-        else if (this.#listing === undefined) version = event.resourceVersion;
+        else {
+          this.#context.bookmarked();
+          if (this.#listing === undefined) version = event.resourceVersion;
+        }
       } else if (this.#listing !== undefined) this.#takeListed(event, this.#listing);
       else {
-        changes.push(this.#change(event));
+        const change = this.#change(event);
+        if (change !== undefined) changes.push(change);
         version = event.object.metadata.resourceVersion ?? version;
       }
     }
@@ -100,17 +151,19 @@ export class WatchStream<T> {
     report();
   }
 
-  #change(event: Extract<WatchEvent, { readonly object: KubernetesObject }>): ObjectChange<T> {
+  #change(event: Extract<WatchEvent, { readonly object: KubernetesObject }>): ObjectChange<T> | undefined {
     if (event.type === 'deleted') return { type: 'deleted', object: event.object };
-    return { type: 'set', item: this.#context.convert(event.object) };
+    const item = this.#context.convert(event);
+    return item === undefined ? undefined : { type: 'set', item };
   }
 
   /** Objects can change while the list is sent. */
   #takeListed(event: Extract<WatchEvent, { readonly object: KubernetesObject }>, listing: Map<string, T>): void {
     const { namespace = '', name } = event.object.metadata;
     const key = `${namespace}/${name}`;
-    if (event.type === 'deleted') listing.delete(key);
-    else listing.set(key, this.#context.convert(event.object));
+    const item = event.type === 'deleted' ? undefined : this.#context.convert(event);
+    if (item === undefined) listing.delete(key);
+    else listing.set(key, item);
   }
 
   #endList(version: string): void {
@@ -123,7 +176,18 @@ export class WatchStream<T> {
   #expectFrames(): void {
     this.#patience?.cancel();
     this.#patience = this.#context.clock.setTimer(LIST_PAUSE_MS, () => {
-      this.#outcome.reject(new ConnectionError(`no part of the list within ${LIST_PAUSE_MS / 1000} s`, false));
+      this.#outcome.reject(new NoStreamingListError(`no part of the list within ${LIST_PAUSE_MS / 1000} s`, false));
+      this.#end();
+    });
+  }
+
+  /** A server that sends bookmarks sends one every minute, even where nothing changes. */
+  #expectBookmark(): void {
+    const { silenceMs } = this.#limits;
+    this.#silence?.cancel();
+    if (silenceMs === undefined) return;
+    this.#silence = this.#context.clock.setTimer(silenceMs, () => {
+      this.#isSilent = true;
       this.#end();
     });
   }
@@ -148,7 +212,8 @@ export class WatchStream<T> {
   #finish(): void {
     this.#deadline?.cancel();
     this.#patience?.cancel();
-    this.#outcome.resolve(this.#frames);
+    this.#silence?.cancel();
+    this.#outcome.resolve({ frames: this.#frames, isSilent: this.#isSilent });
   }
 }
 

@@ -33,6 +33,17 @@ export function decodeMessage(table: MessageTable, bytes: Uint8Array): Target {
   return readMessage(table, reader, reader.len);
 }
 
+/**
+ * The first field of a message alone: what follows may be malformed. @throws CtlError where it is malformed itself
+ */
+export function decodeFirstField(table: MessageTable, bytes: Uint8Array): Target {
+  const reader = protobuf.Reader.create(bytes);
+  const target: Target = {};
+  const tag = reader.uint32();
+  table.fields.get(tag >>> 3)?.(target, reader, tag & 7, reader.len);
+  return target;
+}
+
 function readMessage(table: MessageTable, reader: Reader, end: number): Target {
   const target: Target = {};
   for (const name of table.lists) target[name] = [];

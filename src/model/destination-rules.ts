@@ -28,6 +28,8 @@ export interface RuleGroup {
   readonly namespace: string;
   readonly host: string;
   readonly rules: readonly Rule[];
+  /** Those that only gateways read (`gatewaysOnly`). The first is in force. */
+  readonly gatewayRules: readonly Rule[];
   readonly all: MergedDestinationRule;
   readonly duplicateSubsets: number;
 }
@@ -35,9 +37,11 @@ export interface RuleGroup {
 /** Namespace → host → rules. */
 export type RuleTable = PMap<PMap<RuleGroup>>;
 
-function makeGroup(namespace: string, host: string, rules: readonly Rule[]): RuleGroup {
+function makeGroup(namespace: string, host: string, all: readonly Rule[]): RuleGroup {
+  const rules = all.filter(({ content }) => content.gatewaysOnly !== true);
+  const gatewayRules = all.filter(({ content }) => content.gatewaysOnly === true);
   const { merged, duplicateSubsets } = mergeRules(namespace, host, rules);
-  return { namespace, host, rules, all: merged, duplicateSubsets };
+  return { namespace, host, rules, gatewayRules, all: merged, duplicateSubsets };
 }
 
 /** Subsets are joined; the first subset of a name and the first traffic policy win. */
@@ -62,6 +66,7 @@ function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
 
 /** The rules of a group that a namespace sees. */
 function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
+  if (group.rules.length === 0) return undefined;
   if (group.namespace === namespace) return group.all;
   const visible = group.rules.filter(({ exportTo }) => isVisible(exportTo, group.namespace, namespace));
   if (visible.length === group.rules.length) return group.all;
@@ -128,6 +133,18 @@ export function findDestinationRule(
   service: Service,
 ): MergedDestinationRule | undefined {
   if (table.size === 0) return undefined;
+  const found = findRule(memos, table, rootNamespace, namespace, service);
+  const [atGateways] = table.get(service.namespace)?.get(service.hostname)?.gatewayRules ?? [];
+  return atGateways === undefined ? found : withGatewayRule(memos, found, atGateways, service);
+}
+
+function findRule(
+  memos: Memos,
+  table: RuleTable,
+  rootNamespace: string,
+  namespace: string,
+  service: Service,
+): MergedDestinationRule | undefined {
   for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
     const rules = table.get(owner);
     if (rules === undefined) continue;
@@ -139,6 +156,29 @@ export function findDestinationRule(
   }
   return undefined;
 }
+
+/** The same object for the same rules, so that what is generated from it can be kept. */
+function withGatewayRule(
+  memos: Memos,
+  rule: MergedDestinationRule | undefined,
+  { key, content }: Rule,
+  { hostname, namespace }: Service,
+): MergedDestinationRule {
+  const known = memos
+    .weak<object, Map<MergedDestinationRule | undefined, MergedDestinationRule>>('rules of gateways')
+    .get(content, () => new Map());
+  let merged = known.get(rule);
+  if (merged === undefined) {
+    const base = rule ?? { host: hostname, namespace, trafficPolicy: undefined, subsets: [], sources: [] };
+    merged = { ...base, atGateways: content.trafficPolicy, sources: [...base.sources, key] };
+    // One for each rule that a namespace may see; older ones belong to tables that are gone.
+    if (known.size >= MAX_RULES_SEEN) known.clear();
+    known.set(rule, merged);
+  }
+  return merged;
+}
+
+const MAX_RULES_SEEN = 64;
 
 /** A group that differs: the namespace of its rules, and their host pattern. */
 export interface RuleGroupChange {
@@ -162,7 +202,8 @@ export function updateRules(
     const id = `${namespace}/${host}`;
     const known = drafts.get(id);
     if (known !== undefined) return known;
-    const rules = new Map((table.get(namespace)?.get(host)?.rules ?? []).map((rule) => [rule.key, rule]));
+    const group = table.get(namespace)?.get(host);
+    const rules = new Map([...(group?.rules ?? []), ...(group?.gatewayRules ?? [])].map((rule) => [rule.key, rule]));
     const draft = { namespace, host, rules };
     drafts.set(id, draft);
     return draft;
@@ -212,7 +253,13 @@ function nextGroup(
   rules: readonly Rule[],
 ): RuleGroup | undefined {
   if (rules.length === 0) return undefined;
-  if (before !== undefined && deepEqual(before.rules, rules)) return before;
   const made = makeGroup(namespace, host, rules);
+  if (
+    before !== undefined &&
+    deepEqual(before.rules, made.rules) &&
+    deepEqual(before.gatewayRules, made.gatewayRules)
+  ) {
+    return before;
+  }
   return { ...made, all: keepIfEqual(before?.all, made.all) };
 }

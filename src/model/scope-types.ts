@@ -19,6 +19,8 @@ export interface MergedDestinationRule {
   readonly namespace: string;
   readonly trafficPolicy: Resource<'DestinationRule'>['content']['trafficPolicy'];
   readonly subsets: NonNullable<Resource<'DestinationRule'>['content']['subsets']>;
+  /** Settings that at gateways replace those of the rules: see `gatewaysOnly` of the derived fields. */
+  readonly atGateways?: Resource<'DestinationRule'>['content']['trafficPolicy'];
   /** The rules merged, oldest first. */
   readonly sources: readonly ResourceKey[];
 }

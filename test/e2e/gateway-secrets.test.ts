@@ -59,17 +59,18 @@ test('servers of one port have their own credentials, with and without client ce
       server('generic', ['generic.example'], { mode: 'OPTIONAL_MUTUAL', credentialNames: ['edge/generic-cert'] }),
     ]),
   );
+  // An API server sends each Secret on its own.
   await eventually(() => served('a.example', a.leaf));
-  await served('b.example', b.leaf);
+  await eventually(() => served('b.example', b.leaf));
   for (const [host, { leaf }] of [
     ['mutual.example', mutual],
     ['apart.example', apart],
   ] as const) {
-    await served(host, leaf, { client: CLIENT });
+    await eventually(() => served(host, leaf, { client: CLIENT }));
     await refused(host);
     await refused(host, { client: STRANGER });
   }
-  await served('generic.example', generic.leaf, { client: CLIENT });
+  await eventually(() => served('generic.example', generic.leaf, { client: CLIENT }));
   await served('generic.example', generic.leaf);
   await refused('generic.example', { client: STRANGER });
   await refused('c.example');

@@ -57,7 +57,12 @@ export function bootstrapOf(output: ProxyOutput): JsonObject {
     node: { id: 'golden', cluster: 'golden' },
     layered_runtime: { layers: [{ name: 'static', static_layer: RUNTIME }] },
     static_resources: {
-      clusters: [AGENT, ...output.clusters.map((cluster) => withEndpoints(cluster, assignments))],
+      clusters: [
+        AGENT,
+        ...(output.clusters.map((cluster) =>
+          withSecrets(withEndpoints(cluster, assignments), secrets),
+        ) as JsonObject[]),
+      ],
       listeners: output.listeners.map((listener) => withSecrets(withRoutes(listener, routes), secrets)) as JsonObject[],
     },
   };

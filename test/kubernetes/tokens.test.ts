@@ -4,14 +4,22 @@
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readFile } from 'node:fs/promises';
+import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SignJWT } from 'jose';
 import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
 import { pod } from '../e2e/support/config.ts';
 import { certificate, channel, client, codeOf, type NodeClaim, stream } from '../e2e/support/identity-calls.ts';
-import { createScope, type Discovery, discoveryPorts, eventually, startDiscovery, tempDir } from '../harness/index.ts';
+import {
+  createScope,
+  type Discovery,
+  discoveryPorts,
+  eventually,
+  startAgent,
+  startDiscovery,
+  tempDir,
+} from '../harness/index.ts';
 import {
   type ApiObject,
   applyDefinitions,
@@ -96,6 +104,30 @@ describe('callers with tokens of service accounts', { skip }, () => {
     assert.equal(await stream(known(), { namespace, pod: 'web-1', address: WEB }).first, 'served');
     const refused = await stream(known(), { namespace, pod: 'other-1', address: OTHER }).first;
     assert.match(refused, /^PERMISSION_DENIED: .*service account other/);
+  });
+
+  test('an agent gets certificate and configuration with the token of its Pod, and none with that of another', async () => {
+    const folder = await tempDir(owner);
+    await writeFile(join(folder, 'root.pem'), root);
+    const [other = assert.fail('no Pod')] = await cluster.api.apply([running('other-1', namespace, OTHER, 'other')]);
+    const agentOf = async (tokenFile: string, bearer: string, waitReady: boolean) => {
+      await writeFile(join(folder, tokenFile), bearer);
+      return startAgent(owner, {
+        name: 'web-1',
+        podNamespace: namespace,
+        address: WEB,
+        discoveryAddress: `127.0.0.1:${discovery.ports.secure}`,
+        env: { CA_TOKEN_FILE: join(folder, tokenFile), CA_ROOT_CA: join(folder, 'root.pem') },
+        waitReady,
+      });
+    };
+    const agent = await agentOf('own', await token({ boundTo: web }), true);
+    assert.match(await agent.admin('/certs'), new RegExp(`"spiffe://cluster.local/ns/${namespace}/sa/web"`));
+    await agent.stop();
+    const impostor = await agentOf('other', await token({ name: 'other', boundTo: other }), false);
+    await logged(/authorization\trefused .*node.id: is "web-1 \(service account web\)", but .* is for "other"/);
+    assert.notEqual(await impostor.readiness(), 200);
+    await impostor.stop();
   });
 
   test('a Pod that has just been created is served, and the token of a deleted one is refused', async () => {

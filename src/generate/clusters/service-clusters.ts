@@ -6,13 +6,15 @@ import { CtlError } from '../../core/errors.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { MergedDestinationRule, Protocol, Service } from '../../model/index.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
-import type { MeshConfig } from '../../resources/index.ts';
+import type { ClientTlsSettings, MeshConfig } from '../../resources/index.ts';
 import {
   adsConfigSource,
   clusterName,
   effectivePolicy,
   endpointName,
+  gatewayPolicy,
   InputCache,
+  isGatewayTls,
   meshServerName,
 } from '../common/index.ts';
 import {
@@ -31,7 +33,13 @@ import {
 import { isHttp } from '../filters/index.ts';
 import { isPassedOn } from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
-import { type ClientCredential, clientCredentials, readCredential } from '../secrets/index.ts';
+import {
+  type ClientCredential,
+  clientCredentials,
+  gatewayKeyPair,
+  MISSING_KEY_PAIR,
+  readCredential,
+} from '../secrets/index.ts';
 import {
   type EndpointNames,
   type GeneratedResource,
@@ -68,6 +76,10 @@ interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly files: FileReader;
   /** Secrets for the rule's TLS settings, at gateways. */
   readonly credentials: string | undefined;
+  /** The key pair that the gateway presents where `atGateways` of the rule has TLS settings; undefined: none. */
+  readonly keyPair: string | undefined;
+  /** Whether HTTP of ports without a declared protocol is HTTP/1.1. */
+  readonly undeclaredHttp1: boolean;
 }
 
 /** Endpoints for clusters that resolve names, which contain them. */
@@ -112,6 +124,8 @@ export function clustersOfHost(
   const passedOn = isPassedOn(snapshot, view, service);
   const credentials = clientCredentials(snapshot, view, rule);
   const files = fileReader(view);
+  const keyPair = rule?.atGateways === undefined ? undefined : gatewayKeyPair(snapshot, view);
+  const undeclaredHttp1 = view.part === 'gateway' && view.isolated === true;
   const output = (carried: CarriedEndpoints): UnitOutput =>
     clusters.get(memos, service, {
       memos,
@@ -126,6 +140,8 @@ export function clustersOfHost(
       files,
       peers,
       credentials,
+      keyPair,
+      undeclaredHttp1,
       ...carried,
     });
   if (service.resolution !== 'dns') return output(NOTHING_CARRIED);
@@ -174,11 +190,13 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
         findings.push({ metric: 'ctl_duplicate_proxy_clusters', type: 'cds', unit: host, message });
         continue;
       }
-      const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
+      const policyOf = inputs.part === 'gateway' ? gatewayPolicy : effectivePolicy;
+      const policy = policyOf(rule, subset?.name ?? '', port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
       const credential = policy.tls && readCredential(inputs.credentials, policy.tls);
-      if (credential?.missing !== undefined) {
-        const message = `${name}: ${credential.missing}`;
+      const missing = missingFor(policy.tls, credential, inputs);
+      if (missing !== undefined) {
+        const message = `${name}: ${missing}`;
         findings.push({ metric: 'ctl_missing_credentials', type: 'cds', unit: host, message });
         resources.set(name, closedCluster(emptyCluster(name, inputs.mesh.connectTimeout)));
       } else resources.set(name, serviceCluster(inputs, name, target, credential));
@@ -188,6 +206,19 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
     }
   }
   return { resources: [...resources.values()], findings };
+}
+
+/** Why a cluster cannot make its TLS connections; undefined when it can. */
+function missingFor(
+  tls: ClientTlsSettings | undefined,
+  credential: ClientCredential | undefined,
+  { keyPair, rule }: ClusterInputs,
+): string | undefined {
+  if (tls === undefined) return undefined;
+  if (tls.unusable === true) return 'the authorities that verify the server are not usable';
+  if (keyPair === MISSING_KEY_PAIR && isGatewayTls(rule, tls))
+    return 'waits for the key pair of the gateway as a client';
+  return credential?.missing;
 }
 
 function serviceCluster(
@@ -200,12 +231,27 @@ function serviceCluster(
   const { mesh, settings } = inputs;
   const pool = policy.connectionPool;
   const tls = originatedTls(policy.tls);
-  const speaks = upstreamHttp(port.protocol, pool?.http, settings.sniffOutbound, mesh.h2UpgradePolicy === 'UPGRADE');
+  const undeclared = inputs.undeclaredHttp1 && port.protocol === 'Unsupported';
+  const speaks = upstreamHttp(
+    undeclared ? 'HTTP' : port.protocol,
+    pool?.http,
+    settings.sniffOutbound,
+    mesh.h2UpgradePolicy === 'UPGRADE' && !undeclared,
+  );
   const discovery = discoveryOf(service, policy, settings, inputs);
   const names = tls && serverNames(tls, service, trafficOf(port.protocol, speaks), verifiesServer(tls));
   const transport =
     tls !== undefined && names !== undefined
-      ? { transportSocket: tlsSocket({ tls, credential, names, files: inputs.files, http2: speaks === 'http2' }) }
+      ? {
+          transportSocket: tlsSocket({
+            tls,
+            credential,
+            keyPair: isGatewayTls(inputs.rule, tls) ? inputs.keyPair : undefined,
+            names,
+            files: inputs.files,
+            http2: speaks === 'http2',
+          }),
+        }
       : policy.tls !== undefined && policy.tls.mode !== 'MESH_MUTUAL'
         ? {}
         : meshTransport(inputs, target, discovery, speaks);

@@ -37,6 +37,8 @@ export interface TlsSocketOptions {
   readonly tls: ClientTlsSettings;
   /** Credentials from Secrets, complete. */
   readonly credential: ClientCredential | undefined;
+  /** SDS name of the key pair to present, where the gateway decides it. */
+  readonly keyPair?: string | undefined;
   readonly names: ServerNames;
   readonly files: FileReader;
   readonly http2: boolean;
@@ -60,7 +62,8 @@ export function tlsSocket(options: TlsSocketOptions): envoy.config.core.v3.Trans
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, context) };
 }
 
-function ownCertificate({ tls, credential, files }: TlsSocketOptions): CommonTlsContext {
+function ownCertificate({ tls, credential, keyPair: own, files }: TlsSocketOptions): CommonTlsContext {
+  if (own !== undefined) return { tlsCertificateSdsSecretConfigs: [adsSecret(own)] };
   if (credential !== undefined) {
     const { keyPair } = credential;
     return keyPair === undefined ? {} : { tlsCertificateSdsSecretConfigs: [adsSecret(keyPair)] };
@@ -90,6 +93,9 @@ function serverChecks({ tls, credential, names, files }: TlsSocketOptions): Comm
         validationContextSdsSecretConfig: adsSecret(authorities),
       },
     };
+  }
+  if (tls.authorities !== undefined) {
+    return { validationContext: { trustedCa: { inlineString: tls.authorities }, ...expected } };
   }
   const roots = tls.caCertificates || SYSTEM_AUTHORITIES;
   const path = roots === SYSTEM_AUTHORITIES ? SYSTEM_AUTHORITIES_FILE : roots;

@@ -48,6 +48,6 @@ export {
   VIRTUAL_LISTENER_UNIT,
   VIRTUAL_OUTBOUND_LISTENER,
 } from './names.ts';
-export { type EffectivePolicy, effectivePolicy } from './traffic-policy.ts';
+export { type EffectivePolicy, effectivePolicy, gatewayPolicy, isGatewayTls } from './traffic-policy.ts';
 export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
 export { scopeIdOfView, scopeOfView } from './view-scope.ts';

@@ -4,7 +4,7 @@
  */
 
 import { envoy } from '../../protobuf/index.ts';
-import { effectivePolicy, MESH_ALPN } from '../common/index.ts';
+import { effectivePolicy, gatewayPolicy, MESH_ALPN } from '../common/index.ts';
 import type { ScopeReader } from '../reads/index.ts';
 import { hasExtension, type ProxyCapabilities, SET_FILTER_STATE, type TypedConfig, typedConfig } from './extensions.ts';
 import { protocolKind } from './protocol-kind.ts';
@@ -41,7 +41,8 @@ export function destinationTraits(
 ): DestinationTraits {
   const { services, rules } = scope;
   const { loadBalancer } = effectivePolicy(rules.asReadAt(at, host, services, 'hash of connections'), subset, port);
-  const tls = sds ? effectivePolicy(rules.asReadAt(at, host, services, 'TLS'), subset, port).tls : undefined;
+  const policyOf = at === undefined ? gatewayPolicy : effectivePolicy;
+  const tls = sds ? policyOf(rules.asReadAt(at, host, services, 'TLS'), subset, port).tls : undefined;
   const protocol = services.getAt(at, host)?.ports.find((candidate) => candidate.port === port)?.protocol;
   const http = protocol !== undefined && protocolKind(protocol, true) !== 'tcp';
   return {

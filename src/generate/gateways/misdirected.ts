@@ -1,5 +1,6 @@
 /**
- * Hosts for which other servers of a port demand client certificates. The TLS server name decides which server a
+ * Hosts for which other servers of a port demand client certificates, and all hosts of other servers where a Gateway is
+ * isolated. The TLS server name decides which server a
  * connection gets, the requests in it decide on the virtual host: a client that names `other.example` in TLS and
  * `private.example` in its request would have no certificate verified. Such requests are answered with 421 (RFC 9110,
  * section 15.5.20), and honest clients, such as browsers that share a connection between hosts, retry on a connection
@@ -25,6 +26,7 @@ export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: Server
   // The list of servers is one object for as long as the plan.
   const owners = memos.weak<readonly ServerPlan[], Owners>('owners of server names');
   const { byName, demanding, demands } = owners.get(listener.servers, () => ownersOf(listener.servers));
+  if (server.isolated) return othersHosts(byName, server);
   const mine = demands.get(server);
   const isElsewhere = (owner: ServerPlan | undefined): boolean => {
     if (owner === undefined || owner === server) return false;
@@ -43,6 +45,18 @@ export function misdirectedHosts(memos: Memos, plan: GatewayPlan, server: Server
     for (const [name, owner] of demanding) if (hostMatches(host, name) && isElsewhere(owner)) hosts.add(name);
   }
   return { hosts: [...hosts], covers };
+}
+
+/** All names of others: requests for them belong to their connections. Names that nobody has are answered with 404. */
+function othersHosts(byName: Owners['byName'], server: ServerPlan): Misdirected {
+  const isElsewhere = (owner: ServerPlan | undefined) => owner !== undefined && owner !== server;
+  return {
+    hosts: [...byName].filter(([, owner]) => isElsewhere(owner)).map(([name]) => name),
+    covers(host) {
+      const closest = matchingPatterns(host).find((name) => byName.has(name));
+      return closest !== undefined && isElsewhere(byName.get(closest));
+    },
+  };
 }
 
 /** Envoy supports wildcards only for whole labels. Others lead to no server, and its demands on clients stay. */
@@ -79,7 +93,7 @@ function ownersOf(servers: readonly ServerPlan[]): Owners {
 function demandOf({ tls }: ServerPlan): string {
   if (tls?.mode !== 'MUTUAL' && tls?.mode !== 'MESH_MUTUAL') return '';
   const { mode, caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName } = tls;
-  const { subjectAltNames, verifyCertificateHash, verifyCertificateSpki } = tls;
-  const authorities = [caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName];
+  const { subjectAltNames, verifyCertificateHash, verifyCertificateSpki, clientAuthorities } = tls;
+  const authorities = [caCertificates, caCrl, credentialName, credentialNames, caCertCredentialName, clientAuthorities];
   return JSON.stringify([mode, authorities, subjectAltNames, verifyCertificateHash, verifyCertificateSpki]);
 }

@@ -1,5 +1,5 @@
 /** Route configurations of a gateway: the virtual services bound to its servers, host by host. */
-import { compareMeta, compareText, type ResolvedVirtualService } from '../../model/index.ts';
+import { compareMeta, compareText, matchingPatterns, type ResolvedVirtualService } from '../../model/index.ts';
 import { commonHosts, settleDomains } from '../domains/index.ts';
 import { type GatewayPlan, gatewayPlan, type ServerPlan } from '../plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
@@ -109,6 +109,7 @@ function gatewayHosts(
       .requests(server.hosts.map(({ host }) => host))) {
       if (!hasRoutes(virtualService, { ...context, gateway })) continue;
       for (const host of commonHosts(server.hosts, virtualService)) {
+        if (server.isolated && closestServer(servers, host) !== server) continue;
         const { contributions } = at(host);
         const known = contributions.some((c) => c.virtualService === virtualService && c.gateway === gateway);
         if (!known) contributions.push({ virtualService, gateway });
@@ -119,6 +120,15 @@ function gatewayHosts(
     if (httpsRedirect) for (const { host } of server.hosts) at(host).httpsRedirect = true;
   }
   return hosts;
+}
+
+/** The server with the narrowest pattern for a host. */
+function closestServer(servers: readonly ServerPlan[], host: string): ServerPlan | undefined {
+  for (const pattern of matchingPatterns(host)) {
+    const closest = servers.find((server) => server.hosts.some((own) => own.host === pattern));
+    if (closest !== undefined) return closest;
+  }
+  return undefined;
 }
 
 function encodeHost(

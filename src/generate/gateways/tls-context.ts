@@ -72,6 +72,9 @@ function clientChecks(
     ...(tls.verifyCertificateSpki?.length ? { verifyCertificateSpki: tls.verifyCertificateSpki } : {}),
     ...(tls.verifyCertificateHash?.length ? { verifyCertificateHash: tls.verifyCertificateHash } : {}),
   };
+  if (tls.clientAuthorities !== undefined) {
+    return { validationContext: { trustedCa: { inlineString: tls.clientAuthorities }, ...written } };
+  }
   const crl = tls.caCrl ? { crl: { filename: tls.caCrl } } : {};
   if (credentials?.authorities !== undefined) {
     return {

@@ -32,6 +32,8 @@ export interface ServerPlan {
   readonly extraBind: string | undefined;
   readonly hosts: readonly ServerHost[];
   readonly httpsRedirect: boolean;
+  /** Whether its hosts are closed to other servers of the port: see `isolated` of the Gateway. */
+  readonly isolated: boolean;
   /** Whether gRPC-Web is translated to gRPC. */
   readonly grpcWeb: boolean;
   /** TLS settings of kinds `https` and `tls`. */
@@ -111,6 +113,7 @@ function planServer(gateway: Gateway, server: GatewayServer, view: GatewayView):
     bind,
     extraBind,
     hosts: server.hosts.map((entry) => serverHost(entry, namespace)),
+    isolated: gateway.content.isolated === true,
     httpsRedirect: server.tls?.httpsRedirect === true,
     grpcWeb: server.port.protocol?.toUpperCase() === 'GRPC-WEB',
     tls,
@@ -148,11 +151,16 @@ function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string |
     return `TLS mode ${mode} needs certificates of the mesh, and the proxy reports no way to get them (${reported})`;
   }
   const named = tls.credentialName || tls.credentialNames?.length;
+  const authorizes = named || tls.caCertificates || tls.caCertCredentialName || tls.clientAuthorities !== undefined;
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];
-  if (!named && pairs.some(({ serverCertificate, privateKey }) => !serverCertificate || !privateKey)) {
+  if (
+    !named &&
+    !tls.keyPairs?.length &&
+    pairs.some(({ serverCertificate, privateKey }) => !serverCertificate || !privateKey)
+  ) {
     return `TLS mode ${mode} needs credentialName, or serverCertificate and privateKey`;
   }
-  if ((mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && !named && !tls.caCertificates && !tls.caCertCredentialName) {
+  if ((mode === 'MUTUAL' || mode === 'OPTIONAL_MUTUAL') && !authorizes) {
     return `TLS mode ${mode} needs caCertificates or caCertCredentialName`;
   }
   return undefined;

@@ -8,7 +8,7 @@ import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts'
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';
 import type { GatewayView, Unit, View } from '../types.ts';
 import { parseCredentialName } from './credentials.ts';
-import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
+import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, keyPairName, sdsName } from './secrets.ts';
 
 /** The Secrets of a cluster's TLS settings. */
 export interface ClientCredential {
@@ -124,13 +124,29 @@ function unitsOf(tls: ClientTlsSettings, view: GatewayView): readonly Unit[] {
   return [keyPair, authorities].filter((unit) => unit !== undefined);
 }
 
+/** Result of {@link gatewayKeyPair} for one that is unavailable. */
+export const MISSING_KEY_PAIR = '';
+
+/**
+ * SDS name of the key pair that a gateway presents as a client wherever `atGateways` of a rule has TLS settings;
+ * undefined where it presents none.
+ */
+export function gatewayKeyPair(snapshot: MeshReader, view: View): string | undefined {
+  if (view.part !== 'gateway' || view.clientKeyPair === undefined) return undefined;
+  const { namespace, name } = view.clientKeyPair;
+  const usable = findKeyPair(name, snapshot, namespace)?.usable === true;
+  return usable ? keyPairName(view.clientKeyPair, view.namespace) : MISSING_KEY_PAIR;
+}
+
 /** SDS names that the clusters of a gateway may request, available or not. */
 export function clientSecretUnits(snapshot: MeshReader, view: GatewayView): readonly Unit[] {
-  return settingsNamingSecrets(snapshot, view).flatMap((tls) => unitsOf(tls, view));
+  const units = settingsNamingSecrets(snapshot, view).flatMap((tls) => unitsOf(tls, view));
+  return view.clientKeyPair === undefined ? units : [...units, keyPairName(view.clientKeyPair, view.namespace)];
 }
 
 /** Whether some cluster requests it and has everything else that it needs. */
 export function isClientSecret(snapshot: MeshReader, view: GatewayView, unit: Unit): boolean {
+  if (unit === gatewayKeyPair(snapshot, view)) return true;
   return settingsNamingSecrets(snapshot, view).some(
     (tls) => unitsOf(tls, view).includes(unit) && credentialOf(tls, snapshot, view).missing === undefined,
   );

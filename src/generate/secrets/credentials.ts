@@ -6,10 +6,10 @@
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
 
-import type { ServerTlsSettings } from '../../resources/index.ts';
+import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
-import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, sdsName } from './secrets.ts';
+import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, keyPairName, sdsName } from './secrets.ts';
 
 /** The Secrets of a server's TLS settings. */
 export interface ServerCredentials {
@@ -31,7 +31,7 @@ const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL
 /** Whether a server's certificates, or the authorities of its clients, are in Secrets. */
 export function namesSecrets(tls: ServerTlsSettings | undefined): boolean {
   if (tls === undefined || !MODES.has(tls.mode ?? '')) return false;
-  return keyPairNames(tls).length > 0 || authoritiesName(tls) !== undefined;
+  return (tls.keyPairs ?? keyPairNames(tls)).length > 0 || authoritiesName(tls) !== undefined;
 }
 
 /**
@@ -44,17 +44,22 @@ export function serverCredentials(
   view: GatewayView,
 ): ServerCredentials | undefined {
   if (tls === undefined || !namesSecrets(tls)) return undefined;
-  const pairs = keyPairNames(tls).map((written) => parseCredentialName(written, view.namespace));
+  const pairs: readonly (SecretName | Refused)[] =
+    tls.keyPairs ??
+    keyPairNames(tls).map((written) => {
+      const name = parseCredentialName(written, view.namespace);
+      return isText(name) ? { namespace: view.namespace, name } : name;
+    });
   const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseCredentialName(written, view.namespace));
-  const names = pairs.filter(isText);
+  const secrets = pairs.filter((pair) => 'name' in pair);
   const [authorities] = trusted.filter(isText);
   const missing = () =>
-    [...pairs, ...trusted].find((name) => typeof name !== 'string')?.refused ??
+    [...pairs, ...trusted].find(isRefused)?.refused ??
     unauthorised(gateway, view) ??
-    names.map((name) => keyPairProblem(name, snapshot, view)).find(isText) ??
+    secrets.map((secret) => keyPairProblem(secret, snapshot)).find(isText) ??
     (authorities === undefined ? undefined : authoritiesProblem(authorities, snapshot, view));
   return {
-    keyPairs: names.map((name) => sdsName('key pair', name)),
+    keyPairs: secrets.map((secret) => keyPairName(secret, view.namespace)),
     authorities: authorities === undefined ? undefined : sdsName('authorities', authorities),
     missing,
   };
@@ -69,7 +74,7 @@ function keyPairNames({ credentialName, credentialNames }: ServerTlsSettings): r
 function authoritiesName(tls: ServerTlsSettings): string | undefined {
   if (tls.mode !== 'MUTUAL' && tls.mode !== 'OPTIONAL_MUTUAL') return undefined;
   if (tls.caCertCredentialName) return tls.caCertCredentialName;
-  return tls.caCertificates ? undefined : keyPairNames(tls)[0];
+  return tls.caCertificates || tls.clientAuthorities !== undefined ? undefined : keyPairNames(tls)[0];
 }
 
 export interface Refused {
@@ -78,6 +83,10 @@ export interface Refused {
 
 function isText(text: string | Refused | undefined): text is string {
   return typeof text === 'string';
+}
+
+function isRefused(name: string | SecretName | Refused): name is Refused {
+  return typeof name !== 'string' && 'refused' in name;
 }
 
 /**
@@ -104,16 +113,16 @@ function unauthorised(gateway: string, view: GatewayView): string | undefined {
   return `no Secrets for a proxy that has not proved (${proof}) to be ${workload}`;
 }
 
-function keyPairProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {
+function keyPairProblem({ namespace, name }: SecretName, snapshot: MeshReader): string | undefined {
   // Its SDS name would be that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
     return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
   }
-  const found = findKeyPair(name, snapshot, view.namespace);
-  if (found === undefined) return `waits for Secret ${view.namespace}/${name}, which is not there or cannot be read`;
+  const found = findKeyPair(name, snapshot, namespace);
+  if (found === undefined) return `waits for Secret ${namespace}/${name}, which is not there or cannot be read`;
   return found.usable
     ? undefined
-    : `Secret ${view.namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;
+    : `Secret ${namespace}/${name} has no key pair (tls.crt and tls.key, or cert and key)`;
 }
 
 function authoritiesProblem(name: string, snapshot: MeshReader, view: GatewayView): string | undefined {

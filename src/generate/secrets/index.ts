@@ -6,7 +6,9 @@ export {
   type ClientCredential,
   clientCredentials,
   clientSecretUnits,
+  gatewayKeyPair,
   isClientSecret,
+  MISSING_KEY_PAIR,
   namingSecrets,
   readCredential,
 } from './client-credentials.ts';

@@ -1,7 +1,7 @@
 /**
  * SDS resources from Secrets. `kubernetes://<name>` is the key pair of the Secret of that name,
- * `kubernetes://<name>-cacert` the authorities that belong to it; always in the gateway's own namespace, which is
- * therefore not part of the name.
+ * `kubernetes://<name>-cacert` the authorities that belong to it, both in the gateway's own namespace. A key pair that
+ * a derived document names may be in another namespace: `kubernetes://<namespace>/<name>`.
  */
 
 import type { PMap } from '../../core/pmap.ts';
@@ -13,6 +13,7 @@ import {
   type ResourceKey,
   resourceKey,
   type SecretContent,
+  type SecretName,
   secretBytes,
 } from '../../resources/index.ts';
 import { API_VERSION_V3 } from '../common/index.ts';
@@ -26,7 +27,12 @@ const SCHEME = 'kubernetes://';
 /** Suffix of the Secret with the authorities that belong to a credential, and of their SDS name. */
 export const AUTHORITIES_SUFFIX = '-cacert';
 
-/** SDS name of a credential. */
+/** SDS name of a key pair as a proxy of namespace `own` requests it. */
+export function keyPairName({ namespace, name }: SecretName, own: string): string {
+  return namespace === own ? sdsName('key pair', name) : `${SCHEME}${namespace}/${name}`;
+}
+
+/** SDS name of a credential in the gateway's own namespace. */
 export function sdsName(what: 'key pair' | 'authorities', name: string): string {
   return what === 'key pair' ? `${SCHEME}${name}` : `${SCHEME}${authoritiesNames(name)[0]}`;
 }
@@ -38,8 +44,9 @@ export function adsSecret(name: string): SecretConfig {
 
 /** The encoded resource of a {@link sdsName}; undefined while no Secret has it. */
 export function encodeSecret(name: string, snapshot: MeshReader, namespace: string): Uint8Array | undefined {
-  const secret = name.slice(SCHEME.length);
-  const message = secretMessage(secret, snapshot, namespace);
+  const path = name.slice(SCHEME.length);
+  const slash = path.indexOf('/');
+  const message = secretMessage(path.slice(slash + 1), snapshot, slash < 0 ? namespace : path.slice(0, slash));
   return message && encode(Secret, { name, ...message });
 }
 

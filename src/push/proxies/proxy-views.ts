@@ -181,6 +181,13 @@ function gatewayName({ meta: { namespace, name } }: Gateway): string {
   return `${namespace}/${name}`;
 }
 
+/** Without a proof the key pair is missing: connections without one could be accepted with fewer rights. */
+function clientKeyPair(gateways: readonly Gateway[], proved: readonly Gateway[]): Pick<GatewayView, 'clientKeyPair'> {
+  const named = gateways.find(({ content }) => content.clientKeyPair !== undefined);
+  if (named?.content.clientKeyPair === undefined) return {};
+  return { clientKeyPair: proved.includes(named) ? named.content.clientKeyPair : { namespace: '', name: '' } };
+}
+
 function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   const gateways = mesh.gatewaysFor(node.namespace, node.labels);
   const proved = provedGateways(mesh, node, gateways);
@@ -190,6 +197,8 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     gateways: gateways.map(gatewayName),
     credentialed: proved.filter(hasSecrets).map(gatewayName),
     clientCredentials: proved.length > 0,
+    ...(gateways.some(({ content }) => content.isolated === true) && { isolated: true }),
+    ...clientKeyPair(gateways, proved),
     policies: mesh.policiesOf(node.namespace, node.labels),
     portMap: portMap(mesh, node),
     families: familiesOfNode(node.addresses),

@@ -59,8 +59,6 @@ export interface DerivedServerTls {
   keyPairs?: readonly SecretName[];
   /** PEM: the authorities that verify clients. */
   clientAuthorities?: string;
-  /** Clients may present any certificate, or none. It is requested, and passed on unverified. */
-  acceptsUntrusted?: true;
 }
 
 export interface DerivedClientTls {

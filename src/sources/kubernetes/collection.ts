@@ -3,12 +3,11 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import type { CtlError } from '../../core/errors.ts';
-import type { Log } from '../../core/log.ts';
 import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
 import { isSecurityKind } from '../../resources/index.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember } from './kind-feed.ts';
-import { keyOfObject, type ReadObject, readObject } from './read-object.ts';
+import { keyOfObject, type ReadObject, readObject, unreadableObject } from './read-object.ts';
 import type { ServedType } from './types.ts';
 
 /** Answers "forbidden" in a row before it is believed: a server that starts refuses until it has read its rules. */
@@ -26,7 +25,8 @@ export interface CollectionOptions {
   readonly random: () => number;
   readonly watchSeconds?: number;
   readonly failures: FailureReport;
-  readonly log: Pick<Log, 'warn'>;
+  /** A warning of the server about this kind. */
+  readonly onWarning: (type: ServedType, text: string) => void;
   /** The collection has been listed, or is known not to be readable. */
   readonly onSettled: () => void;
   /** The server says that there is no such collection. */
@@ -95,7 +95,7 @@ export class Collection {
 
   #follow(): Reflector<ReadObject> {
     const { connection, clock, random, namespace, objectName, watchSeconds } = this.#options;
-    const { source, member, failures, log } = this.#options;
+    const { source, member, failures } = this.#options;
     const type = this.#type;
     const reflector = new Reflector<ReadObject>(
       {
@@ -109,6 +109,7 @@ export class Collection {
       },
       {
         convert: (object) => readObject(source, type.kind, object, clock.now()),
+        convertUnreadable: (object, { message }) => unreadableObject(source, type.kind, object, message, clock.now()),
         onList: (items) => {
           member.onList(items);
           this.#listed = true;
@@ -123,7 +124,7 @@ export class Collection {
           ),
         onFailure: (error, verb) => this.#failed(error, verb),
         onRecovered: () => this.#readable(),
-        onWarning: (text) => log.warn(`${this.#name}: the API server warns: ${text}`),
+        onWarning: (text) => this.#options.onWarning(type, text),
       },
     );
     failures.forget(this.#name);

@@ -55,6 +55,9 @@ const SECRETS_SOON_MS = 100;
 /** Secrets that are read; each is a watch of its own. */
 const MAX_SECRETS = 2000;
 
+/** Different warnings of a server that are written, whatever it sends. */
+const MAX_WARNINGS = 100;
+
 const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
 
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
@@ -80,6 +83,7 @@ class KubernetesSource implements Source {
   readonly #credentials = new CredentialNames();
   #secretsTimer: Timer | undefined;
   #tooManySecrets = false;
+  readonly #warnings = new Set<string>();
   #isSynced = false;
   #closed = false;
 
@@ -143,7 +147,7 @@ class KubernetesSource implements Source {
   }
 
   #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
-    const { clock, random, watchSeconds, log } = this.#options;
+    const { clock, random, watchSeconds } = this.#options;
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
@@ -154,10 +158,20 @@ class KubernetesSource implements Source {
       random,
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
-      log,
+      onWarning: (of, text) => this.#warned(of, text),
       onSettled: () => this.#settle(),
       onAbsent: () => this.#definitions?.lookSoon(),
     });
+  }
+
+  /** Writes each warning once, in however many namespaces the kind is read. */
+  #warned({ kind, group }: ServedType, text: string): void {
+    const name = group === '' ? kind : `${kind}.${group}`;
+    const warning = `${name}: the API server warns: ${text}`;
+    if (this.#warnings.has(warning) || this.#warnings.size === MAX_WARNINGS) return;
+    this.#warnings.add(warning);
+    const advice = kind === 'Endpoints' ? '; set CTL_USE_ENDPOINT_SLICE=true to read EndpointSlices instead' : '';
+    this.#options.log.warn(`${warning}${advice}`);
   }
 
   #feed({ kind }: ServedType, namespace: string | undefined): KindFeed {

@@ -23,19 +23,40 @@ export interface ReadObject {
 
 /** @param eventTime monotonic ms at which the object was received */
 export function readObject(source: string, kind: Kind, object: KubernetesObject, eventTime: number): ReadObject {
-  const { uid, generation, resourceVersion } = object.metadata;
-  const origin = {
-    source,
-    ...(uid === undefined ? {} : { uid }),
-    ...(generation === undefined ? {} : { generation }),
-    ...(resourceVersion === undefined ? {} : { resourceVersion }),
-  };
+  const origin = originOf(source, object);
   const key = keyOfObject(kind, object);
   const parsed = parse(object, origin);
   if ('resource' in parsed) return { key, event: { type: 'set', resource: parsed.resource, eventTime } };
   // The API server has checked the name, whatever else is wrong: a problem of this key and no other.
   const problem = 'problem' in parsed ? parsed.problem : { origin, field: '', message: `expected ${kind}` };
   return { key, event: { type: 'invalid', problem: { ...problem, id: key, key }, eventTime } };
+}
+
+/**
+ * An object of which only the metadata could be decoded: a problem, as any document that is refused.
+ *
+ * @param message what is wrong with it
+ */
+export function unreadableObject(
+  source: string,
+  kind: Kind,
+  object: KubernetesObject,
+  message: string,
+  eventTime: number,
+): ReadObject {
+  const key = keyOfObject(kind, object);
+  const problem = { id: key, key, origin: originOf(source, object), field: '', message };
+  return { key, event: { type: 'invalid', problem, eventTime } };
+}
+
+function originOf(source: string, { metadata }: KubernetesObject): ResourceOrigin {
+  const { uid, generation, resourceVersion } = metadata;
+  return {
+    source,
+    ...(uid === undefined ? {} : { uid }),
+    ...(generation === undefined ? {} : { generation }),
+    ...(resourceVersion === undefined ? {} : { resourceVersion }),
+  };
 }
 
 /** An object that cannot be parsed at all, such as one of a nesting deeper than the stack, is refused by itself. */

@@ -1,5 +1,6 @@
 /** The xDS server of ctl-discovery: ADS v3 (SotW and Delta) and health over gRPC, on one or more listeners. */
 
+import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
@@ -49,6 +50,8 @@ export interface XdsServerOptions {
   readonly idleMs?: number;
   /** Most connections of all listeners; no single address gets all of them. Left out: no limit. */
   readonly maxConnections?: number;
+  /** Waits, ms; for tests. */
+  readonly delay?: (ms: number) => Promise<unknown>;
   /** A unary request that is not complete after this time, ms, is refused. */
   readonly requestTimeoutMs?: number;
   /** Most incomplete unary requests of one connection. */
@@ -101,6 +104,12 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 /** The fraction by which the maximum age of connections varies. */
 const AGE_JITTER = 0.1;
 
+/** The part of the time to drain in which streams are ended; the rest is for their last writes. */
+const DRAIN_SHARE = 0.8;
+
+/** Between two steps of ending streams, ms. Few streams take one step each, many streams share steps. */
+const DRAIN_STEP_MS = 10;
+
 function stopping(): CtlError {
   return new CtlError('unavailable', 'the server is shutting down');
 }
@@ -123,7 +132,7 @@ interface AdsMethod<Request extends AnyRequest> {
   readonly format: RequestFormat<Request>;
 }
 
-type AnyStream = Pick<AdsStream<never>, 'drain' | 'close' | 'status' | 'countQuarantined' | 'node'>;
+type AnyStream = Pick<AdsStream<never>, 'retire' | 'close' | 'status' | 'countQuarantined' | 'node'>;
 
 /** A running server. */
 export class XdsServer {
@@ -288,8 +297,7 @@ export class XdsServer {
     });
     this.#streams.add(stream);
     const age = this.#age(() => {
-      transport.retireConnection();
-      void stream.drain(new CtlError('unavailable', 'the connection has reached its maximum age: reconnect'));
+      void stream.retire(new CtlError('unavailable', 'the connection has reached its maximum age: reconnect'));
     });
     const expiry = at(caller?.expiresAt, clock.wall, () => {
       // The connection keeps its certificate: the next stream needs another connection.
@@ -352,18 +360,32 @@ export class XdsServer {
   }
 
   /**
-   * Shuts down gracefully: takes no new connections or streams, completes writes, and ends every stream with
-   * UNAVAILABLE so that proxies connect to another replica. What is left after `drainMs` is closed. Proxies keep their
-   * configuration.
+   * Shuts down gracefully: takes no new connections or streams, and ends one stream after the other with UNAVAILABLE,
+   * so that proxies do not all connect to another replica at once. Writes are completed. What is left after `drainMs`
+   * is closed. Proxies keep their configuration.
    */
   async close({ drainMs }: { readonly drainMs: number }): Promise<void> {
     this.#draining = true;
     this.#health.close();
     const deadline = new Promise<void>((resolve) => setTimeout(resolve, drainMs).unref());
-    const streams = [...this.#streams].map((stream) => stream.drain(stopping()));
-    await Promise.race([Promise.all([this.#server.drain(), ...streams]), deadline]);
+    this.#server.stopListening();
+    const drained = this.#endStreams(drainMs).then(() => this.#server.drain());
+    await Promise.race([drained, deadline]);
     for (const stream of [...this.#streams]) stream.close();
     this.#server.destroy();
+  }
+
+  async #endStreams(drainMs: number): Promise<void> {
+    const wait = this.#options.delay ?? delay;
+    const streams = [...this.#streams];
+    const steps = Math.max(1, Math.floor((drainMs * DRAIN_SHARE) / DRAIN_STEP_MS));
+    const size = Math.max(1, Math.ceil(streams.length / steps));
+    const ended: Promise<void>[] = [];
+    for (let first = 0; first < streams.length; first += size) {
+      if (first > 0) await wait(DRAIN_STEP_MS);
+      for (const stream of streams.slice(first, first + size)) ended.push(stream.retire(stopping()));
+    }
+    await Promise.all(ended);
   }
 }
 

@@ -313,6 +313,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.close();
   }
 
+  /** As `drain`, and the proxy needs another connection, perhaps to another replica. */
+  retire(reason: CtlError): Promise<void> {
+    this.#deps.transport.retireConnection();
+    return this.drain(reason);
+  }
+
   /** Writes the outstanding responses, then ends the stream so that the proxy reconnects. */
   async drain(reason: CtlError): Promise<void> {
     this.#draining = true;

@@ -61,7 +61,7 @@ export interface TestMesh {
  * Whether the configuration of meshes is in a Kubernetes API server instead of a directory. Set by the files of
  * `test/kubernetes/e2e`.
  */
-const inCluster = (): boolean => process.env.MESH_TEST_SOURCE === 'kubernetes';
+export const inCluster = (): boolean => process.env.MESH_TEST_SOURCE === 'kubernetes';
 
 /**
  * 127.64.0.0/10 and 127.128.0.0/10 in networks of 24 bits: loopback addresses that nothing else uses.

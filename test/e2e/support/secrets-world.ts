@@ -1,6 +1,7 @@
 /**
  * A mesh whose gateways get their certificates from Secrets: ctl-discovery with its authority, gateways (real Envoys of
  * `ctl-agent proxy router` with certificates of the mesh), and streams that request secrets of others. All on loopback.
+ * Documents and tokens are in directories, or, for the files of `test/kubernetes/e2e`, in an API server.
  */
 import { readFile, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
@@ -9,14 +10,18 @@ import { issueToken } from '../../../src/security/index.ts';
 import {
   type Agent,
   type Discovery,
+  type DiscoveryOptions,
   discoveryPorts,
   type Owner,
   startAgent,
   startDiscovery,
   tempDir,
 } from '../../harness/index.ts';
+import type { ApiObject, Kubernetes } from '../../harness/kubernetes/index.ts';
 import { AskingStream, type StreamOptions } from './asking-stream.ts';
+import { startClusterSource } from './cluster-config.ts';
 import { type ConfigDir, configDir, type Document } from './config.ts';
+import { inCluster } from './mesh.ts';
 
 export interface GatewayOptions {
   readonly name: string;
@@ -38,15 +43,19 @@ export interface SecretsWorld {
   stream(options: StreamOptions): AskingStream;
 }
 
-export async function startSecretsWorld(
-  owner: Owner,
-  files: Readonly<Record<string, readonly Document[]>>,
-): Promise<SecretsWorld> {
-  const [caDir, folder] = [await tempDir(owner), await tempDir(owner)];
-  const issuerDir = join(folder, 'issuer');
+/** Where documents and tokens are kept: in directories, or in an API server. */
+interface Backing {
+  readonly config: ConfigDir;
+  readonly options: Pick<DiscoveryOptions, 'configDir' | 'kubeconfig' | 'env'>;
+  token(namespace: string, serviceAccount: string): Promise<string>;
+  /** A token as a kubelet mounts it, where there are such. */
+  podToken(namespace: string, pod: string, serviceAccount: string): Promise<string>;
+}
+
+async function directories(owner: Owner): Promise<Backing> {
+  const issuerDir = join(await tempDir(owner), 'issuer');
   const config = configDir(await tempDir(owner));
-  for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
-  const token: SecretsWorld['token'] = (namespace, serviceAccount) =>
+  const token: Backing['token'] = (namespace, serviceAccount) =>
     issueToken({
       directory: issuerDir,
       identity: { namespace, serviceAccount },
@@ -56,12 +65,70 @@ export async function startSecretsWorld(
     });
   // Its key pair must be there before ctl-discovery looks for it.
   await token('default', 'first');
+  return {
+    config,
+    options: { configDir: config.path, env: { LOCAL_TOKEN_ISSUER_DIR: issuerDir } },
+    token,
+    podToken: (namespace, _, serviceAccount) => token(namespace, serviceAccount),
+  };
+}
+
+/** ctl-discovery may read only Secrets of these names, as an operator has to allow it. */
+async function allowSecrets({ api }: Kubernetes, names: readonly string[]): Promise<void> {
+  const resourceNames = names.flatMap((name) => [name, `${name}-cacert`]);
+  const [apiVersion, metadata] = ['rbac.authorization.k8s.io/v1', { name: 'ctl-discovery-credentials' }];
+  const roleRef = { apiGroup: 'rbac.authorization.k8s.io', kind: 'ClusterRole', name: metadata.name };
+  const subjects = [{ kind: 'ServiceAccount', name: 'ctl-discovery', namespace: 'mesh-system' }];
+  await api.apply([
+    {
+      apiVersion,
+      kind: 'ClusterRole',
+      metadata,
+      rules: [{ apiGroups: [''], resources: ['secrets'], resourceNames, verbs: ['list', 'watch'] }],
+    },
+    { apiVersion, kind: 'ClusterRoleBinding', metadata, roleRef, subjects },
+  ]);
+}
+
+async function apiServer(owner: Owner, credentials: readonly string[]): Promise<Backing> {
+  const { cluster, config, kubeconfig } = await startClusterSource(owner);
+  await allowSecrets(cluster, credentials);
+  const ensureAccount = async (namespace: string, name: string) => {
+    await cluster.api.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: namespace } },
+      { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } },
+    ]);
+  };
+  const token = async (namespace: string, name: string, boundTo?: ApiObject) => {
+    await ensureAccount(namespace, name);
+    return cluster.serviceAccountToken({ namespace, name, audiences: ['mesh-ca'], ...(boundTo && { boundTo }) });
+  };
+  return {
+    config,
+    options: { kubeconfig },
+    token: (namespace, serviceAccount) => token(namespace, serviceAccount),
+    async podToken(namespace, pod, serviceAccount) {
+      const found = await cluster.api.get(`/api/v1/namespaces/${namespace}/pods/${pod}`);
+      return token(namespace, serviceAccount, found);
+    },
+  };
+}
+
+/** @param credentials names of the Secrets that gateways use */
+export async function startSecretsWorld(
+  owner: Owner,
+  files: Readonly<Record<string, readonly Document[]>>,
+  credentials: readonly string[],
+): Promise<SecretsWorld> {
+  const [caDir, folder] = [await tempDir(owner), await tempDir(owner)];
+  const { config, options, token, podToken } = await (inCluster() ? apiServer(owner, credentials) : directories(owner));
+  for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
   const ports = await discoveryPorts();
   const start = (more: Readonly<Record<string, string>> = {}) =>
     startDiscovery(owner, {
-      configDir: config.path,
+      ...options,
       ports,
-      env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuerDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...more },
+      env: { ...options.env, SELF_SIGNED_CA_DIR: caDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...more },
     });
   let discovery = await start();
   const rootFile = join(caDir, 'root-cert.pem');
@@ -75,7 +142,7 @@ export async function startSecretsWorld(
     token,
     async startGateway({ name, namespace, address, labels, serviceAccount }) {
       const tokenFile = join(folder, `token-${namespace}-${name}`);
-      await writeFile(tokenFile, await token(namespace, serviceAccount));
+      await writeFile(tokenFile, await podToken(namespace, name, serviceAccount));
       return startAgent(owner, {
         name,
         role: 'router',

@@ -70,7 +70,7 @@ export async function startTenants(): Promise<void> {
   await startEcho(owner, { name: 'a', address: address(21), port: BACKEND_PORT });
   const edge = (name: string, labels: Readonly<Record<string, string>>, namespace: string, last: number) =>
     pod(name, { namespace, labels, ip: address(last), serviceAccount: name });
-  const started = await startSecretsWorld(owner, {
+  const files = {
     backend: [
       service('a', { ports: [{ name: 'http', port: BACKEND_PORT }] }),
       endpoints('a', [address(21)], [{ name: 'http', port: BACKEND_PORT }]),
@@ -96,7 +96,9 @@ export async function startTenants(): Promise<void> {
       tlsSecret('a-cert', 'shop', FOREIGN),
       gateway([server('own', ['a.example'], simple('a-cert'), address(3))], 'front', 'shop'),
     ],
-  });
+  };
+  const names = ['a', 'b', 'mutual', 'apart', 'generic', 'all', 'client'].map((name) => `${name}-cert`);
+  const started = await startSecretsWorld(owner, files, names);
   const agent = await started.startGateway({
     name: 'gw',
     namespace: 'edge',

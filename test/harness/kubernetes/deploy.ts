@@ -3,6 +3,7 @@ import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Owner } from '../owner.ts';
 import type { KubernetesApi } from './api.ts';
+import { conformancePath } from './conformance-programs.ts';
 import type { Kubernetes } from './control-plane.ts';
 
 const DEPLOY = join(import.meta.dirname, '../../../deploy');
@@ -27,4 +28,12 @@ export async function discoveryKubeconfig(owner: Owner, cluster: Kubernetes): Pr
   await cluster.api.apply(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
   const token = await cluster.serviceAccountToken({ namespace: 'mesh-system', name: 'ctl-discovery' });
   return await cluster.kubeconfig(owner, { token });
+}
+
+/** Creates the kinds of the Gateway API, of its experimental channel; `conformanceUnavailable` must be undefined. */
+export async function applyGatewayDefinitions(api: KubernetesApi): Promise<void> {
+  const folder = conformancePath('definitions');
+  // Those of `x-k8s.io` are experiments of which nothing is read.
+  const files = globSync('gateway.networking.k8s.io_*.yaml', { cwd: folder }).sort();
+  await Promise.all(files.map((file) => api.apply(readFileSync(join(folder, file), 'utf8'))));
 }

@@ -2,6 +2,7 @@
 import { Connection, type ResourceType } from '../../../kubernetes/index.ts';
 import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
 import { DEFINITIONS, ScriptedApiServer } from '../../../kubernetes/testing/scripted-api-server.ts';
+import type { ResourceProblem } from '../../../resources/index.ts';
 import { createStore } from '../../../store/index.ts';
 import { createKubernetesSource, type KubernetesSourceOptions } from '../kubernetes.ts';
 
@@ -58,12 +59,13 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
     ...options,
   });
   const keys = new Set<string>();
+  const refused: ResourceProblem[] = [];
   const store = createStore({
     sources: [source],
     cluster: 'here',
     appNamespaces: [],
     rootNamespace: 'mesh-system',
-    onRefused: () => {},
+    onRefused: (_source, problem) => void refused.push(problem),
     onResolved: () => {},
   });
   let synced = false;
@@ -82,7 +84,7 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
   });
   cleanup.push(() => source.close());
   const inForce = () => [...keys].filter((key) => store.get(key) !== undefined).sort();
-  return { source, store, lines, lists, inForce, isSynced: () => synced };
+  return { source, store, lines, lists, refused, inForce, isSynced: () => synced };
 }
 
 export const service = (name: string, namespace = 'shop') => ({

@@ -1,0 +1,245 @@
+/**
+ * The objects that run a Gateway: a ServiceAccount, a Deployment of `ctl-agent proxy router`, and a Service with the
+ * ports of the listeners. All are owned by the Gateway, so that the garbage collector removes them with it.
+ */
+import { createHash } from 'node:crypto';
+import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
+import { GATEWAY_GROUP, isRecord, recordsOf, type StatusFields } from './types.ts';
+
+export interface InfrastructureSettings {
+  /** Image with `ctl-agent` as its entry point. */
+  readonly image: string;
+  /** `host:port` of the secured address of the control plane. */
+  readonly discoveryAddress: string;
+  /** Namespace of the control plane. */
+  readonly controlPlaneNamespace: string;
+  readonly clusterId: string;
+  /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
+  readonly rootConfigMap: string;
+}
+
+/** A Gateway as far as its objects depend on it. */
+export interface GatewayInput {
+  readonly namespace: string;
+  readonly name: string;
+  readonly uid: string;
+  /** `v1` */
+  readonly version: string;
+  readonly annotations: Readonly<Record<string, string>>;
+  /** As the API has it. */
+  readonly spec: StatusFields;
+}
+
+export interface ManagedObject {
+  readonly type: ResourceType;
+  /** With metadata. */
+  readonly object: Readonly<Record<string, unknown>> & { readonly metadata: KubernetesObject['metadata'] };
+}
+
+const core = { group: '', version: 'v1', namespaced: true } as const;
+const SERVICE_ACCOUNT: ResourceType = {
+  ...core,
+  plural: 'serviceaccounts',
+  kind: 'ServiceAccount',
+  wholeObjects: true,
+};
+const SERVICE: ResourceType = { ...core, plural: 'services', kind: 'Service', wholeObjects: true };
+const DEPLOYMENT: ResourceType = {
+  group: 'apps',
+  version: 'v1',
+  plural: 'deployments',
+  kind: 'Deployment',
+  namespaced: true,
+};
+
+/** In the order in which they are applied. */
+export const MANAGED_TYPES: readonly ResourceType[] = [SERVICE_ACCOUNT, DEPLOYMENT, SERVICE];
+
+/** The name of the Gateway, on its objects and Pods. */
+export const GATEWAY_NAME_LABEL = `${GATEWAY_GROUP}/gateway-name`;
+/** Marks the objects of this controller. */
+export const MANAGED_LABEL = 'gateway.mesh.io/managed';
+export const MANAGED_VALUE = 'mesh.io-gateway-controller';
+/** Hash of what was applied. */
+export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
+/** The type of the Service, on a Gateway; the second is the name in Istio. */
+const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking.istio.io/service-type'];
+const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
+
+const PROXY_USER = 1337;
+const READINESS_PORT = 15_021;
+/** Seconds; the agent reads the token again for each request. */
+const TOKEN_SECONDS = 43_200;
+
+export function managedName(gateway: string): string {
+  return `${gateway}-meshd`;
+}
+
+/** The objects with the hash of their content. */
+export function gatewayObjects(gateway: GatewayInput, settings: InfrastructureSettings): ManagedObject[] {
+  const objects: ManagedObject[] = [
+    { type: SERVICE_ACCOUNT, object: { metadata: metadata(gateway) } },
+    { type: DEPLOYMENT, object: { metadata: metadata(gateway), spec: deploymentSpec(gateway, settings) } },
+    { type: SERVICE, object: { metadata: metadata(gateway), spec: serviceSpec(gateway) } },
+  ];
+  return objects.map(({ type, object }) => {
+    const applied = createHash('sha256').update(JSON.stringify(object)).digest('hex').slice(0, 16);
+    const annotations = { ...object.metadata.annotations, [APPLIED_ANNOTATION]: applied };
+    return { type, object: { ...object, metadata: { ...object.metadata, annotations } } };
+  });
+}
+
+/** The Service type that the Gateway's annotation asks for; undefined where it is none. */
+export function wrongServiceType({ annotations }: GatewayInput): string | undefined {
+  const asked = askedServiceType(annotations);
+  return asked === undefined || SERVICE_TYPES.includes(asked) ? undefined : asked;
+}
+
+function askedServiceType(annotations: GatewayInput['annotations']): string | undefined {
+  return SERVICE_TYPE_ANNOTATIONS.map((name) => annotations[name]).find((value) => value !== undefined);
+}
+
+/** Labels and annotations of `spec.infrastructure`. */
+function infrastructure({ spec }: GatewayInput, field: 'labels' | 'annotations'): Record<string, string> {
+  const texts = isRecord(spec.infrastructure) ? spec.infrastructure[field] : undefined;
+  if (!isRecord(texts)) return {};
+  return Object.fromEntries(
+    Object.entries(texts).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+  );
+}
+
+function labels(gateway: GatewayInput): Record<string, string> {
+  return { ...infrastructure(gateway, 'labels'), [GATEWAY_NAME_LABEL]: gateway.name };
+}
+
+function metadata(gateway: GatewayInput): KubernetesObject['metadata'] {
+  const { namespace, name, uid, version } = gateway;
+  const owner = { apiVersion: `${GATEWAY_GROUP}/${version}`, kind: 'Gateway', name, uid };
+  return {
+    name: managedName(name),
+    namespace,
+    labels: { ...labels(gateway), [MANAGED_LABEL]: MANAGED_VALUE },
+    annotations: infrastructure(gateway, 'annotations'),
+    ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: false }],
+  } as KubernetesObject['metadata'];
+}
+
+/** Envoy listens on the ports of the listeners. */
+function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
+  const ports = new Map<number, Record<string, unknown>>();
+  for (const { port, protocol } of recordsOf(gateway.spec.listeners)) {
+    if (typeof port !== 'number' || protocol === 'UDP' || ports.has(port)) continue;
+    const known = typeof protocol === 'string' && /^[A-Z]+$/.test(protocol);
+    ports.set(port, {
+      name: `${known ? protocol.toLowerCase() : 'tcp'}-${port}`,
+      port,
+      targetPort: port,
+      protocol: 'TCP',
+    });
+  }
+  const asked = askedServiceType(gateway.annotations);
+  const type = asked !== undefined && SERVICE_TYPES.includes(asked) ? asked : 'LoadBalancer';
+  const address = recordsOf(gateway.spec.addresses).find(
+    ({ type: of = 'IPAddress', value }) => of === 'IPAddress' && typeof value === 'string' && value !== '',
+  );
+  return {
+    type,
+    selector: { [GATEWAY_NAME_LABEL]: gateway.name },
+    ports: [...ports.values()],
+    ...(address !== undefined && type === 'LoadBalancer' ? { loadBalancerIP: address.value } : {}),
+  };
+}
+
+/** Without `replicas`, which whoever scales the Deployment decides. */
+function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings): Record<string, unknown> {
+  const { name } = gateway;
+  return {
+    selector: { matchLabels: { [GATEWAY_NAME_LABEL]: name } },
+    // A new Pod is ready before the old one ends.
+    strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
+    template: {
+      metadata: { labels: labels(gateway), annotations: infrastructure(gateway, 'annotations') },
+      spec: {
+        serviceAccountName: managedName(name),
+        automountServiceAccountToken: false,
+        securityContext: {
+          runAsNonRoot: true,
+          runAsUser: PROXY_USER,
+          runAsGroup: PROXY_USER,
+          fsGroup: PROXY_USER,
+          seccompProfile: { type: 'RuntimeDefault' },
+          // Ports below 1024 without a capability.
+          sysctls: [{ name: 'net.ipv4.ip_unprivileged_port_start', value: '0' }],
+        },
+        containers: [container(settings)],
+        volumes: volumes(settings),
+      },
+    },
+  };
+}
+
+function container(settings: InfrastructureSettings): Record<string, unknown> {
+  const { image, discoveryAddress, controlPlaneNamespace, clusterId } = settings;
+  const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
+  return {
+    name: 'proxy',
+    image,
+    args: ['proxy', 'router'],
+    env: [
+      field('POD_NAME', 'metadata.name'),
+      field('POD_NAMESPACE', 'metadata.namespace'),
+      field('INSTANCE_IP', 'status.podIP'),
+      field('SERVICE_ACCOUNT', 'spec.serviceAccountName'),
+      { name: 'MESH_NAMESPACE', value: controlPlaneNamespace },
+      { name: 'CLUSTER_ID', value: clusterId },
+      { name: 'PROXY_CONFIG', value: JSON.stringify({ discoveryAddress }) },
+    ],
+    ports: [{ name: 'http-status', containerPort: READINESS_PORT, protocol: 'TCP' }],
+    // Envoy has its certificate and its first configuration.
+    startupProbe: {
+      httpGet: { path: '/healthz/ready', port: READINESS_PORT },
+      periodSeconds: 1,
+      failureThreshold: 300,
+    },
+    readinessProbe: { httpGet: { path: '/healthz/ready', port: READINESS_PORT }, periodSeconds: 3, timeoutSeconds: 5 },
+    resources: { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } },
+    securityContext: {
+      allowPrivilegeEscalation: false,
+      readOnlyRootFilesystem: true,
+      capabilities: { drop: ['ALL'] },
+    },
+    volumeMounts: [
+      // The bootstrap of Envoy and its sockets.
+      { name: 'proxy', mountPath: '/etc/mesh/proxy' },
+      { name: 'pod', mountPath: '/etc/mesh/pod', readOnly: true },
+      { name: 'token', mountPath: '/var/run/secrets/tokens', readOnly: true },
+      { name: 'roots', mountPath: '/var/run/secrets/mesh', readOnly: true },
+    ],
+  };
+}
+
+function volumes({ rootConfigMap }: InfrastructureSettings): Record<string, unknown>[] {
+  const token = { audience: 'mesh-ca', path: 'mesh-token', expirationSeconds: TOKEN_SECONDS };
+  return [
+    { name: 'proxy', emptyDir: { sizeLimit: '64Mi' } },
+    { name: 'pod', downwardAPI: { items: [{ path: 'labels', fieldRef: { fieldPath: 'metadata.labels' } }] } },
+    // Proves to the control plane which Pod this is.
+    { name: 'token', projected: { sources: [{ serviceAccountToken: token }] } },
+    // The Pod waits until the control plane has written it.
+    { name: 'roots', configMap: { name: rootConfigMap } },
+  ];
+}
+
+/** Whether an object has every field of another: others may add to it. Entries of lists may be in any order. */
+export function isContained(wanted: unknown, present: unknown): boolean {
+  if (Array.isArray(wanted)) {
+    return Array.isArray(present) && wanted.every((entry) => present.some((each) => isContained(entry, each)));
+  }
+  // The server leaves out what is empty.
+  if (isRecord(wanted)) {
+    const entries = Object.entries(wanted);
+    if (entries.length === 0) return present === undefined || isRecord(present);
+    return isRecord(present) && entries.every(([field, value]) => isContained(value, present[field]));
+  }
+  return wanted === present;
+}

@@ -1,0 +1,212 @@
+/**
+ * Writes statuses: compares what each object is to have with what the API server has, and patches the difference. What
+ * others change is written again. Writes are bounded in rate, and are made once for all changes that come together.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import { backoff } from '../core/backoff.ts';
+import { type Clock, sleep } from '../core/clock.ts';
+import { oneLineOf } from '../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
+import { ApiError, type KubernetesClient } from '../kubernetes/index.ts';
+import type { FollowedObject, FollowedObjects } from './followed-objects.ts';
+import { clearedEntries, clearedGateway, statusPatch } from './merge-status.ts';
+import { TokenBucket } from './token-bucket.ts';
+import { type DesiredStatus, type DesiredStatuses, STATUS_KINDS, type StatusFields } from './types.ts';
+import { type Outcome, WorkQueue } from './work-queue.ts';
+
+export interface StatusWriterOptions {
+  readonly client: KubernetesClient;
+  readonly objects: FollowedObjects;
+  readonly controllerName: string;
+  /** The newest desired statuses. */
+  readonly desired: () => DesiredStatuses;
+  /** Writes a second, and how many at once (CTL_STATUS_QPS, CTL_STATUS_BURST). */
+  readonly qps: number;
+  readonly burst: number;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch, for the times of conditions. */
+  readonly now: () => number;
+  readonly random: () => number;
+  readonly log: Log;
+}
+
+/** Requests at the same time. */
+const CONCURRENCY = 4;
+/** How often the status of one object is repaired in a row without a pause. Two controllers may fight for a field. */
+const QUICK_REPAIRS = 5;
+const REPAIR_PAUSE_MS = 30_000;
+/** Between attempts to write a kind after failures. */
+const PAUSE_BASE_MS = 1_000;
+const PAUSE_MAX_MS = 60_000;
+
+/** What was written last to an object. */
+interface Written {
+  readonly desired: StatusFields;
+  /** The status as the server stored it, with its defaults. */
+  readonly stored: StatusFields;
+  readonly at: number;
+  /** How often the same was written since the desired status changed. */
+  readonly times: number;
+}
+
+export class StatusWriter {
+  readonly #options: StatusWriterOptions;
+  readonly #queue: WorkQueue;
+  readonly #bucket: TokenBucket;
+  readonly #written = new Map<string, Written>();
+  readonly #failures = new Map<string, FailureLog>();
+  /** Kinds that cannot be written now. */
+  readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
+  readonly #ending = new AbortController();
+
+  constructor(options: StatusWriterOptions) {
+    this.#options = options;
+    const { clock, random, qps: rate, burst } = options;
+    this.#bucket = new TokenBucket({ rate, burst, now: clock.now });
+    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: CONCURRENCY, clock, random });
+  }
+
+  /** The desired status of these keys, or the object in the API server, has changed. */
+  changed(keys: Iterable<string>): void {
+    for (const key of keys) this.#queue.add(key);
+  }
+
+  async close(): Promise<void> {
+    this.#ending.abort();
+    await this.#queue.close();
+  }
+
+  async #work(key: string): Promise<Outcome> {
+    const object = this.#options.objects.get(key);
+    if (object === undefined) {
+      this.#written.delete(key);
+      return 'done';
+    }
+    if (this.#change(key, object) === undefined) return 'done';
+    const pause = this.#pauseOf(key, object);
+    if (pause > 0) return pause;
+    if (!(await this.#mayWrite())) return 'done';
+    // Both may have changed meanwhile.
+    const newest = this.#options.objects.get(key);
+    const patch = newest && this.#change(key, newest);
+    return newest === undefined || patch === undefined ? 'done' : this.#write(key, newest, patch);
+  }
+
+  /** The patch that the object needs; undefined when it has its status. */
+  #change(key: string, object: FollowedObject): Record<string, unknown> | undefined {
+    const desired = this.#options.desired().get(key);
+    const written = this.#written.get(key);
+    const time = `${new Date(this.#options.now()).toISOString().slice(0, 19)}Z`;
+    if (desired === undefined) return this.#removal(object, written, time);
+    // The object was deleted and created again since: its status is computed soon.
+    if (desired.uid !== undefined && desired.uid !== object.uid) return undefined;
+    const status = fieldsOf(desired);
+    // The server may have added defaults to what was written.
+    const settled =
+      written !== undefined &&
+      isDeepStrictEqual(written.desired, status) &&
+      isDeepStrictEqual(written.stored, object.status);
+    if (settled) return undefined;
+    return statusPatch(object.status, status, { controllerName: this.#options.controllerName, time });
+  }
+
+  /** For objects that this controller has nothing to say about any more. */
+  #removal(object: FollowedObject, written: Written | undefined, time: string): Record<string, unknown> | undefined {
+    const entries = clearedEntries(object.status, this.#options.controllerName);
+    if (entries !== undefined || written === undefined || object.type.kind !== 'Gateway') return entries;
+    return clearedGateway(object.status, written.desired, time);
+  }
+
+  /** Milliseconds for which the object is not written: its kind cannot be written, or others change it all the time. */
+  #pauseOf(key: string, { type }: FollowedObject): number {
+    const now = this.#options.clock.now();
+    const pause = (this.#pauses.get(type.plural)?.until ?? 0) - now;
+    if (pause > 0) return pause;
+    const written = this.#written.get(key);
+    if (written === undefined || written.times <= QUICK_REPAIRS || !this.#isRepair(key, written)) return 0;
+    return written.at + REPAIR_PAUSE_MS - now;
+  }
+
+  /** Waits until the rate allows a write; false when the writer ends. */
+  async #mayWrite(): Promise<boolean> {
+    const { signal } = this.#ending;
+    for (let wait = this.#bucket.take(); wait > 0 && !signal.aborted; wait = this.#bucket.take())
+      await sleep(this.#options.clock, Math.min(wait, REPAIR_PAUSE_MS), signal);
+    return !signal.aborted;
+  }
+
+  #isRepair(key: string, written: Written): boolean {
+    const desired = this.#options.desired().get(key);
+    return desired !== undefined && isDeepStrictEqual(fieldsOf(desired), written.desired);
+  }
+
+  async #write(key: string, object: FollowedObject, status: Record<string, unknown>): Promise<Outcome> {
+    const { client, objects, clock, desired } = this.#options;
+    const { type, namespace, name, uid, resourceVersion } = object;
+    const wanted = desired().get(key);
+    try {
+      // The version makes it fail with 409 where another controller has written its entries meanwhile.
+      const patch = { metadata: { uid, resourceVersion }, status };
+      const stored = await client.patch(type, name, patch, {
+        namespace,
+        type: 'application/merge-patch+json',
+        subresource: 'status',
+      });
+      objects.replace(key, stored);
+      this.#succeeded(type.plural);
+      if (wanted === undefined) this.#written.delete(key);
+      else this.#remember(key, fieldsOf(wanted), objects.get(key)?.status ?? {}, clock.now());
+      return 'done';
+    } catch (error) {
+      return this.#failed(key, type.plural, error);
+    }
+  }
+
+  #succeeded(plural: string): void {
+    this.#pauses.delete(plural);
+    this.#failures.get(plural)?.succeeded();
+  }
+
+  #failed(key: string, plural: string, error: unknown): Outcome {
+    const { clock, random } = this.#options;
+    const status = error instanceof ApiError ? error.status : 0;
+    if (status === 404 || this.#ending.signal.aborted) return 'done';
+    // Repeated with the version that the watch reports.
+    if (status === 409) return 'failed';
+    const reason = error instanceof ApiError ? `the API server answered ${status} ${error.reason}` : oneLineOf(error);
+    this.#failureLog(plural).failed(reason, { object: key, answer: oneLineOf(error) });
+    // The status of this object is refused. All else concerns the kind, or the server.
+    if (status === 400 || status === 422) return 'failed';
+    const times = (this.#pauses.get(plural)?.times ?? 0) + 1;
+    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    const pause = Math.max(asked, backoff(times, PAUSE_BASE_MS, PAUSE_MAX_MS, random));
+    this.#pauses.set(plural, { times, until: clock.now() + pause });
+    return 'failed';
+  }
+
+  #remember(key: string, desired: StatusFields, stored: StatusFields, at: number): void {
+    const before = this.#written.get(key);
+    const quiet =
+      before === undefined || at - before.at > REPAIR_PAUSE_MS || !isDeepStrictEqual(before.desired, desired);
+    this.#written.set(key, { desired, stored, at, times: quiet ? 1 : before.times + 1 });
+  }
+
+  #failureLog(plural: string): FailureLog {
+    const known = this.#failures.get(plural);
+    if (known !== undefined) return known;
+    const created = createFailureLog(
+      this.#options.log,
+      `a status of ${plural} cannot be written`,
+      `statuses of ${plural} are written again`,
+    );
+    this.#failures.set(plural, created);
+    return created;
+  }
+}
+
+/** The desired fields. A Gateway has all of its own: those that are left out are empty. */
+function fieldsOf({ kind, status }: DesiredStatus): StatusFields {
+  // As the API has it: fields that are undefined do not exist.
+  const fields = JSON.parse(JSON.stringify(status)) as StatusFields;
+  return STATUS_KINDS[kind] === 'Gateway' ? { addresses: [], listeners: [], ...fields } : fields;
+}

@@ -1,0 +1,39 @@
+/** Limits a rate: so many operations a second on average, with bursts. */
+
+export interface TokenBucketOptions {
+  /** Operations a second; 0: none beyond the burst. */
+  readonly rate: number;
+  /** Operations at once. */
+  readonly burst: number;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+}
+
+export class TokenBucket {
+  readonly #options: TokenBucketOptions;
+  #tokens: number;
+  #at: number;
+
+  constructor(options: TokenBucketOptions) {
+    this.#options = options;
+    this.#tokens = this.#capacity;
+    this.#at = options.now();
+  }
+
+  /** Takes a token; returns 0, or the milliseconds until there is one. */
+  take(): number {
+    const { rate, now } = this.#options;
+    const time = now();
+    this.#tokens = Math.min(this.#capacity, this.#tokens + ((time - this.#at) / 1000) * rate);
+    this.#at = time;
+    if (this.#tokens >= 1) {
+      this.#tokens--;
+      return 0;
+    }
+    return rate > 0 ? Math.ceil(((1 - this.#tokens) / rate) * 1000) : Number.POSITIVE_INFINITY;
+  }
+
+  get #capacity(): number {
+    return Math.max(1, this.#options.burst);
+  }
+}

@@ -1,0 +1,51 @@
+/** What the controller of the Gateway API is told to write, and what it sees of the cluster. */
+
+/** A condition without the time of its last change (Kubernetes Condition). */
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+  readonly observedGeneration?: number;
+}
+
+/** Fields of `status` as the API has them. */
+export type StatusFields = Readonly<Record<string, unknown>>;
+
+/** The status that an object is to have. */
+export interface DesiredStatus {
+  /** As the store names kinds: that of a Gateway is `KubernetesGateway`. */
+  readonly kind: string;
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the object that the status was computed from. */
+  readonly uid?: string;
+  readonly generation?: number;
+  readonly status: object;
+}
+
+/** By key of the resource: `Kind/namespace/name`. */
+export type DesiredStatuses = ReadonlyMap<string, DesiredStatus>;
+
+/** The group of the API. */
+export const GATEWAY_GROUP = 'gateway.networking.k8s.io';
+
+/** Kinds with a status that is written: the kind of the API by the kind of the store. */
+export const STATUS_KINDS: Readonly<Record<string, string>> = {
+  GatewayClass: 'GatewayClass',
+  KubernetesGateway: 'Gateway',
+  HTTPRoute: 'HTTPRoute',
+  GRPCRoute: 'GRPCRoute',
+  TLSRoute: 'TLSRoute',
+  TCPRoute: 'TCPRoute',
+  BackendTLSPolicy: 'BackendTLSPolicy',
+};
+
+export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+/** The objects of a list, without whatever else it contains. */
+export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}

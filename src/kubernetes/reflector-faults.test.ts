@@ -1,0 +1,123 @@
+/** Following a collection of an API server that is silent, sends what cannot be read, or has no streaming lists. */
+import assert from 'node:assert/strict';
+import { constants, type ServerHttp2Stream } from 'node:http2';
+import { afterEach, describe, test } from 'node:test';
+import { waitUntil } from '../core/testing/wait-until.ts';
+import { closeAll, follow, gateway, PATH, scripted } from './testing/followed-reflector.ts';
+import type { SeenRequest } from './testing/scripted-api-server.ts';
+
+afterEach(closeAll);
+
+describe('a reflector of an API server that fails', () => {
+  test('lists again when no bookmark is received for long, as after etcd was restored from a backup', async () => {
+    const server = await scripted('a', 'lost');
+    const { names, lists, calls } = await follow(server, { watchSeconds: 100_000 });
+    await waitUntil(() => names() === 'a,lost');
+    server.bookmark();
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b,lost');
+    // The server has an older version of everything: it sends nothing to a watch from this one.
+    const silent: ServerHttp2Stream[] = [];
+    server.intercept = ({ query }, stream) => {
+      if (query.has('sendInitialEvents')) return false;
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      silent.push(stream);
+      return true;
+    };
+    server.endWatches();
+    await waitUntil(() => silent.length === 1);
+    server.remove(PATH, { name: 'lost', namespace: 'shop' });
+    await waitUntil(() => names() === 'a,b');
+    assert.equal(lists(), 2);
+    assert.ok(!calls.some((call) => call.endsWith('failed')));
+  });
+
+  test('lists again when short watches bring no bookmark for long', async () => {
+    const server = await scripted('a');
+    const { lists } = await follow(server);
+    await waitUntil(() => lists() === 1);
+    server.bookmark();
+    server.set(PATH, gateway('b'));
+    server.intercept = ({ query }, stream) => {
+      if (query.has('sendInitialEvents')) return false;
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      setTimeout(() => stream.end(), 30_000 / 50);
+      return true;
+    };
+    server.endWatches();
+    await waitUntil(() => lists() === 2);
+  });
+
+  test('keeps a silent watch open where the server sends no bookmarks', async () => {
+    const server = await scripted('a');
+    const { lists } = await follow(server, { watchSeconds: 300 });
+    await waitUntil(() => lists() === 1);
+    const resumed = () => server.requests.filter(({ query }) => query.has('resourceVersion')).length;
+    await waitUntil(() => resumed() === 1);
+    assert.equal(lists(), 1);
+  });
+
+  test('lists again after an event that cannot be read, and continues behind it', async () => {
+    const server = await scripted('a');
+    const { names, calls, lists } = await follow(server);
+    await waitUntil(() => names() === 'a');
+    server.intercept = ({ query }, stream) => {
+      if (query.has('sendInitialEvents')) return false;
+      const event = { type: 'MODIFIED', object: { spec: 'without a name' } };
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.write(`${JSON.stringify(event)}\n`);
+      return true;
+    };
+    server.endWatches();
+    await waitUntil(() => lists() === 2);
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => names() === 'a,b');
+    assert.equal(calls.filter((call) => call === 'watch failed').length, 1);
+  });
+
+  test('reports changes again that were not taken', async () => {
+    const server = await scripted('a');
+    let refusing = true;
+    const { names, calls } = await follow(server, {
+      onChange: () => {
+        if (refusing) throw new Error('not now');
+      },
+    });
+    await waitUntil(() => names() === 'a');
+    server.set(PATH, gateway('b'));
+    await waitUntil(() => calls.includes('watch failed'));
+    refusing = false;
+    await waitUntil(() => names() === 'a,b');
+  });
+
+  const withoutStreams: Readonly<Record<string, (request: SeenRequest, stream: ServerHttp2Stream) => void>> = {
+    'does not allow the method': (_, stream) => {
+      stream.respond({ ':status': 405 });
+      stream.end();
+    },
+    'ignores what it does not know and never ends the list': (_, stream) => {
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.write(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`);
+    },
+    'answers with an internal error': (_, stream) => {
+      stream.respond({ ':status': 500 });
+      stream.end('oops');
+    },
+    'breaks every stream': (_, stream) => {
+      stream.respond({ ':status': 200 });
+      stream.close(constants.NGHTTP2_INTERNAL_ERROR);
+    },
+  };
+  for (const [name, answer] of Object.entries(withoutStreams)) {
+    test(`lists in pages where something between ${name} when a streaming list is asked for`, async () => {
+      const server = await scripted('a');
+      server.intercept = (request, stream) => {
+        if (!request.query.has('sendInitialEvents')) return false;
+        answer(request, stream);
+        return true;
+      };
+      const { names } = await follow(server);
+      await waitUntil(() => names() === 'a' && server.watches(PATH) === 1);
+    });
+  }
+});

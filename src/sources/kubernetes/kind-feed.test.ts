@@ -1,0 +1,83 @@
+/** What is reported of a kind that several collections hold. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { type ResourceEvent, type ResourceList, resourceKey } from '../../resources/index.ts';
+import { KindFeed } from './kind-feed.ts';
+import { readObject } from './read-object.ts';
+
+const secret = (name: string, text = 'eA==') =>
+  readObject(
+    'kubernetes',
+    'Secret',
+    { apiVersion: 'v1', kind: 'Secret', metadata: { name, namespace: 'shop' }, data: { text } },
+    0,
+  );
+
+const KEY = resourceKey('Secret', 'shop', 'a');
+
+/** A feed of Secrets, each a collection of its own, and what it reported. */
+function feedOf(...names: readonly string[]) {
+  const lists: ResourceList[] = [];
+  const changes: ResourceEvent[] = [];
+  let refusing = false;
+  const feed = new KindFeed({
+    source: 'kubernetes',
+    kind: 'Secret',
+    isShared: true,
+    now: () => 0,
+    sink: {
+      apply: (events) => {
+        if (refusing) throw new Error('refused');
+        changes.push(...events);
+      },
+      replace: (list) => void lists.push(list),
+      changing: () => {},
+    },
+  });
+  const members = new Map(names.map((name) => [name, feed.add(name, 0)]));
+  const member = (name: string) => members.get(name) ?? feed.add(name, 0);
+  const keys = () => changes.splice(0).map((event) => ('key' in event ? `-${event.key}` : eventKey(event)));
+  const refuse = (yes: boolean): void => {
+    refusing = yes;
+  };
+  return { lists, keys, member, refuse };
+}
+
+function eventKey(event: ResourceEvent): string {
+  if (event.type !== 'set') return event.type;
+  const { kind, meta } = event.resource;
+  return resourceKey(kind, meta.namespace, meta.name);
+}
+
+describe('a feed of a kind that several collections hold', () => {
+  test('reports the whole kind once, and the list of one collection by itself after that', () => {
+    const { lists, keys, member } = feedOf('a', 'b', 'c');
+    for (const name of ['a', 'b', 'c']) member(name).onList([secret(name)]);
+    assert.deepEqual(
+      lists.map(({ events }) => events.length),
+      [3],
+    );
+    keys();
+    member('a').onList([secret('a', 'eQ==')]);
+    assert.deepEqual([lists.length, keys()], [1, [KEY]]);
+    member('a').onList([]);
+    assert.deepEqual([lists.length, keys()], [1, [`-${KEY}`]]);
+    member('b').remove();
+    assert.deepEqual([lists.length, keys()], [1, ['-Secret/shop/b']]);
+    member('d').onList([secret('d')]);
+    assert.deepEqual([lists.length, keys()], [1, ['Secret/shop/d']]);
+  });
+
+  test('reports the whole kind again after changes that were not taken', () => {
+    const { lists, member, refuse } = feedOf('a', 'b');
+    for (const name of ['a', 'b']) member(name).onList([secret(name)]);
+    refuse(true);
+    assert.throws(() => member('a').onChanges([{ type: 'deleted', key: KEY }]), /refused/);
+    refuse(false);
+    member('b').onList([secret('b')]);
+    assert.deepEqual(
+      lists.map(({ events }) => events.length),
+      [2, 1],
+    );
+  });
+});

@@ -1,0 +1,325 @@
+/**
+ * The controller of the Gateway API with a real API server, under the rights of deploy/rbac.yaml: what it writes to
+ * statuses, and the objects that run a Gateway.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { systemClock } from '../../src/core/clock.ts';
+import { type DesiredStatus, GatewayController } from '../../src/gateway-controller/index.ts';
+import { Connection, KubernetesClient, readKubeconfig } from '../../src/kubernetes/index.ts';
+import { createScope, eventually, type Owner } from '../harness/index.ts';
+import {
+  type ApiObject,
+  applyGatewayDefinitions,
+  conformanceUnavailable,
+  discoveryKubeconfig,
+  type Kubernetes,
+  kubernetesUnavailable,
+  startKubernetes,
+} from '../harness/kubernetes/index.ts';
+
+const skip = kubernetesUnavailable() ?? conformanceUnavailable() ?? false;
+
+const CONTROLLER = 'mesh.io/gateway-controller';
+const API = 'gateway.networking.k8s.io/v1';
+const NS = 'edge';
+
+type Fields = Readonly<Record<string, unknown>>;
+
+interface Running {
+  readonly desired: Map<string, DesiredStatus>;
+  readonly log: string[];
+  changed(...keys: readonly string[]): void;
+  close(): Promise<void>;
+}
+
+async function startController(owner: Owner, cluster: Kubernetes, first: readonly DesiredStatus[]): Promise<Running> {
+  const access = await readKubeconfig(await discoveryKubeconfig(owner, cluster));
+  const connection = new Connection({ access, clock: systemClock, random: Math.random, userAgent: 'test' });
+  const desired = new Map(first.map((status) => [keyOf(status), status]));
+  const lines: string[] = [];
+  const write = (message: string, fields?: Fields) => void lines.push(`${message} ${JSON.stringify(fields ?? {})}`);
+  const log = { debug: () => {}, info: write, warn: write, error: write };
+  const controller = new GatewayController({
+    client: new KubernetesClient(connection),
+    controllerName: CONTROLLER,
+    desired: () => desired,
+    infrastructure: () => ({
+      image: 'ctl-agent:1',
+      discoveryAddress: 'meshd.mesh-system.svc:15012',
+      controlPlaneNamespace: 'mesh-system',
+      clusterId: 'Orchestrator',
+      rootConfigMap: 'mesh-ca-root-cert',
+    }),
+    statusQps: 100,
+    statusBurst: 500,
+    clock: systemClock,
+    now: Date.now,
+    random: Math.random,
+    statusLog: log,
+    deployLog: log,
+  });
+  controller.start();
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= controller.close().then(() => connection.close());
+    return closed;
+  };
+  owner.after(close);
+  return { desired, log: lines, changed: (...keys) => controller.changed(keys), close };
+}
+
+const keyOf = ({ kind, namespace, name }: DesiredStatus) => `${kind}/${namespace}/${name}`;
+
+const condition = (type: string, status: 'True' | 'False', reason: string, message = '') => ({
+  type,
+  status,
+  reason,
+  message,
+  observedGeneration: 1,
+});
+
+const gateway = (name: string, spec: Fields = {}, metadata: Fields = {}) => ({
+  apiVersion: API,
+  kind: 'Gateway',
+  metadata: { name, namespace: NS, ...metadata },
+  spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }], ...spec },
+});
+
+const accepted = (name: string): DesiredStatus => ({
+  kind: 'KubernetesGateway',
+  namespace: NS,
+  name,
+  status: { conditions: [condition('Accepted', 'True', 'Accepted')], listeners: [] },
+});
+
+const route = (name: string) => ({
+  apiVersion: API,
+  kind: 'HTTPRoute',
+  metadata: { name, namespace: NS },
+  spec: { parentRefs: [{ name: 'web' }] },
+});
+
+const attached = (name: string, reason = 'Accepted'): DesiredStatus => ({
+  kind: 'HTTPRoute',
+  namespace: NS,
+  name,
+  status: {
+    parents: [
+      {
+        // Without group and kind, which the server adds.
+        parentRef: { name: 'web' },
+        controllerName: CONTROLLER,
+        conditions: [condition('Accepted', reason === 'Accepted' ? 'True' : 'False', reason)],
+      },
+    ],
+  },
+});
+
+interface Parent {
+  readonly controllerName: string;
+  readonly conditions: readonly { readonly status: string; readonly reason: string; lastTransitionTime: string }[];
+}
+
+describe('the controller of the Gateway API', { skip }, () => {
+  const owner = createScope();
+  let cluster: Kubernetes;
+
+  before(async () => {
+    cluster = await startKubernetes(owner);
+    await applyGatewayDefinitions(cluster.api);
+    const gatewayClass = (name: string, controllerName: string) => ({
+      apiVersion: API,
+      kind: 'GatewayClass',
+      metadata: { name },
+      spec: { controllerName },
+    });
+    await cluster.api.apply([
+      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NS } },
+      gatewayClass('meshd', CONTROLLER),
+      gatewayClass('other', 'example.com/other'),
+    ]);
+  });
+  after(() => owner.close());
+
+  const read = async (apiVersion: string, kind: string, name: string): Promise<ApiObject> =>
+    cluster.api.get(await cluster.api.path({ apiVersion, kind, metadata: { namespace: NS, name } }));
+  const parentsOf = async (name: string): Promise<readonly Parent[]> =>
+    ((await read(API, 'HTTPRoute', name)).status as { parents: Parent[] }).parents;
+
+  test('each accepted Gateway gets its Deployment, Service and ServiceAccount', async (t) => {
+    const infrastructure = { labels: { team: 'edge' }, annotations: { cost: 'low' } };
+    const [created] = await cluster.api.apply([gateway('web', { infrastructure })]);
+    await startController(t, cluster, [accepted('web')]);
+    const [account, deployment, service] = await eventually(() =>
+      Promise.all([
+        read('v1', 'ServiceAccount', 'web-meshd'),
+        read('apps/v1', 'Deployment', 'web-meshd'),
+        read('v1', 'Service', 'web-meshd'),
+      ]),
+    );
+    for (const { metadata } of [account, deployment, service]) {
+      const labels = metadata.labels as Fields;
+      assert.deepEqual([labels.team, labels['gateway.networking.k8s.io/gateway-name']], ['edge', 'web']);
+      assert.equal((metadata.annotations as Fields).cost, 'low');
+      const [reference] = metadata.ownerReferences as Fields[];
+      assert.deepEqual([reference?.kind, reference?.name, reference?.uid], ['Gateway', 'web', created?.metadata.uid]);
+    }
+    const spec = service.spec as { type: string; ports: { port: number; targetPort: number }[] };
+    assert.equal(spec.type, 'LoadBalancer');
+    assert.deepEqual(
+      spec.ports.map(({ port, targetPort }) => [port, targetPort]),
+      [[80, 80]],
+    );
+    const { template } = deployment.spec as {
+      template: { spec: { serviceAccountName: string; containers: Fields[] } };
+    };
+    assert.equal(template.spec.serviceAccountName, 'web-meshd');
+    assert.deepEqual(template.spec.containers[0]?.args, ['proxy', 'router']);
+  });
+
+  test('edited objects of a Gateway are repaired, deleted ones come back, and new listeners become ports', async (t) => {
+    await cluster.api.apply([gateway('mended')]);
+    const running = await startController(t, cluster, [accepted('mended')]);
+    const deployment = { apiVersion: 'apps/v1', kind: 'Deployment', metadata: { name: 'mended-meshd', namespace: NS } };
+    const service = { apiVersion: 'v1', kind: 'Service', metadata: { name: 'mended-meshd', namespace: NS } };
+    await eventually(() => read('v1', 'Service', 'mended-meshd'));
+    await cluster.api.patch(deployment, { spec: { replicas: 3, template: { spec: { serviceAccountName: 'admin' } } } });
+    await cluster.api.delete(service);
+    await eventually(async () => {
+      const { spec } = await read('apps/v1', 'Deployment', 'mended-meshd');
+      const { template, replicas } = spec as { template: { spec: Fields }; replicas: number };
+      assert.equal(template.spec.serviceAccountName, 'mended-meshd');
+      assert.equal(replicas, 3);
+      await read('v1', 'Service', 'mended-meshd');
+    });
+    const listeners = [
+      { name: 'http', port: 8080, protocol: 'HTTP' },
+      { name: 'other', port: 8080, protocol: 'HTTP', hostname: 'other.example' },
+      { name: 'tls', port: 443, protocol: 'TLS', tls: { mode: 'Passthrough' } },
+    ];
+    await cluster.api.apply([gateway('mended', { listeners })]);
+    await eventually(async () => {
+      const { spec } = await read('v1', 'Service', 'mended-meshd');
+      const ports = (spec as { ports: { port: number }[] }).ports.map(({ port }) => port);
+      assert.deepEqual(ports, [8080, 443]);
+    });
+    assert.deepEqual(running.log, []);
+  });
+
+  test('a Gateway does not take over an object that somebody else made', async (t) => {
+    const service = {
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name: 'taken-meshd', namespace: NS },
+      spec: { ports: [{ port: 1 }] },
+    };
+    await cluster.api.apply([service, gateway('taken')]);
+    const running = await startController(t, cluster, [accepted('taken')]);
+    await eventually(() =>
+      assert.match(running.log.join('\n'), /Gateway edge\/taken is not deployed as asked: Service taken-meshd exists/),
+    );
+    const { spec } = await read('v1', 'Service', 'taken-meshd');
+    assert.equal((spec as { ports: { port: number }[] }).ports[0]?.port, 1);
+    assert.equal(running.log.length, 1);
+    await cluster.api.delete(service);
+    await eventually(async () => assert.ok((await read('v1', 'Service', 'taken-meshd')).metadata.ownerReferences));
+  });
+
+  test('a Gateway that changes to the class of another controller loses its objects and its status', async (t) => {
+    await cluster.api.apply([gateway('moved')]);
+    const running = await startController(t, cluster, [accepted('moved')]);
+    await eventually(async () => {
+      await read('v1', 'Service', 'moved-meshd');
+      assert.equal(
+        ((await read(API, 'Gateway', 'moved')).status as { conditions: Fields[] }).conditions[0]?.status,
+        'True',
+      );
+    });
+    running.desired.clear();
+    await cluster.api.apply([gateway('moved', { gatewayClassName: 'other' })]);
+    running.changed('KubernetesGateway/edge/moved');
+    await eventually(async () => {
+      for (const [version, kind] of [
+        ['v1', 'Service'],
+        ['v1', 'ServiceAccount'],
+        ['apps/v1', 'Deployment'],
+      ] as const)
+        await assert.rejects(read(version, kind, 'moved-meshd'), /404/);
+      const { conditions } = (await read(API, 'Gateway', 'moved')).status as { conditions: Fields[] };
+      assert.deepEqual(conditions.map(({ type, status }) => `${type} ${status}`).sort(), [
+        'Accepted Unknown',
+        'Programmed Unknown',
+      ]);
+    });
+  });
+
+  test('statuses are written once, repaired, and leave entries of other controllers alone', async (t) => {
+    const [created] = await cluster.api.apply([route('a')]);
+    assert.ok(created);
+    const foreign = {
+      parentRef: { name: 'elsewhere', group: 'gateway.networking.k8s.io', kind: 'Gateway' },
+      controllerName: 'example.com/other',
+      conditions: [{ ...condition('Accepted', 'True', 'Fine'), lastTransitionTime: '2026-01-01T00:00:00Z' }],
+    };
+    await cluster.api.patch(created, { status: { parents: [foreign] } }, 'status');
+    const running = await startController(t, cluster, [attached('a')]);
+    const written = await eventually(async () => {
+      const parents = await parentsOf('a');
+      assert.equal(parents.length, 2);
+      return parents;
+    });
+    assert.deepEqual(written[0], foreign);
+    const time = written[1]?.conditions[0]?.lastTransitionTime;
+
+    // Another reason with the same status keeps the time.
+    const other = attached('a');
+    const status = JSON.parse(JSON.stringify(other.status).replace('"reason":"Accepted"', '"reason":"Pending"'));
+    running.desired.set(keyOf(other), { ...other, status });
+    running.changed(keyOf(other));
+    await eventually(async () => {
+      const [, own] = await parentsOf('a');
+      assert.deepEqual([own?.conditions[0]?.reason, own?.conditions[0]?.lastTransitionTime], ['Pending', time]);
+    });
+
+    await cluster.api.patch(created, { status: { parents: [foreign] } }, 'status');
+    await eventually(async () => assert.equal((await parentsOf('a')).length, 2));
+
+    running.desired.clear();
+    running.changed(keyOf(other));
+    await eventually(async () => assert.deepEqual(await parentsOf('a'), [foreign]));
+    assert.deepEqual(running.log, []);
+  });
+
+  test('a new leader writes no status that is in place', async (t) => {
+    const names = Array.from({ length: 60 }, (_, index) => `many-${index}`);
+    await cluster.api.apply(names.map(route));
+    const first = await startController(
+      t,
+      cluster,
+      names.map((name) => attached(name)),
+    );
+    await eventually(async () => {
+      for (const name of names) assert.equal((await parentsOf(name)).length, 1);
+    });
+    await first.close();
+    const versions = async () =>
+      Promise.all(names.map(async (name) => (await read(API, 'HTTPRoute', name)).metadata.resourceVersion));
+    const before = await versions();
+    // The last one has another status, which shows when the others have been compared.
+    const desired = names.map((name, index) => {
+      const { status, ...rest } = attached(name, index === names.length - 1 ? 'NoMatchingParent' : 'Accepted');
+      // As the API has it after the first write.
+      const text = JSON.stringify(status).replace(
+        '"name":"web"',
+        '"group":"gateway.networking.k8s.io","kind":"Gateway","name":"web"',
+      );
+      return { ...rest, status: JSON.parse(text) as object };
+    });
+    await startController(t, cluster, desired);
+    await eventually(async () =>
+      assert.equal((await parentsOf('many-59'))[0]?.conditions[0]?.reason, 'NoMatchingParent'),
+    );
+    assert.deepEqual((await versions()).slice(0, -1), before.slice(0, -1));
+  });
+});
