@@ -5,6 +5,7 @@
 import type { Clock } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
+import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import {
   ApiError,
   type KubernetesClient,
@@ -27,7 +28,6 @@ import {
   wrongServiceType,
 } from './infrastructure.ts';
 import { type DesiredStatuses, recordsOf } from './types.ts';
-import { type Outcome, WorkQueue } from './work-queue.ts';
 
 export interface DeployerOptions {
   readonly client: KubernetesClient;

@@ -7,12 +7,12 @@ import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
+import { TokenBucket } from '../core/token-bucket.ts';
+import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import { ApiError, type KubernetesClient } from '../kubernetes/index.ts';
 import type { FollowedObject, FollowedObjects } from './followed-objects.ts';
 import { clearedEntries, clearedGateway, statusPatch } from './merge-status.ts';
-import { TokenBucket } from './token-bucket.ts';
 import { type DesiredStatus, type DesiredStatuses, STATUS_KINDS, type StatusFields } from './types.ts';
-import { type Outcome, WorkQueue } from './work-queue.ts';
 
 export interface StatusWriterOptions {
   readonly client: KubernetesClient;

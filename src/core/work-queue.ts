@@ -2,8 +2,8 @@
  * Keys that are worked on: each at most once at a time, some at the same time, and again after a failure, with a delay
  * that grows. A key that is added while it is worked on is worked on once more.
  */
-import { backoff } from '../core/backoff.ts';
-import type { Clock, Timer } from '../core/clock.ts';
+import { backoff } from './backoff.ts';
+import type { Clock, Timer } from './clock.ts';
 
 /** `failed`: repeated after a delay that grows. A number: repeated after so many milliseconds, which is no failure. */
 export type Outcome = 'done' | 'failed' | number;
