@@ -57,7 +57,7 @@ describe('a credential plugin', () => {
   test('of a kubeconfig is run once for many requests, with its arguments and the cluster', async () => {
     const { path, runs } = await script(
       'token',
-      `echo "{\\"apiVersion\\":\\"${V1}\\",\\"kind\\":\\"ExecCredential\\",\\"status\\":{\\"token\\":\\"$1-$WHO\\"}}"\n` +
+      `cat <<END\n${JSON.stringify({ apiVersion: V1, kind: 'ExecCredential', status: { token: '$1-$WHO' } })}\nEND\n` +
         `echo "$KUBERNETES_EXEC_INFO" > ${join(folder, 'info')}`,
     );
     const kubeconfig = join(folder, 'kubeconfig');
