@@ -183,6 +183,15 @@ test('two revisions have no object in common', { skip: withoutHelm }, async (t) 
   assert.equal(new Set(names.flat()).size, names.flat().length);
 });
 
+test('a revision may read the ConfigMap of its own name', { skip: withoutHelm }, async (t) => {
+  const values = { revision: 'canary' };
+  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+  const [rule] = (ofKind(objects, 'Role').rules as readonly { resources: string[]; resourceNames: string[] }[]).filter(
+    ({ resources }) => resources.includes('configmaps'),
+  );
+  assert.deepEqual(rule?.resourceNames, [ofKind(objects, 'ConfigMap').metadata.name]);
+});
+
 interface ListedPod extends ApiObject {
   readonly status: { readonly podIP?: string; readonly conditions?: readonly { type: string; status: string }[] };
 }

@@ -46,6 +46,8 @@ export interface MeshProxy extends Envoy {
 
 export interface TestMesh {
   readonly config: ConfigDir;
+  /** Path of the file by which ctl-discovery finds its API server. Undefined with a directory. */
+  readonly kubeconfig: string | undefined;
   /** The current process; another one after `restart`. */
   discovery(): Discovery;
   /** Starts ctl-discovery again at the same addresses; the earlier process must have ended. */
@@ -131,6 +133,7 @@ export async function startMesh(
   balancer?.use(discovery.ports.grpc);
   return {
     config,
+    kubeconfig: source.kubeconfig,
     address,
     discovery: () => discovery,
     async restart() {

@@ -36,9 +36,10 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The rules of a file of the chart without its comments; empty without rules. */}}
+{{/* The rules of a file of the chart without its comments; empty without rules. Names that contain the revision get it. */}}
 {{- define "ctl-discovery.rules" -}}
-{{- with fromYamlArray (.context.Files.Get .file) }}
+{{- $own := printf "resourceNames: [%s]" (include "ctl-discovery.service" .context) }}
+{{- with fromYamlArray (.context.Files.Get .file | replace "resourceNames: [meshd]" $own) }}
 {{- toYaml . }}
 {{- end }}
 {{- end }}
