@@ -106,7 +106,7 @@ export class Viewed {
     }
   }
 
-  instancesOf(node: Pick<ProxyNode, 'addresses' | 'labels' | 'network'>): BoundInstance[] {
+  instancesOf(node: Pick<ProxyNode, 'addresses' | 'clusterId' | 'labels' | 'network'>): BoundInstance[] {
     const mesh = this.#mesh;
     const instances = node.addresses.flatMap((address) =>
       mesh.instancesAt(mesh.networkOfProxy(node, address), address),

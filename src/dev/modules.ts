@@ -19,7 +19,6 @@ export const MODULES = [
   'resources',
   'sources',
   'store',
-  'translators',
   'model',
   'generate',
   'push',

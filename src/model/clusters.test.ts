@@ -145,6 +145,19 @@ describe('the network of a proxy', () => {
     });
   }
 
+  test('is the one of its cluster where it states none', () => {
+    const of = (clusterId: string, network = '') =>
+      snapshot.networkOfProxy({ network, labels: {}, clusterId }, '10.0.0.1');
+    assert.deepEqual([of('far'), of('far', 'n7'), of('unknown'), of('')], ['n2', 'n2', '', '']);
+    assert.deepEqual(
+      ['far', 'near'].map((clusterId) => {
+        const network = snapshot.networkOfProxy({ network: '', labels: {}, clusterId }, '10.0.0.1');
+        return snapshot.instancesAt(network, '10.0.0.1').map(({ endpoint }) => endpoint.serviceAccount);
+      }),
+      [['other'], ['one']],
+    );
+  });
+
   test('may be a network that only endpoints name, while they exist', () => {
     const proxy = { network: 'n7', labels: {} };
     const labels = { 'topology.mesh.io/network': 'n7' };

@@ -7,7 +7,7 @@ export { isEmptySelector, labelsMatch } from './labels.ts';
 export { namesOfLocality } from './localities.ts';
 export { MeshModel, Model, type ModelStep, type ModelUpdate } from './model.ts';
 export { networkAddress, statedNetworks } from './network-names.ts';
-export { addressBytes, addressId } from './networks.ts';
+export { addressBytes, addressId, networkOfRegistry } from './networks.ts';
 export { compareCreated, compareMeta, compareText } from './order.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { parseProtocol } from './protocol.ts';

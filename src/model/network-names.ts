@@ -5,7 +5,7 @@
 import { PMap } from '../core/pmap.ts';
 import type { MeshNetworks } from '../resources/index.ts';
 import { type Counts, nextCounts } from './counts.ts';
-import { addressId, type NetworkFinder } from './networks.ts';
+import { addressId, type NetworkFinder, networkOfRegistry } from './networks.ts';
 import type { ProxyNetwork } from './types.ts';
 import { NETWORK_LABEL } from './workloads.ts';
 
@@ -49,16 +49,20 @@ export function statedNetworks({ network, labels }: ProxyNetwork): readonly stri
 
 /**
  * The network in which a proxy has an address: the one that it states, else that of its label. Names that are no
- * network of the mesh are ignored: proxies may state one where the mesh has no networks. Otherwise it is the network of
- * the address in the program's own cluster.
+ * network of the mesh are ignored: proxies may state one where the mesh has no networks. Else it is the network that
+ * names the registry of the proxy's cluster, else that of the address in the program's own cluster.
  */
 export function networkOfProxy(
   proxy: ProxyNetwork,
   address: string,
-  { all }: NetworkNames,
+  { all, configured }: NetworkNames,
   networkOf: NetworkFinder,
 ): string {
-  return statedNetworks(proxy).find((name) => all.has(name)) ?? networkOf(address, undefined);
+  return (
+    statedNetworks(proxy).find((name) => all.has(name)) ??
+    networkOfRegistry(configured, proxy.clusterId) ??
+    networkOf(address, undefined)
+  );
 }
 
 /**

@@ -109,6 +109,13 @@ function contains(range: Range, bytes: readonly number[]): boolean {
   return true;
 }
 
+/** The network that names the registry of a cluster; undefined when none does. */
+export function networkOfRegistry({ networks }: MeshNetworks, cluster: string | undefined): string | undefined {
+  if (cluster === undefined) return undefined;
+  const named = Object.keys(networks).sort(compareText);
+  return named.find((name) => networks[name]?.endpoints.some(({ fromRegistry }) => fromRegistry === cluster));
+}
+
 /** Finds the network of an address in a cluster (undefined: the program's own); '' when it has none. */
 export type NetworkFinder = (address: string, cluster: string | undefined) => string;
 

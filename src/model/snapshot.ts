@@ -87,8 +87,7 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
 
 function selectGateways(state: MeshState, namespace: string, labels: Labels): readonly Gateway[] {
   return state.gateways.filter(({ meta, content }) => {
-    const isOwnOnly = state.settings.scopeGatewayToNamespace || content.ownNamespace === true;
-    if (isOwnOnly && meta.namespace !== namespace) return false;
+    if (state.settings.scopeGatewayToNamespace && meta.namespace !== namespace) return false;
     return labelsMatch(content.selector ?? NO_LABELS, labels);
   });
 }

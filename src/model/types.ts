@@ -30,6 +30,8 @@ export type { ModelSettings } from './settings.ts';
 export interface ProxyNetwork {
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
+  /** ID of the cluster that it states. */
+  readonly clusterId?: string;
 }
 
 /** Numbers of problems in a snapshot that make no document invalid; metrics report them. */
@@ -107,8 +109,8 @@ export interface Snapshot extends MeshSnapshot {
   /** Instances at an address of a network; different networks may use the same addresses. */
   instancesAt(network: string, address: string): readonly BoundInstance[];
   /**
-   * The network of a proxy at one of its addresses: the one that it states, if that is a network of the mesh, otherwise
-   * the one of the address.
+   * The network of a proxy at one of its addresses: the one that it states, if that is a network of the mesh, else that
+   * of its cluster, else that of the address.
    */
   networkOfProxy(proxy: ProxyNetwork, address: string): string;
   /** Networks that the configuration names or that endpoints are in; the same object until they change. */

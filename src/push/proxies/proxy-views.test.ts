@@ -69,6 +69,14 @@ describe('views', () => {
     const gateways = [{ address: '10.8.0.1', port: 15443 }];
     const networks = { networks: { near: { endpoints: [], gateways }, bare: { endpoints: [], gateways: [] } } };
     const wide = replay(emptyModel(networks as never), WEB);
+    const registries = {
+      near: { endpoints: [{ fromRegistry: 'here' }], gateways },
+      far: { endpoints: [{ fromRegistry: 'east' }], gateways },
+    };
+    const clusters = replay(emptyModel({ networks: registries } as never), WEB);
+    assert.equal(at(clusters, { clusterId: 'east' }), at(clusters, { network: 'far', clusterId: 'here' }));
+    assert.notEqual(at(clusters, { clusterId: 'east' }), at(clusters, { clusterId: 'here' }));
+    assert.equal(at(clusters, { clusterId: 'x' }), at(clusters, { clusterId: 'y' }));
     assert.notEqual(at(wide, { network: 'near' }), at(wide, { network: 'x' }));
     assert.equal(at(wide, { network: 'bare' }), at(wide, { network: 'y' }));
     assert.equal(at(mesh(), { locality: 'a/b' }), at(mesh(), { locality: 'c/d' }));

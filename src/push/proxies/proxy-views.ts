@@ -25,8 +25,10 @@ import {
   isEmptySelector,
   labelsMatch,
   type MutualTlsMode,
+  networkOfRegistry,
   type PeerAuthentication,
   type Snapshot,
+  statedNetworks,
 } from '../../model/index.ts';
 import { patchesFor } from './envoy-filters.ts';
 import { ProxyMesh } from './proxy-mesh.ts';
@@ -217,12 +219,15 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   return [outboundView(mesh, node, scope, filters), inboundView(mesh, node, scope, filters)];
 }
 
-/** The placement of a proxy. */
-export function placementOf(snapshot: Snapshot, { network, locality }: ProxyNode): Placement {
+/** The placement of a proxy: in the network that it states, else in that of its cluster. */
+export function placementOf(snapshot: Snapshot, node: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
+  const { networks } = mesh;
+  const candidates = [...statedNetworks(node), networkOfRegistry(networks, node.clusterId) ?? ''];
+  const classes = candidates.map((network) => networkClass(snapshot.memos, networks, network));
   return {
-    network: networkClass(snapshot.memos, mesh.networks, network),
-    locality: mesh.localityOf(locality),
+    network: classes.find((network) => network !== '') ?? '',
+    locality: mesh.localityOf(node.locality),
   };
 }
 

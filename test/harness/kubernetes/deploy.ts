@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import type { Owner } from '../owner.ts';
-import type { KubernetesApi } from './api.ts';
+import { type KubernetesApi, kubeconfig } from './api.ts';
 import { conformancePath } from './conformance-programs.ts';
 import type { Kubernetes } from './control-plane.ts';
 
@@ -18,6 +18,16 @@ export interface DefinitionOptions {
 export async function applyDefinitions(api: KubernetesApi, { istio = false }: DefinitionOptions = {}): Promise<void> {
   const files = globSync(istio ? '**/*.yaml' : '*.yaml', { cwd: DEFINITIONS }).sort();
   await Promise.all(files.map((file) => api.apply(readFileSync(join(DEFINITIONS, file), 'utf8'))));
+}
+
+/**
+ * Applies `deploy/rbac-remote.yaml` to another cluster of a mesh and returns the text of a kubeconfig of its account.
+ * Each call makes a new token.
+ */
+export async function remoteKubeconfig(cluster: Kubernetes): Promise<string> {
+  await cluster.api.apply(readFileSync(join(DEPLOY, 'rbac-remote.yaml'), 'utf8'));
+  const token = await cluster.serviceAccountToken({ namespace: 'mesh-system', name: 'ctl-discovery-remote' });
+  return kubeconfig(cluster.as({ token }));
 }
 
 /**

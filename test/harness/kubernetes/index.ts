@@ -26,7 +26,13 @@ export {
   TOKEN_ISSUER,
   type TokenOptions,
 } from './control-plane.ts';
-export { applyDefinitions, applyGatewayDefinitions, type DefinitionOptions, discoveryKubeconfig } from './deploy.ts';
+export {
+  applyDefinitions,
+  applyGatewayDefinitions,
+  type DefinitionOptions,
+  discoveryKubeconfig,
+  remoteKubeconfig,
+} from './deploy.ts';
 export { buildHelm, type ChartName, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
 export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';

@@ -1,0 +1,192 @@
+/**
+ * A mesh of two clusters, each with a real API server, and real Envoys: endpoints of both get traffic, also while the
+ * other cluster cannot be reached and while its credentials are replaced.
+ */
+import assert from 'node:assert/strict';
+import { after, before, describe, test } from 'node:test';
+import { type Relay, startRelay } from '../../src/kubernetes/testing/relay.ts';
+import { sidecar, startProxy } from '../e2e/support/mesh.ts';
+import { startTraffic } from '../e2e/support/steady-traffic.ts';
+import { tally } from '../e2e/support/traffic.ts';
+import {
+  createScope,
+  type Discovery,
+  eventually,
+  netnsUnavailable,
+  startDiscovery,
+  startEcho,
+} from '../harness/index.ts';
+import {
+  applyDefinitions,
+  discoveryKubeconfig,
+  type Kubernetes,
+  kubernetesUnavailable,
+  remoteKubeconfig,
+  startKubernetes,
+} from '../harness/kubernetes/index.ts';
+
+const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
+const PORT = 7490;
+const GATEWAY_PORT = 15443;
+const NAMESPACE = 'shop';
+const [CLIENT, NEAR, LATE] = ['10.244.11.11', '10.244.11.21', '10.244.11.22'] as const;
+const [FAR, MOVED, GATEWAY] = ['10.244.12.21', '10.244.12.22', '10.244.12.99'] as const;
+
+const namespace = { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NAMESPACE } };
+const service = {
+  apiVersion: 'v1',
+  kind: 'Service',
+  metadata: { name: 'web', namespace: NAMESPACE },
+  spec: { ports: [{ name: 'http', port: PORT, protocol: 'TCP' }] },
+};
+const slice = (addresses: readonly string[]) => ({
+  apiVersion: 'discovery.k8s.io/v1',
+  kind: 'EndpointSlice',
+  metadata: { name: 'web-1', namespace: NAMESPACE, labels: { 'kubernetes.io/service-name': 'web' } },
+  addressType: 'IPv4',
+  ports: [{ name: 'http', port: PORT, protocol: 'TCP' }],
+  endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
+});
+const remoteSecret = (kubeconfig: string) => ({
+  apiVersion: 'v1',
+  kind: 'Secret',
+  metadata: { name: 'remote-east', namespace: 'mesh-system', labels: { 'mesh.io/multiCluster': 'true' } },
+  stringData: { east: kubeconfig },
+});
+
+describe('a mesh of two clusters', { skip }, () => {
+  const owner = createScope();
+  let near: Kubernetes;
+  let far: Kubernetes;
+  let relay: Relay;
+  let discovery: Discovery;
+
+  /** A kubeconfig of the other cluster, by way of the relay. */
+  const kubeconfig = async () => {
+    const text = await remoteKubeconfig(far);
+    return text.replace(far.url, `https://127.0.0.1:${relay.port}`);
+  };
+
+  before(async () => {
+    [near, far] = await Promise.all([startKubernetes(owner), startKubernetes(owner)]);
+    relay = await startRelay(Number(new URL(far.url).port));
+    owner.after(() => relay.close());
+    for (const [name, address, port = PORT] of [
+      ['near', NEAR],
+      ['late', LATE],
+      ['far', FAR],
+      ['moved', MOVED],
+      ['gateway', GATEWAY, GATEWAY_PORT],
+    ] as const) {
+      await startEcho(owner, { name, address, port });
+    }
+    await applyDefinitions(near.api);
+    const egress = [{ number: PORT, protocol: 'HTTP' }];
+    const workload = sidecar('client', { address: CLIENT, namespace: NAMESPACE, egress });
+    const flags = ['--kubeconfig', await discoveryKubeconfig(owner, near)];
+    await near.api.apply([namespace, service, slice([NEAR]), workload]);
+    await far.api.apply([namespace, service, slice([FAR])]);
+    await near.api.apply([remoteSecret(await kubeconfig())]);
+    discovery = await startDiscovery(owner, { flags, env: { CTL_USE_ENDPOINT_SLICE: 'true' } });
+    const proxy = { name: 'client', address: CLIENT, mode: 'delta', namespace: NAMESPACE } as const;
+    await startProxy(owner, discovery.ports.grpc, proxy);
+  });
+  after(() => owner.close());
+
+  const target = { address: CLIENT, port: PORT, host: 'web' };
+  const answers = (...expected: readonly string[]) =>
+    eventually(async () => assert.deepEqual(Object.keys(await tally(target, 8)).sort(), [...expected].sort()), {
+      timeoutMs: 60_000,
+    });
+  const logged = (line: RegExp) =>
+    eventually(() => assert.match(discovery.output(), line), { timeoutMs: 60_000, what: String(line) });
+  const statusOfFar = async () => {
+    const { sources } = (await discovery.http('/debug/configz')).json() as {
+      sources: readonly { id: string; cluster: string; synced: boolean; health: { ok: boolean; reason?: string } }[];
+    };
+    return sources.find(({ cluster }) => cluster === 'east');
+  };
+
+  test('the first configuration has the endpoints of both clusters, and changes of both are followed', async () => {
+    assert.deepEqual(Object.keys(await tally(target, 8)).sort(), ['far', 'near']);
+    assert.deepEqual(await statusOfFar(), {
+      id: 'kubernetes/east',
+      cluster: 'east',
+      synced: true,
+      health: { ok: true },
+    });
+    await far.api.apply([slice([MOVED])]);
+    await answers('near', 'moved');
+    await far.api.apply([slice([FAR])]);
+    await answers('near', 'far');
+  });
+
+  test('no request fails while the other cluster is unreachable, and the own one is followed', async () => {
+    const traffic = startTraffic([target]);
+    relay.cut();
+    await logged(/cluster east: the API server .* cannot be reached: .*; what was read stays in force/);
+    assert.equal((await statusOfFar())?.health.ok, false);
+    await near.api.apply([slice([NEAR, LATE])]);
+    await answers('near', 'late', 'far');
+    await far.api.apply([slice([MOVED])]);
+    await near.api.apply([slice([NEAR])]);
+    await answers('near', 'far');
+    relay.restore();
+    await answers('near', 'moved');
+    await far.api.apply([slice([FAR])]);
+    await answers('near', 'far');
+    assert.deepEqual(await traffic.stop(), []);
+  });
+
+  test('no request fails while credentials are replaced, also by some that do not work', async () => {
+    const traffic = startTraffic([target]);
+    const wrong = (await kubeconfig()).replace(/"token": "[^"]*"/, '"token": "wrong"');
+    await near.api.apply([remoteSecret(wrong)]);
+    await eventually(async () => assert.match((await statusOfFar())?.health.reason ?? '', /not in force yet: .*401/), {
+      timeoutMs: 60_000,
+    });
+    await far.api.apply([slice([MOVED])]);
+    await answers('near', 'moved');
+    await near.api.apply([remoteSecret(await kubeconfig())]);
+    await eventually(async () => assert.deepEqual((await statusOfFar())?.health, { ok: true }), { timeoutMs: 60_000 });
+    await far.api.apply([slice([FAR])]);
+    await answers('near', 'far');
+    assert.deepEqual(await traffic.stop(), []);
+  });
+
+  test('endpoints of another network are reached through its gateway', async () => {
+    const networks = `networks:
+  near: {endpoints: [{fromRegistry: Orchestrator}], gateways: [{address: 10.244.11.99, port: ${GATEWAY_PORT}}]}
+  far: {endpoints: [{fromRegistry: east}], gateways: [{address: ${GATEWAY}, port: ${GATEWAY_PORT}}]}
+`;
+    const configMap = (meshNetworks: string) => ({
+      apiVersion: 'v1',
+      kind: 'ConfigMap',
+      metadata: { name: 'meshd', namespace: 'mesh-system' },
+      data: { meshNetworks },
+    });
+    await near.api.apply([configMap(networks)]);
+    await answers('near', 'gateway');
+    await near.api.apply([configMap('networks: {}')]);
+    await answers('near', 'far');
+  });
+
+  test('a removed Secret takes the endpoints of its cluster away, and a new one brings them back', async () => {
+    const traffic = startTraffic([target]);
+    await near.api.delete(remoteSecret(''));
+    await answers('near');
+    assert.equal(await statusOfFar(), undefined);
+    await near.api.apply([remoteSecret(await kubeconfig())]);
+    await answers('near', 'far');
+    assert.deepEqual(await traffic.stop(), []);
+  });
+
+  test('a damaged kubeconfig is refused with one line, and what was read before stays in force', async () => {
+    await near.api.apply([remoteSecret('{"clusters": "hidden-text"}')]);
+    await logged(
+      /Secret mesh-system\/remote-east, key east: clusters: expected a list; what was in force before stays/,
+    );
+    assert.doesNotMatch(discovery.output(), /hidden-text/);
+    await answers('near', 'far');
+  });
+});
