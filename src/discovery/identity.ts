@@ -29,12 +29,14 @@ import {
   MeshServerCredentials,
   parseBundleEndpoints,
   readRoots,
+  type ServingCertificateOptions,
   type TokenIssuer,
   TrustBundles,
 } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import type { Cluster } from './cluster.ts';
+import { checkCertProvider, openClusterSigner, signerOf } from './cluster-certificate.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
@@ -94,14 +96,18 @@ function oneOf(field: string, value: string, allowed: readonly string[]): void {
 function checkSettings(
   { jwtPolicy, certProvider, spiffeBundleEndpoints }: DiscoverySettings,
   trustDomain: string,
+  cluster: Cluster | undefined,
 ): void {
   oneOf('JWT_POLICY', jwtPolicy, ['third-party-jwt', 'first-party-jwt']);
-  oneOf('CTL_CERT_PROVIDER', certProvider, ['meshd', 'none']);
+  checkCertProvider(certProvider, cluster);
   parseBundleEndpoints(spiffeBundleEndpoints);
   spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
 }
 
-/** The names by which proxies reach the control plane. */
+/** The names by which proxies on this machine reach the control plane. */
+const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
+
+/** The names by which proxies of other machines reach the control plane. */
 function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): string[] {
   const services = ['meshd', 'ctl-discovery'].flatMap((name) => [
     `${name}.${namespace}.svc`,
@@ -109,8 +115,7 @@ function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): 
     `${name}.${namespace}`,
   ]);
   const custom = meshdCustomHost.split(',').map((host) => host.trim());
-  const all = [...services, ...custom, 'localhost', '127.0.0.1', '::1'];
-  return [...new Set(all.filter((name) => name !== ''))];
+  return [...new Set([...services, ...custom].filter((name) => name !== ''))];
 }
 
 /**
@@ -127,7 +132,7 @@ export async function openIdentity(
     for (const one of wiring.closers.splice(0).reverse()) await one();
   };
   try {
-    checkSettings(settings, trustDomain);
+    checkSettings(settings, trustDomain, cluster);
     const files = await openTlsFiles(settings);
     const authority = needsAuthority(settings, files) ? await openAuthority(wiring) : undefined;
     const trust = new TrustBundles();
@@ -201,13 +206,14 @@ async function openSecured(
   return { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
 }
 
-/** The credentials from files, or from the mesh CA; undefined without either. */
+/** The credentials from files, from the mesh CA or from a signer of the cluster; undefined without any of them. */
 async function openCredentials(
-  { settings, trustDomain, closers }: Wiring,
+  wiring: Wiring,
   files: TlsFiles | undefined,
   authority: Authority | undefined,
   trust: TrustBundles,
 ): Promise<MeshServerCredentials | undefined> {
+  const { settings, trustDomain, closers } = wiring;
   const log = getScope('ads');
   const logRenewed = (): void => log.info('new connections to the secured address get the new certificate');
   const logFailed = (error: CtlError): void =>
@@ -231,22 +237,12 @@ async function openCredentials(
     closers.push(files.follow(renewed, logFailed));
     return credentials;
   }
-  if (authority === undefined) {
-    const missing =
-      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or ' +
-      'CTL_CERT_PROVIDER=meshd';
-    log.warn(`the secured address ${settings.secureGRPCAddr} is not served: ${missing}`);
-    return undefined;
-  }
-  if (settings.certProvider === 'none') {
-    const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
-    throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });
-  }
+  const issuer = servingIssuer(wiring, authority);
+  if (issuer === undefined) return undefined;
   const tlsOf = ({ chain, key }: { chain: string; key: string }) => ({ chain, key, requiredCa: undefined });
   let credentials: MeshServerCredentials | undefined;
   const serving = await followServingCertificate({
-    authority,
-    dnsNames: dnsNamesOf(settings),
+    ...issuer,
     lifetimeSeconds: settings.defaultWorkloadCertLifetimeSeconds,
     clock: wallClock,
     random: Math.random,
@@ -259,6 +255,31 @@ async function openCredentials(
   closers.push(() => serving.close());
   credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
   return credentials;
+}
+
+/** Who issues the certificate of the secured address, and for which names; undefined when nobody does. */
+function servingIssuer(
+  { settings, cluster, closers }: Wiring,
+  authority: Authority | undefined,
+): Pick<ServingCertificateOptions, 'authority' | 'dnsNames'> | undefined {
+  const signerName = signerOf(settings.certProvider);
+  if (signerName !== undefined && cluster !== undefined) {
+    const signer = openClusterSigner(cluster, signerName, settings.namespace);
+    closers.push(() => signer.close());
+    return { authority: signer, dnsNames: dnsNamesOf(settings) };
+  }
+  if (authority === undefined) {
+    const missing =
+      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or ' +
+      'CTL_CERT_PROVIDER=meshd';
+    getScope('ads').warn(`the secured address ${settings.secureGRPCAddr} is not served: ${missing}`);
+    return undefined;
+  }
+  if (settings.certProvider === 'none') {
+    const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
+    throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });
+  }
+  return { authority, dnsNames: [...dnsNamesOf(settings), ...LOOPBACK_NAMES] };
 }
 
 /** Keeps the trusted roots current: those of the mesh, with announced and former ones, and of other trust domains. */

@@ -84,8 +84,8 @@ export const discoveryIdentityEnv = {
     type: 'string',
     default: 'meshd',
     meaning:
-      "Provider of the discovery component's DNS certificate: meshd, its own CA, or none, which leaves --tlsCertFile " +
-      'and --tlsKeyFile.',
+      "Provider of the discovery component's DNS certificate: meshd, its own CA; orchestrator/<signer name>, a " +
+      'signer of the cluster (CertificateSigningRequest API); or none, which leaves --tlsCertFile and --tlsKeyFile.',
   },
   CTL_JWT_PUB_KEY_REFRESH_INTERVAL: {
     setting: 'jwtPubKeyRefreshIntervalMs',

@@ -177,6 +177,14 @@ test('invalid settings end the program with one line', async (t) => {
   const rows: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
     [{ JWT_POLICY: 'none' }, /^ctl-discovery: JWT_POLICY: "none" is not one of/m],
     [{ CTL_CERT_PROVIDER: 'kubernetes' }, /^ctl-discovery: CTL_CERT_PROVIDER: "kubernetes" is not one of/m],
+    [
+      { CTL_CERT_PROVIDER: 'orchestrator' },
+      /^ctl-discovery: CTL_CERT_PROVIDER: "orchestrator" is not one of .*orchestrator\/<signer name>/m,
+    ],
+    [
+      { CTL_CERT_PROVIDER: 'orchestrator/example.com/serving' },
+      /^ctl-discovery: CTL_CERT_PROVIDER=orchestrator\/example.com\/serving: needs an API server/m,
+    ],
     [{ TOKEN_ISSUER: 'http://issuer.example' }, /^ctl-discovery: TOKEN_ISSUER: .*must be an https URL/m],
     [
       { SPIFFE_BUNDLE_ENDPOINTS: 'other.example' },

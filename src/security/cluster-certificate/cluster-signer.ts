@@ -1,0 +1,222 @@
+/**
+ * Certificates of the control plane's own address from a signer of the cluster, by the API of
+ * CertificateSigningRequests (`certificates.k8s.io/v1`). Source:
+ * https://kubernetes.io/docs/reference/access-authn-authz/certificate-signing-requests/
+ *
+ *   key, request ─create─▶ CertificateSigningRequest ─approval─▶ signer ─status.certificate─▶ checks ─▶ certificate
+ *
+ * The request is approved by this program if it has the permission, else by somebody else. Requests are not deleted:
+ * Kubernetes removes them (after an hour; after a day when nobody approves them), and a permission to delete one is a
+ * permission to delete all.
+ */
+import { isIP } from 'node:net';
+import { z } from 'zod';
+import { backoff } from '../../core/backoff.ts';
+import { type Clock, sleep } from '../../core/clock.ts';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import { apiVersionOf, type KubernetesClient, pathOf, type ResourceType } from '../../kubernetes/index.ts';
+import { readPemCertificates } from '../certificate.ts';
+import type { Authority, ServerCertificate } from '../types.ts';
+import { newServerRequest, type ServerRequest } from './server-request.ts';
+
+const SIGNING_REQUESTS: ResourceType = {
+  group: 'certificates.k8s.io',
+  version: 'v1',
+  plural: 'certificatesigningrequests',
+  kind: 'CertificateSigningRequest',
+  namespaced: false,
+};
+
+/** The shortest lifetime that the API accepts, seconds. */
+const MIN_LIFETIME_SECONDS = 600;
+
+/** Between looks at a request, and after failures, ms. */
+const FIRST_PAUSE_MS = 500;
+const MAX_PAUSE_MS = 15_000;
+
+const conditionSchema = z.object({ type: z.string(), status: z.string(), message: z.string().optional() });
+const requestSchema = z.object({
+  metadata: z.looseObject({ name: z.string() }),
+  spec: z.unknown(),
+  status: z.object({ certificate: z.string().optional(), conditions: z.array(conditionSchema).nullish() }).nullish(),
+});
+
+type SigningRequest = z.infer<typeof requestSchema>;
+
+export interface ClusterSignerOptions {
+  readonly client: KubernetesClient;
+  /** `spec.signerName`: a domain and a path, such as `example.com/serving`. */
+  readonly signerName: string;
+  /** The beginning of the requests' names. */
+  readonly namePrefix: string;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  /** Epoch ms. */
+  readonly now: () => number;
+  /** Something is waited for; called once for each reason in a row. */
+  readonly onWaiting: (reason: string) => void;
+}
+
+export interface ClusterSigner extends Pick<Authority, 'serverCertificate' | 'onChange'> {
+  /** Ends the requests under way. */
+  close(): void;
+}
+
+/** Failures that pass, or that an operator can mend while this program waits: a missing permission. */
+const PASSING: ReadonlySet<string> = new Set([
+  'unavailable',
+  'deadline_exceeded',
+  'resource_exhausted',
+  'permission_denied',
+  'unauthenticated',
+]);
+
+class Signer implements ClusterSigner {
+  readonly #options: ClusterSignerOptions;
+  readonly #ending = new AbortController();
+  #waitingFor = '';
+
+  constructor(options: ClusterSignerOptions) {
+    this.#options = options;
+  }
+
+  /** A signer of a cluster does not report changes: its certificates are renewed before they end. */
+  onChange(): () => void {
+    return () => {};
+  }
+
+  close(): void {
+    this.#ending.abort();
+  }
+
+  /**
+   * Waits for as long as it takes. Rejects with CtlError when the request is invalid, denied or failed, or has been
+   * deleted, and when the signer's certificate is not the one that was requested.
+   */
+  async serverCertificate(dnsNames: readonly string[], lifetimeSeconds: number): Promise<ServerCertificate> {
+    const request = await newServerRequest(dnsNames);
+    const created = await this.#created(request, lifetimeSeconds);
+    const { name } = created.metadata;
+    await this.#untilDone(() => this.#approve(created));
+    const certificate = await this.#answered(name);
+    this.#waitingFor = '';
+    return this.#checked(name, certificate, request, dnsNames);
+  }
+
+  #created(request: ServerRequest, lifetimeSeconds: number): Promise<SigningRequest> {
+    const { client, namePrefix, signerName } = this.#options;
+    const spec = {
+      request: Buffer.from(request.csr).toString('base64'),
+      signerName,
+      expirationSeconds: Math.max(MIN_LIFETIME_SECONDS, lifetimeSeconds),
+      usages: ['digital signature', 'server auth'],
+    };
+    const { signal } = this.#ending;
+    return this.#untilDone(async () => {
+      const object = { metadata: { generateName: `${namePrefix}-` }, spec };
+      return requestSchema.parse(await client.create(SIGNING_REQUESTS, object, { signal }));
+    });
+  }
+
+  /** Approves the request; without the permission somebody else has to. */
+  async #approve(request: SigningRequest): Promise<void> {
+    const { client, signerName } = this.#options;
+    const { name } = request.metadata;
+    const message = 'The certificate of the address that proxies connect to';
+    const condition = { type: 'Approved', status: 'True', reason: 'ControlPlaneAddress', message };
+    const { kind } = SIGNING_REQUESTS;
+    const body = { ...request, apiVersion: apiVersionOf(SIGNING_REQUESTS), kind, status: { conditions: [condition] } };
+    try {
+      await client.json({
+        method: 'PUT',
+        path: `${pathOf(SIGNING_REQUESTS, undefined, name)}/approval`,
+        contentType: 'application/json',
+        body: JSON.stringify(body),
+        signal: this.#ending.signal,
+      });
+      this.#wait(`CertificateSigningRequest ${name} waits for the signer ${signerName}`);
+    } catch (error) {
+      const failure = toCtlError(error);
+      // A conflict: somebody else has decided.
+      if (failure.code !== 'permission_denied' && failure.code !== 'failed_precondition') throw failure;
+      this.#wait(
+        `CertificateSigningRequest ${name} of the signer ${signerName} waits for its approval (kubectl certificate ` +
+          `approve ${name}): ${failure.oneLine()}`,
+      );
+    }
+  }
+
+  /** The certificate of a request, once the signer has issued it; PEM. */
+  async #answered(name: string): Promise<string> {
+    const { client, clock, random } = this.#options;
+    const { signal } = this.#ending;
+    for (let looks = 1; ; looks++) {
+      const { status } = await this.#untilDone(async () =>
+        requestSchema.parse(await client.get(SIGNING_REQUESTS, name, { signal })),
+      );
+      if (status?.certificate !== undefined) return Buffer.from(status.certificate, 'base64').toString('latin1');
+      const refusal = status?.conditions?.find(({ type }) => type === 'Denied' || type === 'Failed');
+      if (refusal !== undefined) {
+        const reason = refusal.message === undefined ? '' : `: ${JSON.stringify(refusal.message.slice(0, 500))}`;
+        throw new CtlError(
+          'failed_precondition',
+          `${refusal.type === 'Denied' ? 'was denied' : 'has failed'}${reason}`,
+          locationOf(name),
+        );
+      }
+      await sleep(clock, backoff(looks, FIRST_PAUSE_MS, MAX_PAUSE_MS, random), signal);
+      if (signal.aborted) throw new CtlError('unavailable', 'this program ends', locationOf(name));
+    }
+  }
+
+  /** Repeats work while it fails for reasons that may pass. */
+  async #untilDone<T>(work: () => Promise<T>): Promise<T> {
+    const { clock, random } = this.#options;
+    const { signal } = this.#ending;
+    for (let failures = 1; ; failures++) {
+      try {
+        return await work();
+      } catch (error) {
+        const failure = error instanceof z.ZodError ? unreadable(error) : toCtlError(error);
+        if (signal.aborted || !PASSING.has(failure.code)) throw failure;
+        this.#wait(`a certificate of the signer ${this.#options.signerName} cannot be requested: ${failure.oneLine()}`);
+      }
+      await sleep(clock, backoff(failures, FIRST_PAUSE_MS, MAX_PAUSE_MS, random), signal);
+    }
+  }
+
+  #checked(name: string, chain: string, request: ServerRequest, dnsNames: readonly string[]): ServerCertificate {
+    const refuse = (reason: string): never => {
+      throw new CtlError('failed_precondition', `the signer's certificate ${reason}`, locationOf(name));
+    };
+    const [leaf] = readPemCertificates(chain);
+    if (leaf === undefined) return refuse('is empty');
+    const { x509, notAfter } = leaf;
+    if (!x509.publicKey.export({ type: 'spki', format: 'der' }).equals(request.publicKey)) refuse('has another key');
+    const isNamed = (host: string) =>
+      isIP(host) === 0 ? x509.checkHost(host, { subject: 'never' }) : x509.checkIP(host);
+    const missing = dnsNames.find((host) => isNamed(host) === undefined);
+    if (missing !== undefined) refuse(`is not for ${missing}`);
+    if (notAfter <= this.#options.now()) refuse(`ended at ${new Date(notAfter).toISOString()}`);
+    return { chain, key: request.key, expiresAt: notAfter };
+  }
+
+  #wait(reason: string): void {
+    if (this.#waitingFor === reason) return;
+    this.#waitingFor = reason;
+    this.#options.onWaiting(reason);
+  }
+}
+
+function locationOf(name: string): { readonly resource: string } {
+  return { resource: `CertificateSigningRequest/${name}` };
+}
+
+function unreadable(error: z.ZodError): CtlError {
+  return new CtlError('unavailable', 'expected a CertificateSigningRequest', {}, error);
+}
+
+export function createClusterSigner(options: ClusterSignerOptions): ClusterSigner {
+  return new Signer(options);
+}
