@@ -19,6 +19,7 @@ export const MODULES = [
   'resources',
   'sources',
   'store',
+  'translators',
   'model',
   'generate',
   'push',

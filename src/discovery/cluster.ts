@@ -11,6 +11,7 @@ import {
   KubernetesClient,
   readKubeconfig,
 } from '../kubernetes/index.ts';
+import { getScope } from '../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { createLeadership, type Leadership } from './leadership.ts';
 
@@ -61,8 +62,10 @@ function readsCluster({ registries, configDir, kubeconfig }: DiscoverySettings):
  */
 export async function clusterAccess(settings: DiscoverySettings, env: Environment): Promise<ClusterAccess | undefined> {
   if (!readsCluster(settings)) return undefined;
+  const onProblem = (error: CtlError): void =>
+    getScope('default').warn(`${error.oneLine()}; the credentials that were read before stay in use`);
   const file = settings.kubeconfig || env.KUBECONFIG || '';
-  const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file);
+  const access = file === '' ? await inClusterAccess(env) : await readKubeconfig(file, { onProblem });
   if (access !== undefined) return access;
   const message =
     'the registry Orchestrator has nothing to read from: name a cluster with --kubeconfig or a directory with ' +

@@ -21,20 +21,21 @@ export function configuredSources(
   connection: Connection | undefined,
   namespaces: readonly string[],
 ): Source[] {
-  const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice } = settings;
+  const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const log = getScope('source');
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
   const directory = (): Source[] => {
     if (configDir === '') return [];
-    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs });
+    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs, serviceApis });
     return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
   };
   const orchestrator = (): Source[] => {
     if (connection === undefined) return directory();
     const meshKinds = configDir === '';
     const random = Math.random;
-    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice, meshKinds };
+    const kinds = { useEndpointSlice, meshKinds, serviceApis };
+    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, ...kinds };
     return [...directory(), createKubernetesSource(options)];
   };
   const sources = registries.flatMap((registry) => {

@@ -16,8 +16,9 @@ import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
 import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publication } from '../push/index.ts';
+import type { ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
-import { createDebouncer, type Debouncer, type Store } from '../store/index.ts';
+import { createDebouncer, type Debouncer, type Store, type TakenChanges } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
@@ -36,6 +37,7 @@ import { debounceHooks, engineObserver, publishProblems, refusalLog } from './ob
 import { publicationLog } from './publications.ts';
 import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
+import { createTranslation, type Translation } from './translation.ts';
 import { logAddresses, startXdsServer } from './xds-listeners.ts';
 
 type Closer = () => Promise<void> | void;
@@ -52,6 +54,7 @@ interface Pipeline {
 export class DiscoveryProgram {
   readonly #settings: DiscoverySettings;
   readonly #env: Environment;
+  readonly #translation: Translation;
   readonly #registry = new Registry();
   readonly #metrics: Metrics = createMetrics(this.#registry);
   readonly #publications = publicationLog(this.#metrics, systemClock.now);
@@ -73,6 +76,7 @@ export class DiscoveryProgram {
   constructor(settings: DiscoverySettings, env: Environment) {
     this.#settings = settings;
     this.#env = env;
+    this.#translation = createTranslation(settings);
     this.#history = settings.enableConfigDistributionTracking
       ? new DistributionHistory(settings.distributionHistoryRetentionMs)
       : undefined;
@@ -148,10 +152,15 @@ export class DiscoveryProgram {
       edsDebounce: enableEdsDebounce,
       clock: systemClock,
       hooks: debounceHooks(this.#metrics),
-      publish: (keys) => publisher.publish(store.take(keys === 'all' ? undefined : (key) => keys.has(key))),
+      publish: (keys) => publisher.publish(this.#take(store, keys === 'all' ? undefined : (key) => keys.has(key))),
     });
     this.#closers.push(() => debouncer.stop());
     return debouncer;
+  }
+
+  /** Changes of the store, with those of documents that are derived from them. */
+  #take(store: Store, filter?: (key: ResourceKey) => boolean): TakenChanges {
+    return this.#translation.apply(store.take(filter));
   }
 
   /** Store → snapshot. */
@@ -176,9 +185,9 @@ export class DiscoveryProgram {
     });
     this.#keySets = keySets;
     this.#closers.push(() => keySets.close());
-    publisher.publish(store.take());
+    publisher.publish(this.#take(store));
     await keySets.first();
-    publisher.publish(store.take());
+    publisher.publish(this.#take(store));
   }
 
   /** Snapshot → engine, which pushes to each proxy what changed for it. */
@@ -245,7 +254,7 @@ export class DiscoveryProgram {
 
   /** A changed mesh file is published at once, with whatever else is pending. */
   #publishMesh({ store, publisher }: Pipeline, update: MeshUpdate): void {
-    publisher.publish(store.take(), update);
+    publisher.publish(this.#take(store), update);
   }
 
   async #openIdentity({ mesh }: MeshFiles, cluster: Cluster | undefined): Promise<MeshIdentity> {

@@ -183,6 +183,42 @@ describe('a client of a scripted API server', () => {
     await ended;
   });
 
+  test('connects again with a renewed client certificate once the server refuses the old one', async () => {
+    const server = await scripted();
+    const sessions = new Set<unknown>();
+    let refusing = false;
+    server.intercept = (_, stream) => {
+      sessions.add(stream.session);
+      if (refusing && sessions.size === 1) return server.fail(stream, 401, 'Unauthorized');
+      return server.json(stream, { metadata: { name: 'x' } });
+    };
+    let certificate = server.clientCertificate();
+    let rejections = 0;
+    const access = {
+      ...server.access(),
+      tls: async () => ({ ca: server.ca, ...certificate }),
+      rejected: () => void rejections++,
+    };
+    const connection = new Connection({ access, clock: fastClock(50), random: () => 0, userAgent: 'test' });
+    cleanup.push(() => connection.close());
+    const client = new KubernetesClient(connection);
+    await client.get(LEASES, 'x');
+    refusing = true;
+    await assert.rejects(client.get(LEASES, 'x'), { status: 401 });
+    await assert.rejects(client.get(LEASES, 'x'), { status: 401 });
+    assert.deepEqual([sessions.size, rejections], [1, 2]);
+    certificate = server.clientCertificate();
+    let accepted = false;
+    const step = async (): Promise<void> => {
+      accepted = await client.get(LEASES, 'x').then(
+        () => true,
+        () => false,
+      );
+    };
+    await waitUntil(() => accepted, { step });
+    assert.equal(sessions.size, 2);
+  });
+
   test('does not talk to a server whose certificate it cannot verify', async () => {
     const [server, other] = [await scripted(), await scripted()];
     const { client, events } = clientOf(server, 'secret', other.ca);

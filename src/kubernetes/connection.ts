@@ -14,6 +14,9 @@ import { Session } from './session.ts';
 /** Pause after a lost connection, ms, doubled with each failure in a row. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
+/** Between checks for a renewed client certificate while requests are refused, ms. */
+const CHECK_INTERVAL_MS = 1000;
+const HTTP_UNAUTHORIZED = 401;
 /** Connections at once; when all are full, further requests wait on one of them. */
 const MAX_SESSIONS = 32;
 
@@ -61,6 +64,8 @@ export class Connection {
   /** Attempts in a row that came to nothing. */
   #failures = 0;
   #lostReason: string | undefined;
+  /** When certificates are compared again after a refused request. */
+  #checkAfter = Number.NEGATIVE_INFINITY;
   readonly #observers = new Set<ConnectionObserver>();
   readonly #ending = new AbortController();
   #closed = false;
@@ -116,6 +121,7 @@ export class Connection {
         this.#reached();
         if (stream === undefined) return;
         const { ':status': status = 0 } = headers;
+        if (status === HTTP_UNAUTHORIZED) this.#refused();
         outcome.resolve({ status, headers, stream, isLost: () => !session.isOpen });
       });
       stream.once('close', () => signal?.removeEventListener('abort', onAbort));
@@ -195,6 +201,25 @@ export class Connection {
       this.#failures++;
       this.#lost(error instanceof CtlError ? error.oneLine() : String(error));
       throw error;
+    }
+  }
+
+  /** The server does not know who this program is: credentials that were renewed meanwhile are used from now on. */
+  #refused(): void {
+    const { access, clock } = this.#options;
+    access.rejected?.();
+    if (clock.now() < this.#checkAfter) return;
+    this.#checkAfter = clock.now() + CHECK_INTERVAL_MS;
+    void this.#retireOldCertificates();
+  }
+
+  /** A connection shows the certificate with which it was made for as long as it lasts. */
+  async #retireOldCertificates(): Promise<void> {
+    try {
+      const material = await this.#options.access.tls();
+      for (const session of this.#sessions) if (!session.shows(material)) session.retire();
+    } catch {
+      // The next attempt to connect reports that.
     }
   }
 

@@ -2,7 +2,7 @@
 import { join } from 'node:path';
 import { CtlError } from '../core/errors.ts';
 import type { ClusterAccess } from './access.ts';
-import { readPem, readText, readToken } from './kubeconfig.ts';
+import { readPem, readText, readToken } from './credential-files.ts';
 
 type Environment = Readonly<Record<string, string | undefined>>;
 

@@ -7,7 +7,7 @@ export { ApiError, ConnectionError } from './api-error.ts';
 export { KubernetesClient, type PatchType, type WrittenObject } from './client.ts';
 export { Connection, type ConnectionObserver, type ConnectionOptions } from './connection.ts';
 export { inClusterAccess } from './in-cluster.ts';
-export { type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
+export { type KubeconfigOptions, type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
 export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
 export { createLeaseAccess, type LeaseAccess } from './lease.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';

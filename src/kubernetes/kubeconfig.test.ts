@@ -43,6 +43,8 @@ users:
 
 const SERVER = 'server: "https://10.0.0.1:6443"';
 
+const EXEC = 'exec: {command: x, apiVersion: client.authentication.k8s.io/v1';
+
 async function problemOf(read: Promise<unknown>): Promise<string> {
   try {
     await read;
@@ -94,11 +96,23 @@ describe('a kubeconfig', () => {
     ['has no server', config('', ''), /clusters\[0\]\.cluster\.server: expected a URL/],
     ['needs a proxy', config(`${SERVER}, proxy-url: "http://p"`, ''), /proxy-url: proxies are not supported/],
     [
-      'runs a credential plugin',
-      config(SERVER, 'exec: {command: aws}'),
-      /users\[0\]\.user\.exec: credential plugins are not supported/,
+      'uses an auth provider',
+      config(SERVER, 'auth-provider: {name: oidc}'),
+      /users\[0\]\.user\.auth-provider: auth providers were removed from Kubernetes clients in 1\.26/,
     ],
-    ['uses an auth provider', config(SERVER, 'auth-provider: {name: oidc}'), /users\[0\]\.user\.auth-provider: /],
+    ['has a plugin without a program', config(SERVER, 'exec: {apiVersion: v1}'), /exec\.command: expected a program/],
+    [
+      'has a plugin of an API that is not known',
+      config(SERVER, 'exec: {command: x}'),
+      /exec\.apiVersion: expected client/,
+    ],
+    [
+      'has a plugin that needs a terminal',
+      config(SERVER, `${EXEC}, interactiveMode: Always}`),
+      /exec\.interactiveMode: expected Never or IfAvailable/,
+    ],
+    ['has a plugin beside a token', config(SERVER, `token: x, ${EXEC}}`), /token: expected exec or other credentials/],
+    ['has a variable without a name', config(SERVER, `${EXEC}, env: [{value: x}]}`), /exec\.env\[0\]: expected name/],
     [
       'has a certificate without its key',
       config(SERVER, `client-certificate-data: ${DATA}`),
@@ -144,6 +158,38 @@ describe('a kubeconfig', () => {
     await writeFile(file, '');
     const line = await problemOf(access.tls());
     assert.match(line, /clusters\[0\]\.cluster\.certificate-authority: expected PEM text in .*authority\.pem/);
+  });
+
+  test('that has changed is read again; its context and server stay', async () => {
+    const problems: string[] = [];
+    const path = await write(
+      'rotated',
+      config(SERVER, `token: one, client-certificate-data: ${DATA}, client-key-data: ${DATA}`),
+    );
+    const access = await readKubeconfig(path, { onProblem: (error) => void problems.push(error.oneLine()) });
+    assert.equal(await access.token(), 'one');
+    const renewed = PEM.replace('MIIB', 'MIIC');
+    const data = Buffer.from(renewed).toString('base64');
+    const user = `token: two, client-certificate-data: ${data}, client-key-data: ${data}`;
+    await write('rotated', config(SERVER, user).replace('current-context: east', 'current-context: west'));
+    assert.equal(await access.token(), 'two');
+    assert.deepEqual(await access.tls(), { cert: renewed, key: renewed });
+    assert.deepEqual(problems, []);
+
+    await write('rotated', 'token: [');
+    assert.equal(await access.token(), 'two');
+    assert.equal((await access.tls()).cert, renewed);
+    await write('rotated', config('server: "https://10.6.6.6"', 'token: three'));
+    assert.equal(await access.token(), 'two');
+    await rm(path);
+    assert.equal(await access.token(), 'two');
+    assert.deepEqual(problems, [
+      `${path}: expected YAML or JSON`,
+      `${path}: expected the server https://10.0.0.1:6443/; another one is used only after a restart`,
+      `${path}: cannot read ${path} (ENOENT)`,
+    ]);
+    await write('rotated', config(SERVER, 'token: four'));
+    assert.equal(await access.token(), 'four');
   });
 
   test('that is not there is refused with its name', async () => {

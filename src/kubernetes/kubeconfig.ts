@@ -3,21 +3,13 @@
  * the user and the namespace of the current context. What this program does not support is refused with the file and
  * the field that asks for it.
  */
-import { readFile } from 'node:fs/promises';
 import { delimiter, dirname, resolve } from 'node:path';
-import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
+import type { CtlError } from '../core/errors.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
-
-type Entries = Record<string, unknown>;
-
-/** A named entry of `clusters`, `users` or `contexts`. */
-interface Named {
-  readonly name: string;
-  readonly value: Entries;
-  readonly file: string;
-  /** Path of the entry's fields, such as `users[0].user`. */
-  readonly path: string;
-}
+import { checkToken, readPem, readText, readToken } from './credential-files.ts';
+import { CredentialPlugin } from './credential-plugin.ts';
+import { FollowedAccess } from './followed-access.ts';
+import { type Entries, isEntries, type Named, quoted, refusal, refused, text } from './kubeconfig-entries.ts';
 
 interface Kubeconfig {
   readonly clusters: ReadonlyMap<string, Named>;
@@ -31,8 +23,7 @@ const MAX_BYTES = 4 * 1024 * 1024;
 
 /** User fields that need another program or a library, or that API servers no longer take. */
 const REFUSED_USER_FIELDS: Readonly<Record<string, string>> = {
-  exec: 'credential plugins are not supported; use token, tokenFile or client-certificate',
-  'auth-provider': 'auth providers are not supported; use token, tokenFile or client-certificate',
+  'auth-provider': 'auth providers were removed from Kubernetes clients in 1.26; use exec, tokenFile or a certificate',
   username: 'API servers take no passwords; use token, tokenFile or client-certificate',
   password: 'API servers take no passwords; use token, tokenFile or client-certificate',
   as: 'impersonation is not supported',
@@ -51,35 +42,58 @@ export interface KubeconfigText {
   readonly name: string;
 }
 
+export interface KubeconfigOptions {
+  /**
+   * Files that changed cannot be used; called once for each change. The credentials that were read before stay in use.
+   */
+  readonly onProblem?: (error: CtlError) => void;
+}
+
 /**
- * The access of the current context.
+ * The access of the current context. Files are read again when they have changed: credentials in them can be renewed,
+ * the context and its server stay those of the start.
  * @param from one file, or several separated as in the variable KUBECONFIG: the first file that has an entry of a name
  * counts; or a text, whose credentials must be inline
  * @throws CtlError naming file and field
  */
-export async function readKubeconfig(from: string | KubeconfigText): Promise<ClusterAccess> {
-  const [file = '', ...others] = typeof from === 'string' ? from.split(delimiter).filter(Boolean) : [from.name];
-  const config = typeof from === 'string' ? await readFiles([file, ...others]) : await readInline(from);
-  const { currentContext } = config;
-  if (currentContext === undefined) throw refusal(file, 'current-context', 'expected the name of a context');
-  const context = config.contexts.get(currentContext.name);
+export async function readKubeconfig(
+  from: string | KubeconfigText,
+  { onProblem = () => undefined }: KubeconfigOptions = {},
+): Promise<ClusterAccess> {
+  if (typeof from !== 'string') {
+    const config = await merged([{ file: from.name, content: from.text }]);
+    return accessOfContext(config, from.name, 'inline');
+  }
+  const files = from.split(delimiter).flatMap((path) => (path === '' ? [] : [resolve(path)]));
+  const [file = ''] = files;
+  let context: string | undefined;
+  const read = async (): Promise<ClusterAccess> => {
+    const config = await merged(
+      await Promise.all(files.map(async (path) => ({ file: path, content: await readText(path, path) }))),
+    );
+    context ??= config.currentContext?.name;
+    return accessOfContext(config, file, 'any', context);
+  };
+  return FollowedAccess.start(files, read, onProblem);
+}
+
+/** @param name of the context; default: the current one */
+function accessOfContext(
+  config: Kubeconfig,
+  file: string,
+  credentials: 'any' | 'inline',
+  name = config.currentContext?.name,
+): ClusterAccess {
+  if (name === undefined) throw refusal(file, 'current-context', 'expected the name of a context');
+  const context = config.contexts.get(name);
   if (context === undefined) {
-    throw refusal(currentContext.file, 'current-context', `there is no context ${quoted(currentContext.name)}`);
+    throw refusal(config.currentContext?.file ?? file, 'current-context', `there is no context ${quoted(name)}`);
   }
   const cluster = referenced(context, 'cluster', config.clusters);
   const user = context.value.user === undefined ? undefined : referenced(context, 'user', config.users);
   const namespace = text(context, 'namespace');
-  if (typeof from !== 'string') requireInline(cluster, user);
+  if (credentials === 'inline') requireInline(cluster, user);
   return { ...accessOf(cluster, user), ...(namespace === undefined ? {} : { namespace }) };
-}
-
-async function readFiles(paths: readonly string[]): Promise<Kubeconfig> {
-  const files = paths.map((path) => resolve(path));
-  return merged(await Promise.all(files.map(async (file) => ({ file, content: await readText(file, file) }))));
-}
-
-function readInline({ text, name }: KubeconfigText): Promise<Kubeconfig> {
-  return merged([{ file: name, content: text }]);
 }
 
 interface FileContent {
@@ -150,6 +164,9 @@ function requireInline(cluster: Named, user: Named | undefined): void {
       throw refused(entry, field, `expected ${instead}: only credentials inside this kubeconfig are allowed`);
     }
   }
+  if (user?.value.exec !== undefined) {
+    throw refused(user, 'exec', 'expected token: this kubeconfig must not name a program to run');
+  }
 }
 
 function accessOf(cluster: Named, user: Named | undefined): Omit<ClusterAccess, 'namespace'> {
@@ -167,25 +184,49 @@ function accessOf(cluster: Named, user: Named | undefined): Omit<ClusterAccess, 
     if (user?.value[field] !== undefined) throw refused(user, field, message);
   }
   const ca = material(cluster, 'certificate-authority');
+  const serverName = text(cluster, 'tls-server-name');
+  const credentials = credentialsOf(user, cluster, ca);
+  return {
+    server,
+    ...(serverName === undefined ? {} : { serverName }),
+    async tls(): Promise<TlsMaterial> {
+      const [authority, own] = await Promise.all([ca?.(), credentials.certificate()]);
+      return { ...(authority === undefined ? {} : { ca: authority }), ...own };
+    },
+    token: () => credentials.token(),
+    rejected: () => credentials.rejected(),
+  };
+}
+
+interface Credentials {
+  certificate(): Promise<Pick<TlsMaterial, 'cert' | 'key'>>;
+  token(): Promise<string | undefined>;
+  rejected(): void;
+}
+
+function credentialsOf(user: Named | undefined, cluster: Named, ca: (() => Promise<string>) | undefined): Credentials {
+  if (user?.value.exec !== undefined && user.value.exec !== null) {
+    return CredentialPlugin.of(user, {
+      server: text(cluster, 'server') ?? '',
+      serverName: text(cluster, 'tls-server-name'),
+      ca,
+      extensions: cluster.value.extensions,
+    });
+  }
   const cert = user === undefined ? undefined : material(user, 'client-certificate');
   const key = user === undefined ? undefined : material(user, 'client-key');
   if (user !== undefined && (cert === undefined) !== (key === undefined)) {
     const missing = cert === undefined ? 'client-certificate' : 'client-key';
     throw refused(user, missing, 'expected both client-certificate and client-key');
   }
-  const serverName = text(cluster, 'tls-server-name');
   return {
-    server,
-    ...(serverName === undefined ? {} : { serverName }),
-    async tls(): Promise<TlsMaterial> {
-      const [caText, certText, keyText] = await Promise.all([ca?.(), cert?.(), key?.()]);
-      return {
-        ...(caText === undefined ? {} : { ca: caText }),
-        ...(certText === undefined ? {} : { cert: certText }),
-        ...(keyText === undefined ? {} : { key: keyText }),
-      };
+    async certificate() {
+      const [certText, keyText] = await Promise.all([cert?.(), key?.()]);
+      return certText === undefined || keyText === undefined ? {} : { cert: certText, key: keyText };
     },
     token: tokenOf(user),
+    // What is inside files is read again when it changes.
+    rejected: () => undefined,
   };
 }
 
@@ -223,58 +264,4 @@ function tokenOf(user: Named | undefined): ClusterAccess['token'] {
   }
   const file = resolve(dirname(user.file), path);
   return () => readToken(file);
-}
-
-/** Reads a bearer token from a file. Rejects with CtlError naming the file. */
-export async function readToken(file: string): Promise<string> {
-  const token = (await readText(file, file)).trim();
-  checkToken(token, file, '');
-  return token;
-}
-
-function checkToken(token: string, file: string, field: string): void {
-  if (!/^[\x21-\x7e]+$/.test(token)) throw refusal(file, field, 'expected a token of printable characters');
-}
-
-/**
- * Reads a PEM file. An empty one is refused: Node trusts the authorities of the Web where it is given none.
- * @param at the file and the field that name `file`, for the message
- */
-export async function readPem(file: string, at: string, field = ''): Promise<string> {
-  const pem = await readText(file, at, field);
-  if (!pem.includes('-----BEGIN ')) throw refusal(at, field, `expected PEM text in ${file}`);
-  return pem;
-}
-
-/** @param at the file and the field that name `file`, for the message */
-export async function readText(file: string, at: string, field = ''): Promise<string> {
-  try {
-    return await readFile(file, 'utf8');
-  } catch (error) {
-    const code = errnoOf(error) ?? messageOf(error);
-    throw refusal(at, field, `cannot read ${file} (${code})`);
-  }
-}
-
-function text(entry: Named, field: string): string | undefined {
-  const value = entry.value[field];
-  if (value === undefined || value === null || value === '') return undefined;
-  if (typeof value !== 'string') throw refused(entry, field, 'expected a string');
-  return value;
-}
-
-function refused(entry: Named, field: string, message: string): CtlError {
-  return refusal(entry.file, `${entry.path}.${field}`, message);
-}
-
-function refusal(file: string, field: string, message: string): CtlError {
-  return new CtlError('failed_precondition', message, { file, field });
-}
-
-function isEntries(value: unknown): value is Entries {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
-function quoted(text: string): string {
-  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }

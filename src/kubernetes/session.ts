@@ -2,7 +2,7 @@
 import http2, { type ClientHttp2Session, type ClientHttp2Stream, type OutgoingHttpHeaders } from 'node:http2';
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
-import type { ClusterAccess } from './access.ts';
+import type { ClusterAccess, TlsMaterial } from './access.ts';
 import { ConnectionError } from './api-error.ts';
 
 /** Time for TCP, TLS and the server's SETTINGS frame together, ms. */
@@ -24,6 +24,7 @@ export interface SessionOptions {
 
 export class Session {
   readonly #session: ClientHttp2Session;
+  readonly #material: TlsMaterial;
   /** Requests under way, and those that are about to be made. */
   #active = 0;
   #answered = false;
@@ -31,8 +32,9 @@ export class Session {
   #pingTimer: Timer | undefined;
   #waiting = false;
 
-  private constructor(session: ClientHttp2Session) {
+  private constructor(session: ClientHttp2Session, material: TlsMaterial) {
     this.#session = session;
+    this.#material = material;
   }
 
   /** Rejects with ConnectionError, or with CtlError where credentials cannot be read. */
@@ -48,7 +50,7 @@ export class Session {
       minVersion: 'TLSv1.2',
       settings: { enablePush: false, initialWindowSize: STREAM_WINDOW },
     });
-    const self = new Session(session);
+    const self = new Session(session, material);
     const ready = Promise.withResolvers<void>();
     const timer = clock.setTimer(CONNECT_TIMEOUT_MS, () => {
       session.destroy(new CtlError('unavailable', `no HTTP/2 connection within ${CONNECT_TIMEOUT_MS / 1000} s`));
@@ -118,6 +120,16 @@ export class Session {
   /** Why the connection ended, for messages. */
   get reason(): string {
     return this.#lastError === undefined ? 'the server closed the connection' : reasonOf(this.#lastError, '');
+  }
+
+  /** Whether this is the client certificate with which the connection was made. */
+  shows({ cert, key }: TlsMaterial): boolean {
+    return cert === this.#material.cert && key === this.#material.key;
+  }
+
+  /** Takes no further requests, and ends after those that are under way. */
+  retire(): void {
+    this.#session.close();
   }
 
   destroy(error?: Error): void {

@@ -87,7 +87,8 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
 
 function selectGateways(state: MeshState, namespace: string, labels: Labels): readonly Gateway[] {
   return state.gateways.filter(({ meta, content }) => {
-    if (state.settings.scopeGatewayToNamespace && meta.namespace !== namespace) return false;
+    const isOwnOnly = state.settings.scopeGatewayToNamespace || content.ownNamespace === true;
+    if (isOwnOnly && meta.namespace !== namespace) return false;
     return labelsMatch(content.selector ?? NO_LABELS, labels);
   });
 }

@@ -14,19 +14,24 @@
  *
  * Readers therefore use mesh names only, and either spelling selects either spelling.
  */
-import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS } from './kinds.ts';
+import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS, SERVICE_API_KINDS } from './kinds.ts';
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
+const SERVICE_API_GROUP = 'gateway.networking.k8s.io';
 
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
-/** Kinds of the orchestrator that belong to no namespace. */
-const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['JsonWebKeySet', 'Namespace', 'Node']);
+/** Kinds that belong to no namespace. */
+const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['GatewayClass', 'JsonWebKeySet', 'Namespace', 'Node']);
 /** Versions in which the field's meshes have served these kinds. */
 const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
 
 /** Label with which a workload announces that it accepts mesh mutual TLS. */
 const TLS_MODE = 'security.mesh.io/tlsMode';
+
+const SERVICE_API: ReadonlySet<string> = new Set(SERVICE_API_KINDS);
+/** Kinds that the Gateway API also serves as v1beta1, with the same objects. */
+const SERVED_AS_BETA: ReadonlySet<Kind> = new Set(['GatewayClass', 'HTTPRoute', 'KubernetesGateway', 'ReferenceGrant']);
 
 const BARE_TWINS: ReadonlyMap<string, string> = new Map([
   ['istio', 'mesh'],
@@ -42,13 +47,23 @@ export function isClusterScoped(kind: Kind): boolean {
 export function apiVersionsOf(kind: Kind): readonly string[] {
   if (kind === 'EndpointSlice') return ['discovery.k8s.io/v1', 'discovery.k8s.io/v1beta1'];
   if ((CORE_KINDS as readonly string[]).includes(kind)) return ['v1'];
+  if (SERVICE_API.has(kind)) {
+    return [`${SERVICE_API_GROUP}/v1`, ...(SERVED_AS_BETA.has(kind) ? [`${SERVICE_API_GROUP}/v1beta1`] : [])];
+  }
   const [canonical, group] = SECURITY.has(kind) ? [SECURITY_API, 'security'] : [NETWORKING_API, 'networking'];
   const all = ['mesh.io', 'istio.io'].flatMap((domain) => [...MESH_VERSIONS].map((v) => `${group}.${domain}/${v}`));
   return [canonical, ...all.filter((version) => version !== canonical)];
 }
 
+/** The `kind` that documents of a kind have: two API groups have a `Gateway`. */
+export function writtenKind(kind: Kind): string {
+  return kind === 'KubernetesGateway' ? 'Gateway' : kind;
+}
+
 const KIND_BY_API: ReadonlyMap<string, Kind> = new Map(
-  [...MESH_KINDS, ...CORE_KINDS].flatMap((kind) => apiVersionsOf(kind).map((api) => [`${api}/${kind}`, kind] as const)),
+  [...MESH_KINDS, ...CORE_KINDS, ...SERVICE_API_KINDS].flatMap((kind) =>
+    apiVersionsOf(kind).map((api) => [`${api}/${writtenKind(kind)}`, kind] as const),
+  ),
 );
 
 /** The kind that `apiVersion` and `kind` of a document mean; `undefined` for kinds that meshd does not read. */

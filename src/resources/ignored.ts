@@ -49,6 +49,7 @@ export function ignoredDocument(apiVersion: string, kind: string, origin: Resour
 function concernOf(apiVersion: string, kind: string): string | undefined {
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
+  if (kindOf(apiVersion, kind) !== undefined) return 'CTL_ENABLED_SERVICE_APIS=true is needed to serve it';
   if (group === GATEWAY_API || (INGRESS_GROUPS.has(group) && kind === 'Ingress')) return 'this kind is not served';
   const served = servedKind(group, kind);
   if (served !== undefined) return `expected apiVersion ${apiVersionsOf(served)[0]} for ${kind}`;

@@ -1,9 +1,9 @@
 /** Resources: the kinds with their schemas, and the parsing and validation of documents. */
-export { apiVersionsOf, isClusterScoped, workloadLabels } from './aliases.ts';
+export { apiVersionsOf, isClusterScoped, kindOf, workloadLabels, writtenKind } from './aliases.ts';
 export { authoritiesOf, keyPairOf, secretBytes } from './credentials.ts';
 export { unappliedPatch } from './envoy-patches.ts';
-export { inCluster } from './fingerprint.ts';
-export type { IgnoredDocument } from './ignored.ts';
+export { fingerprintOf, inCluster } from './fingerprint.ts';
+export { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 export { usableInlineKeys } from './inline-keys.ts';
 export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
 export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
@@ -34,16 +34,29 @@ export type {
   AuthorizationSource,
 } from './schema/security.ts';
 export {
+  type BackendReference,
+  type BackendTlsPolicySpec,
   type ClientTlsSettings,
+  type ConfigMapContent,
   type ConnectionPool,
+  type ConnectionRule,
   type ConsistentHash,
+  type ContentOf,
+  type Cors,
   type CorsPolicy,
   type Destination,
   type EnvoyConfigMatch,
   type EnvoyConfigPatch,
   type FaultAbort,
   type FaultDelay,
+  type FilteredBackend,
+  type FrontendTls,
+  type GatewayListener,
   type GatewayServer,
+  type GatewaySpec,
+  type GrpcRouteMatch,
+  type GrpcRouteRule,
+  type HeaderFilter,
   type HeaderMatch,
   type HeaderOperations,
   type HttpDirectResponse,
@@ -54,13 +67,25 @@ export {
   type HttpRewrite,
   type HttpRoute,
   type HttpRouteDestination,
+  type HttpRouteMatch,
+  type HttpRouteRule,
   type JwtRule,
+  type KubernetesGatewaySpec,
   type L4Match,
+  type LabelSelector,
   type LoadBalancerSettings,
   type LocalityLbSetting,
+  type NamedMatch,
+  type ObjectReference,
   type OutlierDetection,
+  type ParentReference,
+  type PathModifier,
   type Percent,
+  type RequestMirror,
+  type RequestRedirect,
   type RouteDestination,
+  type RouteFilter,
+  type RouteGroupKind,
   SCHEMAS,
   type SecretContent,
   type SecretName,
@@ -68,7 +93,12 @@ export {
   type SidecarIngress,
   type StringMatch,
   type TcpKeepalive,
+  type TcpRoute,
+  type TlsRoute,
   type TrafficPolicy,
+  type UrlRewrite,
+  type VirtualServiceSpec,
+  type WeightedBackend,
   type WorkloadEntrySpec,
 } from './schemas.ts';
 export { isSecurityKind, substituteResource } from './substitute.ts';
@@ -92,6 +122,9 @@ export {
   type ResourceOrigin,
   type ResourceProblem,
   resourceKey,
+  SERVICE_API_KINDS,
+  type ServiceApiKind,
   type Substitute,
 } from './types.ts';
+export { derivedRouteProblem } from './validate/derived-route.ts';
 export { compileRegex } from './validate/values.ts';

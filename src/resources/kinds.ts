@@ -30,15 +30,31 @@ export const CORE_KINDS = [
   'ServiceAccount',
 ] as const;
 
+/**
+ * Kinds of the Gateway API (`gateway.networking.k8s.io`); the content is the object's `spec`. They are not part of a
+ * snapshot: `src/translators` derives mesh kinds from them. The API's kind `Gateway` is `KubernetesGateway` here.
+ */
+export const SERVICE_API_KINDS = [
+  'BackendTLSPolicy',
+  'GRPCRoute',
+  'GatewayClass',
+  'HTTPRoute',
+  'KubernetesGateway',
+  'ReferenceGrant',
+  'TCPRoute',
+  'TLSRoute',
+] as const;
+
 /** Kinds that the program itself creates from references in other resources; no file can have them. */
 export const DERIVED_KINDS = ['JsonWebKeySet'] as const;
 
-/** Every kind that a snapshot can have. */
-export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...DERIVED_KINDS] as const;
+/** Every kind of resource. */
+export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...SERVICE_API_KINDS, ...DERIVED_KINDS] as const;
 
 export type MeshKind = (typeof MESH_KINDS)[number];
 export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
+export type ServiceApiKind = (typeof SERVICE_API_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 
 /**

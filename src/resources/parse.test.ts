@@ -108,7 +108,7 @@ test('a kind that is not read has a reason when it looks as if it were meant for
     ['install.mesh.io/v1', 'Operator', /not served/],
     ['notistio.io/v1', 'Operator', undefined],
     ['networking.k8s.io/v1', 'Ingress', /not served/],
-    ['gateway.networking.k8s.io/v1', 'Gateway', /not served/],
+    ['gateway.networking.k8s.io/v1', 'UDPRoute', /not served/],
   ];
   for (const [apiVersion, kind, concern] of rows) {
     const parsed = parseResource({ apiVersion, kind }, ORIGIN, () => undefined);

@@ -26,6 +26,7 @@ import {
   type ResourceWarning,
   resourceKey,
   SECURITY_KINDS,
+  SERVICE_API_KINDS,
   type SecurityKind,
 } from './types.ts';
 import { isGuarded, pruned } from './unknown-fields.ts';
@@ -44,6 +45,7 @@ export type ParsedResource =
 export type Locate = (path: readonly (string | number)[]) => number | undefined;
 
 const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
+const SERVICE_API: ReadonlySet<Kind> = new Set(SERVICE_API_KINDS);
 const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind', 'metadata', 'spec', 'status']);
 /** Namespace of a namespaced resource that names none. */
 const DEFAULT_NAMESPACE = 'default';
@@ -66,6 +68,7 @@ const metadata = z.object({
     .optional(),
   labels: z.record(z.string(), z.string()).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
+  generation: z.int().min(0).optional(),
   creationTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
   deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
 });
@@ -213,7 +216,7 @@ function parseEnvelope(
       errors: validationErrorsOf(parsed.error.issues).map((fault) => ({ ...fault, path: ['metadata', ...fault.path] })),
     };
   }
-  const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp } = parsed.data;
+  const { name, namespace, labels, annotations, creationTimestamp, deletionTimestamp, generation } = parsed.data;
   const read = Object.entries(annotations ?? {}).filter(([key]) => isReadAnnotation(key));
   const meta: ResourceMeta = {
     name,
@@ -221,6 +224,7 @@ function parseEnvelope(
     labels: workloadLabels(labels ?? {}),
     annotations: workloadLabels(Object.fromEntries(read)),
     ...(creationTimestamp === undefined ? {} : { created: Date.parse(creationTimestamp) }),
+    ...(generation === undefined || !SERVICE_API.has(kind) ? {} : { generation }),
   };
   if (deletionTimestamp === undefined) return { kind, meta, warnings };
   return { kind, meta, warnings, deletionTimestamp: Date.parse(deletionTimestamp) };
@@ -232,7 +236,6 @@ const OTHER_METADATA: ReadonlySet<string> = new Set([
   'deletionGracePeriodSeconds',
   'finalizers',
   'generateName',
-  'generation',
   'initializers',
   'managedFields',
   'ownerReferences',

@@ -8,6 +8,7 @@ import * as core from './schema/core.ts';
 import { destinationRule } from './schema/destination-rule.ts';
 import { envoyFilter } from './schema/envoy-filter.ts';
 import { gateway } from './schema/gateway.ts';
+import * as serviceApi from './schema/gateway-api.ts';
 import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from './schema/security.ts';
 import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
 import { sidecar } from './schema/sidecar.ts';
@@ -33,10 +34,18 @@ export const SCHEMAS = {
   Secret: core.secret,
   Service: core.service,
   ServiceAccount: core.serviceAccount,
+  BackendTLSPolicy: serviceApi.backendTlsPolicy,
+  GRPCRoute: serviceApi.grpcRoute,
+  GatewayClass: serviceApi.gatewayClass,
+  HTTPRoute: serviceApi.httpRoute,
+  KubernetesGateway: serviceApi.kubernetesGateway,
+  ReferenceGrant: serviceApi.referenceGrant,
+  TCPRoute: serviceApi.tcpRoute,
+  TLSRoute: serviceApi.tlsRoute,
   JsonWebKeySet: jsonWebKeySet,
 } as const satisfies Record<Kind, z.ZodType>;
 
-/** The content of a parsed resource of kind `K`. Durations are milliseconds. */
+/** The content of a parsed or derived resource of kind `K`. Durations are milliseconds. */
 export type ContentOf<K extends Kind> = z.output<(typeof SCHEMAS)[K]>;
 
 export type { HeaderMatch, Percent, Port, StringMatch } from './schema/common.ts';
@@ -67,6 +76,32 @@ export type {
 } from './schema/destination-rule.ts';
 export type { EnvoyConfigMatch, EnvoyConfigPatch, EnvoyFilterSpec } from './schema/envoy-filter.ts';
 export type { GatewayServer, GatewaySpec } from './schema/gateway.ts';
+export type {
+  BackendReference,
+  BackendTlsPolicySpec,
+  ConnectionRule,
+  Cors,
+  FilteredBackend,
+  FrontendTls,
+  GatewayListener,
+  GrpcRouteMatch,
+  GrpcRouteRule,
+  HeaderFilter,
+  HttpRouteMatch,
+  HttpRouteRule,
+  KubernetesGatewaySpec,
+  LabelSelector,
+  NamedMatch,
+  ObjectReference,
+  ParentReference,
+  PathModifier,
+  RequestMirror,
+  RequestRedirect,
+  RouteFilter,
+  RouteGroupKind,
+  UrlRewrite,
+  WeightedBackend,
+} from './schema/gateway-api.ts';
 export type {
   AuthorizationCondition,
   AuthorizationOperation,

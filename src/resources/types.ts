@@ -15,7 +15,9 @@ export {
   MESH_KINDS,
   type MeshKind,
   SECURITY_KINDS,
+  SERVICE_API_KINDS,
   type SecurityKind,
+  type ServiceApiKind,
 } from './kinds.ts';
 
 /** Metadata that something reads. Cluster-scoped kinds have namespace `''`. */
@@ -26,6 +28,8 @@ export interface ResourceMeta {
   readonly annotations: Readonly<Record<string, string>>;
   /** Milliseconds since the epoch; absent for files that do not say. Orders "oldest wins" (absent sorts first). */
   readonly created?: number;
+  /** The number of the version of the content (Kubernetes ObjectMeta), of {@link SERVICE_API_KINDS} only. */
+  readonly generation?: number;
   /** The cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**

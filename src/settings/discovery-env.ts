@@ -29,6 +29,12 @@ export const discoveryEnv = {
       'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration, and the replicas ' +
       'of this revision elect their own leaders.',
   },
+  CTL_ENABLED_SERVICE_APIS: {
+    setting: 'serviceApis',
+    type: 'boolean',
+    default: false,
+    meaning: 'Enables the experimental service-API support.',
+  },
 
   // Push.
   CTL_DEBOUNCE_AFTER: {

@@ -23,7 +23,8 @@ import { createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parse.ts';
-import type { AnyResource } from '../../src/resources/types.ts';
+import { type AnyResource, keyOf } from '../../src/resources/types.ts';
+import { GatewayApiTranslator } from '../../src/translators/index.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets'] as const;
 export type Shown = (typeof SHOWN)[number];
@@ -129,7 +130,15 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
   for (const name of Object.keys(golden.settings)) {
     if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is no setting of the model`);
   }
-  return replay(createModel({ ...DEFAULT_SETTINGS, ...golden.settings }, mesh.value, networks.value), resources);
+  const settings = { ...DEFAULT_SETTINGS, ...golden.settings };
+  const all = [...resources, ...derivedFrom(resources, settings.domain)];
+  return replay(createModel(settings, mesh.value, networks.value), all);
+}
+
+/** The documents that are derived from those of other APIs. */
+export function derivedFrom(resources: readonly AnyResource[], domain: string): AnyResource[] {
+  const changes = resources.map((after) => ({ key: keyOf(after), before: undefined, after }));
+  return new GatewayApiTranslator({ domain }).apply(changes).flatMap(({ after }) => after ?? []);
 }
 
 /** A node with the address and labels given. */

@@ -126,6 +126,20 @@ export class ScriptedApiServer {
     return this.#connections;
   }
 
+  /** A new client certificate, PEM. The server does not check it. */
+  clientCertificate(): { readonly cert: string; readonly key: string } {
+    const keys = ecKey('P-256');
+    const times = { notBefore: Date.now() - 60_000, notAfter: Date.now() + 3_600_000 };
+    const leaf = makeLeaf({
+      issuer: makeCa({ name: 'clients', ...times }),
+      keys,
+      uris: [],
+      dnsNames: ['me'],
+      ...times,
+    });
+    return { cert: pemOf(leaf), key: keys.privateKey.export({ format: 'pem', type: 'pkcs8' }).toString() };
+  }
+
   /** @param port where the server is reached, if not at its own */
   access({ token, port = this.port }: { readonly token?: string; readonly port?: number } = {}): ClusterAccess {
     return {

@@ -45,6 +45,8 @@ export interface DerivedRedirect {
 }
 
 export interface DerivedGateway {
+  /** Selects only proxies of its own namespace. */
+  ownNamespace?: true;
   /**
    * Requests of HTTPS connections to one server, for hosts of another server of the port, are answered with 421. Ports
    * of services without a declared protocol get HTTP/1.1.

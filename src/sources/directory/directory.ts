@@ -29,6 +29,8 @@ export interface DirectorySourceOptions {
   readonly clock: Clock;
   /** Milliseconds between full scans, independent of events; 0 is never. */
   readonly resyncMs: number;
+  /** Whether documents of the Gateway API are read; default: they are ignored. */
+  readonly serviceApis?: boolean;
 }
 
 /**
@@ -75,7 +77,7 @@ class DirectorySource implements Source {
   #reading: Promise<void> | undefined;
 
   constructor(options: DirectorySourceOptions) {
-    const { log, clock } = options;
+    const { log, clock, serviceApis = false } = options;
     const root = resolve(options.dir);
     this.#options = options;
     this.#root = root;
@@ -101,7 +103,7 @@ class DirectorySource implements Source {
       },
       onScanDue: () => this.#look(),
     });
-    this.#reader = new DirectoryReader({ root, log, settling: this.#settling });
+    this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis });
     this.#firstRead.promise.catch(() => {});
   }
 

@@ -4,7 +4,14 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import type { ResourceEvent } from '../../resources/index.ts';
+import {
+  apiVersionsOf,
+  ignoredDocument,
+  type ParsedResource,
+  type ResourceEvent,
+  SERVICE_API_KINDS,
+  writtenKind,
+} from '../../resources/index.ts';
 import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
@@ -38,11 +45,14 @@ export interface DirectoryReaderOptions {
   readonly root: string;
   readonly log: Log;
   readonly settling: SettlingPolicy;
+  /** Whether documents of the Gateway API are read. */
+  readonly serviceApis: boolean;
 }
 
 export class DirectoryReader {
   readonly #root: string;
   readonly #settling: SettlingPolicy;
+  readonly #serviceApis: boolean;
   readonly #ledger = createLedger();
   readonly #ignored: ReturnType<typeof createIgnoredKinds>;
   readonly #known = new Map<string, KnownFile>();
@@ -52,6 +62,7 @@ export class DirectoryReader {
   constructor(options: DirectoryReaderOptions) {
     this.#root = options.root;
     this.#settling = options.settling;
+    this.#serviceApis = options.serviceApis;
     this.#ignored = createIgnoredKinds(options.log);
   }
 
@@ -157,7 +168,8 @@ export class DirectoryReader {
     eventTime: number,
     isStart: boolean,
   ): boolean {
-    const documents = parts.flatMap((part) => part.found);
+    const found = parts.flatMap((part) => part.found);
+    const documents = this.#serviceApis ? found : found.map(withoutServiceApis);
     const looksIncomplete = !isStart && this.#ledger.isSuspicious(path, documents);
     if (looksIncomplete && !this.#settling.acceptsIncomplete(path, file, eventTime)) return false;
     this.#settling.clear(path);
@@ -172,4 +184,15 @@ export class DirectoryReader {
     this.#ignored.tell();
     return this.#ledger.flush(eventTime);
   }
+}
+
+/** Documents of the Gateway API as documents of a kind that is not read. */
+function withoutServiceApis(document: ParsedResource): ParsedResource {
+  if ('ignored' in document) return document;
+  const { origin } = 'resource' in document ? document.resource : document.problem;
+  const name = 'resource' in document ? document.resource.kind : document.problem.key?.split('/')[0];
+  const kind = SERVICE_API_KINDS.find((each) => each === name);
+  return kind === undefined
+    ? document
+    : { ignored: ignoredDocument(apiVersionsOf(kind)[0] ?? '', writtenKind(kind), origin) };
 }

@@ -4,7 +4,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
-import { isSecurityKind } from '../../resources/index.ts';
+import { isSecurityKind, writtenKind } from '../../resources/index.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember } from './kind-feed.ts';
 import { keyOfObject, type ReadObject, readObject, unreadableObject } from './read-object.ts';
@@ -100,7 +100,7 @@ export class Collection {
     const reflector = new Reflector<ReadObject>(
       {
         connection,
-        type,
+        type: { ...type, kind: writtenKind(type.kind) },
         clock,
         random,
         ...(namespace === undefined || !type.namespaced ? {} : { namespace }),

@@ -1,7 +1,7 @@
 /**
- * Which kinds of the mesh an API server has, followed while custom resource definitions come and go. The definitions
- * are watched, by their metadata alone; each change makes the server's discovery be read again, until both agree. Where
- * definitions may not be watched, discovery is read at intervals.
+ * Which of the kinds that are read an API server has, followed while custom resource definitions come and go. The
+ * definitions are watched, by their metadata alone; each change makes the server's discovery be read again, until both
+ * agree. Where definitions may not be watched, discovery is read at intervals.
  */
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
@@ -9,7 +9,7 @@ import { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, KubernetesClient, Reflector } from '../../kubernetes/index.ts';
 import type { FailureReport } from './failures.ts';
 import { readServedTypes, type ServedTypes } from './served-types.ts';
-import { DEFINITIONS, isMeshDefinition, isPolicyDefinition } from './types.ts';
+import { DEFINITIONS, type DefinedKinds, isPolicyDefinition } from './types.ts';
 
 /** After a change of definitions: a chart applies many at once. */
 const LOOK_SOON_MS = 100;
@@ -33,6 +33,7 @@ export interface DefinitionsOptions {
   /** Between reads of discovery where definitions may not be watched, ms; 0: never. */
   readonly resyncMs: number;
   readonly failures: FailureReport;
+  readonly kinds: DefinedKinds;
   /** What the server has now. `isGone`: whether a kind, as `<plural>.<group>`, does not exist any more. */
   readonly onTypes: (served: ServedTypes, isGone: (name: string) => boolean) => void;
 }
@@ -41,7 +42,7 @@ export class Definitions {
   readonly #options: DefinitionsOptions;
   readonly #client: KubernetesClient;
   readonly #reflector: Reflector<string>;
-  /** Names of the mesh's definitions; undefined while they cannot be listed. */
+  /** Names of the definitions of these kinds; undefined while they cannot be listed. */
   #names: Set<string> | undefined;
   #forbidden = 0;
   #timer: Timer | undefined;
@@ -57,24 +58,24 @@ export class Definitions {
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
-    const { connection, clock, random, failures } = options;
+    const { connection, clock, random, failures, kinds } = options;
     this.#client = new KubernetesClient(connection);
     this.#reflector = new Reflector<string>(
       { connection, type: DEFINITIONS, clock, random },
       {
         convert: ({ metadata }) => metadata.name,
         onList: (names) => {
-          this.#names = new Set(names.filter(isMeshDefinition));
+          this.#names = new Set(names.filter(kinds.isDefinition));
           this.#forbidden = 0;
           this.lookSoon();
         },
         onChanges: (changes) => {
           for (const change of changes) {
             if (change.type === 'deleted') this.#names?.delete(change.object.metadata.name);
-            else if (isMeshDefinition(change.item)) this.#names?.add(change.item);
+            else if (kinds.isDefinition(change.item)) this.#names?.add(change.item);
           }
           const names = changes.map((change) => (change.type === 'set' ? change.item : change.object.metadata.name));
-          if (names.some(isMeshDefinition)) this.lookSoon();
+          if (names.some(kinds.isDefinition)) this.lookSoon();
         },
         onFailure: (error, verb) => this.#failed(error, verb),
         onRecovered: () => failures.recovered(NAME),
@@ -118,7 +119,7 @@ export class Definitions {
     this.#looking = true;
     const { failures } = this.#options;
     try {
-      const served = await readServedTypes(this.#client);
+      const served = await readServedTypes(this.#client, this.#options.kinds);
       failures.recovered('API discovery');
       if (!this.#closed) this.#looked(served);
     } catch (error) {

@@ -20,7 +20,7 @@ import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import type { ServedTypes } from './served-types.ts';
-import { coreTypes, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
+import { coreTypes, definedKinds, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
@@ -46,6 +46,8 @@ export interface KubernetesSourceOptions {
    * about mesh resources, which the own cluster has.
    */
   readonly isRemote?: boolean;
+  /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
+  readonly serviceApis?: boolean;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
@@ -108,7 +110,15 @@ class KubernetesSource implements Source {
 
   start(sink: SourceSink): void {
     this.#sink = this.#withCredentials(sink);
-    const { useEndpointSlice, meshKinds, isRemote = false, clock, random, resyncMs } = this.#options;
+    const {
+      useEndpointSlice,
+      meshKinds,
+      serviceApis = false,
+      isRemote = false,
+      clock,
+      random,
+      resyncMs,
+    } = this.#options;
     for (const type of isRemote ? workloadTypes(useEndpointSlice) : coreTypes(useEndpointSlice)) this.#add(type);
     if (!meshKinds) return;
     this.#definitions = new Definitions({
@@ -117,6 +127,7 @@ class KubernetesSource implements Source {
       random,
       resyncMs,
       failures: this.#failures,
+      kinds: definedKinds(serviceApis),
       onTypes: (served, isGone) => this.#served(served, isGone),
     });
     this.#definitions.start();

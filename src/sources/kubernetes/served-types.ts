@@ -1,12 +1,12 @@
-/** Asks an API server which kinds of the mesh it has (Kubernetes documentation, "API discovery"). */
+/** Asks an API server which kinds that are read it has (Kubernetes documentation, "API discovery"). */
 import { CtlError } from '../../core/errors.ts';
 import { ApiError, type KubernetesClient, type ResourceType } from '../../kubernetes/index.ts';
-import { MESH_GROUPS, meshKindOf, type ServedType } from './types.ts';
+import type { DefinedKinds, ServedType } from './types.ts';
 
 export interface ServedTypes {
-  /** One version of each kind of the mesh that can be listed and watched, by `<plural>.<group>`. */
+  /** One version of each kind that is read and can be listed and watched, by `<plural>.<group>`. */
   readonly types: ReadonlyMap<string, ServedType>;
-  /** Every resource of the mesh's groups, of whatever kind, as `<plural>.<group>`. */
+  /** Every resource of their groups, of whatever kind, as `<plural>.<group>`. */
   readonly names: ReadonlySet<string>;
 }
 
@@ -14,15 +14,15 @@ export interface ServedTypes {
 const VERSION_ORDER = ['v1', 'v1beta1', 'v1alpha3'];
 
 /** Rejects where any part cannot be read: then nothing is known of what is missing from the answer. */
-export async function readServedTypes(client: KubernetesClient): Promise<ServedTypes> {
+export async function readServedTypes(client: KubernetesClient, kinds: DefinedKinds): Promise<ServedTypes> {
   const types = new Map<string, ServedType>();
   const names = new Set<string>();
-  const versions = await readVersions(client);
+  const versions = await readVersions(client, kinds);
   const resources = await Promise.all(versions.map(([group, version]) => readVersion(client, group, version)));
   for (const resource of resources.flat()) {
     const name = `${resource.plural}.${resource.group}`;
     names.add(name);
-    const kind = resource.isFollowed ? meshKindOf(resource) : undefined;
+    const kind = resource.isFollowed ? kinds.kindOf(resource) : undefined;
     const known = types.get(name);
     if (kind === undefined || (known !== undefined && orderOf(known.version) <= orderOf(resource.version))) continue;
     const { group, version, plural, namespaced } = resource;
@@ -37,14 +37,17 @@ interface ListedType extends ResourceType {
 }
 
 /**
- * Versions of the mesh's groups. A group counts as absent only when the list of all groups lacks it: a proxy without a
+ * Versions of the groups. A group counts as absent only when the list of all groups lacks it: a proxy without a
  * server behind it answers 404 to every path.
  */
-async function readVersions(client: KubernetesClient): Promise<[group: string, version: string][]> {
+async function readVersions(
+  client: KubernetesClient,
+  kinds: DefinedKinds,
+): Promise<[group: string, version: string][]> {
   const groups = listIn(await client.json({ method: 'GET', path: '/apis' }), 'groups', 'an APIGroupList');
   return groups.flatMap((group) => {
     const name = textIn(group, 'name') ?? '';
-    if (!MESH_GROUPS.includes(name)) return [];
+    if (!kinds.groups.includes(name)) return [];
     const versions = listIn(group, 'versions', 'an APIGroup').flatMap((version) => textIn(version, 'version') ?? []);
     return versions.map((version): [string, string] => [name, version]);
   });

@@ -8,9 +8,12 @@ import {
   MESH_KINDS,
   type MeshKind,
   resourceNames,
+  SERVICE_API_KINDS,
+  type ServiceApiKind,
+  writtenKind,
 } from '../../resources/index.ts';
 
-/** A kind of the mesh as an API server serves it. */
+/** A kind as an API server serves it. `kind` is the program's name of it: see `writtenKind`. */
 export interface ServedType extends ResourceType {
   readonly kind: Kind;
 }
@@ -57,23 +60,37 @@ export const DEFINITIONS: ResourceType = {
   metadataOnly: true,
 };
 
-const API_VERSIONS: ReadonlyMap<MeshKind, readonly string[]> = new Map(
-  MESH_KINDS.map((kind) => [kind, apiVersionsOf(kind)]),
-);
-
-/** Groups in which a server may have kinds of the mesh, the mesh's own first. */
-export const MESH_GROUPS: readonly string[] = [
-  ...new Set([...API_VERSIONS.values()].flat().map((apiVersion) => apiVersion.split('/')[0] ?? '')),
-].sort((a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1));
+type DefinedKind = MeshKind | ServiceApiKind;
 
 /** The order of documents of one name: those of the mesh's own groups count first. */
 export function rankOf(group: string): number {
   return group.endsWith('.mesh.io') ? 0 : 1;
 }
 
-/** Whether a custom resource definition, named `<plural>.<group>`, may define a kind of the mesh. */
-export function isMeshDefinition(name: string): boolean {
-  return MESH_GROUPS.includes(name.slice(name.indexOf('.') + 1));
+/** The kinds with custom resource definitions that are read. */
+export interface DefinedKinds {
+  /** Their groups, the mesh's own first. */
+  readonly groups: readonly string[];
+  /** Whether a definition, named `<plural>.<group>`, may define one of them. */
+  isDefinition(name: string): boolean;
+  /** The kind that a kind of a server is; undefined where it is none, or of a version that is not read. */
+  kindOf(type: ResourceType): DefinedKind | undefined;
+}
+
+/** @param serviceApis whether the kinds of the Gateway API are read beside those of the mesh */
+export function definedKinds(serviceApis: boolean): DefinedKinds {
+  const kinds: readonly DefinedKind[] = serviceApis ? [...MESH_KINDS, ...SERVICE_API_KINDS] : MESH_KINDS;
+  const byType = new Map(
+    kinds.flatMap((kind) => apiVersionsOf(kind).map((version) => [`${version}/${writtenKind(kind)}`, kind] as const)),
+  );
+  const groups = [...new Set([...byType.keys()].map((type) => type.split('/')[0] ?? ''))].sort(
+    (a, b) => rankOf(a) - rankOf(b) || (a < b ? -1 : 1),
+  );
+  return {
+    groups,
+    isDefinition: (name) => groups.includes(name.slice(name.indexOf('.') + 1)),
+    kindOf: (type) => byType.get(`${apiVersionOf(type)}/${type.kind}`),
+  };
 }
 
 /** Names of the kinds of policies in URLs. */
@@ -84,10 +101,4 @@ const POLICY_PLURALS: ReadonlySet<string> = new Set(
 /** Whether a kind of a mesh's group, named `<plural>.<group>`, is one of policies. */
 export function isPolicyDefinition(name: string): boolean {
   return POLICY_PLURALS.has(name.slice(0, name.indexOf('.')));
-}
-
-/** The kind of the mesh that a kind of a server is; undefined where it is none, or of a version that is not read. */
-export function meshKindOf(type: ResourceType): MeshKind | undefined {
-  const apiVersion = apiVersionOf(type);
-  return MESH_KINDS.find((kind) => kind === type.kind && API_VERSIONS.get(kind)?.includes(apiVersion));
 }

@@ -1,0 +1,100 @@
+/**
+ * The access to a cluster as files describe it now. Before each use the files' times are compared; what changed is read
+ * again. While files cannot be used, what was read before stays in use: an editor writes a file in several steps.
+ */
+import { stat } from 'node:fs/promises';
+import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
+import type { ClusterAccess, TlsMaterial } from './access.ts';
+
+export class FollowedAccess implements ClusterAccess {
+  readonly server: URL;
+  readonly serverName?: string;
+  readonly namespace?: string;
+  readonly #files: readonly string[];
+  readonly #read: () => Promise<ClusterAccess>;
+  readonly #onProblem: (error: CtlError) => void;
+  #current: ClusterAccess;
+  /** Times and sizes of the files when they were read last. */
+  #stamp: string;
+  #reading: Promise<void> | undefined;
+
+  private constructor(
+    files: readonly string[],
+    read: () => Promise<ClusterAccess>,
+    onProblem: (error: CtlError) => void,
+    first: { readonly access: ClusterAccess; readonly stamp: string },
+  ) {
+    const { server, serverName, namespace } = first.access;
+    this.server = server;
+    if (serverName !== undefined) this.serverName = serverName;
+    if (namespace !== undefined) this.namespace = namespace;
+    this.#files = files;
+    this.#read = read;
+    this.#onProblem = onProblem;
+    this.#current = first.access;
+    this.#stamp = first.stamp;
+  }
+
+  /** Rejects with CtlError where the files cannot be used. */
+  static async start(
+    files: readonly string[],
+    read: () => Promise<ClusterAccess>,
+    onProblem: (error: CtlError) => void,
+  ): Promise<FollowedAccess> {
+    // Before the content: a change in between is then noticed.
+    const stamp = await stampOf(files);
+    return new FollowedAccess(files, read, onProblem, { access: await read(), stamp });
+  }
+
+  async tls(): Promise<TlsMaterial> {
+    await this.#refresh();
+    return this.#current.tls();
+  }
+
+  async token(): Promise<string | undefined> {
+    await this.#refresh();
+    return this.#current.token();
+  }
+
+  rejected(): void {
+    this.#current.rejected?.();
+  }
+
+  #refresh(): Promise<void> {
+    this.#reading ??= this.#readChanged().finally(() => {
+      this.#reading = undefined;
+    });
+    return this.#reading;
+  }
+
+  async #readChanged(): Promise<void> {
+    const stamp = await stampOf(this.#files);
+    if (stamp === this.#stamp) return;
+    this.#stamp = stamp;
+    try {
+      const access = await this.#read();
+      if (access.server.href !== this.server.href || access.serverName !== this.serverName) {
+        const [file = ''] = this.#files;
+        const message = `expected the server ${this.server.href}; another one is used only after a restart`;
+        throw new CtlError('failed_precondition', message, { file });
+      }
+      // Fails where a file that it names cannot be read.
+      await access.tls();
+      this.#current = access;
+    } catch (error) {
+      this.#onProblem(error instanceof CtlError ? error : new CtlError('unavailable', messageOf(error), {}, error));
+    }
+  }
+}
+
+async function stampOf(files: readonly string[]): Promise<string> {
+  const stamps = files.map(async (file) => {
+    try {
+      const { ino, size, mtimeMs } = await stat(file);
+      return `${ino} ${size} ${mtimeMs}`;
+    } catch (error) {
+      return errnoOf(error) ?? messageOf(error);
+    }
+  });
+  return (await Promise.all(stamps)).join();
+}

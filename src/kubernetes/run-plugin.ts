@@ -1,0 +1,81 @@
+/** Runs a credential plugin: a program without a terminal, for a limited time and with limited output. */
+import { type ChildProcess, spawn } from 'node:child_process';
+import { CtlError, errnoOf } from '../core/errors.ts';
+
+export interface PluginCommand {
+  readonly program: string;
+  readonly args: readonly string[];
+  /** In addition to this process's environment. */
+  readonly env: Readonly<Record<string, string>>;
+}
+
+/** Less than a request waits for its answer, ms. */
+const TIMEOUT_MS = 20_000;
+/** Largest output, bytes: a certificate chain with its key has a few KiB. */
+const MAX_OUTPUT = 256 * 1024;
+/** Of what the program writes to stderr, its last line is shown. */
+const MAX_MESSAGE = 200;
+
+/** What the program prints. Rejects with CtlError, which quotes nothing of it: it has secrets. */
+export function runPlugin(
+  { program, args, env }: PluginCommand,
+  more: Readonly<Record<string, string>>,
+  timeoutMs = TIMEOUT_MS,
+): Promise<string> {
+  const { promise, resolve, reject } = Promise.withResolvers<string>();
+  const child = spawn(program, args, {
+    stdio: ['ignore', 'pipe', 'pipe'],
+    env: { ...process.env, ...env, ...more },
+    // A group of its own, so that what it starts ends with it.
+    detached: true,
+  });
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  let stderr = '';
+  const fail = (message: string): void => {
+    reject(new CtlError('unavailable', `the credential plugin ${program} ${message}`));
+    endGroup(child);
+  };
+  const timer = setTimeout(() => fail(`did not end within ${timeoutMs / 1000} s`), timeoutMs);
+  child.stdout.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > MAX_OUTPUT) fail(`prints more than ${MAX_OUTPUT} bytes`);
+    else chunks.push(chunk);
+  });
+  child.stderr.setEncoding('utf8').on('data', (chunk: string) => {
+    stderr = `${stderr}${chunk}`.slice(-MAX_OUTPUT);
+  });
+  child.once('error', (error) => {
+    clearTimeout(timer);
+    fail(errnoOf(error) === 'ENOENT' ? 'is not installed' : `cannot be run (${errnoOf(error) ?? error.message})`);
+  });
+  child.once('close', (code, signal) => {
+    clearTimeout(timer);
+    if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'));
+    else {
+      const line =
+        stderr
+          .trim()
+          .split('\n')
+          .at(-1)
+          ?.replace(/\p{Cc}+/gu, ' ')
+          .trim()
+          .slice(0, MAX_MESSAGE) ?? '';
+      fail(`failed (${signal ?? `exit code ${code}`})${line === '' ? '' : `: ${line}`}`);
+    }
+  });
+  return promise;
+}
+
+/** Ends the program, and all that it has started. */
+function endGroup(child: ChildProcess): void {
+  const { pid } = child;
+  child.stdout?.destroy();
+  child.stderr?.destroy();
+  if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  try {
+    process.kill(-pid, 'SIGKILL');
+  } catch {
+    // It has ended already.
+  }
+}

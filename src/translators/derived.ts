@@ -1,0 +1,86 @@
+/** Documents that a translator derives, and how they changed. */
+import {
+  type AnyResource,
+  type ContentOf,
+  fingerprintOf,
+  keyOf,
+  type MeshKind,
+  type ResourceChange,
+  type ResourceKey,
+  type ResourceMeta,
+} from '../resources/index.ts';
+
+/** The source of derived documents, for messages. */
+const DERIVED_SOURCE = 'derived';
+
+export interface DerivedName {
+  readonly namespace: string;
+  readonly name: string;
+  /** Milliseconds since the epoch, of the document that it is derived from. */
+  readonly created?: number | undefined;
+}
+
+/**
+ * A derived document.
+ * @param from the document that it is derived from, for messages
+ */
+export function deriveResource<K extends MeshKind>(
+  kind: K,
+  { namespace, name, created }: DerivedName,
+  content: ContentOf<K>,
+  from: ResourceKey,
+): AnyResource {
+  const meta: ResourceMeta = {
+    name,
+    namespace,
+    labels: {},
+    annotations: {},
+    ...(created === undefined ? {} : { created }),
+  };
+  const origin = { source: DERIVED_SOURCE, file: from };
+  // The union pairs kind and content, as the parameters do.
+  return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
+}
+
+/** The derived documents of a translator, by what they are derived from. */
+export class DerivedDocuments {
+  readonly #all = new Map<ResourceKey, AnyResource>();
+  readonly #byOwner = new Map<string, ReadonlySet<ResourceKey>>();
+  /** What changed keys had at the last {@link take}. */
+  readonly #before = new Map<ResourceKey, AnyResource | undefined>();
+
+  /**
+   * Replaces what is derived for an owner.
+   * @param owner any text; no two owners may derive the same key
+   */
+  replace(owner: string, documents: readonly AnyResource[]): void {
+    const known = this.#byOwner.get(owner);
+    const next = new Map(documents.map((document) => [keyOf(document), document]));
+    for (const key of known ?? []) if (!next.has(key)) this.#set(key, undefined);
+    for (const [key, document] of next) this.#set(key, document);
+    if (next.size === 0) this.#byOwner.delete(owner);
+    else this.#byOwner.set(owner, new Set(next.keys()));
+  }
+
+  get all(): ReadonlyMap<ResourceKey, AnyResource> {
+    return this.#all;
+  }
+
+  /** The changes since the last call, in the order of their keys. */
+  take(): ResourceChange[] {
+    const changes = [...this.#before].flatMap(([key, before]): ResourceChange[] => {
+      const after = this.#all.get(key);
+      return before?.fingerprint === after?.fingerprint ? [] : [{ key, before, after }];
+    });
+    this.#before.clear();
+    return changes.sort((a, b) => (a.key < b.key ? -1 : 1));
+  }
+
+  #set(key: ResourceKey, document: AnyResource | undefined): void {
+    const before = this.#all.get(key);
+    if (before?.fingerprint === document?.fingerprint) return;
+    if (!this.#before.has(key)) this.#before.set(key, before);
+    if (document === undefined) this.#all.delete(key);
+    else this.#all.set(key, document);
+  }
+}

@@ -1,0 +1,139 @@
+/** Statuses of GatewayClasses and Gateways. */
+import type { Resource } from '../../resources/index.ts';
+import { type Complaint, condition, verdict } from './conditions.ts';
+import type { Documents } from './documents.ts';
+import { SUPPORTED_FEATURES } from './features.ts';
+import { acceptsInsecureClients } from './listener-tls.ts';
+import type { GatewayPlan, PlannedListener } from './listeners.ts';
+import { GATEWAY_GROUP } from './references.ts';
+import type { Condition, ListenerStatus, StatusContent } from './status-types.ts';
+
+export function classStatus({ meta, content }: Resource<'GatewayClass'>): StatusContent {
+  const { generation } = meta;
+  const parameters: Complaint | undefined =
+    content.parametersRef === undefined
+      ? undefined
+      : { reason: 'InvalidParameters', message: 'parametersRef: no kind of parameters is supported' };
+  return {
+    conditions: [
+      verdict('Accepted', parameters, { reason: 'Accepted', message: 'Gateways of this class are served' }, generation),
+    ],
+    supportedFeatures: SUPPORTED_FEATURES.map((name) => ({ name })),
+  };
+}
+
+/** Name of the Service in front of the proxies of a Gateway. */
+export function gatewayServiceName(gateway: string): string {
+  return `${gateway}-meshd`;
+}
+
+type Addresses = NonNullable<StatusContent['addresses']>;
+
+/** The addresses of the Service in front of the proxies. */
+function serviceAddresses(documents: Documents, { namespace, name }: GatewayPlan): Addresses {
+  const service = documents.get('Service', namespace, gatewayServiceName(name));
+  if (service === undefined) return [];
+  const { spec, status } = service.content;
+  const ip = (value: string) => ({ type: 'IPAddress', value });
+  const external = (spec.externalIPs ?? []).map(ip);
+  if (spec.type === 'LoadBalancer') {
+    const assigned = (status?.loadBalancer?.ingress ?? []).flatMap((ingress) => {
+      if (ingress.ip !== undefined && ingress.ip !== '') return ip(ingress.ip);
+      return ingress.hostname === undefined ? [] : { type: 'Hostname', value: ingress.hostname };
+    });
+    return [...assigned, ...external];
+  }
+  const cluster = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
+  return [...cluster.filter((address) => address !== '' && address !== 'None').map(ip), ...external];
+}
+
+export interface GatewayStatusInput {
+  readonly documents: Documents;
+  readonly gateway: Resource<'KubernetesGateway'>;
+  readonly plan: GatewayPlan;
+  /** Number of routes that are attached to a listener of this name. */
+  readonly attachedRoutes: (listener: string) => number;
+}
+
+export function gatewayStatus({ documents, gateway, plan, attachedRoutes }: GatewayStatusInput): StatusContent {
+  const { meta, content } = gateway;
+  const { generation } = meta;
+  const { rejected } = plan;
+  const assigned = serviceAddresses(documents, plan);
+  const requested = (content.addresses ?? []).flatMap(({ value }) => value || []);
+  const addresses = requested.length === 0 ? assigned : assigned.filter(({ value }) => requested.includes(value));
+  const unusable = requested.find((value) => !assigned.some((address) => address.value === value));
+  const isProgrammed = rejected === undefined && addresses.length > 0 && unusable === undefined;
+  const invalid = plan.listeners.filter((listener) => listener.rejected !== undefined);
+  const accepted: Complaint =
+    invalid.length === 0
+      ? { reason: 'Accepted', message: 'the Gateway is served' }
+      : { reason: 'ListenersNotValid', message: `not valid: ${namesOf(invalid)}` };
+  const notProgrammed = isProgrammed ? undefined : programmedComplaint(rejected, unusable);
+  const unresolved = plan.listeners.filter((listener) => listener.unresolved !== undefined);
+  const references: Complaint | undefined =
+    unresolved.length === 0
+      ? undefined
+      : { reason: 'ListenersNotResolved', message: `references not resolved: ${namesOf(unresolved)}` };
+  return {
+    addresses,
+    conditions: [
+      verdict('Accepted', rejected, accepted, generation),
+      verdict('Programmed', notProgrammed, { reason: 'Programmed', message: 'proxies are configured' }, generation),
+      verdict('ResolvedRefs', references, RESOLVED, generation),
+      ...(acceptsInsecureClients(gateway) ? [insecureClients(generation)] : []),
+    ],
+    listeners: plan.listeners.map((listener) => listenerStatus(listener, attachedRoutes(listener.name), generation)),
+  };
+}
+
+const RESOLVED: Complaint = { reason: 'ResolvedRefs', message: 'all references are resolved' };
+
+function namesOf(listeners: readonly PlannedListener[]): string {
+  return `listener ${listeners.map(({ name }) => name).join(', ')}`;
+}
+
+function programmedComplaint(rejected: Complaint | undefined, unusable: string | undefined): Complaint {
+  if (rejected !== undefined) return { reason: 'Invalid', message: rejected.message };
+  if (unusable !== undefined) return { reason: 'AddressNotUsable', message: `address ${unusable} cannot be assigned` };
+  return { reason: 'AddressNotAssigned', message: 'the Service of the Gateway has no address yet' };
+}
+
+function insecureClients(generation: number | undefined): Condition {
+  const message = 'clients are accepted without a valid certificate (AllowInsecureFallback)';
+  return condition('InsecureFrontendValidationMode', 'True', 'ConfigurationChanged', message, generation);
+}
+
+function listenerStatus(
+  listener: PlannedListener,
+  attachedRoutes: number,
+  generation: number | undefined,
+): ListenerStatus {
+  const { name, kinds, rejected, unresolved, isServed, overlaps } = listener;
+  const conflict = rejected?.isConflict === true ? rejected : undefined;
+  const notServed: Complaint = { reason: 'Invalid', message: (rejected ?? unresolved)?.message ?? 'not served' };
+  return {
+    name,
+    attachedRoutes,
+    supportedKinds: kinds.map((kind) => ({ group: GATEWAY_GROUP, kind })),
+    conditions: [
+      verdict('Accepted', rejected, { reason: 'Accepted', message: 'the listener is valid' }, generation),
+      verdict(
+        'Programmed',
+        isServed ? undefined : notServed,
+        { reason: 'Programmed', message: 'proxies are configured' },
+        generation,
+      ),
+      verdict('ResolvedRefs', unresolved, RESOLVED, generation),
+      conflict === undefined
+        ? condition('Conflicted', 'False', 'NoConflicts', 'no other listener conflicts', generation)
+        : condition('Conflicted', 'True', conflict.reason, conflict.message, generation),
+      ...(overlaps ? [overlappingTls(generation)] : []),
+    ],
+  };
+}
+
+function overlappingTls(generation: number | undefined): Condition {
+  const message = 'another listener of the port has overlapping hostnames: misdirected requests are answered with 421';
+  return condition('OverlappingTLSConfig', 'True', 'OverlappingHostnames', message, generation);
+}

@@ -1,0 +1,13 @@
+/** The Gateway API: its kinds as documents of the mesh, and the statuses of its objects. */
+export { SUPPORTED_FEATURES } from './features.ts';
+export { gatewayServiceName } from './gateway-status.ts';
+export { GATEWAY_NAME_LABEL } from './served-hosts.ts';
+export type {
+  Condition,
+  DesiredStatus,
+  ListenerStatus,
+  PolicyAncestorStatus,
+  RouteParentStatus,
+  StatusContent,
+} from './status-types.ts';
+export { CONTROLLER_NAME, type GatewayApiOptions, GatewayApiTranslator } from './translator.ts';

@@ -1,0 +1,117 @@
+/** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
+import type { AnyResource, HttpRoute, RouteDestination } from '../../resources/index.ts';
+import { deriveResource } from '../derived.ts';
+import { covers } from './hostnames.ts';
+import { type GatewayPlan, gatewayKeyOf, type PlannedListener } from './listeners.ts';
+import { comparePrecedence, compareRoutes } from './precedence.ts';
+import type { TranslatedRoute } from './routes.ts';
+import { routeAt } from './rules.ts';
+
+/** The label of the Pods of a Gateway (GEP-1762). */
+export const GATEWAY_NAME_LABEL = 'gateway.networking.k8s.io/gateway-name';
+
+/** A listener of a Gateway. */
+export interface ListenerOf {
+  readonly gateway: GatewayPlan;
+  readonly listener: PlannedListener;
+}
+
+/** `~` keeps the names of derived documents apart from those of users. */
+function gatewayName({ gateway, listener }: ListenerOf, hostname?: string): string {
+  const name = `gateway-api~${gateway.name}~${listener.name}`;
+  return hostname === undefined ? name : `${name}~${hostname}`;
+}
+
+/** Whether a listener has one Gateway for each hostname, because Envoy chooses where connections go by Gateway. */
+function hasGatewayPerHost({ use }: PlannedListener): boolean {
+  return use === 'terminate';
+}
+
+/** What a listener itself derives. */
+export function listenerDocuments(of: ListenerOf): readonly AnyResource[] {
+  if (!of.listener.isServed || hasGatewayPerHost(of.listener)) return [];
+  return [derivedGateway(of, gatewayName(of), of.listener.hostname)];
+}
+
+const PROTOCOLS = { http: 'HTTP', https: 'HTTPS', terminate: 'TLS', passthrough: 'TLS', tcp: 'TCP' } as const;
+
+function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostname: string): AnyResource {
+  const { namespace, created } = gateway;
+  const { use = 'http', port, tls } = listener;
+  const server = {
+    port: { number: port, name: listener.name, protocol: PROTOCOLS[use] },
+    hosts: [hostname],
+    ...(tls === undefined ? {} : { tls }),
+    ...(use === 'passthrough' ? { tls: { mode: 'PASSTHROUGH' as const } } : {}),
+  };
+  const selector = { [GATEWAY_NAME_LABEL]: gateway.name };
+  const content = { selector, servers: [server], ownNamespace: true as const, isolated: true as const };
+  return deriveResource('Gateway', { namespace, name, created }, content, gatewayKeyOf(gateway));
+}
+
+/** Whether requests for these hosts belong to another listener of the port, whose hostname is closer. */
+export function isIsolated({ gateway, listener }: ListenerOf, hostname: string): boolean {
+  return gateway.listeners.some(
+    (other) =>
+      other !== listener &&
+      other.port === listener.port &&
+      other.isServed &&
+      other.hostname !== listener.hostname &&
+      covers(listener.hostname, other.hostname) &&
+      covers(other.hostname, hostname),
+  );
+}
+
+/**
+ * What a hostname of a listener derives.
+ * @param routes those that are attached with the hostname
+ */
+export function hostDocuments(
+  of: ListenerOf,
+  hostname: string,
+  routes: readonly TranslatedRoute[],
+): readonly AnyResource[] {
+  const { gateway, listener } = of;
+  if (!listener.isServed || isIsolated(of, hostname)) return [];
+  const { namespace, created } = gateway;
+  const derived = (content: { http: HttpRoute[] } | ReturnType<typeof connectionRoutes>, gatewayOf: string) =>
+    deriveResource(
+      'VirtualService',
+      { namespace, name: gatewayName(of, hostname), created },
+      { hosts: [hostname], gateways: [`${namespace}/${gatewayOf}`], ...content },
+      gatewayKeyOf(gateway),
+    );
+  if (listener.use === 'http' || listener.use === 'https') {
+    return [derived({ http: httpRoutes(listener, routes) }, gatewayName(of))];
+  }
+  const [first] = routes.toSorted(compareRoutes);
+  if (first === undefined && !listener.overlaps) return [];
+  const connections = connectionRoutes(listener, hostname, first);
+  if (!hasGatewayPerHost(listener)) return [derived(connections, gatewayName(of))];
+  const name = gatewayName(of, hostname);
+  return [derivedGateway(of, name, hostname), derived(connections, name)];
+}
+
+/** The answer for hosts of a listener that no route has. */
+const NOT_FOUND: HttpRoute = { directResponse: { status: 404 } };
+
+function httpRoutes(listener: PlannedListener, routes: readonly TranslatedRoute[]): HttpRoute[] {
+  const at = { port: listener.port, scheme: listener.use === 'https' ? ('https' as const) : ('http' as const) };
+  const all = routes.flatMap((route) => route.routes).sort(comparePrecedence);
+  return all.length === 0 ? [NOT_FOUND] : all.map((route) => routeAt(route, at));
+}
+
+/** Connections for which there is no backend are closed. */
+const CLOSED: RouteDestination = { destination: { host: '' }, weight: 1, unusable: true };
+
+function connectionRoutes(listener: PlannedListener, hostname: string, route: TranslatedRoute | undefined) {
+  const targets = (route?.targets ?? []).map(
+    ({ backend, weight }): RouteDestination =>
+      backend === undefined
+        ? { ...CLOSED, weight }
+        : { destination: { host: backend.host, port: { number: backend.port } }, weight },
+  );
+  const destinations = targets.length === 0 ? [CLOSED] : targets;
+  if (listener.use === 'passthrough') return { tls: [{ match: [{ sniHosts: [hostname] }], route: destinations }] };
+  return { tcp: [{ route: destinations }] };
+}

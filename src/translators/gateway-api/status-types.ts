@@ -1,0 +1,59 @@
+/**
+ * The statuses of objects of the Gateway API, in the API's own JSON form. They are desired statuses: who writes them
+ * adds `lastTransitionTime` (kept while a condition's `status` does not change) and keeps what other controllers wrote.
+ */
+import type { ParentReference, ResourceKey, RouteGroupKind, ServiceApiKind } from '../../resources/index.ts';
+
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False' | 'Unknown';
+  readonly reason: string;
+  readonly message: string;
+  /** `metadata.generation` of the object; absent for objects without one, as in files. */
+  readonly observedGeneration?: number;
+}
+
+export interface ListenerStatus {
+  readonly name: string;
+  readonly supportedKinds: readonly RouteGroupKind[];
+  readonly attachedRoutes: number;
+  readonly conditions: readonly Condition[];
+}
+
+export interface RouteParentStatus {
+  readonly parentRef: ParentReference;
+  readonly controllerName: string;
+  readonly conditions: readonly Condition[];
+}
+
+export interface PolicyAncestorStatus {
+  readonly ancestorRef: ParentReference;
+  readonly controllerName: string;
+  readonly conditions: readonly Condition[];
+}
+
+export interface StatusContent {
+  readonly conditions?: readonly Condition[];
+  /** GatewayClass. */
+  readonly supportedFeatures?: readonly { readonly name: string }[];
+  /** Gateway. */
+  readonly addresses?: readonly { readonly type: string; readonly value: string }[];
+  readonly listeners?: readonly ListenerStatus[];
+  /** Routes: the entries of this controller. */
+  readonly parents?: readonly RouteParentStatus[];
+  /** Policies: the entries of this controller. */
+  readonly ancestors?: readonly PolicyAncestorStatus[];
+}
+
+/** What the status of an object should say. */
+export interface DesiredStatus {
+  readonly key: ResourceKey;
+  readonly kind: ServiceApiKind;
+  /** '' for a GatewayClass. */
+  readonly namespace: string;
+  readonly name: string;
+  /** Of the object that was translated: one of the same name with another uid is another object. */
+  readonly uid?: string;
+  readonly generation?: number;
+  readonly status: StatusContent;
+}

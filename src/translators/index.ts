@@ -1,0 +1,17 @@
+/** Translators: documents of the mesh's own kinds, derived from those of other APIs. */
+export { DerivedDocuments, deriveResource } from './derived.ts';
+export {
+  CONTROLLER_NAME,
+  type Condition,
+  type DesiredStatus,
+  GATEWAY_NAME_LABEL,
+  type GatewayApiOptions,
+  GatewayApiTranslator,
+  gatewayServiceName,
+  type ListenerStatus,
+  type PolicyAncestorStatus,
+  type RouteParentStatus,
+  type StatusContent,
+  SUPPORTED_FEATURES,
+} from './gateway-api/index.ts';
+export type { Translator, TranslatorOptions } from './types.ts';
