@@ -2,7 +2,7 @@
 /**
  * Set-up: prepares a fresh clone and then runs a job with the pinned Node. Every npm script starts here.
  *
- *   node src/dev/setup.mjs proto|build|test|demo|kubernetes|bench [-- arguments of the job]
+ *   node src/dev/setup.mjs proto|build|test|demo|kubernetes|conformance|bench [-- arguments of the job]
  *
  * Plain JavaScript without packages, because it runs before they are installed, with any Node from version 18. Each
  * step first checks whether it is done already; then it takes some milliseconds only.
@@ -68,6 +68,7 @@ const JOBS = {
     steps: ['packages', 'proto', 'envoy', 'kubectl', 'system'],
     optional: ['kubectl', 'system'],
   },
+  conformance: { entry: 'src/dev/conformance/main.ts', steps: ['packages', 'proto', 'envoy', 'system'] },
   bench: { entry: 'bench/main.ts', steps: ['packages', 'proto', 'system'] },
 };
 

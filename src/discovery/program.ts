@@ -25,6 +25,7 @@ import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
 import { FindingLog } from './finding-log.ts';
+import { runGatewayController } from './gateway-controller.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
@@ -107,6 +108,7 @@ export class DiscoveryProgram {
       engine,
       server,
     });
+    this.#runGatewayController(files, cluster);
     server.setServing(true);
     const refused = intake.store.problems().length;
     getScope('default').info(`serving ${publisher.snapshot.services.size} services, ${refused} documents refused`);
@@ -199,6 +201,13 @@ export class DiscoveryProgram {
     this.#history?.note(snapshot.version, resources, Date.now());
     this.#pushes.changed(resources.map(({ key }) => key));
     this.#pipeline.engine.publish(publication);
+  }
+
+  #runGatewayController({ mesh }: MeshFiles, cluster: Cluster | undefined): void {
+    if (cluster === undefined) return;
+    const settings = this.#settings;
+    const task = runGatewayController({ settings, cluster, translation: this.#translation, mesh });
+    if (task !== undefined) this.#closers.push(() => task.close());
   }
 
   #startPool(): PoolGenerator | undefined {

@@ -4,6 +4,7 @@
  */
 
 import { discoveryCaEnv } from './discovery-ca-env.ts';
+import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
@@ -228,4 +229,5 @@ export const discoveryEnv = {
   // The certificate authority.
   ...discoveryIdentityEnv,
   ...discoveryCaEnv,
+  ...discoveryGatewayEnv,
 } as const satisfies EnvTable;

@@ -10,7 +10,7 @@
 import { messageOf } from '../core/errors.ts';
 import type { Environment } from './env-table.ts';
 import { usageError } from './errors.ts';
-import { parseBoolean, parseFloating, parseInteger } from './values.ts';
+import { parseBoolean, parseFloating } from './values.ts';
 
 type Default = string | boolean | number;
 
@@ -48,8 +48,6 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',
 };
 const NUMBERS: Numbers = {
-  CTL_STATUS_BURST: { default: 500, read: (text) => parseInteger(text, 0) },
-  CTL_STATUS_QPS: { default: 100, read: (text) => parseFloating(text, 0) },
   CTL_TRACE_SAMPLING: { default: 100, read: (text) => parseFloating(text, 0, 100) },
 };
 

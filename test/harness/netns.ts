@@ -112,11 +112,18 @@ async function addBridge({ network, bridge, run }: Hub): Promise<void> {
   await run('ip', 'link', 'set', bridge, 'up');
 }
 
+/** The last number of an address in a network. */
+const LAST_ADDRESS = 254;
+
 function network(owner: Owner, id: string, hub: Hub): Network {
   let next = 2;
+  /** Of namespaces that have ended, in their order: an address is used again as late as possible. */
+  const freed: number[] = [];
   return {
     async addNamespace(label, itsOwner = owner) {
-      const number = next++;
+      const number = next <= LAST_ADDRESS ? next++ : freed.shift();
+      if (number === undefined) throw new Error('no address of the network is free');
+      itsOwner.after(() => void freed.push(number));
       const added = await createNamespace(itsOwner, `meshd-${id}-${label}`, hub.network, number);
       const port = `p${hub.network}-${number}`;
       await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);

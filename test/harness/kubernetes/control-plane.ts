@@ -46,7 +46,8 @@ const AUDIENCES = [TOKEN_ISSUER, 'mesh-ca', 'istio-ca'];
 
 /**
  * The controllers that run: service accounts and their root certificate, endpoints, deletion of namespaces, and
- * Deployments. The garbage collector does not run: it deletes objects whose owners do not exist, as in tests.
+ * Deployments. The garbage collector runs only when it is asked for: it deletes objects whose owners do not exist, as
+ * in tests.
  */
 const CONTROLLERS = [
   'serviceaccount-controller',
@@ -62,6 +63,8 @@ const CONTROLLERS = [
 export interface KubernetesOptions {
   /** Starts kube-controller-manager as well (3 s, 100 MiB). Default false: deleted namespaces then stay Terminating. */
   readonly controllerManager?: boolean;
+  /** Runs the garbage collector in it. Default false: what the owner of deleted objects owned stays. */
+  readonly garbageCollector?: boolean;
   /** Additional flags of kube-apiserver, such as `--min-request-timeout=3`, which ends watches early. */
   readonly apiServerFlags?: readonly string[];
 }
@@ -207,11 +210,17 @@ function apiServerFlags(folder: string, etcdPort: number, port: number): string[
   }).map(flag);
 }
 
-function startControllerManager(owner: Owner, folder: string, port: number, isReady: () => Promise<void>) {
+function startControllerManager(
+  owner: Owner,
+  folder: string,
+  port: number,
+  controllers: readonly string[],
+  isReady: () => Promise<void>,
+) {
   const file = (name: string) => join(folder, name);
   const flags = Object.entries({
     kubeconfig: file('admin.kubeconfig'),
-    controllers: CONTROLLERS.join(','),
+    controllers: controllers.join(','),
     'leader-elect': 'false',
     'bind-address': HOST,
     'secure-port': String(port),
@@ -309,9 +318,10 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
     if (status !== 200) throw new Error(`/readyz answered ${status}: ${body}`);
   };
   const apiServer = await startProgram(owner, { name: 'kube-apiserver', flags, isReady });
+  const controllers = options.garbageCollector ? [...CONTROLLERS, 'garbage-collector-controller'] : CONTROLLERS;
   const controllerManager = options.controllerManager
     ? // Its own port answers before its controllers run: one of their works is the sign that they do.
-      await startControllerManager(owner, folder, controllerPort, async () => {
+      await startControllerManager(owner, folder, controllerPort, controllers, async () => {
         await api.get('/api/v1/namespaces/default/serviceaccounts/default');
       })
     : undefined;

@@ -12,6 +12,14 @@ export {
   kubeconfig,
 } from './api.ts';
 export {
+  CONFORMANCE_PROFILES,
+  type Conformance,
+  type ConformanceResult,
+  type ConformanceRun,
+  type ConformanceRunOptions,
+  startConformance,
+} from './conformance.ts';
+export {
   buildConformance,
   type ConformanceArtifact,
   conformancePath,
@@ -37,5 +45,6 @@ export { buildHelm, type ChartName, helmUnavailable, lintChart, type Release, re
 export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';
 export { type ContainerStart, type Image, type KubeletOptions, startKubelet } from './kubelet.ts';
+export { type LoadBalancerOptions, startLoadBalancer } from './load-balancer.ts';
 export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';
 export { keyOf, type WatchHandler, watchCollection } from './watch.ts';
