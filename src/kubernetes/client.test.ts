@@ -227,6 +227,20 @@ describe('a client of a scripted API server', () => {
     assert.match(events[0] ?? '', /certificate/);
   });
 
+  test('says once that the server closes every connection before it answers', async () => {
+    const server = await scripted();
+    server.intercept = (_, stream) => {
+      stream.session?.destroy();
+      return true;
+    };
+    const { client, events } = clientOf(server);
+    for (let attempt = 0; attempt < 4; attempt++) await assert.rejects(client.get(LEASES, 'x'), ConnectionError);
+    assert.deepEqual(events, ['the server closed the connection']);
+    server.intercept = (_, stream) => server.json(stream, { metadata: { name: 'x' } });
+    await client.get(LEASES, 'x');
+    assert.deepEqual(events.slice(1), ['reached']);
+  });
+
   test('says once that the server cannot be reached, and once that it is again', async () => {
     const server = await scripted();
     server.intercept = (_, stream) => server.json(stream, { metadata: { name: 'x' } });

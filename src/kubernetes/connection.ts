@@ -234,6 +234,8 @@ export class Connection {
     if (this.#closed || !known) return;
     // A server that closes every connection at once must not be asked without a pause.
     this.#failures = session.wasOfUse ? 1 : this.#failures + 1;
+    // As a load balancer does that has no server behind it.
+    if (!session.wasOfUse && this.#failures > 1) this.#lost(session.reason);
   }
 
   #lost(reason: string): void {

@@ -7,7 +7,7 @@ import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import { eventually as retry } from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
-import { type MeshProxy, sidecar, syncStatus } from './support/mesh.ts';
+import { inCluster, type MeshProxy, sidecar, syncStatus } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { call, eventuallyAll } from './support/traffic.ts';
@@ -144,7 +144,12 @@ test('services are added and removed as one virtual host each beside others in u
   assert.deepEqual(await sent(ROUTES), routes);
 });
 
-test('two services swap addresses, which are domains of their virtual hosts: no request fails', async () => {
+// An API server gives an address to one Service at a time: there, the two would have none in between.
+const skipSwap = inCluster() ? 'an API server refuses to swap addresses' : false;
+
+test('two services swap addresses, which are domains of their hosts: no request fails', {
+  skip: skipSwap,
+}, async () => {
   const { config, address } = mesh();
   const [left, right] = [address(21), address(22)];
   const swapped = (round: number): Document[] => {

@@ -1,0 +1,123 @@
+/** A reverse proxy in front of a real API server that fails as a test tells it to. */
+import {
+  type ClientHttp2Session,
+  connect,
+  constants,
+  createSecureServer,
+  type IncomingHttpHeaders,
+  type ServerHttp2Session,
+  type ServerHttp2Stream,
+} from 'node:http2';
+import type { AddressInfo } from 'node:net';
+import type { Owner } from '../../harness/index.ts';
+import { createAuthority, serverCertificate } from '../../harness/kubernetes/certificates.ts';
+import type { Kubernetes } from '../../harness/kubernetes/index.ts';
+
+export interface FaultyProxy {
+  readonly url: string;
+  /** PEM of the authority of its certificate. */
+  readonly ca: string;
+  /** Requests that were answered with 429. */
+  readonly throttled: () => number;
+  /** Watches that were opened. */
+  readonly watches: () => number;
+  /** Statuses of the API server, each with how many answers had it. */
+  readonly answers: ReadonlyMap<number, number>;
+  /** Answers every further request with 429 and `Retry-After: 1`; 0: none. */
+  throttle(on: boolean): void;
+  /** Ends all watches in good order, as when their time is over. */
+  endWatches(): void;
+  /** Ends each watch after this time, ms; undefined: never. */
+  limitWatches(ms: number | undefined): void;
+  /** Breaks all connections and takes no more. */
+  cut(): void;
+  restore(): void;
+}
+
+const HOST = '127.0.0.1';
+
+export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promise<FaultyProxy> {
+  const authority = await createAuthority();
+  const { certificate, key } = await serverCertificate(authority, [HOST]);
+  const server = createSecureServer({ cert: certificate, key });
+  const sessions = new Set<ServerHttp2Session>();
+  const watches = new Set<ServerHttp2Stream>();
+  const answers = new Map<number, number>();
+  let isCut = false;
+  let isThrottling = false;
+  let throttled = 0;
+  let opened = 0;
+  let watchMs: number | undefined;
+
+  const end = (stream: ServerHttp2Stream): void => {
+    if (!stream.destroyed) stream.end();
+  };
+  const forward = (upstream: ClientHttp2Session, stream: ServerHttp2Stream, headers: IncomingHttpHeaders): void => {
+    const { ':authority': _authority, host: _host, ...kept } = headers;
+    const request = upstream.request(kept, { endStream: false });
+    stream.pipe(request);
+    request.on('error', () => stream.close(constants.NGHTTP2_INTERNAL_ERROR));
+    stream.on('close', () => request.close(constants.NGHTTP2_CANCEL));
+    request.on('response', (answer) => {
+      const { ':status': status = 502 } = answer;
+      answers.set(status, (answers.get(status) ?? 0) + 1);
+      if (stream.destroyed) return;
+      stream.respond(answer);
+      request.pipe(stream);
+      if (!/[?&]watch=1/.test(String(headers[':path'])) || status !== 200) return;
+      opened++;
+      watches.add(stream);
+      stream.on('close', () => watches.delete(stream));
+      if (watchMs !== undefined) setTimeout(() => end(stream), watchMs).unref();
+    });
+  };
+  server.on('session', (session) => {
+    sessions.add(session);
+    session.on('error', () => {});
+    if (isCut) return session.destroy();
+    // One connection behind each: when the server is lost, its clients lose theirs.
+    const upstream = connect(cluster.url, { ca: cluster.ca });
+    upstream.on('error', () => {});
+    upstream.on('close', () => session.destroy());
+    session.on('close', () => {
+      sessions.delete(session);
+      upstream.destroy();
+    });
+    session.on('stream', (stream, headers) => {
+      stream.on('error', () => {});
+      if (!isThrottling) return forward(upstream, stream, headers);
+      throttled++;
+      stream.respond({ ':status': 429, 'retry-after': '1', 'content-type': 'text/plain' });
+      stream.end('Too many requests, please try again later.\n');
+    });
+  });
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  owner.after(() => {
+    for (const session of sessions) session.destroy();
+    server.close();
+  });
+  return {
+    url: `https://${HOST}:${(server.address() as AddressInfo).port}`,
+    ca: authority.certificate,
+    throttled: () => throttled,
+    watches: () => opened,
+    answers,
+    throttle(on) {
+      isThrottling = on;
+    },
+    endWatches() {
+      for (const stream of watches) end(stream);
+    },
+    limitWatches(ms) {
+      watchMs = ms;
+      if (ms !== undefined) for (const stream of watches) end(stream);
+    },
+    cut() {
+      isCut = true;
+      for (const session of sessions) session.destroy();
+    },
+    restore() {
+      isCut = false;
+    },
+  };
+}
