@@ -1,20 +1,40 @@
 /**
- * Names of the Secrets that gateways may need: those that Gateways and DestinationRules name as credentials. Only these
- * Secrets are read from a cluster.
+ * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
+ * certificate authorities. Only these are read from a cluster.
  */
 import type { AnyResource, Kind, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
-/** Kinds with credentials. */
-const NAMING_KINDS: ReadonlySet<Kind> = new Set<Kind>(['DestinationRule', 'Gateway']);
+/** The names in the resources of each kind that has any. */
+type NamesIn = ReadonlyMap<Kind, (resource: AnyResource) => readonly string[]>;
+
 /** Fields that name one or several credentials, wherever they are in these kinds. */
 const FIELDS: ReadonlySet<string> = new Set(['credentialName', 'credentialNames', 'caCertCredentialName']);
 /** Ends the name of a Secret that holds the authorities of a credential. */
 const AUTHORITIES_SUFFIX = '-cacert';
-const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
+
+/** Secrets: credentials of Gateways and DestinationRules, certificates of the Gateway API. */
+const SECRETS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
+  ['DestinationRule', secretsOf],
+  ['Gateway', secretsOf],
+  ['KubernetesGateway', (resource) => referencesIn(resource, 'Secret', ['certificateRefs', 'clientCertificateRef'])],
+]);
+
+/** ConfigMaps: certificate authorities of the Gateway API. */
+export const CONFIG_MAPS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
+  ['BackendTLSPolicy', (resource) => referencesIn(resource, 'ConfigMap', ['caCertificateRefs'])],
+  ['KubernetesGateway', (resource) => referencesIn(resource, 'ConfigMap', ['caCertificateRefs'])],
+]);
 
 export class CredentialNames {
-  /** Secrets by the resource that names them. */
+  readonly #namesIn: NamesIn;
+  /** By the resource that names them. */
   readonly #byResource = new Map<ResourceKey, readonly string[]>();
+
+  /** @param namesIn default: those of Secrets */
+  constructor(namesIn: NamesIn = SECRETS_IN) {
+    this.#namesIn = namesIn;
+  }
 
   /** @returns whether anything that names credentials was among the events */
   apply(events: readonly ResourceEvent[]): boolean {
@@ -25,7 +45,7 @@ export class CredentialNames {
 
   /** @returns whether the list is of a kind that names credentials */
   replace({ events, kinds, namespace }: ResourceList): boolean {
-    if (kinds !== undefined && !kinds.some((kind) => NAMING_KINDS.has(kind))) return false;
+    if (kinds !== undefined && !kinds.some((kind) => this.#namesIn.has(kind))) return false;
     // The last good version of a refused document stays in force.
     const listed = new Set(events.map((event) => (event.type === 'set' ? '' : event.problem.key)));
     for (const key of this.#byResource.keys()) {
@@ -37,7 +57,7 @@ export class CredentialNames {
     return true;
   }
 
-  /** How many Secrets are named. */
+  /** How many are named. */
   get count(): number {
     return new Set([...this.#byResource.values()].flat()).size;
   }
@@ -75,10 +95,12 @@ export class CredentialNames {
 
   #note(event: ResourceEvent): boolean {
     if (event.type === 'delete') return this.#byResource.delete(event.key);
-    if (event.type !== 'set' || !NAMING_KINDS.has(event.resource.kind)) return false;
+    if (event.type !== 'set') return false;
     const { kind, meta } = event.resource;
+    const namesIn = this.#namesIn.get(kind);
+    if (namesIn === undefined) return false;
     const key = `${kind}/${meta.namespace}/${meta.name}`;
-    const names = secretsOf(event.resource);
+    const names = namesIn(event.resource);
     if (names.length > 0) this.#byResource.set(key, names);
     return names.length > 0 || this.#byResource.delete(key);
   }
@@ -91,8 +113,30 @@ function secretsOf({ content }: AnyResource): string[] {
     // `kubernetes://namespace/name` in full.
     const name = credential.slice(credential.lastIndexOf('/') + 1);
     const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
-    return SECRET_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
+    return OBJECT_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
   });
+}
+
+/** The names of references to objects of this kind in the core group, in fields of these names. */
+function referencesIn({ content }: AnyResource, kind: string, fields: readonly string[]): readonly string[] {
+  const found: string[] = [];
+  const visit = (value: unknown): void => {
+    if (typeof value !== 'object' || value === null) return;
+    for (const [field, inner] of Object.entries(value)) {
+      if (!fields.includes(field)) visit(inner);
+      else for (const each of Array.isArray(inner) ? inner : [inner]) found.push(...referenceName(each, kind));
+    }
+  };
+  visit(content);
+  return found;
+}
+
+function referenceName(reference: unknown, kind: string): readonly string[] {
+  if (typeof reference !== 'object' || reference === null || !('name' in reference)) return [];
+  const { name } = reference;
+  const group = 'group' in reference ? reference.group : '';
+  const of = 'kind' in reference ? reference.kind : kind;
+  return group === '' && of === kind && typeof name === 'string' && OBJECT_NAME.test(name) ? [name] : [];
 }
 
 function collect(value: unknown, into: string[]): void {

@@ -15,12 +15,12 @@ import { CORE_KINDS, isSecurityKind, MESH_KINDS } from '../../resources/index.ts
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
-import { CredentialNames } from './credential-names.ts';
+import { CONFIG_MAPS_IN, CredentialNames } from './credential-names.ts';
 import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import type { ServedTypes } from './served-types.ts';
-import { coreTypes, definedKinds, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
+import { CONFIG_MAPS, coreTypes, definedKinds, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
@@ -52,10 +52,17 @@ export interface KubernetesSourceOptions {
   readonly watchSeconds?: number;
 }
 
-/** After a change of what names Secrets: one change rarely comes alone. */
-const SECRETS_SOON_MS = 100;
-/** Secrets that are read; each is a watch of its own. */
-const MAX_SECRETS = 2000;
+/** After a change of what names other objects: one change rarely comes alone. */
+const NAMED_SOON_MS = 100;
+/** Objects of a kind that are read by name; each is a watch of its own. */
+const MAX_NAMED = 2000;
+
+/** A kind of which only the objects are read that others name. */
+interface NamedKind {
+  readonly type: ServedType;
+  readonly names: CredentialNames;
+  isOverLimit: boolean;
+}
 
 /** Different warnings of a server that are written, whatever it sends. */
 const MAX_WARNINGS = 100;
@@ -82,9 +89,11 @@ class KubernetesSource implements Source {
   readonly #collections = new Map<string, readonly Collection[]>();
   #definitions: Definitions | undefined;
   #sink: SourceSink | undefined;
-  readonly #credentials = new CredentialNames();
-  #secretsTimer: Timer | undefined;
-  #tooManySecrets = false;
+  readonly #named: readonly NamedKind[] = [
+    { type: SECRETS, names: new CredentialNames(), isOverLimit: false },
+    { type: CONFIG_MAPS, names: new CredentialNames(CONFIG_MAPS_IN), isOverLimit: false },
+  ];
+  #namedTimer: Timer | undefined;
   readonly #warnings = new Set<string>();
   #isSynced = false;
   #closed = false;
@@ -109,7 +118,7 @@ class KubernetesSource implements Source {
   }
 
   start(sink: SourceSink): void {
-    this.#sink = this.#withCredentials(sink);
+    this.#sink = this.#withNames(sink);
     const {
       useEndpointSlice,
       meshKinds,
@@ -142,7 +151,7 @@ class KubernetesSource implements Source {
   async close(): Promise<void> {
     this.#closed = true;
     this.#failures.close();
-    this.#secretsTimer?.cancel();
+    this.#namedTimer?.cancel();
     const collections = [...this.#collections.values()].flat();
     await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
     this.#unobserve();
@@ -195,7 +204,7 @@ class KubernetesSource implements Source {
       source: this.id,
       kind,
       ...(namespace === undefined ? {} : { namespace }),
-      isShared: !CORE.has(kind) || kind === SECRETS.kind,
+      isShared: !CORE.has(kind) || this.#named.some(({ type }) => type.kind === kind),
       now: this.#options.clock.now,
       sink,
     });
@@ -203,43 +212,44 @@ class KubernetesSource implements Source {
     return feed;
   }
 
-  /** Learns from what is reported which Secrets are named. */
-  #withCredentials(sink: SourceSink): SourceSink {
+  /** Learns from what is reported which objects are named. */
+  #withNames(sink: SourceSink): SourceSink {
     return {
       apply: (events, seenAt) => {
         sink.apply(events, seenAt);
-        if (this.#credentials.apply(events)) this.#followSecretsSoon();
+        if (this.#named.filter(({ names }) => names.apply(events)).length > 0) this.#followNamedSoon();
       },
       replace: (list, seenAt) => {
         sink.replace(list, seenAt);
-        if (this.#credentials.replace(list)) this.#followSecretsSoon();
+        if (this.#named.filter(({ names }) => names.replace(list)).length > 0) this.#followNamedSoon();
       },
       changing: (at) => sink.changing(at),
     };
   }
 
-  #followSecretsSoon(): void {
-    if (!this.#isSynced || this.#closed || this.#secretsTimer !== undefined) return;
-    this.#secretsTimer = this.#options.clock.setTimer(SECRETS_SOON_MS, () => {
-      this.#secretsTimer = undefined;
-      this.#followSecrets();
+  #followNamedSoon(): void {
+    if (!this.#isSynced || this.#closed || this.#namedTimer !== undefined) return;
+    this.#namedTimer = this.#options.clock.setTimer(NAMED_SOON_MS, () => {
+      this.#namedTimer = undefined;
+      for (const kind of this.#named) this.#followNamed(kind);
     });
   }
 
-  /** Reads the Secrets that are named, each by itself, and ends those that are not named any more. */
-  #followSecrets(): void {
-    const { count } = this.#credentials;
-    const names = this.#credentials.choose(MAX_SECRETS, (name) => this.#collections.has(nameOf(SECRETS, name)));
-    if (count > names.length && !this.#tooManySecrets) {
-      this.#options.log.warn(
-        `${count} Secrets are named by Gateways and DestinationRules; only ${MAX_SECRETS} are read, namespaces in turn`,
-      );
+  /** Reads the objects that are named, each by itself, and ends those that are not named any more. */
+  #followNamed(kind: NamedKind): void {
+    const { type, names } = kind;
+    const { count } = names;
+    const chosen = names.choose(MAX_NAMED, (name) => this.#collections.has(nameOf(type, name)));
+    const isOverLimit = count > chosen.length;
+    if (isOverLimit && !kind.isOverLimit) {
+      const limit = `only ${MAX_NAMED} are read, namespaces in turn`;
+      this.#options.log.warn(`${count} ${type.kind}s are named by other resources; ${limit}`);
     }
-    this.#tooManySecrets = count > names.length;
-    const wanted = new Set(names.map((name) => nameOf(SECRETS, name)));
-    for (const name of names) if (!this.#collections.has(nameOf(SECRETS, name))) this.#add(SECRETS, name);
+    kind.isOverLimit = isOverLimit;
+    const wanted = new Set(chosen.map((name) => nameOf(type, name)));
+    for (const name of chosen) if (!this.#collections.has(nameOf(type, name))) this.#add(type, name);
     for (const [name, collections] of this.#collections) {
-      if (collections[0]?.type !== SECRETS || wanted.has(name)) continue;
+      if (collections[0]?.type !== type || wanted.has(name)) continue;
       this.#collections.delete(name);
       for (const collection of collections) void collection.remove();
     }
@@ -272,7 +282,7 @@ class KubernetesSource implements Source {
     const isSettled = (): boolean => [...this.#collections.values()].flat().every((each) => each.isSettled);
     if (!isSettled()) return;
     // Known only once everything that names them has been read.
-    this.#followSecrets();
+    for (const kind of this.#named) this.#followNamed(kind);
     if (!isSettled()) return;
     this.#isSynced = true;
     const { log, connection, meshKinds } = this.#options;

@@ -50,6 +50,7 @@ export function workloadTypes(useEndpointSlice: boolean): readonly ServedType[] 
 
 /** Read one by one, by name. */
 export const SECRETS = core('Secret', 'secrets');
+export const CONFIG_MAPS = core('ConfigMap', 'configmaps');
 
 export const DEFINITIONS: ResourceType = {
   group: 'apiextensions.k8s.io',

@@ -71,10 +71,11 @@ export function gatewayStatus({ documents, gateway, plan, attachedRoutes }: Gate
       : { reason: 'ListenersNotValid', message: `not valid: ${namesOf(invalid)}` };
   const notProgrammed = isProgrammed ? undefined : programmedComplaint(rejected, unusable);
   const unresolved = plan.listeners.filter((listener) => listener.unresolved !== undefined);
-  const references: Complaint | undefined =
+  const listenerReferences: Complaint | undefined =
     unresolved.length === 0
       ? undefined
       : { reason: 'ListenersNotResolved', message: `references not resolved: ${namesOf(unresolved)}` };
+  const references = plan.unresolved ?? listenerReferences;
   return {
     addresses,
     conditions: [

@@ -8,12 +8,13 @@ import {
   type Resource,
   type RouteGroupKind,
   resourceKey,
+  type SecretName,
   type ServerTlsSettings,
 } from '../../resources/index.ts';
 import type { Complaint } from './conditions.ts';
 import type { Documents } from './documents.ts';
 import { covers, hostnameOf } from './hostnames.ts';
-import { clientValidation, serverCertificates } from './listener-tls.ts';
+import { clientValidation, keyPairSecret, serverCertificates } from './listener-tls.ts';
 import { GATEWAY_GROUP } from './references.ts';
 
 export const ROUTE_KINDS = ['GRPCRoute', 'HTTPRoute', 'TCPRoute', 'TLSRoute'] as const;
@@ -52,6 +53,10 @@ export interface GatewayPlan {
   readonly namespace: string;
   readonly name: string;
   readonly created: number | undefined;
+  /** Presented to backends with TLS. */
+  readonly clientKeyPair: SecretName | undefined;
+  /** What references of the Gateway itself lead to wrongly. */
+  readonly unresolved: Complaint | undefined;
   /** Why the Gateway is not accepted at all; nothing of it is served then. */
   readonly rejected: Complaint | undefined;
   readonly listeners: readonly PlannedListener[];
@@ -63,14 +68,27 @@ type KubernetesGateway = Resource<'KubernetesGateway'>;
 export function planGateway(documents: Documents, gateway: KubernetesGateway): GatewayPlan {
   const { namespace, name, created } = gateway.meta;
   const rejected = gatewayComplaint(gateway);
+  const base = { namespace, name, created, ...clientCertificate(documents, gateway) };
   const planned = gateway.content.listeners.map((listener) => planListener(documents, gateway, listener));
   if (rejected === undefined) {
     const none = planned.every((listener) => listener.rejected !== undefined);
     const invalid = { reason: 'ListenersNotValid', message: 'no listener is valid' };
-    return { namespace, name, created, rejected: none ? invalid : undefined, listeners: planned };
+    return { ...base, rejected: none ? invalid : undefined, listeners: planned };
   }
   const listeners = planned.map((listener) => ({ ...listener, isServed: false }));
-  return { namespace, name, created, rejected, listeners };
+  return { ...base, rejected, listeners };
+}
+
+function clientCertificate(
+  documents: Documents,
+  { meta, content }: KubernetesGateway,
+): Pick<GatewayPlan, 'clientKeyPair' | 'unresolved'> {
+  const reference = content.tls?.backend?.clientCertificateRef;
+  if (reference === undefined) return { clientKeyPair: undefined, unresolved: undefined };
+  const found = keyPairSecret(documents, meta.namespace, reference);
+  if (!('reason' in found)) return { clientKeyPair: found, unresolved: undefined };
+  const reason = found.reason === 'InvalidCertificateRef' ? 'InvalidClientCertificateRef' : found.reason;
+  return { clientKeyPair: undefined, unresolved: { reason, message: found.message } };
 }
 
 const ADDRESS_TYPES: ReadonlySet<string> = new Set(['IPAddress', 'Hostname']);

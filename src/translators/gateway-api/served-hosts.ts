@@ -45,7 +45,13 @@ function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostnam
     ...(use === 'passthrough' ? { tls: { mode: 'PASSTHROUGH' as const } } : {}),
   };
   const selector = { [GATEWAY_NAME_LABEL]: gateway.name };
-  const content = { selector, servers: [server], ownNamespace: true as const, isolated: true as const };
+  const content = {
+    selector,
+    servers: [server],
+    ownNamespace: true as const,
+    isolated: true as const,
+    ...(gateway.clientKeyPair === undefined ? {} : { clientKeyPair: gateway.clientKeyPair }),
+  };
   return deriveResource('Gateway', { namespace, name, created }, content, gatewayKeyOf(gateway));
 }
 

@@ -17,9 +17,12 @@ import {
 import { DerivedDocuments } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
 import { AttachedRoutes, type HostAddress } from './attached-routes.ts';
+import { type Policy, type ServiceName, serviceDocuments } from './backend-tls.ts';
+import { BackendUsers } from './backend-users.ts';
 import { Documents, type Fact } from './documents.ts';
 import { classStatus, gatewayStatus } from './gateway-status.ts';
 import { type GatewayPlan, planFact, planGateway } from './listeners.ts';
+import { policyAncestors } from './policy-status.ts';
 import { isRouteKind, type RouteResource, translateRoute } from './routes.ts';
 import { hostDocuments, listenerDocuments } from './served-hosts.ts';
 import type { DesiredStatus, StatusContent } from './status-types.ts';
@@ -36,8 +39,10 @@ export interface GatewayApiOptions extends TranslatorOptions {
 interface Dirty {
   readonly gateways: Set<ResourceKey>;
   readonly routes: Set<ResourceKey>;
-  /** Of Gateways and GatewayClasses; those of routes are computed with the route. */
+  /** Of Gateways, GatewayClasses and policies; those of routes are computed with the route. */
   readonly statuses: Set<ResourceKey>;
+  /** `namespace/name` of Services. */
+  readonly services: Set<ServiceName>;
 }
 
 export class GatewayApiTranslator implements Translator {
@@ -46,6 +51,7 @@ export class GatewayApiTranslator implements Translator {
   readonly #documents = new Documents();
   readonly #plans = new Map<string, GatewayPlan>();
   readonly #attached = new AttachedRoutes();
+  readonly #users = new BackendUsers();
   readonly #derived = new DerivedDocuments();
   readonly #statuses = new Map<ResourceKey, DesiredStatus>();
   #changedStatuses = new Set<ResourceKey>();
@@ -58,11 +64,12 @@ export class GatewayApiTranslator implements Translator {
   apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
     const facts = changes.flatMap(({ key, after }) => this.#documents.put(key, after));
     if (facts.length === 0) return [];
-    const dirty: Dirty = { gateways: new Set(), routes: new Set(), statuses: new Set() };
+    const dirty: Dirty = { gateways: new Set(), routes: new Set(), statuses: new Set(), services: new Set() };
     for (const fact of facts) this.#mark(fact, dirty);
-    for (const { key } of changes) this.#markOwn(key, dirty);
+    for (const { key, after } of changes) this.#markOwn(key, after, dirty);
     for (const key of dirty.gateways) this.#updateGateway(key, dirty);
-    for (const key of dirty.routes) this.#updateRoute(key);
+    for (const key of dirty.routes) this.#updateRoute(key, dirty);
+    for (const service of dirty.services) this.#updateService(service, dirty);
     for (const host of this.#attached.takeChangedHosts()) this.#updateHost(host);
     for (const gateway of this.#attached.takeChangedGateways()) dirty.statuses.add(`KubernetesGateway/${gateway}`);
     for (const key of dirty.statuses) this.#updateStatus(key);
@@ -88,17 +95,22 @@ export class GatewayApiTranslator implements Translator {
       const [stage, key] = [reader.slice(0, colon), reader.slice(colon + 1)];
       if (stage === 'gateway') dirty.gateways.add(key);
       else if (stage === 'route') dirty.routes.add(key);
+      else if (stage === 'service') dirty.services.add(key);
       else dirty.statuses.add(key);
     }
   }
 
   /** Marks the computations of a changed document itself. */
-  #markOwn(key: ResourceKey, dirty: Dirty): void {
+  #markOwn(key: ResourceKey, resource: AnyResource | undefined, dirty: Dirty): void {
     const kind = kindOf(key);
     if (kind === undefined) return;
     if (kind === 'KubernetesGateway') dirty.gateways.add(key);
     else if (isRouteKind(kind)) dirty.routes.add(key);
-    if (kind === 'KubernetesGateway' || kind === 'GatewayClass') dirty.statuses.add(key);
+    else if (kind === 'BackendTLSPolicy') {
+      const policy = resource?.kind === kind ? (resource as Policy) : undefined;
+      for (const service of this.#users.setPolicy(key, policy)) dirty.services.add(service);
+    }
+    if (kind === 'KubernetesGateway' || kind === 'GatewayClass' || kind === 'BackendTLSPolicy') dirty.statuses.add(key);
   }
 
   #updateGateway(key: ResourceKey, dirty: Dirty): void {
@@ -129,7 +141,7 @@ export class GatewayApiTranslator implements Translator {
     return known?.content.controllerName === this.#controllerName;
   }
 
-  #updateRoute(key: ResourceKey): void {
+  #updateRoute(key: ResourceKey, dirty: Dirty): void {
     const route = this.#documents.reading(`route:${key}`, () => {
       const { kind, namespace, name } = namesOf(key);
       const found = isRouteKind(kind) ? this.#documents.get(kind, namespace, name) : undefined;
@@ -146,8 +158,26 @@ export class GatewayApiTranslator implements Translator {
     });
     const translated = route?.translated;
     this.#attached.replace(key, translated);
+    for (const service of this.#users.setRoute(key, translated)) dirty.services.add(service);
     const parents = translated?.parents ?? [];
     this.#setStatus(key, route?.resource, parents.length === 0 ? undefined : { parents });
+  }
+
+  /** What gateways do with the connections to a Service, and the statuses of its policies. */
+  #updateService(service: ServiceName, dirty: Dirty): void {
+    const policies = this.#users.policiesOf(service);
+    const grpcPorts = this.#users.grpcPortsOf(service);
+    const owner = `service/${service}`;
+    for (const key of this.#users.policyKeysOf(service)) dirty.statuses.add(key);
+    if (policies.length === 0 && grpcPorts.size === 0) {
+      this.#documents.forget(`service:${service}`);
+      this.#derived.replace(owner, []);
+      return;
+    }
+    const documents = this.#documents.reading(`service:${service}`, () =>
+      serviceDocuments({ documents: this.#documents, domain: this.#domain, service, policies, grpcPorts }),
+    );
+    this.#derived.replace(owner, documents);
   }
 
   #updateHost({ gateway, listener: name, hostname }: HostAddress): void {
@@ -168,6 +198,10 @@ export class GatewayApiTranslator implements Translator {
       this.#setStatus(key, resource, isOurs ? classStatus(resource) : undefined);
       return;
     }
+    if (kind === 'BackendTLSPolicy') {
+      this.#updatePolicyStatus(key, namespace, name);
+      return;
+    }
     const plan = this.#plans.get(`${namespace}/${name}`);
     const found = this.#documents.reading(`status:${key}`, () => {
       const gateway = this.#documents.get('KubernetesGateway', namespace, name);
@@ -176,6 +210,16 @@ export class GatewayApiTranslator implements Translator {
       return { gateway, status: gatewayStatus({ documents: this.#documents, gateway, plan, attachedRoutes }) };
     });
     this.#setStatus(key, found?.gateway, found?.status);
+  }
+
+  #updatePolicyStatus(key: ResourceKey, namespace: string, name: string): void {
+    const found = this.#documents.reading(`status:${key}`, () => {
+      const policy = this.#documents.get('BackendTLSPolicy', namespace, name);
+      if (policy === undefined) return undefined;
+      return { policy, ancestors: policyAncestors(this.#documents, this.#users, policy, this.#controllerName) };
+    });
+    const ancestors = found?.ancestors ?? [];
+    this.#setStatus(key, found?.policy, ancestors.length === 0 ? undefined : { ancestors });
   }
 
   #setStatus(key: ResourceKey, resource: AnyResource | undefined, status: StatusContent | undefined): void {

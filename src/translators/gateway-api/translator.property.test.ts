@@ -1,0 +1,150 @@
+/** Whatever changes in whatever order: the result is that of a translation from scratch. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import fc from 'fast-check';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
+import { documentsOf, setChanges } from './testing/translated.ts';
+import { GatewayApiTranslator } from './translator.ts';
+
+const API = 'apiVersion: gateway.networking.k8s.io/v1';
+const namespace = fc.constantFrom('edge', 'shop');
+const hostname = fc.constantFrom('', '*.example.com', 'a.example.com', '*.a.example.com', 'b.example.com');
+const flow = (value: unknown) => JSON.stringify(value);
+
+const gatewayClass = fc
+  .constantFrom('mesh.io/gateway-controller', 'other.io/controller')
+  .map(
+    (controllerName) =>
+      `${API}\nkind: GatewayClass\nmetadata: {name: meshd}\nspec: {controllerName: ${controllerName}}`,
+  );
+
+const listener = fc.record({
+  port: fc.constantFrom(80, 443),
+  protocol: fc.constantFrom('HTTP', 'HTTPS', 'TLS', 'TCP'),
+  hostname,
+  tls: fc.constantFrom(
+    { mode: 'Passthrough' },
+    { certificateRefs: [{ name: 'pair' }] },
+    { certificateRefs: [{ name: 'pair', namespace: 'shop' }] },
+  ),
+  allowedRoutes: fc.constantFrom(
+    { namespaces: { from: 'All' } },
+    { namespaces: { from: 'Selector', selector: { matchLabels: { team: 'a' } } } },
+    {},
+  ),
+});
+
+const gateway = fc.tuple(namespace, fc.array(listener, { minLength: 1, maxLength: 3 })).map(([at, listeners]) => {
+  const named = listeners.map(({ hostname: host, ...each }, index) => ({
+    name: `l${index}`,
+    ...(host === '' ? {} : { hostname: host }),
+    ...each,
+  }));
+  const spec = { gatewayClassName: 'meshd', listeners: named };
+  return `${API}\nkind: Gateway\nmetadata: {name: gw, namespace: ${at}}\nspec: ${flow(spec)}`;
+});
+
+const backend = fc.record({ name: fc.constantFrom('web', 'cart'), namespace, port: fc.constant(80) });
+
+const route = fc
+  .record({
+    kind: fc.constantFrom('HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'),
+    at: namespace,
+    name: fc.constantFrom('r1', 'r2'),
+    parents: fc.array(fc.record({ name: fc.constant('gw'), namespace, sectionName: fc.constantFrom('l0', 'l1') }), {
+      minLength: 1,
+      maxLength: 2,
+    }),
+    hostnames: fc.array(hostname, { maxLength: 2 }),
+    backends: fc.array(backend, { maxLength: 2 }),
+    second: fc.constantFrom(1, 2),
+  })
+  .map(({ kind, at, name, parents, hostnames, backends, second }) => {
+    const hosts = kind === 'TCPRoute' ? {} : { hostnames: hostnames.filter((each) => each !== '') };
+    const spec = { parentRefs: parents, ...hosts, rules: [{ backendRefs: backends }] };
+    const time = `2020-01-01T00:00:0${second}Z`;
+    const metadata = { name, namespace: at, creationTimestamp: time };
+    return `${API}\nkind: ${kind}\nmetadata: ${flow(metadata)}\nspec: ${flow(spec)}`;
+  });
+
+const grant = fc.tuple(namespace, namespace).map(([at, from]) => {
+  const froms = ['HTTPRoute', 'TLSRoute', 'Gateway'].map((kind) => {
+    return { group: 'gateway.networking.k8s.io', kind, namespace: from };
+  });
+  const to = [
+    { group: '', kind: 'Service' },
+    { group: '', kind: 'Secret' },
+  ];
+  return `${API}\nkind: ReferenceGrant\nmetadata: {name: g, namespace: ${at}}\nspec: ${flow({ from: froms, to })}`;
+});
+
+const service = fc
+  .tuple(namespace, fc.constantFrom('web', 'cart'), fc.constantFrom(80, 81))
+  .map(
+    ([at, name, port]) =>
+      `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: ${at}}\nspec: {ports: [{name: http, port: ${port}}]}`,
+  );
+
+const namespaceObject = fc
+  .tuple(namespace, fc.constantFrom('a', 'b'))
+  .map(([name, team]) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: {team: ${team}}}`);
+
+const policy = fc
+  .tuple(namespace, fc.constantFrom('p1', 'p2'), fc.constantFrom('http', undefined))
+  .map(([at, name, sectionName]) => {
+    const targetRefs = [{ group: '', kind: 'Service', name: 'web', ...(sectionName && { sectionName }) }];
+    const validation = { hostname: 'web.example.com', wellKnownCACertificates: 'System' };
+    const spec = flow({ targetRefs, validation });
+    return `${API}\nkind: BackendTLSPolicy\nmetadata: {name: ${name}, namespace: ${at}}\nspec: ${spec}`;
+  });
+
+const step = fc.record({
+  yaml: fc.oneof(gatewayClass, gateway, gateway, route, route, route, grant, service, namespaceObject, policy),
+  isDeleted: fc.boolean(),
+});
+
+/** Derived documents by key, and statuses. */
+function resultOf(translator: GatewayApiTranslator, derived: ReadonlyMap<ResourceKey, AnyResource>): unknown {
+  const statuses = [...translator.statuses()].sort(([a], [b]) => (a < b ? -1 : 1));
+  const documents = [...derived].sort(([a], [b]) => (a < b ? -1 : 1));
+  return { statuses, documents: documents.map(([key, { content, fingerprint }]) => ({ key, content, fingerprint })) };
+}
+
+function collect(derived: Map<ResourceKey, AnyResource>, changes: readonly ResourceChange[]): void {
+  for (const { key, before, after } of changes) {
+    assert.equal(derived.get(key)?.fingerprint, before?.fingerprint, key);
+    if (after === undefined) derived.delete(key);
+    else derived.set(key, after);
+  }
+}
+
+test('any sequence of changes gives what a translation of the last documents gives', () => {
+  const steps = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 8 });
+  fc.assert(
+    fc.property(steps, (batches) => {
+      const translator = new GatewayApiTranslator({ domain: 'cluster.local' });
+      const documents = new Map<ResourceKey, AnyResource>();
+      const derived = new Map<ResourceKey, AnyResource>();
+      for (const batch of batches) {
+        const changes = new Map<ResourceKey, ResourceChange>();
+        for (const { yaml, isDeleted } of batch) {
+          for (const document of documentsOf(yaml)) {
+            const key = keyOf(document);
+            const after = isDeleted ? undefined : document;
+            changes.set(key, { key, before: documents.get(key), after });
+          }
+        }
+        for (const { key, after } of changes.values()) {
+          if (after === undefined) documents.delete(key);
+          else documents.set(key, after);
+        }
+        collect(derived, translator.apply([...changes.values()]));
+      }
+      const fresh = new GatewayApiTranslator({ domain: 'cluster.local' });
+      const made = new Map<ResourceKey, AnyResource>();
+      collect(made, fresh.apply(setChanges([...documents.values()])));
+      assert.deepEqual(resultOf(translator, derived), resultOf(fresh, made));
+    }),
+    { numRuns: 500 },
+  );
+});
