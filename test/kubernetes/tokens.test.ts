@@ -16,6 +16,7 @@ import {
   type Discovery,
   discoveryPorts,
   eventually,
+  request,
   startAgent,
   startDiscovery,
   tempDir,
@@ -174,6 +175,25 @@ describe('callers with tokens of service accounts', { skip }, () => {
     const all = await Promise.all(times.map((expirationSeconds) => token({ boundTo: web, expirationSeconds })));
     const outcomes = await Promise.all(all.map((bearer) => opened(bearer)));
     assert.deepEqual(new Set(outcomes), new Set(['served']));
+  });
+
+  test('a token of the root namespace sees all debug pages, that of another namespace its own services', async () => {
+    const service = (name: string, of: string) => ({
+      apiVersion: 'v1',
+      kind: 'Service',
+      metadata: { name, namespace: of },
+      spec: { ports: [{ name: 'http', port: 80, protocol: 'TCP' }] },
+    });
+    await cluster.api.apply([service('mine', namespace), service('theirs', 'default')]);
+    const page = async (bearer: string) => {
+      const headers = { authorization: `Bearer ${bearer}` };
+      const { status, body } = await request({ port: discovery.ports.http, path: '/debug/registryz', headers });
+      return [status, body.includes('mine.'), body.includes('theirs.')];
+    };
+    const [all, own] = [await token({ namespace: 'mesh-system', name: 'ctl-discovery' }), await token()];
+    await eventually(async () => assert.deepEqual(await page(all), [200, true, true]));
+    assert.deepEqual(await page(own), [200, true, false]);
+    assert.deepEqual(await page(await token({ audiences: ['vault'] })), [401, false, false]);
   });
 
   test('while the API server is away, new callers are told to retry, and connected ones continue', async () => {
