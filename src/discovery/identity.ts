@@ -39,6 +39,7 @@ import type { Cluster } from './cluster.ts';
 import { checkCertProvider, openClusterSigner, signerOf } from './cluster-certificate.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
+import type { RemoteClusters } from './remote-clusters.ts';
 import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
 import { openTokenReviewer } from './token-reviews.ts';
 
@@ -75,6 +76,8 @@ interface Wiring {
   readonly metrics: Metrics;
   /** The cluster that is read; undefined: none. */
   readonly cluster: Cluster | undefined;
+  /** Other clusters; undefined: none. */
+  readonly remotes: RemoteClusters | undefined;
   readonly closers: Close[];
 }
 
@@ -126,8 +129,9 @@ export async function openIdentity(
   { trustDomain, trustDomainAliases }: TrustDomains,
   metrics: Metrics,
   cluster: Cluster | undefined,
+  remotes: RemoteClusters | undefined,
 ): Promise<MeshIdentity> {
-  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, cluster, closers: [] };
+  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, cluster, remotes, closers: [] };
   const close = async (): Promise<void> => {
     for (const one of wiring.closers.splice(0).reverse()) await one();
   };
@@ -306,7 +310,7 @@ function followTrust(
 }
 
 async function openAuthenticators(
-  { settings, trustDomain, metrics, cluster, closers }: Wiring,
+  { settings, trustDomain, metrics, cluster, remotes, closers }: Wiring,
   trust: TrustBundles,
 ): Promise<Authenticator[]> {
   const log = getScope('authn');
@@ -332,7 +336,8 @@ async function openAuthenticators(
   const now = wallClock.now;
   const audiences = audiencesOf(settings, trustDomain);
   const firstParty = settings.jwtPolicy === 'first-party-jwt';
-  const reviewer = cluster && openTokenReviewer(cluster, { trustDomain, audiences, firstParty });
+  const others = settings.centralMeshd ? remotes : undefined;
+  const reviewer = cluster && openTokenReviewer(cluster, { trustDomain, audiences, firstParty }, others);
   return [
     createCertificateAuthenticator({ trust, now }),
     createTokenAuthenticator({

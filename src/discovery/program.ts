@@ -93,7 +93,7 @@ export class DiscoveryProgram {
 
     const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
-    const [identity] = await Promise.all([this.#openIdentity(files, cluster), intake.start()]);
+    const [identity] = await Promise.all([this.#openIdentity(files, cluster, intake), intake.start()]);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
@@ -266,10 +266,16 @@ export class DiscoveryProgram {
     publisher.publish(this.#take(store), update);
   }
 
-  async #openIdentity({ mesh }: MeshFiles, cluster: Cluster | undefined): Promise<MeshIdentity> {
+  async #openIdentity({ mesh }: MeshFiles, cluster: Cluster | undefined, { remotes }: Intake): Promise<MeshIdentity> {
     const { trustDomain } = modelSettings(this.#settings, mesh);
     const { trustDomainAliases } = mesh;
-    const identity = await openIdentity(this.#settings, { trustDomain, trustDomainAliases }, this.#metrics, cluster);
+    const identity = await openIdentity(
+      this.#settings,
+      { trustDomain, trustDomainAliases },
+      this.#metrics,
+      cluster,
+      remotes,
+    );
     this.#identity = identity;
     this.#closers.push(() => identity.close());
     return identity;

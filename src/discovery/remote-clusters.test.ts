@@ -122,7 +122,10 @@ test('clusters of Secrets with either label are read, followed, and removed with
   home.set(SECRETS, secret('elsewhere', { elsewhere: other.kubeconfig() }, { namespace: 'shop' }));
   await remotes.start();
   assert.ok(has('Service/shop/web/east'));
-  assert.deepEqual([...remotes.clients().keys()], ['east']);
+  assert.deepEqual(
+    remotes.clients().map(({ cluster }) => cluster),
+    ['east'],
+  );
   assert.deepEqual(sources.status(), [{ id: 'kubernetes/east', cluster: 'east', synced: true, health: { ok: true } }]);
   home.set(SECRETS, secret('remote-west', { west: west.kubeconfig() }, { labels: { 'istio/multiCluster': 'true' } }));
   await until('the second cluster is read', () => has('Service/shop/web/west'));
@@ -130,7 +133,7 @@ test('clusters of Secrets with either label are read, followed, and removed with
   await until('it is followed', () => has('Service/shop/late/west'));
   home.remove(SECRETS, { name: 'remote-west', namespace: 'mesh-system' });
   await until('it is removed', () => !has('Service/shop/web/west') && !has('Service/shop/late/west'));
-  assert.deepEqual([has('Service/shop/web/east'), [...remotes.clients().keys()]], [true, ['east']]);
+  assert.deepEqual([has('Service/shop/web/east'), remotes.clients().map(({ cluster }) => cluster)], [true, ['east']]);
   assert.equal(other.requests.length, 0);
   const read = new Set(east.requests.map(({ path }) => path));
   assert.deepEqual([...read].sort(), CORE.map((plural) => `/api/v1/${plural}`).sort());
@@ -214,20 +217,21 @@ test('new credentials replace the old ones without a gap, and those that do not 
     valid.has(String(headers.authorization)) ? false : east.fail(stream, 401, 'Unauthorized');
   home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('first') }));
   await remotes.start();
-  const first = remotes.clients().get('east');
+  const clientOf = (name: string) => remotes.clients().find(({ cluster }) => cluster === name)?.client;
+  const first = clientOf('east');
   home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('second') }));
   const health = () => sources.status()[0]?.health;
   await until('the refusal', () => JSON.stringify(health()).includes('401'));
   assert.match(JSON.stringify(health()), /its replacement is not in force yet: .*HTTP 401 Unauthorized/);
   east.set(SERVICES, service('late'));
   await until('the old credentials are used', () => has('Service/shop/late/east'));
-  assert.equal(remotes.clients().get('east'), first);
+  assert.equal(clientOf('east'), first);
   home.set(SECRETS, secret('remote-east', { east: '{' }));
   await until('the damaged one is refused', () =>
     lines.some((line) => line.endsWith('what was in force before stays')),
   );
   home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('third') }));
-  await until('the new credentials are in force', () => remotes.clients().get('east') !== first);
+  await until('the new credentials are in force', () => clientOf('east') !== first);
   assert.deepEqual(health(), { ok: true });
   valid.delete('Bearer first');
   east.resetWatches(8);

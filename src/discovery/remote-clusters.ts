@@ -39,12 +39,20 @@ export interface RemoteClustersOptions {
   readonly log: Log;
 }
 
+export interface RemoteClient {
+  readonly cluster: string;
+  readonly client: KubernetesClient;
+  /** The token by which this program authenticates itself there; undefined when it uses a certificate. */
+  ownToken(): Promise<string | undefined>;
+}
+
 /** A cluster that is read. */
 interface Remote {
   /** `namespace/name` of the Secret. */
   readonly secret: string;
   /** Of the kubeconfig. */
   readonly digest: string;
+  readonly access: ClusterAccess;
   readonly client: KubernetesClient;
   /** Whether it has been read once. */
   isRead: boolean;
@@ -101,9 +109,12 @@ export class RemoteClusters {
     }
   }
 
-  /** Clients of the clusters by their ID, with the credentials in force. */
-  clients(): ReadonlyMap<string, KubernetesClient> {
-    return new Map([...this.#remotes].map(([cluster, remote]) => [cluster, inForce(remote).client]));
+  /** The clusters and their clients, with the credentials in force. */
+  clients(): readonly RemoteClient[] {
+    return [...this.#remotes].map(([cluster, remote]) => {
+      const { client, access } = inForce(remote);
+      return { cluster, client, ownToken: () => access.token() };
+    });
   }
 
   async close(): Promise<void> {
@@ -172,6 +183,7 @@ export class RemoteClusters {
     const remote: Remote = {
       secret,
       digest,
+      access,
       client: new KubernetesClient(connection),
       isRead: false,
       read: this.#options.sources.add(source).then(

@@ -2,8 +2,15 @@
 import type { CtlError } from '../core/errors.ts';
 import { wallClock } from '../core/wall-clock.ts';
 import { getScope } from '../logging/index.ts';
-import { createTokenReviewer, requestReview, type TokenReviewer } from '../security/index.ts';
+import {
+  createTokenReviewer,
+  OtherClusters,
+  requestReview,
+  type TokenReviewer,
+  type TokenReviewerOptions,
+} from '../security/index.ts';
 import type { Cluster } from './cluster.ts';
+import type { RemoteClusters } from './remote-clusters.ts';
 
 export interface TokenPolicy {
   readonly trustDomain: string;
@@ -26,10 +33,18 @@ function logProblem(problem: CtlError | undefined): void {
   }
 }
 
-export function openTokenReviewer({ client, ownToken }: Cluster, policy: TokenPolicy): TokenReviewer {
+/** @param remotes whose tokens are accepted as well (CENTRAL_MESHD); undefined: none */
+export function openTokenReviewer(
+  { client, ownToken }: Cluster,
+  policy: TokenPolicy,
+  remotes: RemoteClusters | undefined,
+): TokenReviewer {
+  const ask: TokenReviewerOptions['ask'] = (...review) => requestReview(client, ...review);
+  const others = remotes && new OtherClusters(() => remotes.clients(), getScope('authn'));
   return createTokenReviewer({
     ...policy,
-    ask: (token, audiences, signal) => requestReview(client, token, audiences, signal),
+    ask: others === undefined ? ask : (...review) => others.ask(ask, ...review),
+    ...(others && { mayIssue: (issuer) => others.mayIssue(issuer) }),
     ownToken,
     clock: wallClock,
     onProblem: logProblem,

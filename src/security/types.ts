@@ -20,9 +20,10 @@ export interface Credentials {
   readonly peer: string;
 }
 
-/** A Pod of the program's own cluster. */
 export interface BoundPod {
   readonly name: string;
+  /** Its cluster; absent: the program's own. */
+  readonly cluster?: string;
   /** Tells it from an earlier Pod of the same name; '' when it is not known. */
   readonly uid: string;
 }

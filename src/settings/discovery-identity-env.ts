@@ -46,6 +46,14 @@ export const discoveryIdentityEnv = {
     default: '',
     meaning: 'Expected audience in tokens. When empty: mesh-ca, istio-ca or the trust domain.',
   },
+  CENTRAL_MESHD: {
+    setting: 'centralMeshd',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'When true one control-plane instance controls remote clusters including the CA: tokens of other clusters ' +
+      '(--clusterRegistriesNamespace) are reviewed by the API servers of these clusters.',
+  },
   JWT_POLICY: {
     setting: 'jwtPolicy',
     type: 'string',

@@ -25,7 +25,6 @@ export interface UnservedVariables {
 
 const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
-  CENTRAL_MESHD: false,
   CTL_ENABLE_ANALYSIS: false,
   CTL_ENABLE_CRD_VALIDATION: false,
   CTL_ENABLE_INCREMENTAL_MCP: false,

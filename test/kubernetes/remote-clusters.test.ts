@@ -13,6 +13,7 @@ import {
   type Discovery,
   eventually,
   netnsUnavailable,
+  request,
   startDiscovery,
   startEcho,
 } from '../harness/index.ts';
@@ -87,7 +88,7 @@ describe('a mesh of two clusters', { skip }, () => {
     await near.api.apply([namespace, service, slice([NEAR]), workload]);
     await far.api.apply([namespace, service, slice([FAR])]);
     await near.api.apply([remoteSecret(await kubeconfig())]);
-    discovery = await startDiscovery(owner, { flags, env: { CTL_USE_ENDPOINT_SLICE: 'true' } });
+    discovery = await startDiscovery(owner, { flags, env: { CTL_USE_ENDPOINT_SLICE: 'true', CENTRAL_MESHD: 'true' } });
     const proxy = { name: 'client', address: CLIENT, mode: 'delta', namespace: NAMESPACE } as const;
     await startProxy(owner, discovery.ports.grpc, proxy);
   });
@@ -152,6 +153,22 @@ describe('a mesh of two clusters', { skip }, () => {
     await far.api.apply([slice([FAR])]);
     await answers('near', 'far');
     assert.deepEqual(await traffic.stop(), []);
+  });
+
+  test('tokens of the other cluster prove an identity, while that cluster accepts them', async () => {
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'web', namespace: NAMESPACE } };
+    await far.api.apply([account]);
+    const statusWith = async (token: string) => {
+      const headers = { authorization: `Bearer ${token}` };
+      return (await request({ port: discovery.ports.http, path: '/debug/registryz', headers })).status;
+    };
+    const newToken = () => far.serviceAccountToken({ namespace: NAMESPACE, name: 'web', audiences: ['mesh-ca'] });
+    const token = await newToken();
+    assert.equal(await statusWith(token), 200);
+    const unused = await newToken();
+    await far.api.delete(account);
+    assert.equal(await statusWith(unused), 401);
+    assert.equal(await statusWith(`${token.slice(0, token.lastIndexOf('.'))}.AAAA`), 401);
   });
 
   test('endpoints of another network are reached through its gateway', async () => {

@@ -13,7 +13,8 @@ const PROBE_INTERVAL_MS = 1000;
 /** Most issuers that are learned: an API server has one, and two while it changes. */
 const MAX_LEARNED = 4;
 
-function issuerOf(token: string | undefined): string | undefined {
+/** The claim `iss` of a token, not verified; undefined where there is none. */
+export function issuerOf(token: string | undefined): string | undefined {
   try {
     return token === undefined ? undefined : decodeJwt(token).iss;
   } catch {

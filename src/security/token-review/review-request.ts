@@ -38,7 +38,9 @@ export type Review =
       /** Undefined for a token that is bound to no Pod. */
       readonly pod: BoundPod | undefined;
     }
-  | { readonly refusal: string };
+  | { readonly refusal: string }
+  /** Nobody accepts it, and somebody who may accept it does not answer. */
+  | { readonly undecided: string };
 
 /**
  * Asks for one review.

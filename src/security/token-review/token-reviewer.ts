@@ -37,6 +37,8 @@ export interface TokenReviewerOptions {
   readonly ask: (token: string, audiences: readonly string[] | undefined, signal: AbortSignal) => Promise<Review>;
   /** See `ClusterIssuersOptions`. */
   readonly ownToken: () => Promise<string | undefined>;
+  /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the own cluster. */
+  readonly mayIssue?: (issuer: string) => Promise<boolean>;
   readonly trustDomain: string;
   /** One of them must be a token's. */
   readonly audiences: readonly string[];
@@ -95,6 +97,7 @@ class Reviewer implements TokenReviewer {
   async #reviewed(token: string, claims: JWTPayload, peer: string, key: string): Promise<Caller> {
     const { clock } = this.#options;
     const answer = await this.#answer(token, await this.#check(claims), peer);
+    if ('undecided' in answer) throw new CtlError('unavailable', `${answer.undecided}, try again later`);
     try {
       const caller = this.#callerOf(answer, claims);
       this.#issuers.accepted(claims.iss ?? '');
@@ -111,7 +114,7 @@ class Reviewer implements TokenReviewer {
    * server would refuse.
    */
   async #check(claims: JWTPayload): Promise<readonly string[] | undefined> {
-    const { audiences, clock, firstParty, trustDomain } = this.#options;
+    const { audiences, clock, firstParty, trustDomain, mayIssue } = this.#options;
     const { exp, iss = '', sub } = claims;
     if (exp === undefined && !firstParty) throw refused('it lacks "exp"');
     if (exp !== undefined && exp * 1000 <= clock.now()) throw refused('it has expired');
@@ -119,7 +122,8 @@ class Reviewer implements TokenReviewer {
     const isForMesh = audiencesOf(claims).some((audience) => audiences.includes(audience));
     if (!isForMesh && !firstParty) throw refused('it is meant for another audience');
     const isLegacy = firstParty && iss === LEGACY_ISSUER;
-    if (!isLegacy && !(await this.#issuers.mayReview(iss))) {
+    const isReviewed = isLegacy || (await mayIssue?.(iss)) === true || (await this.#issuers.mayReview(iss));
+    if (!isReviewed) {
       throw refused(`its issuer ${quoted(iss)} is not trusted here`);
     }
     return isForMesh ? audiences : undefined;
@@ -138,7 +142,7 @@ class Reviewer implements TokenReviewer {
     }
   }
 
-  #callerOf(answer: Review, { exp }: JWTPayload): Caller {
+  #callerOf(answer: Exclude<Review, { readonly undecided: string }>, { exp }: JWTPayload): Caller {
     if ('refusal' in answer) throw refused(answer.refusal);
     const { clock, trustDomain } = this.#options;
     return {

@@ -69,7 +69,8 @@ describe('a node whose credential is bound to a Pod', () => {
   it('is that Pod, in the cluster of the credential', () => {
     const { addresses, asked } = authorizeFor(bound, known(), OWN, { CLUSTER_ID: 'elsewhere' });
     assert.deepEqual(addresses, ['10.0.0.1']);
-    assert.deepEqual(asked, ['shop/web-1 undefined']);
+    const remote = authorizeFor({ ...bound, pod: { name: 'web-1', uid: 'one', cluster: 'east' } }, known());
+    assert.deepEqual([...asked, ...remote.asked], ['shop/web-1 undefined', 'shop/web-1 east']);
     const dotted: Caller = { ...bound, pod: { name: 'web.v1', uid: 'one' } };
     authorizeFor(dotted, undefined, 'sidecar~10.0.0.1~web.v1.shop~shop.svc.cluster.local');
   });

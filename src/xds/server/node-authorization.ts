@@ -82,7 +82,7 @@ export function authorizedNode(
   }
   const name = podNameOf(node);
   if (bound !== undefined && bound.name !== name) throw denied('node.id', name, bound.name);
-  const pod = bound === undefined ? podOf(namespace, name, node.clusterId) : podOf(namespace, name);
+  const pod = podOf(namespace, name, bound === undefined ? node.clusterId : bound.cluster);
   // A new Pod of the same name, which the registry has not read yet.
   const isEarlier = bound !== undefined && pod?.uid !== undefined && pod.uid !== bound.uid;
   if (pod === undefined || isEarlier) return { ...node, serviceAccount, identity };
