@@ -8,11 +8,11 @@ test('variables set to something else than their default are reported', () => {
   const env = {
     CTL_ENABLE_STATUS: 'true',
     CTL_ENABLE_ANALYSIS: 'false',
-    CTL_STATUS_QPS: '5',
+    CTL_TRACE_SAMPLING: '5',
     DNS_ADDR: '',
     PATH: '/bin',
   };
-  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['CTL_ENABLE_STATUS', 'CTL_STATUS_QPS']);
+  assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, env), ['CTL_ENABLE_STATUS', 'CTL_TRACE_SAMPLING']);
   assert.deepEqual(unservedVariables(DISCOVERY_UNSERVED, {}), []);
 });
 

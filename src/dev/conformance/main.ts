@@ -21,6 +21,7 @@ const USAGE = `usage: npm run conformance [-- options]
 
   (none)          runs all tests of the profiles ${CONFORMANCE_PROFILES.join(', ')}
   --run WORD      only tests whose name contains WORD (a regular expression); writes no report
+  --unclaimed     tests of features that are not claimed as well; writes no report
   --output DIR    where the report and the logs go; default .cache/conformance
 `;
 
@@ -34,13 +35,19 @@ for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP'] as const) process.on(signal
 interface Options {
   readonly help: boolean;
   readonly only: string | undefined;
+  readonly unclaimed: boolean;
   readonly folder: string;
 }
 
 function readOptions(args: readonly string[]): Options {
-  const options = { run: { type: 'string' }, output: { type: 'string' }, help: { type: 'boolean' } } as const;
-  const { values } = parseArgs({ args: [...args], options });
-  return { help: values.help === true, only: values.run, folder: resolve(values.output ?? FOLDER) };
+  const options = {
+    run: { type: 'string' },
+    unclaimed: { type: 'boolean', default: false },
+    output: { type: 'string', default: FOLDER },
+    help: { type: 'boolean', default: false },
+  } as const;
+  const { help, run: only, unclaimed, output } = parseArgs({ args: [...args], options }).values;
+  return { help, only, unclaimed, folder: resolve(output) };
 }
 
 /** Runs this program again in a network namespace of its own; returns its exit code. */
@@ -93,15 +100,18 @@ function summary({ results, passed }: ConformanceRun): string[] {
   ];
 }
 
-async function run(owner: Owner, { only, folder }: Options): Promise<boolean> {
+async function run(owner: Owner, { only, unclaimed, folder }: Options): Promise<boolean> {
   await mkdir(folder, { recursive: true });
   const print = (line: string) => void process.stdout.write(`${line}\n`);
   say('starting a Kubernetes API server, ctl-discovery and the simulated kubelet');
   const bench = await startConformance(owner);
   say('running the suite');
   const report = join(folder, 'report.yaml');
+  const whole = only === undefined && !unclaimed;
   const outcome = await bench.run({
-    ...(only === undefined ? { report } : { only: `(?i)${only}` }),
+    ...(whole ? { report } : {}),
+    ...(only === undefined ? {} : { only: `(?i)${only}` }),
+    unclaimed,
     signal: interrupted.signal,
     onResult: (name, result, seconds) => {
       // Tests of features that are not claimed are skipped.
@@ -111,9 +121,9 @@ async function run(owner: Owner, { only, folder }: Options): Promise<boolean> {
   await writeFile(join(folder, 'suite.log'), outcome.output);
   await writeFile(join(folder, 'ctl-discovery.log'), bench.discovery.output());
   await copyFile(bench.gatewayLog, join(folder, 'gateways.log')).catch(() => undefined);
-  const profiles = only === undefined && outcome.results.size > 0 ? await profileLines(report) : [];
+  const profiles = whole && outcome.results.size > 0 ? await profileLines(report) : [];
   for (const line of ['', ...profiles, ...summary(outcome)]) print(line);
-  say(`the ${only === undefined ? 'report and the logs are' : 'logs are'} in ${folder}`);
+  say(`the ${whole ? 'report and the logs are' : 'logs are'} in ${folder}`);
   return outcome.passed && [...outcome.results.values()].includes('pass');
 }
 
