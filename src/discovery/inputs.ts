@@ -15,11 +15,13 @@ import type { Sources } from './sources.ts';
  * comes first.
  * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
+ * @param ingress whether Ingresses of the cluster are read
  */
 export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
+  ingress: boolean,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const log = getScope('source');
@@ -34,7 +36,7 @@ export function configuredSources(
     if (connection === undefined) return directory();
     const meshKinds = configDir === '';
     const random = Math.random;
-    const kinds = { useEndpointSlice, meshKinds, serviceApis };
+    const kinds = { useEndpointSlice, meshKinds, serviceApis, ingress };
     const options = { cluster, connection, log, clock, random, resyncMs, namespaces, ...kinds };
     return [...directory(), createKubernetesSource(options)];
   };

@@ -57,7 +57,9 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const appNamespaces = listOf(settings.appNamespace);
   const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
-  const sources = createSources(configuredSources(settings, connection, namespaces));
+  const sources = createSources(
+    configuredSources(settings, connection, namespaces, mesh.ingressControllerMode !== 'OFF'),
+  );
   const remotes = configuredRemotes(settings, connection, namespaces, sources);
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
   const meter = new SourceMeter(metrics);

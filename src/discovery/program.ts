@@ -77,7 +77,7 @@ export class DiscoveryProgram {
   constructor(settings: DiscoverySettings, env: Environment) {
     this.#settings = settings;
     this.#env = env;
-    this.#translation = createTranslation(settings);
+    this.#translation = createTranslation(settings, (key) => this.#intake?.store.get(key));
     this.#history = settings.enableConfigDistributionTracking
       ? new DistributionHistory(settings.distributionHistoryRetentionMs)
       : undefined;
@@ -94,6 +94,7 @@ export class DiscoveryProgram {
     const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files, cluster, intake), intake.start()]);
+    this.#translation.configure(files.mesh);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
@@ -263,6 +264,7 @@ export class DiscoveryProgram {
 
   /** A changed mesh file is published at once, with whatever else is pending. */
   #publishMesh({ store, publisher }: Pipeline, update: MeshUpdate): void {
+    if (update.mesh !== undefined) this.#translation.configure(update.mesh);
     publisher.publish(this.#take(store), update);
   }
 

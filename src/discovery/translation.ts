@@ -2,25 +2,40 @@
  * Between store and publisher: documents of other APIs become documents of the mesh's own kinds, which are published in
  * their place.
  */
-import { type ResourceKey, SERVICE_API_KINDS } from '../resources/index.ts';
+import {
+  type AnyResource,
+  INGRESS_KINDS,
+  type MeshConfig,
+  type ResourceKey,
+  SERVICE_API_KINDS,
+} from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { TakenChanges } from '../store/index.ts';
-import { GatewayApiTranslator, type Translator } from '../translators/index.ts';
+import { GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
 
 export interface Translation {
   /** The changes to publish for these changes of the store. */
   apply(taken: TakenChanges): TakenChanges;
+  /** The mesh configuration in force from the next {@link apply} on. */
+  configure(mesh: MeshConfig): void;
   /** Undefined when the Gateway API is not served. */
   readonly gatewayApi: GatewayApiTranslator | undefined;
   /** Sets who is notified of the keys of objects of the Gateway API whose desired statuses changed, if any. */
   onStatuses(notify: (keys: ReadonlySet<ResourceKey>) => void): void;
 }
 
-const SERVICE_API: ReadonlySet<string> = new Set(SERVICE_API_KINDS);
+/** Documents of other APIs are no part of the mesh. */
+const TRANSLATED: ReadonlySet<string> = new Set([...SERVICE_API_KINDS, ...INGRESS_KINDS]);
 
-export function createTranslation({ serviceApis, domain }: DiscoverySettings): Translation {
+/** @param resource a document of the store that is in force */
+export function createTranslation(
+  settings: DiscoverySettings,
+  resource: (key: ResourceKey) => AnyResource | undefined,
+): Translation {
+  const { serviceApis, domain } = settings;
   const gatewayApi = serviceApis ? new GatewayApiTranslator({ domain }) : undefined;
-  const translators: readonly Translator[] = gatewayApi === undefined ? [] : [gatewayApi];
+  const ingress = new IngressTranslator({ domain, namespace: ingressNamespace(settings), resource });
+  const translators: readonly Translator[] = gatewayApi === undefined ? [ingress] : [gatewayApi, ingress];
   let notify: (keys: ReadonlySet<ResourceKey>) => void = () => {};
   return {
     gatewayApi,
@@ -28,13 +43,17 @@ export function createTranslation({ serviceApis, domain }: DiscoverySettings): T
       notify = next;
     },
     apply(taken) {
-      if (translators.length === 0) return taken;
       const derived = translators.flatMap((translator) => translator.apply(taken.changes));
       const statuses = gatewayApi?.takeStatusChanges();
       if (statuses !== undefined && statuses.size > 0) notify(statuses);
-      // Documents of other APIs are no part of the mesh.
-      const own = taken.changes.filter(({ key }) => !SERVICE_API.has(key.slice(0, key.indexOf('/'))));
+      const own = taken.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },
+    configure: (mesh) => ingress.configure(mesh),
   };
+}
+
+/** The namespace of the gateways that serve Ingresses. */
+export function ingressNamespace(settings: DiscoverySettings): string {
+  return settings.orchIngressNamespace || settings.ingressGatewayNamespace || settings.namespace;
 }

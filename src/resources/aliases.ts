@@ -14,7 +14,7 @@
  *
  * Readers therefore use mesh names only, and either spelling selects either spelling.
  */
-import { CORE_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS, SERVICE_API_KINDS } from './kinds.ts';
+import { CORE_KINDS, INGRESS_KINDS, type Kind, MESH_KINDS, SECURITY_KINDS, SERVICE_API_KINDS } from './kinds.ts';
 
 const NETWORKING_API = 'networking.mesh.io/v1alpha3';
 const SECURITY_API = 'security.mesh.io/v1beta1';
@@ -22,13 +22,20 @@ const SERVICE_API_GROUP = 'gateway.networking.k8s.io';
 
 const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
 /** Kinds that belong to no namespace. */
-const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set(['GatewayClass', 'JsonWebKeySet', 'Namespace', 'Node']);
+const CLUSTER_SCOPED: ReadonlySet<Kind> = new Set([
+  'GatewayClass',
+  'IngressClass',
+  'JsonWebKeySet',
+  'Namespace',
+  'Node',
+]);
 /** Versions in which the field's meshes have served these kinds. */
 const MESH_VERSIONS: ReadonlySet<string> = new Set(['v1alpha3', 'v1beta1', 'v1']);
 
 /** Label with which a workload announces that it accepts mesh mutual TLS. */
 const TLS_MODE = 'security.mesh.io/tlsMode';
 
+const INGRESS: ReadonlySet<string> = new Set(INGRESS_KINDS);
 const SERVICE_API: ReadonlySet<string> = new Set(SERVICE_API_KINDS);
 /** Kinds that the Gateway API also serves as v1beta1, with the same objects. */
 const SERVED_AS_BETA: ReadonlySet<Kind> = new Set(['GatewayClass', 'HTTPRoute', 'KubernetesGateway', 'ReferenceGrant']);
@@ -47,6 +54,7 @@ export function isClusterScoped(kind: Kind): boolean {
 export function apiVersionsOf(kind: Kind): readonly string[] {
   if (kind === 'EndpointSlice') return ['discovery.k8s.io/v1', 'discovery.k8s.io/v1beta1'];
   if ((CORE_KINDS as readonly string[]).includes(kind)) return ['v1'];
+  if (INGRESS.has(kind)) return ['networking.k8s.io/v1'];
   if (SERVICE_API.has(kind)) {
     return [`${SERVICE_API_GROUP}/v1`, ...(SERVED_AS_BETA.has(kind) ? [`${SERVICE_API_GROUP}/v1beta1`] : [])];
   }
@@ -61,7 +69,7 @@ export function writtenKind(kind: Kind): string {
 }
 
 const KIND_BY_API: ReadonlyMap<string, Kind> = new Map(
-  [...MESH_KINDS, ...CORE_KINDS, ...SERVICE_API_KINDS].flatMap((kind) =>
+  [...MESH_KINDS, ...CORE_KINDS, ...SERVICE_API_KINDS, ...INGRESS_KINDS].flatMap((kind) =>
     apiVersionsOf(kind).map((api) => [`${api}/${writtenKind(kind)}`, kind] as const),
   ),
 );
@@ -107,8 +115,15 @@ export function selectorLabels(labels: Readonly<Record<string, string>>): Record
   return all;
 }
 
-/** Whether a key is that of an annotation that something reads: one of the mesh's domains, or Prometheus scraping. */
+/** The annotation with the class of an Ingress. It preceded `spec.ingressClassName`. */
+export const INGRESS_CLASS_ANNOTATION = 'kubernetes.io/ingress.class';
+
+/**
+ * Whether a key is that of an annotation that something reads: one of the mesh's domains, Prometheus scraping, or the
+ * class of an Ingress.
+ */
 export function isReadAnnotation(key: string): boolean {
+  if (key === INGRESS_CLASS_ANNOTATION) return true;
   const domain = key.slice(0, Math.max(0, key.indexOf('/')));
   return ['mesh.io', 'istio.io', 'prometheus.io'].some((own) => domain === own || domain.endsWith(`.${own}`));
 }

@@ -31,8 +31,9 @@ const OTHER_CORE_KINDS: ReadonlySet<string> = new Set([
   'ResourceQuota',
 ]);
 
-/** API groups in which other meshes and standards define mesh configuration. */
+/** API group in which a standard defines mesh configuration. */
 const GATEWAY_API = 'gateway.networking.k8s.io';
+/** API groups that have had Ingress. */
 const INGRESS_GROUPS: ReadonlySet<string> = new Set(['networking.k8s.io', 'extensions']);
 
 /** Describes a document whose apiVersion and kind are not read. */
@@ -50,7 +51,8 @@ function concernOf(apiVersion: string, kind: string): string | undefined {
   const slash = apiVersion.indexOf('/');
   const group = slash < 0 ? '' : apiVersion.slice(0, slash);
   if (kindOf(apiVersion, kind) !== undefined) return 'CTL_ENABLED_SERVICE_APIS=true is needed to serve it';
-  if (group === GATEWAY_API || (INGRESS_GROUPS.has(group) && kind === 'Ingress')) return 'this kind is not served';
+  if (group === GATEWAY_API) return 'this kind is not served';
+  if (INGRESS_GROUPS.has(group) && kind === 'Ingress') return 'expected apiVersion networking.k8s.io/v1 for Ingress';
   const served = servedKind(group, kind);
   if (served !== undefined) return `expected apiVersion ${apiVersionsOf(served)[0]} for ${kind}`;
   if (['mesh.io', 'istio.io'].some((own) => group === own || group.endsWith(`.${own}`)))

@@ -1,5 +1,12 @@
 /** Resources: the kinds with their schemas, and the parsing and validation of documents. */
-export { apiVersionsOf, isClusterScoped, kindOf, workloadLabels, writtenKind } from './aliases.ts';
+export {
+  apiVersionsOf,
+  INGRESS_CLASS_ANNOTATION,
+  isClusterScoped,
+  kindOf,
+  workloadLabels,
+  writtenKind,
+} from './aliases.ts';
 export { authoritiesOf, keyPairOf, secretBytes } from './credentials.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';
@@ -69,6 +76,8 @@ export {
   type HttpRouteDestination,
   type HttpRouteMatch,
   type HttpRouteRule,
+  type IngressBackend,
+  type IngressPath,
   type JwtRule,
   type KubernetesGatewaySpec,
   type L4Match,
@@ -108,6 +117,7 @@ export {
   CLUSTER_KINDS,
   CORE_KINDS,
   type CoreKind,
+  INGRESS_KINDS,
   type Kind,
   keyOf,
   type ListedEvent,

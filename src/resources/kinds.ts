@@ -45,15 +45,28 @@ export const SERVICE_API_KINDS = [
   'TLSRoute',
 ] as const;
 
+/**
+ * Kinds of Ingress (`networking.k8s.io`); the content is the object's `spec`. They are not part of a snapshot:
+ * `src/translators` derives mesh kinds from them.
+ */
+export const INGRESS_KINDS = ['Ingress', 'IngressClass'] as const;
+
 /** Kinds that the program itself creates from references in other resources; no file can have them. */
 export const DERIVED_KINDS = ['JsonWebKeySet'] as const;
 
 /** Every kind of resource. */
-export const ALL_KINDS = [...MESH_KINDS, ...CORE_KINDS, ...SERVICE_API_KINDS, ...DERIVED_KINDS] as const;
+export const ALL_KINDS = [
+  ...MESH_KINDS,
+  ...CORE_KINDS,
+  ...SERVICE_API_KINDS,
+  ...INGRESS_KINDS,
+  ...DERIVED_KINDS,
+] as const;
 
 export type MeshKind = (typeof MESH_KINDS)[number];
 export type SecurityKind = (typeof SECURITY_KINDS)[number];
 export type CoreKind = (typeof CORE_KINDS)[number];
+export type IngressKind = (typeof INGRESS_KINDS)[number];
 export type ServiceApiKind = (typeof SERVICE_API_KINDS)[number];
 export type Kind = (typeof ALL_KINDS)[number];
 

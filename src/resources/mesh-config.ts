@@ -42,10 +42,6 @@ const WITHOUT_EFFECT = [
   'enableEnvoyAccessLogService',
   'enablePrometheusMerge',
   'enableTracing',
-  'ingressClass',
-  'ingressControllerMode',
-  'ingressSelector',
-  'ingressService',
   'proxyHttpPort',
   'serviceSettings',
 ] as const;

@@ -107,7 +107,7 @@ test('a kind that is not read has a reason when it looks as if it were meant for
     ['telemetry.istio.io/v1', 'Telemetry', /not served/],
     ['install.mesh.io/v1', 'Operator', /not served/],
     ['notistio.io/v1', 'Operator', undefined],
-    ['networking.k8s.io/v1', 'Ingress', /not served/],
+    ['extensions/v1beta1', 'Ingress', /expected apiVersion networking.k8s.io\/v1/],
     ['gateway.networking.k8s.io/v1', 'UDPRoute', /not served/],
   ];
   for (const [apiVersion, kind, concern] of rows) {

@@ -9,6 +9,7 @@ import { destinationRule } from './schema/destination-rule.ts';
 import { envoyFilter } from './schema/envoy-filter.ts';
 import { gateway } from './schema/gateway.ts';
 import * as serviceApi from './schema/gateway-api.ts';
+import { ingress, ingressClass } from './schema/ingress.ts';
 import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthentication } from './schema/security.ts';
 import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
 import { sidecar } from './schema/sidecar.ts';
@@ -42,6 +43,8 @@ export const SCHEMAS = {
   ReferenceGrant: serviceApi.referenceGrant,
   TCPRoute: serviceApi.tcpRoute,
   TLSRoute: serviceApi.tlsRoute,
+  Ingress: ingress,
+  IngressClass: ingressClass,
   JsonWebKeySet: jsonWebKeySet,
 } as const satisfies Record<Kind, z.ZodType>;
 
@@ -102,6 +105,7 @@ export type {
   UrlRewrite,
   WeightedBackend,
 } from './schema/gateway-api.ts';
+export type { IngressBackend, IngressPath, IngressSpec } from './schema/ingress.ts';
 export type {
   AuthorizationCondition,
   AuthorizationOperation,

@@ -11,6 +11,8 @@ export {
   CORE_KINDS,
   type CoreKind,
   DERIVED_KINDS,
+  INGRESS_KINDS,
+  type IngressKind,
   type Kind,
   MESH_KINDS,
   type MeshKind,

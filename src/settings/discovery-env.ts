@@ -30,6 +30,20 @@ export const discoveryEnv = {
       'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration, and the replicas ' +
       'of this revision elect their own leaders.',
   },
+  ORCH_INGRESS_NS: {
+    setting: 'orchIngressNamespace',
+    type: 'string',
+    default: '',
+    meaning:
+      'Namespace of the gateways that serve Ingresses, and of their service; when empty that of ' +
+      'INGRESS_GATEWAY_NAMESPACE, else that of the program.',
+  },
+  INGRESS_GATEWAY_NAMESPACE: {
+    setting: 'ingressGatewayNamespace',
+    type: 'string',
+    default: '',
+    meaning: 'Namespace of the gateways that serve Ingresses when ORCH_INGRESS_NS is empty.',
+  },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',
     type: 'boolean',

@@ -37,11 +37,9 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   DNS_ADDR: ':15053',
   DNS_AGENT: '',
   DNS_SERVER: '',
-  INGRESS_GATEWAY_NAMESPACE: '',
   INJECTION_WEBHOOK_CONFIG_NAME: 'mesh-sidecar-injector',
   MESH_LANG: '',
   MESH_METRICS_ANNOTATIONS: '',
-  ORCH_INGRESS_NS: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
   // biome-ignore lint/suspicious/noTemplateCurlyInString: the default as the specification writes it
   VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',

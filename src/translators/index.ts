@@ -14,4 +14,5 @@ export {
   type StatusContent,
   SUPPORTED_FEATURES,
 } from './gateway-api/index.ts';
+export { type IngressOptions, type IngressSettings, IngressTranslator } from './ingress/index.ts';
 export type { Translator, TranslatorOptions } from './types.ts';

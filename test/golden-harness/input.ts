@@ -21,10 +21,10 @@ import type { ProxyNode } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { createModel, replay } from '../../src/model/testing/steps.ts';
 import type { Snapshot } from '../../src/model/types.ts';
-import { parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
+import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
 import { parseResource } from '../../src/resources/parse.ts';
 import { type AnyResource, keyOf } from '../../src/resources/types.ts';
-import { GatewayApiTranslator } from '../../src/translators/index.ts';
+import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets'] as const;
 export type Shown = (typeof SHOWN)[number];
@@ -131,14 +131,18 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
     if (!(name in DEFAULT_SETTINGS)) throw new Error(`settings: ${name} is no setting of the model`);
   }
   const settings = { ...DEFAULT_SETTINGS, ...golden.settings };
-  const all = [...resources, ...derivedFrom(resources, settings.domain)];
+  const all = [...resources, ...derivedFrom(resources, settings.domain, mesh.value)];
   return replay(createModel(settings, mesh.value, networks.value), all);
 }
 
 /** The documents that are derived from those of other APIs. */
-export function derivedFrom(resources: readonly AnyResource[], domain: string): AnyResource[] {
+export function derivedFrom(resources: readonly AnyResource[], domain: string, mesh: MeshConfig): AnyResource[] {
   const changes = resources.map((after) => ({ key: keyOf(after), before: undefined, after }));
-  return new GatewayApiTranslator({ domain }).apply(changes).flatMap(({ after }) => after ?? []);
+  const inForce = new Map(resources.map((resource) => [keyOf(resource), resource]));
+  const ingress = new IngressTranslator({ domain, namespace: 'edge', resource: (key) => inForce.get(key) });
+  ingress.configure(mesh);
+  const translators = [new GatewayApiTranslator({ domain }), ingress];
+  return translators.flatMap((translator) => translator.apply(changes)).flatMap(({ after }) => after ?? []);
 }
 
 /** A node with the address and labels given. */

@@ -8,15 +8,21 @@ import type { AnyResource, Kind, ResourceEvent, ResourceKey, ResourceList } from
 type NamesIn = ReadonlyMap<Kind, (resource: AnyResource) => readonly string[]>;
 
 /** Fields that name one or several credentials, wherever they are in these kinds. */
-const FIELDS: ReadonlySet<string> = new Set(['credentialName', 'credentialNames', 'caCertCredentialName']);
+const FIELDS: ReadonlySet<string> = new Set([
+  'credentialName',
+  'credentialNames',
+  'caCertCredentialName',
+  'secretName',
+]);
 /** Ends the name of a Secret that holds the authorities of a credential. */
 const AUTHORITIES_SUFFIX = '-cacert';
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
-/** Secrets: credentials of Gateways and DestinationRules, certificates of the Gateway API. */
+/** Secrets: credentials of Gateways, DestinationRules and Ingresses, certificates of the Gateway API. */
 const SECRETS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
   ['DestinationRule', secretsOf],
   ['Gateway', secretsOf],
+  ['Ingress', secretsOf],
   ['KubernetesGateway', (resource) => referencesIn(resource, 'Secret', ['certificateRefs', 'clientCertificateRef'])],
 ]);
 

@@ -20,7 +20,16 @@ import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import type { ServedTypes } from './served-types.ts';
-import { CONFIG_MAPS, coreTypes, definedKinds, rankOf, SECRETS, type ServedType, workloadTypes } from './types.ts';
+import {
+  CONFIG_MAPS,
+  coreTypes,
+  definedKinds,
+  INGRESS_TYPES,
+  rankOf,
+  SECRETS,
+  type ServedType,
+  workloadTypes,
+} from './types.ts';
 
 export interface KubernetesSourceOptions {
   /** Unique among the sources; default `kubernetes`. */
@@ -48,6 +57,8 @@ export interface KubernetesSourceOptions {
   readonly isRemote?: boolean;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;
+  /** Whether Ingresses and their classes are read where kinds of the mesh are; default: no. */
+  readonly ingress?: boolean;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
@@ -123,6 +134,7 @@ class KubernetesSource implements Source {
       useEndpointSlice,
       meshKinds,
       serviceApis = false,
+      ingress = false,
       isRemote = false,
       clock,
       random,
@@ -130,6 +142,7 @@ class KubernetesSource implements Source {
     } = this.#options;
     for (const type of isRemote ? workloadTypes(useEndpointSlice) : coreTypes(useEndpointSlice)) this.#add(type);
     if (!meshKinds) return;
+    if (ingress) for (const type of INGRESS_TYPES) this.#add(type);
     this.#definitions = new Definitions({
       connection: this.#connection,
       clock,

@@ -48,6 +48,12 @@ export function workloadTypes(useEndpointSlice: boolean): readonly ServedType[] 
   ];
 }
 
+/** Ingress, and the classes that say who serves it. */
+export const INGRESS_TYPES: readonly ServedType[] = [
+  { group: 'networking.k8s.io', version: 'v1', plural: 'ingresses', kind: 'Ingress', namespaced: true },
+  { group: 'networking.k8s.io', version: 'v1', plural: 'ingressclasses', kind: 'IngressClass', namespaced: false },
+];
+
 /** Read one by one, by name. */
 export const SECRETS = core('Secret', 'secrets');
 export const CONFIG_MAPS = core('ConfigMap', 'configmaps');

@@ -1,0 +1,32 @@
+/** Ingress and IngressClass of Kubernetes, as far as they are read. The content is the object's `spec`. */
+import { z } from 'zod';
+import { portNumber, strings } from './common.ts';
+
+const ingressBackend = z.object({
+  service: z
+    .object({
+      name: z.string(),
+      port: z.object({ number: portNumber.optional(), name: z.string().optional() }).optional(),
+    })
+    .optional(),
+});
+export type IngressBackend = z.output<typeof ingressBackend>;
+
+const ingressPath = z.object({
+  path: z.string().optional(),
+  pathType: z.enum(['Exact', 'Prefix', 'ImplementationSpecific']).default('ImplementationSpecific'),
+  backend: ingressBackend,
+});
+export type IngressPath = z.output<typeof ingressPath>;
+
+export const ingress = z.object({
+  ingressClassName: z.string().optional(),
+  defaultBackend: ingressBackend.optional(),
+  tls: z.array(z.object({ hosts: strings.optional(), secretName: z.string().optional() })).optional(),
+  rules: z
+    .array(z.object({ host: z.string().optional(), http: z.object({ paths: z.array(ingressPath) }).optional() }))
+    .optional(),
+});
+export type IngressSpec = z.output<typeof ingress>;
+
+export const ingressClass = z.object({ controller: z.string().optional() });

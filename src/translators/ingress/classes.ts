@@ -1,0 +1,42 @@
+/** Which Ingresses the mesh serves: by class, as the mesh configuration says. */
+import { INGRESS_CLASS_ANNOTATION, type MeshConfig, type Resource } from '../../resources/index.ts';
+
+/** `spec.controller` of IngressClasses that the mesh serves. */
+const CONTROLLERS: ReadonlySet<string> = new Set(['mesh.io/ingress-controller', 'istio.io/ingress-controller']);
+
+/** The fields of the mesh configuration about Ingress. */
+export type IngressSettings = Pick<
+  MeshConfig,
+  'ingressClass' | 'ingressControllerMode' | 'ingressSelector' | 'ingressService'
+>;
+
+/** Controllers of the IngressClasses by name. */
+export type Controllers = ReadonlyMap<string, string | undefined>;
+
+/**
+ * Whether an Ingress is served. The annotation decides before the field (Kubernetes documentation, "Deprecated
+ * annotation"). An Ingress without a class is served in mode DEFAULT only.
+ */
+export function isServed(
+  { meta, content }: Resource<'Ingress'>,
+  controllers: Controllers,
+  { ingressClass, ingressControllerMode: mode }: IngressSettings,
+): boolean {
+  if (mode === 'OFF') return false;
+  const annotated = meta.annotations[INGRESS_CLASS_ANNOTATION];
+  if (annotated !== undefined && annotated !== '') return annotated === ingressClass;
+  const named = content.ingressClassName;
+  if (named === undefined) return mode === 'DEFAULT';
+  // Without an object of that name, as in a directory, the class is the one of the mesh configuration.
+  return controllers.has(named) ? CONTROLLERS.has(controllers.get(named) ?? '') : named === ingressClass;
+}
+
+/** Value of the label `mesh` of gateways that have no selector in the mesh configuration. */
+const DEFAULT_GATEWAY = 'ingressgateway';
+const DEFAULT_SERVICE = 'mesh-ingressgateway';
+
+/** The labels of the gateways that serve Ingresses. */
+export function gatewaySelector({ ingressSelector, ingressService }: IngressSettings): Record<string, string> {
+  const named = ingressService === '' || ingressService === DEFAULT_SERVICE ? DEFAULT_GATEWAY : ingressService;
+  return { mesh: ingressSelector || named };
+}

@@ -1,0 +1,3 @@
+/** Ingress of Kubernetes: to a Gateway and virtual services. */
+export type { IngressSettings } from './classes.ts';
+export { type IngressOptions, IngressTranslator } from './translator.ts';

@@ -1,0 +1,94 @@
+/** The routes of one host: those of all Ingresses that name it, the most specific path first. */
+import type { ContentOf, HttpMatch, HttpRoute, IngressBackend, IngressPath, Resource } from '../../resources/index.ts';
+
+/** In rules without a host. */
+export const ANY_HOST = '*';
+
+/** A port number for the name of a Service's port; undefined when there is none. */
+export type NamedPort = (namespace: string, service: string, port: string) => number | undefined;
+
+export interface RouteInputs {
+  readonly domain: string;
+  readonly namedPort: NamedPort;
+}
+
+/** A path of an Ingress, with what orders it among others. */
+interface Candidate {
+  readonly exact: boolean;
+  readonly length: number;
+  readonly match: HttpMatch | undefined;
+  readonly action: HttpRoute;
+}
+
+/**
+ * The routes of a host.
+ * @param ingresses those that name it, oldest first
+ */
+export function hostRoutes(host: string, ingresses: readonly Resource<'Ingress'>[], inputs: RouteInputs): HttpRoute[] {
+  const candidates = ingresses.flatMap((ingress) => pathsOf(host, ingress, inputs));
+  // The sort is stable: of equal paths, that of the oldest Ingress counts.
+  candidates.sort((a, b) => Number(b.exact) - Number(a.exact) || b.length - a.length);
+  return candidates.map(({ match, action }) => withHost(host, match, action));
+}
+
+function pathsOf(host: string, ingress: Resource<'Ingress'>, inputs: RouteInputs): Candidate[] {
+  const { rules, defaultBackend } = ingress.content;
+  const own = (rules ?? []).filter((rule) => hostOf(rule) === host);
+  const paths = own.flatMap(({ http }) => http?.paths ?? []);
+  const candidates = paths.map((path) => ({
+    ...pathMatch(path),
+    action: actionFor(path.backend, ingress.meta.namespace, inputs),
+  }));
+  if (defaultBackend === undefined) return candidates;
+  const action = actionFor(defaultBackend, ingress.meta.namespace, inputs);
+  return [...candidates, { exact: false, length: 0, match: undefined, action }];
+}
+
+/** The host of a rule as a name of virtual hosts. */
+export function hostOf({ host }: { readonly host?: string | undefined }): string {
+  return host === undefined || host === '' ? ANY_HOST : host.toLowerCase();
+}
+
+/**
+ * Prefixes match whole path elements, and a `/` at their end does not count (Kubernetes documentation, "Path types").
+ * Of the type ImplementationSpecific, `/a/*` is such a prefix, `/a.*` a prefix of the text, anything else an exact
+ * path.
+ */
+function pathMatch({ path = '', pathType }: IngressPath): Omit<Candidate, 'action'> {
+  if (pathType === 'Exact') return { exact: true, length: path.length, match: { uri: { exact: path } } };
+  if (pathType === 'Prefix') return elements(path);
+  if (path === '' || path === '/') return elements('');
+  if (path.endsWith('/*')) return elements(path.slice(0, -2));
+  if (!path.endsWith('.*')) return { exact: true, length: path.length, match: { uri: { exact: path } } };
+  const prefix = path.slice(0, -2);
+  return { exact: false, length: prefix.length, match: { uri: { prefix } } };
+}
+
+function elements(path: string): Omit<Candidate, 'action'> {
+  const prefix = path.replace(/\/+$/, '');
+  return { exact: false, length: prefix.length + 1, match: prefix === '' ? undefined : { pathPrefix: prefix } };
+}
+
+/** A port name that no Service has is answered with 503, as a Service without endpoints is. */
+const UNAVAILABLE: HttpRoute = { directResponse: { status: 503 } };
+
+function actionFor({ service }: IngressBackend, namespace: string, { domain, namedPort }: RouteInputs): HttpRoute {
+  const { name: port, number } = service?.port ?? {};
+  const found = service && (number ?? (port === undefined ? undefined : namedPort(namespace, service.name, port)));
+  if (service === undefined || found === undefined) return UNAVAILABLE;
+  const destination = { host: `${service.name}.${namespace}.svc.${domain}`, port: { number: found } };
+  return { route: [{ destination }] };
+}
+
+/** The wildcard of an Ingress stands for one label; that of a virtual host for any number of them. */
+function withHost(host: string, match: HttpMatch | undefined, action: HttpRoute): HttpRoute {
+  const authority = host.startsWith('*.') ? { authority: { regex: oneLabelAbove(host.slice(2)) } } : {};
+  const conditions = { ...match, ...authority };
+  return Object.keys(conditions).length === 0 ? action : { ...action, match: [conditions] };
+}
+
+function oneLabelAbove(domain: string): string {
+  return `(?i)[^.:]+\\.${domain.replaceAll('.', '\\.')}(:[0-9]+)?`;
+}
+
+export type VirtualServiceContent = ContentOf<'VirtualService'>;

@@ -1,0 +1,219 @@
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { defaultMeshConfig } from '../../resources/mesh-config.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
+import { documentsOf, setChanges } from '../gateway-api/testing/translated.ts';
+import type { IngressSettings } from './classes.ts';
+import { IngressTranslator } from './translator.ts';
+
+/** A translator beside the documents in force. */
+class Mesh {
+  readonly inForce = new Map<ResourceKey, AnyResource>();
+  readonly derived = new Map<ResourceKey, AnyResource>();
+  readonly translator = new IngressTranslator({
+    domain: 'cluster.local',
+    namespace: 'edge',
+    resource: (key) => this.inForce.get(key),
+  });
+
+  constructor(settings: Partial<IngressSettings> = {}) {
+    this.configure(settings);
+  }
+
+  configure(settings: Partial<IngressSettings>): void {
+    this.translator.configure({ ...defaultMeshConfig(), ...settings });
+    this.#apply([]);
+  }
+
+  set(yaml: string): readonly ResourceKey[] {
+    const documents = documentsOf(yaml);
+    for (const document of documents) this.inForce.set(keyOf(document), document);
+    return this.#apply(setChanges(documents));
+  }
+
+  remove(key: ResourceKey): readonly ResourceKey[] {
+    const before = this.inForce.get(key);
+    this.inForce.delete(key);
+    return this.#apply([{ key, before, after: undefined }]);
+  }
+
+  /** The routes of a host: conditions and destinations as text. */
+  routesOf(host: string): string[] {
+    const document = this.derived.get(`VirtualService/edge/ingress~${host}`);
+    assert.ok(document?.kind === 'VirtualService', `no routes for ${host}`);
+    return (document.content.http ?? []).map(({ match, route, directResponse }) => {
+      const to = route?.map(({ destination }) => `${destination.host}:${destination.port?.number}`).join();
+      return `${JSON.stringify(match?.[0] ?? {})} → ${to ?? directResponse?.status}`;
+    });
+  }
+
+  get hosts(): string[] {
+    return [...this.derived.keys()].filter((key) => key.startsWith('VirtualService/')).sort();
+  }
+
+  #apply(changes: readonly ResourceChange[]): readonly ResourceKey[] {
+    const result = this.translator.apply(changes);
+    for (const { key, after } of result) {
+      if (after === undefined) this.derived.delete(key);
+      else this.derived.set(key, after);
+    }
+    return result.map(({ key }) => key);
+  }
+}
+
+function ingress(name: string, spec: string, metadata = ''): string {
+  return `
+apiVersion: networking.k8s.io/v1
+kind: Ingress
+metadata: {name: ${name}, namespace: shop${metadata}}
+spec: ${spec}
+---`;
+}
+
+const RULE =
+  'rules: [{host: a.example.com, http: {paths: [{path: /a, pathType: Prefix, backend: {service: {name: web, port: {name: http}}}}]}}]';
+const WITH_CLASS = `{ingressClassName: mesh, ${RULE}}`;
+
+function service(port: number): string {
+  return `
+apiVersion: v1
+kind: Service
+metadata: {name: web, namespace: shop}
+spec: {clusterIP: 10.96.0.1, ports: [{name: http, port: ${port}}]}
+---`;
+}
+
+function ingressClass(controller: string): string {
+  return `
+apiVersion: networking.k8s.io/v1
+kind: IngressClass
+metadata: {name: edge}
+spec: {controller: ${controller}}
+---`;
+}
+
+describe('an Ingress is served', () => {
+  const annotated = (name: string) => `, annotations: {kubernetes.io/ingress.class: ${name}}`;
+  const named = (name: string) => `{ingressClassName: ${name}, ${RULE}}`;
+  const rows: readonly [behaviour: string, mode: IngressSettings['ingressControllerMode'], yaml: string, boolean][] = [
+    ['with the class in its annotation', 'STRICT', ingress('i', `{${RULE}}`, annotated('mesh')), true],
+    ['not with another class in its annotation', 'DEFAULT', ingress('i', named('mesh'), annotated('other')), false],
+    ['without a class in mode DEFAULT', 'DEFAULT', ingress('i', `{${RULE}}`), true],
+    ['not without a class in mode STRICT', 'STRICT', ingress('i', `{${RULE}}`), false],
+    ['not in mode OFF', 'OFF', ingress('i', named('mesh')), false],
+    ['with the class where there is no IngressClass', 'STRICT', ingress('i', named('mesh')), true],
+    [
+      'with an IngressClass of the mesh',
+      'STRICT',
+      ingressClass('mesh.io/ingress-controller') + ingress('i', named('edge')),
+      true,
+    ],
+    [
+      'with an IngressClass of Istio',
+      'STRICT',
+      ingressClass('istio.io/ingress-controller') + ingress('i', named('edge')),
+      true,
+    ],
+    [
+      'not with an IngressClass of another controller',
+      'STRICT',
+      ingressClass('example.com/x') + ingress('i', named('edge')),
+      false,
+    ],
+    ['not with a class that is not known', 'DEFAULT', ingress('i', named('edge')), false],
+  ];
+  for (const [behaviour, ingressControllerMode, yaml, served] of rows) {
+    test(behaviour, () => {
+      const mesh = new Mesh({ ingressControllerMode });
+      mesh.set(yaml);
+      assert.deepEqual(mesh.hosts, served ? ['VirtualService/edge/ingress~a.example.com'] : []);
+      assert.equal(mesh.derived.has('Gateway/edge/ingress~'), served);
+    });
+  }
+});
+
+test('an Ingress whose IngressClass changes hands is no longer served', () => {
+  const mesh = new Mesh();
+  mesh.set(ingressClass('mesh.io/ingress-controller') + ingress('i', `{ingressClassName: edge, ${RULE}}`));
+  assert.equal(mesh.hosts.length, 1);
+  mesh.set(ingressClass('example.com/other'));
+  assert.equal(mesh.derived.size, 0);
+});
+
+test('a port by name follows the Service, and is answered with 503 while there is none', () => {
+  const mesh = new Mesh();
+  mesh.set(ingress('i', WITH_CLASS));
+  assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/a"} → 503']);
+  assert.deepEqual(mesh.set(service(8080)), ['VirtualService/edge/ingress~a.example.com']);
+  assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/a"} → web.shop.svc.cluster.local:8080']);
+  assert.deepEqual(mesh.set(service(8080)), [], 'an equal Service changes nothing');
+  mesh.remove('Service/shop/web');
+  assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/a"} → 503']);
+});
+
+test('of two Ingresses with one path the older one decides, whatever the order of their arrival', () => {
+  const at = (name: string, day: number, port: number) =>
+    ingress(
+      name,
+      `{ingressClassName: mesh, rules: [{host: a.example.com, http: {paths: [{path: /a, pathType: Prefix, backend: {service: {name: web, port: {number: ${port}}}}}]}}]}`,
+      `, creationTimestamp: '2026-01-0${day}T00:00:00Z'`,
+    );
+  const [young, old] = [at('a', 2, 1), at('b', 1, 2)];
+  const results = [young + old, old + young].map((yaml) => {
+    const mesh = new Mesh();
+    mesh.set(yaml);
+    return mesh;
+  });
+  for (const mesh of results) {
+    const to = mesh.routesOf('a.example.com').map((route) => route.split('→')[1]);
+    assert.deepEqual(to, [' web.shop.svc.cluster.local:2', ' web.shop.svc.cluster.local:1']);
+    mesh.remove('Ingress/shop/b');
+    assert.equal(mesh.routesOf('a.example.com').length, 1);
+  }
+});
+
+test('the default backend answers hosts that no rule names, and the rest of the paths of its own', () => {
+  const mesh = new Mesh();
+  mesh.set(
+    service(80) +
+      ingress('i', `{ingressClassName: mesh, defaultBackend: {service: {name: web, port: {number: 81}}}, ${RULE}}`),
+  );
+  assert.deepEqual(mesh.routesOf('*'), ['{} → web.shop.svc.cluster.local:81']);
+  assert.deepEqual(mesh.routesOf('a.example.com'), [
+    '{"pathPrefix":"/a"} → web.shop.svc.cluster.local:80',
+    '{} → web.shop.svc.cluster.local:81',
+  ]);
+});
+
+test('the gateways are those of the mesh configuration, and follow it', () => {
+  const mesh = new Mesh();
+  const selector = () => {
+    const gateway = mesh.derived.get('Gateway/edge/ingress~');
+    return gateway?.kind === 'Gateway' ? gateway.content.selector : undefined;
+  };
+  mesh.set(ingress('i', WITH_CLASS));
+  assert.deepEqual(selector(), { mesh: 'ingressgateway' });
+  mesh.configure({ ingressSelector: 'public' });
+  assert.deepEqual(selector(), { mesh: 'public' });
+  mesh.configure({ ingressSelector: '', ingressService: 'front' });
+  assert.deepEqual(selector(), { mesh: 'front' });
+  mesh.configure({ ingressControllerMode: 'OFF' });
+  assert.equal(mesh.derived.size, 0);
+});
+
+test('an entry of tls is a server with the Secret of that name, and one without a Secret is left out', () => {
+  const mesh = new Mesh();
+  mesh.set(
+    ingress(
+      'i',
+      `{ingressClassName: mesh, tls: [{hosts: [A.example.com], secretName: cert}, {hosts: [b.example.com]}], ${RULE}}`,
+    ),
+  );
+  const gateway = mesh.derived.get('Gateway/edge/ingress~');
+  assert.ok(gateway?.kind === 'Gateway');
+  const servers = (gateway.content.servers ?? []).map(({ hosts, tls }) => [hosts.join(), tls?.credentialName]);
+  assert.deepEqual(servers, [
+    ['./*', undefined],
+    ['./a.example.com', 'cert'],
+  ]);
+});

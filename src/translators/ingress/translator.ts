@@ -1,0 +1,220 @@
+/**
+ * Translates Ingresses: to one Gateway for all of them, and to one VirtualService for each host. Gateways with the
+ * label of the mesh configuration serve them, in the namespace of ORCH_INGRESS_NS alone. Certificates are Secrets of
+ * that namespace, as for any other Gateway.
+ */
+import {
+  type AnyResource,
+  type ContentOf,
+  type GatewayServer,
+  keyOf,
+  type Resource,
+  type ResourceChange,
+  type ResourceKey,
+  resourceKey,
+} from '../../resources/index.ts';
+import { DerivedDocuments, deriveResource } from '../derived.ts';
+import type { Translator, TranslatorOptions } from '../types.ts';
+import { gatewaySelector, type IngressSettings, isServed } from './classes.ts';
+import { ANY_HOST, hostOf, hostRoutes, type RouteInputs } from './routes.ts';
+
+type Ingress = Resource<'Ingress'>;
+
+export interface IngressOptions extends TranslatorOptions {
+  /** The namespace of the gateways. */
+  readonly namespace: string;
+  /** A document in force. A later change of it is among the changes that are applied. */
+  readonly resource: (key: ResourceKey) => AnyResource | undefined;
+}
+
+const GATEWAY = 'ingress~';
+
+export class IngressTranslator implements Translator {
+  readonly #namespace: string;
+  readonly #inputs: RouteInputs;
+  readonly #documents = new DerivedDocuments();
+  #settings: IngressSettings | undefined;
+  #configured = false;
+  /** All that are in force; those of other classes, too. */
+  readonly #ingresses = new Map<ResourceKey, Ingress>();
+  readonly #controllers = new Map<string, string | undefined>();
+  /** Those that are served, by host. */
+  readonly #byHost = new Map<string, Set<ResourceKey>>();
+  readonly #served = new Map<ResourceKey, readonly string[]>();
+  /** Hosts whose routes name a port of a Service. */
+  readonly #hostsByService = new Map<ResourceKey, Set<string>>();
+  readonly #servicesByHost = new Map<string, readonly ResourceKey[]>();
+  #gatewayChanged = false;
+
+  constructor({ namespace, domain, resource }: IngressOptions) {
+    this.#namespace = namespace;
+    const namedPort = (within: string, name: string, port: string) => {
+      const service = resource(resourceKey('Service', within, name));
+      if (service?.kind !== 'Service') return undefined;
+      return service.content.spec.ports?.find((each) => each.name === port)?.port;
+    };
+    this.#inputs = { domain, namedPort };
+  }
+
+  apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
+    const hosts = new Set<string>();
+    let all = this.#configured;
+    this.#configured = false;
+    for (const { key, after } of changes) {
+      if (key.startsWith('Ingress/')) this.#setIngress(key, after?.kind === 'Ingress' ? after : undefined, hosts);
+      else if (key.startsWith('IngressClass/')) all = this.#setClass(key, after) || all;
+      else if (key.startsWith('Service/')) for (const host of this.#hostsByService.get(key) ?? []) hosts.add(host);
+    }
+    if (all) for (const key of this.#ingresses.keys()) this.#serve(key, hosts);
+    return this.#derive(hosts);
+  }
+
+  /** The mesh configuration in force from the next {@link apply} on. Until the first call no Ingress is served. */
+  configure(settings: IngressSettings): void {
+    this.#settings = settings;
+    this.#configured = true;
+  }
+
+  /** Keys of the Ingresses that are served. */
+  get served(): Iterable<ResourceKey> {
+    return this.#served.keys();
+  }
+
+  #setIngress(key: ResourceKey, ingress: Ingress | undefined, hosts: Set<string>): void {
+    if (ingress === undefined) this.#ingresses.delete(key);
+    else this.#ingresses.set(key, ingress);
+    this.#serve(key, hosts);
+  }
+
+  #setClass(key: ResourceKey, after: ResourceChange['after']): boolean {
+    const name = key.slice(key.lastIndexOf('/') + 1);
+    if (after?.kind === 'IngressClass') this.#controllers.set(name, after.content.controller);
+    else this.#controllers.delete(name);
+    return true;
+  }
+
+  /** Notes whether an Ingress is served, and adds the hosts whose routes it changes. */
+  #serve(key: ResourceKey, hosts: Set<string>): void {
+    this.#gatewayChanged = true;
+    const ingress = this.#ingresses.get(key);
+    const before = this.#served.get(key) ?? [];
+    const isOne =
+      ingress !== undefined && this.#settings !== undefined && isServed(ingress, this.#controllers, this.#settings);
+    const after = isOne ? hostsOf(ingress) : [];
+    for (const host of [...before, ...after]) hosts.add(host);
+    for (const host of before) {
+      const known = this.#byHost.get(host);
+      known?.delete(key);
+      if (known?.size === 0) this.#byHost.delete(host);
+    }
+    for (const host of after) {
+      const known = this.#byHost.get(host) ?? new Set();
+      known.add(key);
+      this.#byHost.set(host, known);
+    }
+    if (isOne) this.#served.set(key, after);
+    else this.#served.delete(key);
+  }
+
+  #derive(hosts: Set<string>): readonly ResourceChange[] {
+    if (hosts.size === 0 && !this.#gatewayChanged) return [];
+    // Hosts with a wildcard end with the routes of hosts that no rule names.
+    if (hosts.has(ANY_HOST)) for (const host of this.#byHost.keys()) if (host.startsWith('*.')) hosts.add(host);
+    for (const host of hosts) this.#deriveHost(host);
+    if (this.#gatewayChanged) this.#deriveGateway();
+    this.#gatewayChanged = false;
+    return this.#documents.take();
+  }
+
+  #deriveHost(host: string): void {
+    const ingresses = this.#ingressesOf(host);
+    const [oldest] = ingresses;
+    const others = host.startsWith('*.') ? this.#ingressesOf(ANY_HOST) : [];
+    this.#followServices(host, oldest === undefined ? [] : [...ingresses, ...others]);
+    if (oldest === undefined) {
+      this.#documents.replace(host, []);
+      return;
+    }
+    const content: ContentOf<'VirtualService'> = {
+      hosts: [host],
+      gateways: [`${this.#namespace}/${GATEWAY}`],
+      http: [...hostRoutes(host, ingresses, this.#inputs), ...hostRoutes(ANY_HOST, others, this.#inputs)],
+      exportTo: ['.'],
+    };
+    const name = { namespace: this.#namespace, name: `${GATEWAY}${host}`, created: oldest.meta.created };
+    this.#documents.replace(host, [deriveResource('VirtualService', name, content, keyOf(oldest))]);
+  }
+
+  #ingressesOf(host: string): Ingress[] {
+    return [...(this.#byHost.get(host) ?? [])].flatMap((key) => this.#ingresses.get(key) ?? []).sort(byAge);
+  }
+
+  #followServices(host: string, ingresses: readonly Ingress[]): void {
+    for (const key of this.#servicesByHost.get(host) ?? []) {
+      const known = this.#hostsByService.get(key);
+      if (known?.delete(host) === true && known.size === 0) this.#hostsByService.delete(key);
+    }
+    const keys = ingresses.flatMap(servicesOf);
+    if (keys.length === 0) this.#servicesByHost.delete(host);
+    else this.#servicesByHost.set(host, keys);
+    for (const key of keys) {
+      const known = this.#hostsByService.get(key) ?? new Set();
+      known.add(host);
+      this.#hostsByService.set(key, known);
+    }
+  }
+
+  #deriveGateway(): void {
+    const ingresses = [...this.#served.keys()].flatMap((key) => this.#ingresses.get(key) ?? []).sort(byAge);
+    const [oldest] = ingresses;
+    if (oldest === undefined || this.#settings === undefined) {
+      this.#documents.replace(GATEWAY, []);
+      return;
+    }
+    const http: GatewayServer = { port: { number: 80, name: 'http', protocol: 'HTTP' }, hosts: [own(ANY_HOST)] };
+    const content: ContentOf<'Gateway'> = {
+      selector: gatewaySelector(this.#settings),
+      servers: [http, ...ingresses.flatMap(httpsServers)],
+      ownNamespace: true,
+    };
+    const name = { namespace: this.#namespace, name: GATEWAY };
+    this.#documents.replace(GATEWAY, [deriveResource('Gateway', name, content, keyOf(oldest))]);
+  }
+}
+
+/** The Services of which an Ingress names a port. */
+function servicesOf({ meta, content }: Ingress): ResourceKey[] {
+  const paths = content.rules?.flatMap(({ http }) => http?.paths ?? []) ?? [];
+  const backends = [...paths.map(({ backend }) => backend), content.defaultBackend];
+  return backends.flatMap((backend) =>
+    backend?.service?.port?.name === undefined ? [] : [resourceKey('Service', meta.namespace, backend.service.name)],
+  );
+}
+
+/** Entries without a Secret are left out: their hosts have no certificate. */
+function httpsServers({ meta, content }: Ingress): GatewayServer[] {
+  return (content.tls ?? []).flatMap(({ hosts, secretName }, index) => {
+    if (secretName === undefined || secretName === '') return [];
+    const port = { number: 443, name: `https~${meta.namespace}~${meta.name}~${index}`, protocol: 'HTTPS' };
+    const names = hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts.map((host) => host.toLowerCase());
+    return [{ port, hosts: names.map(own), tls: { mode: 'SIMPLE' as const, credentialName: secretName } }];
+  });
+}
+
+/** A host entry for virtual services of the Gateway's namespace alone, which the derived ones are in. */
+function own(host: string): string {
+  return `./${host}`;
+}
+
+function hostsOf({ content }: Ingress): readonly string[] {
+  const hosts = new Set((content.rules ?? []).map(hostOf));
+  if (content.defaultBackend !== undefined) hosts.add(ANY_HOST);
+  return [...hosts];
+}
+
+/** The oldest first, those of one age by name. */
+function byAge(a: Ingress, b: Ingress): number {
+  const [x, y] = [a, b].map(({ meta }) => meta.created ?? 0);
+  const age = (x ?? 0) - (y ?? 0);
+  return age || (keyOf(a) < keyOf(b) ? -1 : 1);
+}
