@@ -1,4 +1,4 @@
-/** The README's quickstart (a workload on a VM), word for word, and the commands that other documents give for it. */
+/** The quickstart of docs/agent.md (a workload on a VM), word for word, and the commands that other documents give for it. */
 import assert from 'node:assert/strict';
 import { chmod, copyFile, mkdir, writeFile } from 'node:fs/promises';
 import { delimiter, dirname, join } from 'node:path';
@@ -87,20 +87,20 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
 
   const policy = join(control.folder, 'mesh/config/web.yaml');
   await mkdir(dirname(policy), { recursive: true });
-  const documents = adapted(example('README.md', 'mesh/config/web.yaml'));
+  const documents = adapted(example('docs/agent.md', 'mesh/config/web.yaml'));
   await writeFile(policy, documents);
-  const discovery = await control.start(adapted(example('README.md', 'the control plane')));
+  const discovery = await control.start(adapted(example('docs/agent.md', 'the control plane')));
   await eventually(async () => {
     discovery.assertRunning();
     await control.netns.run('curl', '-sS', '--fail', 'http://127.0.0.1:8080/ready');
   });
-  await control.run(adapted(example('README.md', 'the token')));
+  await control.run(adapted(example('docs/agent.md', 'the token')));
 
   await workload.netns.start('the application', [process.execPath, '-e', APPLICATION]);
   await copyFile(join(control.folder, 'token'), join(workload.folder, 'token'));
   await copyFile(join(control.folder, 'mesh/ca/root-cert.pem'), join(workload.folder, 'root-cert.pem'));
   await chmod(workload.folder, 0o755);
-  const startAgent = adapted(example('README.md', 'the workload'));
+  const startAgent = adapted(example('docs/agent.md', 'the workload'));
   const agent = await workload.start(startAgent);
   await untilReady(agent, control, workload);
   const certificates = await workload.netns.run('curl', '-sS', 'http://127.0.0.1:15000/certs');

@@ -1,10 +1,11 @@
-/** `npm run kubernetes`, used with kubectl and curl. */
+/** `npm run kubernetes`, used with kubectl and curl, and by the commands of the README. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { promisify } from 'node:util';
+import { example, ROOT } from '../e2e/support/documents.ts';
 import { type EchoReply, eventually, netnsUnavailable, request, startChild } from '../harness/index.ts';
 import { kubernetesUnavailable } from '../harness/kubernetes/index.ts';
 
@@ -66,6 +67,22 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   await kubectl('-n', 'demo', 'scale', 'deployment', 'hello-v2', '--replicas=2');
   await eventually(async () => assert.equal(await answering(), 2), { timeoutMs: 30_000 });
   assert.match((await request({ port: debug, path: '/debug/syncz' })).body, /"proxy": "gateway.demo"/);
+
+  // README's quickstart, with the line that it says to copy.
+  const exports = /^ {2}(export KUBECONFIG=.* GATEWAY=.*)$/m.exec(printed)?.[1] ?? assert.fail(printed);
+  const script = `${exports}\n${example('README.md', 'the playground')}`;
+  const { stdout } = await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, timeout: 60_000 });
+  assert.match(stdout, /virtualservice\S*front configured[\s\S]*hello-v2 scaled/);
+  const any = { port: gateway, path: '/hello' };
+  await eventually(
+    async () => {
+      const answers = await Promise.all(Array.from({ length: 24 }, () => request(any)));
+      const names = new Set(answers.map((answer) => (answer.json() as EchoReply).name));
+      assert.equal(names.size, 3);
+      for (const name of names) assert.match(name, /^hello-v2-/);
+    },
+    { timeoutMs: 30_000 },
+  );
 
   await child.stop();
   assert.ok(!existsSync(file));

@@ -40,9 +40,9 @@ function examplesOf({ documents }: Repository): Example[] {
   );
 }
 
-/** Examples that the end-to-end tests run, as `document: title`. */
+/** Examples that tests run, as `document: title`. */
 function examplesRun({ folder }: Repository): Set<string> {
-  const tests = globSync('test/e2e/**/*.test.ts', { cwd: folder }).map((file) =>
+  const tests = globSync('test/{e2e,kubernetes}/**/*.test.ts', { cwd: folder }).map((file) =>
     readFileSync(join(folder, file), 'utf8'),
   );
   const calls = tests.flatMap((text) => [...text.matchAll(/\bexample\('([^']+)', '([^']+)'/g)]);
@@ -60,16 +60,14 @@ const examples: Check = (repository) => {
     else if (!NOT_RUN.test(title)) {
       if (names.has(name)) found.push(`${document}:${line}: another example has the title "${title}"`);
       if (language === 'sh' && !run.has(name)) {
-        found.push(
-          `${document}:${line}: no test in test/e2e runs it: expected one, or "# Not run by a test: <reason>"`,
-        );
+        found.push(`${document}:${line}: no test runs it: expected one, or "# Not run by a test: <reason>"`);
       }
     }
     names.add(name);
   }
   return [
     ...found,
-    ...[...run].filter((name) => !names.has(name)).map((name) => `test/e2e runs ${name}: no such example`),
+    ...[...run].filter((name) => !names.has(name)).map((name) => `a test runs ${name}: no such example`),
   ];
 };
 

@@ -7,7 +7,7 @@
  */
 import { type ChildProcess, spawn } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { canOwnNetwork, createScope, freePorts, type Owner, ownNetwork, tempDir } from '../../../test/harness/index.ts';
 import { buildKubernetes, kubeconfig } from '../../../test/harness/kubernetes/index.ts';
@@ -81,6 +81,13 @@ interface Ports {
   readonly gateway: number | undefined;
 }
 
+/** More variables of the commands in the README: where the gateway is, and kubectl's folder. */
+function exportsOf(gateway: number | undefined): string {
+  const address = gateway === undefined ? '' : ` GATEWAY=${HOST}:${gateway}`;
+  const kubectl = process.env.KUBECTL_PATH ?? '';
+  return kubectl === '' ? address : `${address} PATH=${dirname(kubectl)}:$PATH`;
+}
+
 function describe(kubeconfigFile: string, { debug, gateway }: Ports, { withoutPods }: Ready): string {
   const kubectl = process.env.KUBECTL_PATH ?? 'kubectl';
   const pods =
@@ -94,7 +101,7 @@ function describe(kubeconfigFile: string, { debug, gateway }: Ports, { withoutPo
   return `
 A Kubernetes API server with the mesh's kinds and samples/kubernetes:
 
-  export KUBECONFIG=${kubeconfigFile}
+  export KUBECONFIG=${kubeconfigFile}${exportsOf(gateway)}
   ${kubectl} -n demo get pods,endpointslices,virtualservices
 
 ${pods}

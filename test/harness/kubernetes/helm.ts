@@ -29,6 +29,11 @@ export function helmUnavailable(): string | undefined {
   return programsUnavailable(PROGRAMS);
 }
 
+/** The path of the program, also before it is built. */
+export function helmPath(): string {
+  return builtPath(PROGRAMS, 'helm');
+}
+
 /** Builds Helm where it is missing. Returns why it cannot be done here; rejects when the build fails. */
 export function buildHelm(options: BuildOptions): Promise<string | undefined> {
   return buildPrograms(PROGRAMS, options);
@@ -56,7 +61,7 @@ async function helm(owner: Owner, args: readonly string[], values: object = {}):
   // A build without version information believes in Kubernetes 1.20.
   const options = ['--values', file, '--kube-version', `1.${KUBERNETES_MINOR}.0`];
   const env = { PATH: process.env.PATH, HOME: folder, ...home };
-  return (await promisify(execFile)(builtPath(PROGRAMS, 'helm'), [...args, ...options], { env })).stdout;
+  return (await promisify(execFile)(helmPath(), [...args, ...options], { env })).stdout;
 }
 
 /** `helm template`: the objects of a release as YAML. */

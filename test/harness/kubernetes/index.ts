@@ -41,7 +41,7 @@ export {
   discoveryKubeconfig,
   remoteKubeconfig,
 } from './deploy.ts';
-export { buildHelm, type ChartName, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
+export { buildHelm, type ChartName, helmPath, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
 export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';
 export { type ContainerStart, type Image, type KubeletOptions, startKubelet } from './kubelet.ts';
