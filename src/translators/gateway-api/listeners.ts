@@ -45,6 +45,11 @@ export interface PlannedListener {
   readonly unresolved: Complaint | undefined;
   /** Whether proxies get a configuration for it. */
   readonly isServed: boolean;
+  /**
+   * Whether its connections are closed, because it has no certificate. They must not reach another listener of the
+   * port, such as one for all names, which may demand less of clients.
+   */
+  readonly isClosed: boolean;
   /** Whether the hosts of another TLS listener of the port overlap with its own. */
   readonly overlaps: boolean;
 }
@@ -75,7 +80,7 @@ export function planGateway(documents: Documents, gateway: KubernetesGateway): G
     const invalid = { reason: 'ListenersNotValid', message: 'no listener is valid' };
     return { ...base, rejected: none ? invalid : undefined, listeners: planned };
   }
-  const listeners = planned.map((listener) => ({ ...listener, isServed: false }));
+  const listeners = planned.map((listener) => ({ ...listener, isServed: false, isClosed: false }));
   return { ...base, rejected, listeners };
 }
 
@@ -109,7 +114,8 @@ function planListener(documents: Documents, gateway: KubernetesGateway, listener
   const supported = use === undefined ? [] : KINDS_OF[use];
   const kinds = allowedKinds(allowedRoutes?.kinds, supported);
   const tls = use === 'https' || use === 'terminate' ? serverTls(documents, gateway, listener, use) : undefined;
-  const rejected = conflictOf(gateway, listener) ?? protocolComplaint(listener, use) ?? tls?.rejected;
+  const rejected: PlannedListener['rejected'] =
+    conflictOf(gateway, listener) ?? protocolComplaint(listener, use) ?? tls?.rejected;
   const unresolved = kinds.complaint ?? tls?.unresolved;
   return {
     name,
@@ -123,6 +129,7 @@ function planListener(documents: Documents, gateway: KubernetesGateway, listener
     rejected,
     unresolved,
     isServed: rejected === undefined && use !== undefined && (tls === undefined || tls.settings !== undefined),
+    isClosed: rejected?.isConflict !== true && tls !== undefined && tls.settings === undefined,
     overlaps: overlaps(gateway, listener),
   };
 }

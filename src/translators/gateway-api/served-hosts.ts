@@ -1,5 +1,5 @@
 /** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
-import type { AnyResource, HttpRoute, RouteDestination } from '../../resources/index.ts';
+import type { AnyResource, HttpRoute, RouteDestination, ServerTlsSettings } from '../../resources/index.ts';
 import { deriveResource } from '../derived.ts';
 import { covers } from './hostnames.ts';
 import { type GatewayPlan, gatewayKeyOf, type PlannedListener } from './listeners.ts';
@@ -29,9 +29,13 @@ function hasGatewayPerHost({ use }: PlannedListener): boolean {
 
 /** What a listener itself derives. */
 export function listenerDocuments(of: ListenerOf): readonly AnyResource[] {
-  if (!of.listener.isServed || hasGatewayPerHost(of.listener)) return [];
+  const { isServed, isClosed } = of.listener;
+  if (!isClosed && (!isServed || hasGatewayPerHost(of.listener))) return [];
   return [derivedGateway(of, gatewayName(of), of.listener.hostname)];
 }
+
+/** Without the key pair, connections are closed: no Secret can have this name. */
+const NO_CERTIFICATE: ServerTlsSettings = { mode: 'SIMPLE', keyPairs: [{ namespace: '', name: '~unresolved' }] };
 
 const PROTOCOLS = { http: 'HTTP', https: 'HTTPS', terminate: 'TLS', passthrough: 'TLS', tcp: 'TCP' } as const;
 
@@ -42,6 +46,7 @@ function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostnam
     port: { number: port, name: listener.name, protocol: PROTOCOLS[use] },
     hosts: [hostname],
     ...(tls === undefined ? {} : { tls }),
+    ...(listener.isClosed ? { tls: NO_CERTIFICATE } : {}),
     ...(use === 'passthrough' ? { tls: { mode: 'PASSTHROUGH' as const } } : {}),
   };
   const selector = { [GATEWAY_NAME_LABEL]: gateway.name };
@@ -61,7 +66,7 @@ export function isIsolated({ gateway, listener }: ListenerOf, hostname: string):
     (other) =>
       other !== listener &&
       other.port === listener.port &&
-      other.isServed &&
+      (other.isServed || other.isClosed) &&
       other.hostname !== listener.hostname &&
       covers(listener.hostname, other.hostname) &&
       covers(other.hostname, hostname),

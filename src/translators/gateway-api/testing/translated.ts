@@ -20,7 +20,7 @@ export function setChanges(documents: readonly AnyResource[]): ResourceChange[] 
   return documents.map((after) => ({ key: keyOf(after), before: undefined, after }));
 }
 
-/** A class, and the namespaces `edge` and `shop`. */
+/** A class and a Service. */
 const BASE = `
 apiVersion: gateway.networking.k8s.io/v1
 kind: GatewayClass
@@ -38,14 +38,22 @@ export interface Translated {
   readonly translator: GatewayApiTranslator;
   readonly derived: ReadonlyMap<ResourceKey, AnyResource>;
   status(key: ResourceKey): DesiredStatus['status'] | undefined;
+  /** The change that sets one of the documents. */
+  changesOf(key: ResourceKey): readonly ResourceChange[];
 }
 
 /** Translates documents beside a GatewayClass `meshd` and a Service `shop/web` with port 80. */
 export function translated(yaml: string): Translated {
   const translator = new GatewayApiTranslator({ domain: 'cluster.local' });
-  const changes = translator.apply(setChanges(documentsOf(BASE + yaml)));
+  const given = setChanges(documentsOf(BASE + yaml));
+  const changes = translator.apply(given);
   const derived = new Map(changes.flatMap(({ key, after }) => (after === undefined ? [] : [[key, after] as const])));
-  return { translator, derived, status: (key) => translator.statuses().get(key)?.status };
+  return {
+    translator,
+    derived,
+    status: (key) => translator.statuses().get(key)?.status,
+    changesOf: (key) => given.filter((change) => change.key === key),
+  };
 }
 
 /** Conditions as `Type=Status Reason`. */

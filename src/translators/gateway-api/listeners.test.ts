@@ -1,0 +1,201 @@
+/** Which listeners of a Gateway are valid, and what its status says of them. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { shown, translated } from './testing/translated.ts';
+
+const certs = new URL('../../../test/golden-harness/certs/', import.meta.url);
+const [CERTIFICATE = '', KEY = '', AUTHORITIES = ''] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) =>
+  JSON.stringify(readFileSync(new URL(name, certs), 'utf8')),
+);
+
+const gateway = (listeners: string, rest = '') => `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: public, namespace: edge, generation: 2}
+spec:
+  gatewayClassName: meshd
+  listeners: [${listeners}]
+  ${rest}
+---
+`;
+
+const secret = (namespace: string) => `
+apiVersion: v1
+kind: Secret
+metadata: {name: pair, namespace: ${namespace}}
+type: kubernetes.io/tls
+stringData: {tls.crt: ${CERTIFICATE}, tls.key: ${KEY}}
+---
+`;
+
+const authorities = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: authorities, namespace: edge}
+data: {ca.crt: ${AUTHORITIES}}
+---
+`;
+
+/** The conditions of listeners that are not as they should be, and the hosts of derived Gateways. */
+function listenersOf(yaml: string) {
+  const { status, derived } = translated(yaml);
+  const { listeners = [], conditions } = status('KubernetesGateway/edge/public') ?? {};
+  const good = new Set(['Accepted=True Accepted', 'Programmed=True Programmed', 'ResolvedRefs=True ResolvedRefs']);
+  const bad = listeners.map(({ name, conditions: all }) => {
+    return [name, ...shown(all).filter((each) => !good.has(each) && each !== 'Conflicted=False NoConflicts')];
+  });
+  const servers = [...derived.values()].flatMap((document) =>
+    document.kind === 'Gateway' ? (document.content.servers ?? []) : [],
+  );
+  return { bad, servers, conditions: shown(conditions) };
+}
+
+const INVALID = 'Programmed=False Invalid';
+
+describe('a listener', () => {
+  const rows: readonly [behaviour: string, listeners: string, bad: readonly string[][]][] = [
+    [
+      'shares its port with others of another hostname',
+      '{name: a, port: 80, protocol: HTTP, hostname: a.example}, {name: b, port: 80, protocol: HTTP}',
+      [['a'], ['b']],
+    ],
+    [
+      'conflicts with one of the same hostname, and so do both',
+      '{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: HTTP}, {name: c, port: 81, protocol: HTTP}',
+      [
+        ['a', 'Accepted=False HostnameConflict', INVALID, 'Conflicted=True HostnameConflict'],
+        ['b', 'Accepted=False HostnameConflict', INVALID, 'Conflicted=True HostnameConflict'],
+        ['c'],
+      ],
+    ],
+    [
+      'conflicts with one of another protocol',
+      '{name: a, port: 80, protocol: HTTP}, {name: b, port: 80, protocol: TCP}',
+      [
+        ['a', 'Accepted=False ProtocolConflict', INVALID, 'Conflicted=True ProtocolConflict'],
+        ['b', 'Accepted=False ProtocolConflict', INVALID, 'Conflicted=True ProtocolConflict'],
+      ],
+    ],
+    [
+      'of a protocol that is not supported is not accepted',
+      '{name: a, port: 80, protocol: UDP}',
+      [['a', 'Accepted=False UnsupportedProtocol', INVALID]],
+    ],
+    [
+      'that names kinds of routes that it cannot have says so',
+      '{name: a, port: 80, protocol: HTTP, allowedRoutes: {kinds: [{kind: HTTPRoute}, {kind: TCPRoute}]}}',
+      [['a', 'ResolvedRefs=False InvalidRouteKinds']],
+    ],
+    [
+      'without a certificate is not programmed',
+      '{name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: missing}]}}',
+      [['a', INVALID, 'ResolvedRefs=False InvalidCertificateRef']],
+    ],
+    [
+      'whose certificate is in another namespace needs a ReferenceGrant',
+      '{name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: pair, namespace: shop}]}}',
+      [['a', INVALID, 'ResolvedRefs=False RefNotPermitted']],
+    ],
+    [
+      'with TLS hostnames that overlap says so',
+      `{name: a, port: 443, protocol: HTTPS, hostname: '*.example', tls: {certificateRefs: [{name: pair}]}},
+       {name: b, port: 443, protocol: HTTPS, hostname: b.example, tls: {certificateRefs: [{name: pair}]}},
+       {name: c, port: 443, protocol: HTTPS, hostname: c.other, tls: {certificateRefs: [{name: pair}]}}`,
+      [
+        ['a', 'OverlappingTLSConfig=True OverlappingHostnames'],
+        ['b', 'OverlappingTLSConfig=True OverlappingHostnames'],
+        ['c'],
+      ],
+    ],
+  ];
+  for (const [behaviour, listeners, bad] of rows) {
+    test(behaviour, () => {
+      assert.deepEqual(listenersOf(gateway(listeners) + secret('edge') + secret('shop')).bad, bad);
+    });
+  }
+
+  const HTTPS = '{name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: pair}]}}';
+  const validation = (refs: string) => `tls: {frontend: {default: {validation: {caCertificateRefs: [${refs}]}}}}`;
+
+  test('verifies clients by the authorities of a ConfigMap', () => {
+    const refs = "{group: '', kind: ConfigMap, name: authorities}";
+    const { servers, bad } = listenersOf(gateway(HTTPS, validation(refs)) + secret('edge') + authorities);
+    assert.deepEqual(bad, [['a']]);
+    assert.equal(servers[0]?.tls?.mode, 'MUTUAL');
+    assert.equal(servers[0]?.tls?.clientAuthorities, JSON.parse(AUTHORITIES));
+  });
+
+  test('without authorities to verify clients closes its connections', () => {
+    for (const [kind, reason] of [
+      ['ConfigMap', 'InvalidCACertificateRef'],
+      ['Secret', 'InvalidCACertificateKind'],
+    ]) {
+      const refs = `{group: '', kind: ${kind}, name: missing}`;
+      const { servers, bad } = listenersOf(gateway(HTTPS, validation(refs)) + secret('edge'));
+      assert.deepEqual(bad, [['a', 'Accepted=False NoValidCACertificate', INVALID, `ResolvedRefs=False ${reason}`]]);
+      assert.deepEqual(servers[0]?.tls?.keyPairs, [{ namespace: '', name: '~unresolved' }]);
+    }
+  });
+});
+
+describe('a Gateway', () => {
+  const HTTP = '{name: a, port: 80, protocol: HTTP}';
+  const service = (spec: string, status = '{}') => `
+apiVersion: v1
+kind: Service
+metadata: {name: public-meshd, namespace: edge}
+spec: ${spec}
+status: ${status}
+---
+`;
+  const rows: readonly [behaviour: string, yaml: string, expected: readonly string[]][] = [
+    [
+      'with a Service that has an address is programmed',
+      gateway(HTTP) + service('{clusterIP: 10.96.0.9, ports: [{port: 80}]}'),
+      ['Accepted=True Accepted', 'Programmed=True Programmed', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'waits for the address of its load balancer',
+      gateway(HTTP) + service('{type: LoadBalancer, clusterIP: 10.96.0.9, ports: [{port: 80}]}'),
+      ['Accepted=True Accepted', 'Programmed=False AddressNotAssigned', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'with one valid listener is accepted',
+      gateway(`${HTTP}, {name: b, port: 81, protocol: UDP}`),
+      ['Accepted=True ListenersNotValid', 'Programmed=False AddressNotAssigned', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'without a valid listener is not accepted',
+      gateway('{name: b, port: 81, protocol: UDP}'),
+      ['Accepted=False ListenersNotValid', 'Programmed=False Invalid', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'with parameters is not accepted',
+      gateway(HTTP, 'infrastructure: {parametersRef: {group: example.com, kind: Size, name: large}}'),
+      ['Accepted=False InvalidParameters', 'Programmed=False Invalid', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'with an address of an unknown type is not accepted',
+      gateway(HTTP, 'addresses: [{type: example.com/pool, value: a}]'),
+      ['Accepted=False UnsupportedAddress', 'Programmed=False Invalid', 'ResolvedRefs=True ResolvedRefs'],
+    ],
+    [
+      'whose client certificate does not exist says so',
+      gateway(HTTP, 'tls: {backend: {clientCertificateRef: {name: missing}}}'),
+      [
+        'Accepted=True Accepted',
+        'Programmed=False AddressNotAssigned',
+        'ResolvedRefs=False InvalidClientCertificateRef',
+      ],
+    ],
+  ];
+  for (const [behaviour, yaml, expected] of rows) {
+    test(behaviour, () => assert.deepEqual(listenersOf(yaml).conditions, expected));
+  }
+
+  test('that is not accepted derives nothing', () => {
+    const { servers } = listenersOf(gateway(HTTP, 'infrastructure: {parametersRef: {group: a.b, kind: C, name: d}}'));
+    assert.deepEqual(servers, []);
+  });
+});
