@@ -60,7 +60,7 @@ export const discoveryIdentityEnv = {
     default: 'third-party-jwt',
     meaning:
       'The JWT validation policy: third-party-jwt (the audience must match) or first-party-jwt (tokens without any ' +
-      'audience are taken as well).',
+      'audience, and those for the API server of the cluster that is read, are accepted as well).',
   },
   LOCAL_TOKEN_ISSUER_DIR: {
     setting: 'localTokenIssuerDir',
