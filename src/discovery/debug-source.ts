@@ -1,18 +1,17 @@
 /** Gives debug pages access to the state of the running program. */
-import type { DebugSource } from '../debug/index.ts';
+import type { DebugSource, SourceStatus } from '../debug/index.ts';
 import type { ConnectionStatus, Engine, Session } from '../push/index.ts';
 import type { RefusedPolicies, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
 import type { GaugeSource } from './gauges.ts';
-import type { Sources } from './sources.ts';
 
 export interface DebugParts {
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
   readonly refusedPolicies: RefusedPolicies;
-  readonly sources: Sources;
+  readonly sources: () => readonly SourceStatus[];
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
   readonly showConfigInAdsz: boolean;
@@ -31,7 +30,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     connections: () => server.connections(),
     quarantined: () => server.quarantined(),
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
-    sources: () => sources.status(),
+    sources,
     documents: (key) => store.documents(key),
     sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),

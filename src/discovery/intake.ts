@@ -4,6 +4,7 @@
  */
 
 import { systemClock } from '../core/clock.ts';
+import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
@@ -36,6 +37,8 @@ export interface Intake {
   readonly store: Store;
   /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
   readonly refusedPolicies: RefusedPolicies;
+  /** The states of all sources, and what is refused of other clusters. */
+  status(): readonly SourceStatus[];
   /** Other clusters. Undefined when none is read. */
   readonly remotes: RemoteClusters | undefined;
   /**
@@ -86,6 +89,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     store,
     refusedPolicies,
     remotes,
+    status: () => [...sources.status(), ...(remotes?.refused() ?? [])],
     async start() {
       const opened = sources.open({ sinkOf, removed: ({ id }) => applied(store.remove(id, systemClock.now())) });
       await Promise.all([opened, remotes?.start()]);

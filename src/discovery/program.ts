@@ -327,7 +327,8 @@ export class DiscoveryProgram {
     const [pipeline, intake, history] = [this.#pipeline, this.#intake, this.#history];
     if (pipeline === undefined || intake === undefined) return undefined;
     const { store, engine, server } = pipeline;
-    const { refusedPolicies, sources } = intake;
+    const { refusedPolicies } = intake;
+    const sources = () => intake.status();
     const showConfigInAdsz = this.#settings.debugAdszConfig;
     return createDebugSource({ store, engine, server, refusedPolicies, sources, history, showConfigInAdsz });
   }

@@ -177,6 +177,14 @@ for (const [what, text, expected] of [
     assert.match(line, /; the cluster is not read$/);
     assert.ok(!line.includes('hidden-token'));
     assert.deepEqual(sources.status(), []);
+    assert.deepEqual(remotes.refused(), [
+      {
+        id: 'Secret mesh-system/remote-east, key east',
+        cluster: 'east',
+        synced: false,
+        health: { ok: false, reason: line },
+      },
+    ]);
     // Another change of the Secret does not repeat it.
     home.set(SECRETS, secret('remote-east', { east: text }, { created: '2026-01-01T00:00:01Z' }));
     home.set(SECRETS, secret('marker', { home: 'x' }));

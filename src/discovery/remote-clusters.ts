@@ -10,6 +10,7 @@ import { createHash } from 'node:crypto';
 import type { Clock } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
+import type { SourceStatus } from '../debug/index.ts';
 import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../kubernetes/index.ts';
 import type { Source } from '../sources/index.ts';
 import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
@@ -62,13 +63,19 @@ interface Remote {
   before: Remote | undefined;
 }
 
+/** Why an entry is refused, in one line, as it is logged. */
+interface Problem {
+  readonly entry: RemoteEntry;
+  readonly problem: string;
+}
+
 export class RemoteClusters {
   readonly #options: RemoteClustersOptions;
   readonly #secrets: RemoteSecrets;
   /** By ID of the cluster. */
   readonly #remotes = new Map<string, Remote>();
-  /** What is wrong with entries, by secret and key, as it was logged. */
-  #problems = new Map<string, string>();
+  /** Refused entries, by their place. */
+  #problems = new Map<string, Problem>();
   /** Entries are applied one list after the other. */
   #applying: Promise<void> = Promise.resolve();
   #closed = false;
@@ -117,6 +124,13 @@ export class RemoteClusters {
     });
   }
 
+  /** The entries of Secrets that are refused, each as a source that cannot be read. */
+  refused(): readonly SourceStatus[] {
+    return [...this.#problems.values()].map(({ entry, problem }) => {
+      return { id: placeOf(entry), cluster: entry.cluster, synced: false, health: { ok: false, reason: problem } };
+    });
+  }
+
   async close(): Promise<void> {
     this.#closed = true;
     await this.#secrets.close();
@@ -124,7 +138,7 @@ export class RemoteClusters {
   }
 
   async #apply(entries: readonly RemoteEntry[]): Promise<void> {
-    const problems = new Map<string, string>();
+    const problems = new Map<string, Problem>();
     const wanted = this.#choose(entries, problems);
     for (const cluster of this.#remotes.keys()) if (!wanted.has(cluster)) this.#remove(cluster);
     for (const entry of wanted.values()) {
@@ -133,17 +147,17 @@ export class RemoteClusters {
         await this.#use(entry);
       } catch (error) {
         const kept = this.#remotes.has(entry.cluster) ? 'what was in force before stays' : 'the cluster is not read';
-        problems.set(idOf(entry), `${oneLineOf(error)}; ${kept}`);
+        problems.set(placeOf(entry), { entry, problem: `${oneLineOf(error)}; ${kept}` });
       }
     }
-    for (const [id, problem] of problems) {
-      if (this.#problems.get(id) !== problem) this.#options.log.error(problem);
+    for (const [place, { problem }] of problems) {
+      if (this.#problems.get(place)?.problem !== problem) this.#options.log.error(problem);
     }
     this.#problems = problems;
   }
 
   /** One entry for each cluster: that of the Secret in force, else of the oldest one. Others are problems. */
-  #choose(entries: readonly RemoteEntry[], problems: Map<string, string>): ReadonlyMap<string, RemoteEntry> {
+  #choose(entries: readonly RemoteEntry[], problems: Map<string, Problem>): ReadonlyMap<string, RemoteEntry> {
     const { cluster: own } = this.#options;
     const isInForce = ({ cluster, secret }: RemoteEntry): boolean => this.#remotes.get(cluster)?.secret === secret;
     const wanted = new Map<string, RemoteEntry>();
@@ -151,7 +165,8 @@ export class RemoteClusters {
     for (const entry of inOrder) {
       const { secret, cluster } = entry;
       const first = wanted.get(cluster);
-      const refuse = (expected: string): void => void problems.set(idOf(entry), `${placeOf(entry)}: ${expected}`);
+      const place = placeOf(entry);
+      const refuse = (expected: string) => problems.set(place, { entry, problem: `${place}: ${expected}` });
       if (cluster === own) refuse(`expected the ID of another cluster; ${own} is this one (--clusterID)`);
       else if (first !== undefined) {
         refuse(`expected one Secret for cluster ${cluster}; ${first.secret} is in force, and not ${secret}`);
@@ -208,10 +223,6 @@ export class RemoteClusters {
 
 function sourceId(cluster: string): string {
   return `kubernetes/${cluster}`;
-}
-
-function idOf({ secret, cluster }: RemoteEntry): string {
-  return `${secret}/${cluster}`;
 }
 
 function placeOf({ secret, cluster }: RemoteEntry): string {

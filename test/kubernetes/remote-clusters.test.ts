@@ -204,6 +204,9 @@ describe('a mesh of two clusters', { skip }, () => {
       /Secret mesh-system\/remote-east, key east: clusters: expected a list; what was in force before stays/,
     );
     assert.doesNotMatch(discovery.output(), /hidden-text/);
+    const shown = (await discovery.http('/debug/configz')).body;
+    assert.match(shown, /"id": "Secret mesh-system\/remote-east, key east"/);
+    assert.doesNotMatch(shown, /hidden-text/);
     await answers('near', 'far');
   });
 });
