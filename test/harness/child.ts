@@ -26,6 +26,8 @@ export interface ChildOptions {
   readonly args: readonly string[];
   readonly env?: Readonly<Record<string, string | undefined>>;
   readonly cwd?: string;
+  /** Receives its output on stdout and stderr. */
+  onOutput?(text: string): void;
 }
 
 export interface Exit {
@@ -48,9 +50,10 @@ export interface Child {
   kill(): Promise<Exit>;
 }
 
-function watchOutput(process: ChildProcess): () => string {
+function watchOutput(process: ChildProcess, onOutput: ChildOptions['onOutput']): () => string {
   let text = '';
   const append = (chunk: string) => {
+    onOutput?.(chunk);
     text += chunk;
     if (text.length > 2 * OUTPUT_LIMIT) text = text.slice(-OUTPUT_LIMIT);
   };
@@ -64,7 +67,7 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
   const { name, command, args, env, cwd } = options;
   const spawned = spawn(command, args, { cwd, env: { ...process.env, ...env }, stdio: ['ignore', 'pipe', 'pipe'] });
   running.add(spawned);
-  const output = watchOutput(spawned);
+  const output = watchOutput(spawned, options.onOutput);
   let exit: Exit | undefined;
   const exited = new Promise<Exit>((resolve) => {
     spawned.once('exit', (code, signal) => {

@@ -48,7 +48,7 @@ export interface Namespace {
   /** Runs a program inside to its end and gives its stdout; throws when it fails. */
   run(...argv: readonly string[]): Promise<string>;
   /** Starts a program inside; it ends with the namespace's owner. */
-  start(name: string, argv: readonly string[]): Promise<Child>;
+  start(name: string, argv: readonly string[], onOutput?: (text: string) => void): Promise<Child>;
 }
 
 /** After this time a program hangs. Commands have much lower limits of their own. */
@@ -75,7 +75,10 @@ function namespace(owner: Owner, name: string, network: number, number: number):
       const { stdout } = await execute('ip', command(argv).slice(1), { timeout: RUN_TIMEOUT_MS });
       return stdout;
     },
-    start: (label, argv) => startChild(owner, { name: label, command: 'ip', args: command(argv).slice(1) }),
+    start: (label, argv, onOutput) => {
+      const output = onOutput === undefined ? {} : { onOutput };
+      return startChild(owner, { name: label, command: 'ip', args: command(argv).slice(1), ...output });
+    },
   };
 }
 

@@ -147,7 +147,8 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   const folder = await tempDir(owner);
   const gatewayLog = join(folder, 'gateways.log');
   startLoadBalancer(owner, { api });
-  await startKubelet(owner, { api, network, images: images(gatewayLog) });
+  // Tests of mirrors read the logs of backends.
+  await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
   const discovery = await startControlPlane(owner, cluster, network.address);
   const kubeconfig = await cluster.kubeconfig(owner);
   const ended = new AbortController();

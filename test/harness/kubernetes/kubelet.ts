@@ -17,6 +17,7 @@ import type { Namespace, Network } from '../netns.ts';
 import type { Owner } from '../owner.ts';
 import { createScope, type Scope } from '../owner.ts';
 import { ApiError, type ApiObject, type KubernetesApi } from './api.ts';
+import { PodLogs, servePodLogs } from './pod-logs.ts';
 import { relocate, type Volume, type VolumeMount, writeVolumes } from './volumes.ts';
 import { keyOf, watchCollection } from './watch.ts';
 
@@ -43,6 +44,8 @@ export interface KubeletOptions {
   readonly nodeName?: string;
   /** Labels of the Node, such as `topology.kubernetes.io/zone`. */
   readonly nodeLabels?: Readonly<Record<string, string>>;
+  /** An address of this machine at which the API server reads logs of Pods. Default: it cannot. */
+  readonly logAddress?: string;
 }
 
 interface EnvVar {
@@ -157,6 +160,7 @@ class RunningPod {
   readonly #pod: Pod;
   readonly #label: string;
   readonly #options: KubeletOptions;
+  readonly #logs: PodLogs;
   readonly #scope: Scope = createScope();
   readonly #children = new Map<string, Child>();
   readonly #ended = new AbortController();
@@ -167,7 +171,8 @@ class RunningPod {
   #finished: Promise<unknown> = Promise.resolve();
 
   /** The label is of its network namespace. */
-  constructor(pod: Pod, label: string, options: KubeletOptions) {
+  constructor(pod: Pod, label: string, options: KubeletOptions, logs: PodLogs) {
+    this.#logs = logs;
     this.#pod = pod;
     this.#label = label;
     this.#options = options;
@@ -183,6 +188,7 @@ class RunningPod {
     this.#ended.abort();
     await this.#finished;
     await this.#scope.close();
+    this.#logs.forget(keyOf(this.#pod));
   }
 
   async #run(): Promise<void> {
@@ -203,7 +209,8 @@ class RunningPod {
     const environment = Object.entries(start.env).map(([name, value]) => `${name}=${value}`);
     const argv = ['env', `--chdir=${folder}`, ...environment, ...image(start)];
     while (!signal.aborted) {
-      const child = await namespace.start(`${this.#pod.metadata.name}/${container.name}`, argv);
+      const writer = this.#logs.writer(`${keyOf(this.#pod)}/${container.name}`);
+      const child = await namespace.start(`${this.#pod.metadata.name}/${container.name}`, argv, writer);
       this.#children.set(container.name, child);
       const aborted = new Promise((resolve) => signal.addEventListener('abort', resolve, { once: true }));
       await Promise.race([child.exited, aborted]);
@@ -304,9 +311,16 @@ function podStatus({ spec }: Pod, { podIP, message, ready, restarts }: PodState)
   };
 }
 
+/** Fields of a Node's status by which the API server finds the logs. */
+async function logEndpoint(owner: Owner, logs: PodLogs, address: string): Promise<object> {
+  const Port = await servePodLogs(owner, logs, address);
+  return { addresses: [{ type: 'InternalIP', address }], daemonEndpoints: { kubeletEndpoint: { Port } } };
+}
+
 /** Starts the kubelet. Its Pods end with the owner. */
 export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<void> {
-  const { api, nodeName = 'node-1', nodeLabels = {} } = options;
+  const { api, nodeName = 'node-1', nodeLabels = {}, logAddress } = options;
+  const logs = new PodLogs();
   const running = new Map<string, RunningPod>();
   let pods = 0;
   await api.apply([
@@ -314,7 +328,10 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
       apiVersion: 'v1',
       kind: 'Node',
       metadata: { name: nodeName, labels: { 'kubernetes.io/hostname': nodeName, ...nodeLabels } },
-      status: { conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'pretends to be' }] },
+      status: {
+        conditions: [{ type: 'Ready', status: 'True', reason: 'KubeletReady', message: 'pretends to be' }],
+        ...(logAddress === undefined ? {} : await logEndpoint(owner, logs, logAddress)),
+      },
     },
   ]);
   const bind = ({ metadata }: Pod) =>
@@ -342,7 +359,7 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
     } else if (pod.spec.nodeName === undefined) {
       await bind(pod);
     } else if (pod.spec.nodeName === nodeName && !running.has(key)) {
-      const started = new RunningPod(pod, `pod${++pods}`, options);
+      const started = new RunningPod(pod, `pod${++pods}`, options, logs);
       running.set(key, started);
       started.start();
     }
