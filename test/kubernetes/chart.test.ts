@@ -5,10 +5,13 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
+import { CONTROLLER_NAME } from '../../src/translators/gateway-api/index.ts';
 import { createNetworkHere, eventually, netnsUnavailable, request, tempDir } from '../harness/index.ts';
 import {
   type ApiObject,
+  applyGatewayDefinitions,
   type ChartName,
+  conformanceUnavailable,
   exposeApiServer,
   helmUnavailable,
   type KubernetesApi,
@@ -58,7 +61,7 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     clusterID: 'east',
     credentialNames: ['shop-tls'],
     remoteClusters: { enabled: true },
-    gatewayApi: { enabled: true },
+    gatewayApi: { enabled: true, image: 'registry.example/ctl-agent:1' },
     plainText: { enabled: true },
     extraArgs: ['--log_as_json'],
     service: { annotations: { a: 'b' } },
@@ -151,6 +154,17 @@ test('the API server accepts the objects of both charts with strict validation',
   await assert.rejects(api.apply([{ ...pod, spec: open }], { dryRun: true }), /violates PodSecurity "restricted/);
 });
 
+test('the chart creates the class of the Gateway API', {
+  skip: skip || (conformanceUnavailable() ?? false),
+}, async (t) => {
+  const { api } = await startKubernetes(t);
+  await applyGatewayDefinitions(api);
+  const values = { gatewayApi: { enabled: true } };
+  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+  const [stored] = await api.apply([ofKind(objects, 'GatewayClass')]);
+  assert.deepEqual(stored?.spec, { controllerName: CONTROLLER_NAME });
+});
+
 test('the chart has the definitions of the mesh and not those of Istio', { skip: withoutHelm }, async (t) => {
   const rendered = await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, definitions: true });
   const names = objectsOf(rendered)
@@ -206,14 +220,18 @@ test('replicas of the chart become ready with its account and nothing is forbidd
   const images = { 'ctl-discovery:0.1.0': programImage('ctl-discovery', log) };
   await startKubelet(t, { api: cluster.api, network: await createNetworkHere(t), images });
   await restrictedNamespace(cluster.api, SYSTEM);
-  const values = { autoscaling: { enabled: false } };
-  const release = { chart: 'ctl-discovery', namespace: SYSTEM, values, definitions: true } as const;
-  await cluster.api.apply(await renderChart(t, release));
+  // With the fewest and with the most permissions.
+  const some = { autoscaling: { enabled: false } };
+  const all = { ...some, revision: 'all', gatewayApi: { enabled: true }, remoteClusters: { enabled: true } };
+  for (const values of [some, all]) {
+    const release = { chart: 'ctl-discovery', namespace: SYSTEM, values, definitions: values === some } as const;
+    await cluster.api.apply(await renderChart(t, release));
+  }
 
   const pods = await eventually(
     async () => {
       const { items } = await cluster.api.get<{ items: ListedPod[] }>(`/api/v1/namespaces/${SYSTEM}/pods`);
-      assert.equal(items.filter(isReady).length, 2, await readFile(log, 'utf8').catch(() => 'no log'));
+      assert.equal(items.filter(isReady).length, 4, await readFile(log, 'utf8').catch(() => 'no log'));
       return items;
     },
     { timeoutMs: 90_000 },
