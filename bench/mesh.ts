@@ -160,7 +160,7 @@ export interface Counters {
   readonly totals: Totals;
 }
 
-interface CountedProcesses {
+export interface CountedProcesses {
   readonly client: Client;
   readonly server: { readonly pid: number };
 }
@@ -189,7 +189,7 @@ export function lostIn(before: Counters, after: Counters): Lost | undefined {
 }
 
 /** Waits until nothing is sent and the server has processed all answers; resolves with the counters. */
-export async function quiet(mesh: Mesh): Promise<Counters> {
+export async function quiet(mesh: CountedProcesses): Promise<Counters> {
   const deadline = monotonicMs() + QUIET_TIMEOUT_MS;
   let before = await countersOf(mesh);
   for (let steps = 0; steps < QUIET_STEPS && monotonicMs() < deadline; ) {

@@ -61,7 +61,7 @@ function quantile(sorted: readonly number[], q: number): number {
   return sorted[Math.min(sorted.length - 1, Math.max(0, Math.ceil(q * sorted.length) - 1))] ?? Number.NaN;
 }
 
-function quantiles(values: readonly number[]): Quantiles {
+export function quantiles(values: readonly number[]): Quantiles {
   const sorted = [...values].sort((a, b) => a - b);
   const [p50, p90, p99, max] = [0.5, 0.9, 0.99, 1].map((q) => quantile(sorted, q));
   return { p50: p50 ?? Number.NaN, p90: p90 ?? Number.NaN, p99: p99 ?? Number.NaN, max: max ?? Number.NaN };
