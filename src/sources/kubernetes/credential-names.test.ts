@@ -1,7 +1,7 @@
 /** Which Secrets are read where Gateways and DestinationRules name more than the limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CredentialNames } from './credential-names.ts';
+import { CONFIG_MAPS_IN, CredentialNames } from './credential-names.ts';
 import { readObject } from './read-object.ts';
 
 /** Credentials that Gateways of namespaces name. */
@@ -44,4 +44,29 @@ test('a new name ends no Secret of its namespace that is followed already', () =
     names.choose(2, (name) => followed.has(name)),
     ['web', 'web-cacert'],
   );
+});
+
+test('a Gateway of the Gateway API names Secrets and ConfigMaps of the core group', () => {
+  const spec = {
+    gatewayClassName: 'meshd',
+    listeners: [
+      {
+        name: 'https',
+        port: 443,
+        protocol: 'HTTPS',
+        tls: { certificateRefs: [{ name: 'a' }, { kind: 'Vault', group: 'example.com', name: 'v' }] },
+      },
+    ],
+    tls: {
+      backend: { clientCertificateRef: { name: 'b', namespace: 'shop' } },
+      frontend: { default: { validation: { caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: 'c' }] } } },
+    },
+  };
+  const metadata = { name: 'edge', namespace: 'edge', uid: 'u', resourceVersion: '1' };
+  const object = { apiVersion: 'gateway.networking.k8s.io/v1', kind: 'Gateway', metadata, spec };
+  const { event } = readObject('kubernetes', 'KubernetesGateway', object, 0);
+  const [secrets, configMaps] = [new CredentialNames(), new CredentialNames(CONFIG_MAPS_IN)];
+  for (const names of [secrets, configMaps]) assert.ok(names.apply([event]));
+  assert.deepEqual(secrets.choose(9, NONE), ['a', 'b']);
+  assert.deepEqual(configMaps.choose(9, NONE), ['c']);
 });

@@ -1,12 +1,46 @@
 /**
  * The features of the Gateway API that are supported, by their names in `GatewayClass.status.supportedFeatures`
- * (sigs.k8s.io/gateway-api, pkg/features). Every one of them has been shown by the conformance tests or by a test here.
+ * (sigs.k8s.io/gateway-api, pkg/features). They decide which tests of the conformance suite are run, so that each one
+ * is shown by them. docs/gateway-api.md lists them.
  */
 export const SUPPORTED_FEATURES: readonly string[] = [
+  'BackendTLSPolicy',
+  'BackendTLSPolicySANValidation',
+  'GRPCRoute',
+  'GRPCRouteNamedRouteRule',
   'Gateway',
+  'GatewayBackendClientCertificate',
+  'GatewayFrontendClientCertificateValidation',
+  'GatewayHTTPListenerIsolation',
+  'GatewayInfrastructurePropagation',
+  'GatewayPort8080',
   'HTTPRoute',
-  'HTTPRouteDestinationPortMatching',
+  'HTTPRoute303RedirectStatusCode',
+  'HTTPRoute307RedirectStatusCode',
+  'HTTPRoute308RedirectStatusCode',
+  'HTTPRouteBackendProtocolH2C',
+  'HTTPRouteBackendProtocolWebSocket',
+  'HTTPRouteBackendRequestHeaderModification',
+  'HTTPRouteBackendTimeout',
+  'HTTPRouteCORS',
+  'HTTPRouteHostRewrite',
   'HTTPRouteMethodMatching',
+  'HTTPRouteNamedRouteRule',
+  'HTTPRouteParentRefPort',
+  'HTTPRoutePathRedirect',
+  'HTTPRoutePathRewrite',
+  'HTTPRoutePortRedirect',
   'HTTPRouteQueryParamMatching',
+  'HTTPRouteRequestMirror',
+  'HTTPRouteRequestMultipleMirrors',
+  'HTTPRouteRequestPercentageMirror',
+  'HTTPRouteRequestTimeout',
+  'HTTPRouteResponseHeaderModification',
+  'HTTPRouteRetry',
+  'HTTPRouteSchemeRedirect',
   'ReferenceGrant',
+  'TCPRoute',
+  'TLSRoute',
+  'TLSRouteModeMixed',
+  'TLSRouteModeTerminate',
 ];

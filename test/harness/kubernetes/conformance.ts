@@ -79,7 +79,7 @@ const secretRights = [
     apiVersion: 'rbac.authorization.k8s.io/v1',
     kind: 'ClusterRole',
     metadata: { name: 'conformance-secrets' },
-    rules: [{ apiGroups: [''], resources: ['secrets'], verbs: ['list', 'watch'] }],
+    rules: [{ apiGroups: [''], resources: ['secrets', 'configmaps'], verbs: ['list', 'watch'] }],
   },
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
