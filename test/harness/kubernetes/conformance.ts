@@ -36,6 +36,9 @@ const ECHO_IMAGES = ['v1.5.1', 'v1.6.0-dev.2', 'v1.6.0-dev.3'].map(
 /** A DNS server for tests of UDPRoute. It only has to be there. */
 const DNS_IMAGE = 'registry.k8s.io/coredns/coredns:v1.12.2';
 
+/** An address that the load balancer gives to a Service that asks for it. */
+const USABLE_ADDRESS = '198.18.0.250';
+
 export type ConformanceResult = 'pass' | 'fail' | 'skip';
 
 export interface ConformanceRun {
@@ -146,7 +149,7 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   await api.apply([gatewayClass, ...secretRights]);
   const folder = await tempDir(owner);
   const gatewayLog = join(folder, 'gateways.log');
-  startLoadBalancer(owner, { api });
+  startLoadBalancer(owner, { api, pool: [USABLE_ADDRESS] });
   // Tests of mirrors read the logs of backends.
   await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
   const discovery = await startControlPlane(owner, cluster, network.address);
@@ -182,6 +185,8 @@ const EXEMPT_FEATURES = [
 function suiteFlags({ only, unclaimed = false, report }: ConformanceRunOptions): string[] {
   const details = ['organization=meshd', 'project=meshd', 'url=https://meshd.invalid', 'version=0.1.0', 'contact=none'];
   return [
+    `-usable-address=${USABLE_ADDRESS}`,
+    '-unusable-address=192.0.2.1',
     // Results are written when they are known, not at the end.
     '-test.v=test2json',
     '-test.timeout=60m',
