@@ -1,5 +1,12 @@
 /** The routes of one host: those of all Ingresses that name it, the most specific path first. */
-import type { ContentOf, HttpMatch, HttpRoute, IngressBackend, IngressPath, Resource } from '../../resources/index.ts';
+import {
+  derivedRouteProblem,
+  type HttpMatch,
+  type HttpRoute,
+  type IngressBackend,
+  type IngressPath,
+  type Resource,
+} from '../../resources/index.ts';
 
 /** In rules without a host. */
 export const ANY_HOST = '*';
@@ -28,12 +35,14 @@ export function hostRoutes(host: string, ingresses: readonly Resource<'Ingress'>
   const candidates = ingresses.flatMap((ingress) => pathsOf(host, ingress, inputs));
   // The sort is stable: of equal paths, that of the oldest Ingress counts.
   candidates.sort((a, b) => Number(b.exact) - Number(a.exact) || b.length - a.length);
-  return candidates.map(({ match, action }) => withHost(host, match, action));
+  const routes = candidates.map(({ match, action }) => withHost(host, match, action));
+  // One path that Envoy refuses, such as one with a query, would cost all routes of the gateway.
+  return routes.filter((route) => derivedRouteProblem(route) === undefined);
 }
 
 function pathsOf(host: string, ingress: Resource<'Ingress'>, inputs: RouteInputs): Candidate[] {
   const { rules, defaultBackend } = ingress.content;
-  const own = (rules ?? []).filter((rule) => hostOf(rule) === host);
+  const own = (rules ?? []).filter((rule) => hostNames([rule.host])[0] === host);
   const paths = own.flatMap(({ http }) => http?.paths ?? []);
   const candidates = paths.map((path) => ({
     ...pathMatch(path),
@@ -44,9 +53,12 @@ function pathsOf(host: string, ingress: Resource<'Ingress'>, inputs: RouteInputs
   return [...candidates, { exact: false, length: 0, match: undefined, action }];
 }
 
-/** The host of a rule as a name of virtual hosts. */
-export function hostOf({ host }: { readonly host?: string | undefined }): string {
-  return host === undefined || host === '' ? ANY_HOST : host.toLowerCase();
+/** A DNS name, or one with `*` for its first label. */
+const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+/** Hosts as names of virtual hosts, without those that are none. An absent or empty one is any host. */
+export function hostNames(hosts: readonly (string | undefined)[]): string[] {
+  return hosts.map((host) => host?.toLowerCase() || ANY_HOST).filter((host) => host === ANY_HOST || HOST.test(host));
 }
 
 /**
@@ -90,5 +102,3 @@ function withHost(host: string, match: HttpMatch | undefined, action: HttpRoute)
 function oneLabelAbove(domain: string): string {
   return `(?i)[^.:]+\\.${domain.replaceAll('.', '\\.')}(:[0-9]+)?`;
 }
-
-export type VirtualServiceContent = ContentOf<'VirtualService'>;

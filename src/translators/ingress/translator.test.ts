@@ -217,3 +217,18 @@ test('an entry of tls is a server with the Secret of that name, and one without 
     ['./a.example.com', 'cert'],
   ]);
 });
+
+test('what Envoy would refuse is left out, and the rest is served', () => {
+  const mesh = new Mesh();
+  const path = (text: string, type: string) =>
+    `{path: '${text}', pathType: ${type}, backend: {service: {name: web, port: {number: 80}}}}`;
+  const paths = [path('/a?b', 'Prefix'), path('/a#b', 'Prefix'), path('/ok', 'Prefix')].join();
+  mesh.set(
+    ingress(
+      'i',
+      `{ingressClassName: mesh, rules: [{host: 'a b', http: {paths: [${paths}]}}, {host: A.example.com, http: {paths: [${paths}]}}]}`,
+    ),
+  );
+  assert.deepEqual(mesh.hosts, ['VirtualService/edge/ingress~a.example.com']);
+  assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/ok"} → web.shop.svc.cluster.local:80']);
+});

@@ -16,7 +16,7 @@ import {
 import { DerivedDocuments, deriveResource } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
 import { gatewaySelector, type IngressSettings, isServed } from './classes.ts';
-import { ANY_HOST, hostOf, hostRoutes, type RouteInputs } from './routes.ts';
+import { ANY_HOST, hostNames, hostRoutes, type RouteInputs } from './routes.ts';
 
 type Ingress = Resource<'Ingress'>;
 
@@ -196,7 +196,8 @@ function httpsServers({ meta, content }: Ingress): GatewayServer[] {
   return (content.tls ?? []).flatMap(({ hosts, secretName }, index) => {
     if (secretName === undefined || secretName === '') return [];
     const port = { number: 443, name: `https~${meta.namespace}~${meta.name}~${index}`, protocol: 'HTTPS' };
-    const names = hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts.map((host) => host.toLowerCase());
+    const names = hostNames(hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts);
+    if (names.length === 0) return [];
     return [{ port, hosts: names.map(own), tls: { mode: 'SIMPLE' as const, credentialName: secretName } }];
   });
 }
@@ -207,7 +208,7 @@ function own(host: string): string {
 }
 
 function hostsOf({ content }: Ingress): readonly string[] {
-  const hosts = new Set((content.rules ?? []).map(hostOf));
+  const hosts = new Set(hostNames((content.rules ?? []).map(({ host }) => host)));
   if (content.defaultBackend !== undefined) hosts.add(ANY_HOST);
   return [...hosts];
 }

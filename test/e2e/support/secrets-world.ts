@@ -119,6 +119,7 @@ export async function startSecretsWorld(
   owner: Owner,
   files: Readonly<Record<string, readonly Document[]>>,
   credentials: readonly string[],
+  env: Readonly<Record<string, string>> = {},
 ): Promise<SecretsWorld> {
   const [caDir, folder] = [await tempDir(owner), await tempDir(owner)];
   const { config, options, token, podToken } = await (inCluster() ? apiServer(owner, credentials) : directories(owner));
@@ -128,7 +129,7 @@ export async function startSecretsWorld(
     startDiscovery(owner, {
       ...options,
       ports,
-      env: { ...options.env, SELF_SIGNED_CA_DIR: caDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...more },
+      env: { ...options.env, SELF_SIGNED_CA_DIR: caDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...env, ...more },
     });
   let discovery = await start();
   const rootFile = join(caDir, 'root-cert.pem');
