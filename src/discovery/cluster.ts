@@ -23,6 +23,8 @@ export interface Cluster {
   readonly namespace: string | undefined;
   /** Tasks that one replica does for all. */
   readonly leadership: Leadership;
+  /** Aborts when the program begins to close it. */
+  readonly closing: AbortSignal;
   close(): Promise<void>;
 }
 
@@ -36,11 +38,20 @@ export async function openCluster(settings: DiscoverySettings, env: Environment)
   const connection = createConnection(access);
   const client = new KubernetesClient(connection);
   const leadership = createLeadership(client, settings, env);
+  const closing = new AbortController();
   const close = async (): Promise<void> => {
+    closing.abort();
     await leadership.close();
     connection.close();
   };
-  return { client, ownToken: () => access.token(), namespace: access.namespace, leadership, close };
+  return {
+    client,
+    ownToken: () => access.token(),
+    namespace: access.namespace,
+    leadership,
+    closing: closing.signal,
+    close,
+  };
 }
 
 /** A connection to the API server of this cluster, or of another. */

@@ -36,6 +36,7 @@ import {
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
 import type { Cluster } from './cluster.ts';
+import { publishRootCertificates, sharedAuthority } from './cluster-authority.ts';
 import { checkCertProvider, openClusterSigner, signerOf } from './cluster-certificate.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
@@ -157,12 +158,13 @@ function needsAuthority({ enableCaServer, certProvider }: DiscoverySettings, fil
   return enableCaServer || (files === undefined && certProvider === 'meshd');
 }
 
-async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring): Promise<Authority> {
+async function openAuthority({ settings, trustDomain, metrics, cluster, closers }: Wiring): Promise<Authority> {
   const authority = await createAuthority({
     settings,
     trustDomain,
     log: getScope('pkica'),
     rotationLog: getScope('rootcertrotator'),
+    ...(cluster === undefined ? {} : sharedAuthority(cluster, settings)),
     // Without a CA server it signs only its own certificate: at the start, and at each renewal.
     ...(settings.enableCaServer ? {} : { threads: 0 }),
     observer: {
@@ -171,6 +173,10 @@ async function openAuthority({ settings, trustDomain, metrics, closers }: Wiring
     },
   });
   closers.push(() => authority.close());
+  if (cluster !== undefined && settings.enableCaServer) {
+    const published = publishRootCertificates(cluster, settings, authority);
+    closers.push(() => published.close());
+  }
   return authority;
 }
 

@@ -127,7 +127,7 @@ function createLoggedStore(
 }
 
 /** The entries of a comma-separated list. */
-function listOf(text: string): string[] {
+export function listOf(text: string): string[] {
   return text
     .split(',')
     .map((entry) => entry.trim())

@@ -11,7 +11,7 @@
 import { Registry } from 'prom-client';
 import { buildInfo } from '../core/build-info.ts';
 import { systemClock } from '../core/clock.ts';
-import type { DebugSource } from '../debug/index.ts';
+import type { DebugSource, SourceStatus } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { Model } from '../model/index.ts';
 import { collectProcessMetrics, createMetrics, type Metrics, recordBuild } from '../observe/index.ts';
@@ -64,6 +64,7 @@ export class DiscoveryProgram {
   readonly #history: DistributionHistory | undefined;
   /** End the parts that are started, in the order of starting. */
   readonly #closers: Closer[] = [];
+  #cluster: Cluster | undefined;
   #files: FollowedMeshFiles | undefined;
   #intake: Intake | undefined;
   #identity: MeshIdentity | undefined;
@@ -129,6 +130,7 @@ export class DiscoveryProgram {
   async #openCluster(): Promise<Cluster | undefined> {
     const cluster = await openCluster(this.#settings, this.#env);
     if (cluster !== undefined) this.#closers.push(() => cluster.close());
+    this.#cluster = cluster;
     return cluster;
   }
 
@@ -293,7 +295,7 @@ export class DiscoveryProgram {
       metrics: this.#metrics,
       state: () => (this.#stopping ? 'stopping' : this.#pipeline === undefined ? 'starting' : 'ready'),
       debug: () => this.#debugSource(),
-      sources: () => [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])],
+      sources: () => this.#inputs(),
       access: this.#debugAccess(),
       sample: () => {
         const source = this.#debugSource();
@@ -303,6 +305,15 @@ export class DiscoveryProgram {
     });
     this.#closers.push(() => servers.close());
     return servers;
+  }
+
+  /** What is read before proxies are served. */
+  #inputs(): SourceStatus[] {
+    const inputs = [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])];
+    if (this.#cluster === undefined) return inputs;
+    // Its key is in the cluster as well.
+    const [id, synced] = ['the certificate authority', this.#identity !== undefined] as const;
+    return [...inputs, { id, cluster: this.#settings.clusterID, synced, health: { ok: true } }];
   }
 
   #debugAccess(): DebugAccess {

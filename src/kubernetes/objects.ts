@@ -35,6 +35,8 @@ export interface ObjectMeta {
   readonly uid?: string;
   readonly generation?: number;
   readonly resourceVersion?: string;
+  /** Present while the object is being deleted. */
+  readonly deletionTimestamp?: string;
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
 }

@@ -1,6 +1,11 @@
 /** Entry point of security: the certificate authority, authentication of callers, key sets of token issuers. */
 export { createAuthentication } from './authentication.ts';
-export { createAuthority } from './authority/authority.ts';
+export { type AuthorityOptions, createAuthority } from './authority/authority.ts';
+export {
+  createSecretStore,
+  ROOT_CERT_KEY,
+  ROOT_CONFIG_MAP,
+} from './authority/store-secret.ts';
 export { createCertificateAuthenticator } from './certificate-authenticator.ts';
 export { type CertificateObserver, createCertificateServices } from './certificate-service.ts';
 export { type ClusterSigner, createClusterSigner } from './cluster-certificate/cluster-signer.ts';

@@ -111,13 +111,31 @@ export interface AuthorityState {
   readonly former: readonly string[];
 }
 
-/** Stores the state of a self-signed authority: in a directory here, in a Secret of a cluster. */
+/** Stores the state of a self-signed authority: in a directory, or in a Secret of a cluster. */
 export interface AuthorityStore {
   /**
-   * Undefined when nothing has been stored yet. Rejects with CtlError that names the file when the stored state cannot
-   * be read: that must never lead to a new root.
+   * Undefined when nothing has been stored yet. Rejects with CtlError that names the file or the object when the stored
+   * state cannot be read: that must never lead to a new root.
    */
-  load(): Promise<AuthorityState | undefined>;
-  /** Resolves when the state is durable (written to a temporary file, synced, renamed). */
+  load(options?: LoadOptions): Promise<AuthorityState | undefined>;
+  /**
+   * Resolves when the state is durable. A shared store rejects with CtlError already_exists when another program has
+   * changed the state since it was loaded.
+   */
   save(state: AuthorityState): Promise<void>;
+  /** Present when several programs share the store. */
+  readonly shared?: SharedStore;
+}
+
+export interface LoadOptions {
+  /** Whether a shared store that was deleted is written again with the state in force. */
+  readonly restore?: boolean;
+}
+
+/** What a store that several programs share does in addition. */
+export interface SharedStore {
+  /** The state that was loaded or saved last, for when the store cannot be read. */
+  lastGood(): AuthorityState | undefined;
+  /** Calls `onChange` after each change of the state, until the returned function is called. */
+  watch(onChange: () => void): () => Promise<void>;
 }

@@ -185,10 +185,8 @@ describe('a mesh from a real API server', { skip }, () => {
     assert.equal((await (await startWaiting()).stop()).code, 0);
     const waiting = await startWaiting();
     const { status, body } = await waiting.http('/ready');
-    assert.deepEqual(
-      [status, body],
-      [503, 'not ready: configuration is being read, waiting for ConfigMap mesh-system/meshd\n'],
-    );
+    const missing = 'ConfigMap mesh-system/meshd, the certificate authority';
+    assert.deepEqual([status, body], [503, `not ready: configuration is being read, waiting for ${missing}\n`]);
     await cluster.apiServer.start();
     await waiting.waitReady();
   });

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { SignJWT } from 'jose';
@@ -27,6 +27,7 @@ import {
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
+  meshRoot,
   startKubernetes,
   TOKEN_ISSUER,
   type TokenOptions,
@@ -60,13 +61,11 @@ describe('callers with tokens of service accounts', { skip }, () => {
       running('other-1', namespace, OTHER, 'other'),
     ]);
     web = made ?? assert.fail('no Pod');
-    const caDir = await tempDir(owner);
     discovery = await startDiscovery(owner, {
       kubeconfig: await discoveryKubeconfig(owner, cluster),
       ports: await discoveryPorts(),
-      env: { SELF_SIGNED_CA_DIR: caDir },
     });
-    root = await readFile(join(caDir, 'root-cert.pem'), 'utf8');
+    root = await meshRoot(cluster);
   });
   after(() => owner.close());
 
@@ -237,14 +236,13 @@ describe('callers with tokens of service accounts', { skip }, () => {
   });
 
   test('with JWT_POLICY first-party-jwt, tokens for the API server itself are accepted', async () => {
-    const [caDir, ports] = [await tempDir(owner), await discoveryPorts()];
+    const ports = await discoveryPorts();
     await startDiscovery(owner, {
       kubeconfig: await discoveryKubeconfig(owner, cluster),
       ports,
-      env: { SELF_SIGNED_CA_DIR: caDir, JWT_POLICY: 'first-party-jwt' },
+      env: { JWT_POLICY: 'first-party-jwt' },
     });
-    const own = await readFile(join(caDir, 'root-cert.pem'), 'utf8');
-    const from = client(owner, ports.secure ?? 0, channel({ root: own }));
+    const from = client(owner, ports.secure ?? 0, channel({ root }));
     const claim = { namespace, pod: 'web-1', address: WEB };
     assert.equal(await stream(from, claim, await token({ audiences: [TOKEN_ISSUER], boundTo: web })).first, 'served');
     assert.equal(await stream(from, claim, await token()).first, 'served');

@@ -207,6 +207,10 @@ export class ScriptedApiServer {
     this.#send(collection, { version, type, object: stored });
   }
 
+  find(path: string, name: string, namespace: string): Listed | undefined {
+    return this.#collections.get(path)?.objects.get(keyOf({ name, namespace }));
+  }
+
   remove(path: string, { name, namespace }: { readonly name: string; readonly namespace?: string }): void {
     const collection = this.#collection(path);
     const key = keyOf({ name, ...(namespace === undefined ? {} : { namespace }) });

@@ -5,6 +5,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { tempDir } from '../../../test/harness/files.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { workerUrl } from '../../paths.ts';
 import type { AuthorityStore } from '../types.ts';
 import { type AuthoritySettings, createAuthority } from './authority.ts';
@@ -149,6 +150,43 @@ test('the self-signed root survives a restart in its directory', async (t) => {
   assert.equal(await readFile(join(selfSignedCaDir, 'root-cert.pem'), 'utf8'), bundle.join(''));
   await writeFile(join(selfSignedCaDir, 'ca-state.json'), '{');
   await assert.rejects(authority(t, { selfSignedCaDir }), { message: /does not hold a certificate authority's state/ });
+});
+
+test('a shared store that cannot be used is tried again, with one line for each reason', async (t) => {
+  const time = fakeClock();
+  const store = memoryStore({ ...ROOT, former: [] });
+  store.failure = new Error('damaged');
+  const lines: string[] = [];
+  const log = { info: (line: string) => void lines.push(line), error: (line: string) => void lines.push(line) };
+  let elected = 0;
+  let closed = 0;
+  const opening = createAuthority({
+    settings: SETTINGS,
+    trustDomain: 'cluster.local',
+    log,
+    store: { ...store, load: () => store.load(), shared: { lastGood: () => undefined, watch: () => async () => {} } },
+    elect: () => {
+      elected++;
+      return { close: async () => void closed++ };
+    },
+    clock: time.clock,
+    threads: 0,
+  });
+  // Files are looked for first, in real time.
+  await waitUntil(() => lines.length > 0);
+  await time.advance(60_000);
+  assert.equal(elected, 0);
+  delete store.failure;
+  await time.advance(10_000);
+  const ca = await opening;
+  t.after(() => ca.close());
+  assert.deepEqual(lines, [
+    'certificate authority: not ready, because its root certificate cannot be used: damaged',
+    'certificate authority: its root certificate can be used',
+  ]);
+  assert.deepEqual(ca.trustBundle(), [ROOT.certificate]);
+  await ca.close();
+  assert.deepEqual([elected, closed], [1, 1]);
 });
 
 test('a plugged-in root is used if there is one, and an invalid one is an error at the start', async (t) => {

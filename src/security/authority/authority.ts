@@ -7,8 +7,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
-import { CtlError } from '../../core/errors.ts';
+import { backoff } from '../../core/backoff.ts';
+import { sleep } from '../../core/clock.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { spiffeUri } from '../../core/identity.ts';
+import { createFailureLog } from '../../core/log.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { workerUrl } from '../../paths.ts';
 import type { Authority, AuthorityStore, ServerCertificate, SigningRequest } from '../types.ts';
@@ -19,7 +22,7 @@ import { isPlugged } from './plugged-files.ts';
 import { openPlugged } from './plugged-source.ts';
 import type { OpenedSource, RootEvents, RootSet, SigningMaterial } from './root-source.ts';
 import { createRoot } from './self-signed-root.ts';
-import { openSelfSigned } from './self-signed-source.ts';
+import { openSelfSigned, type SelfSignedOptions } from './self-signed-source.ts';
 import { createSigningPool, type Signed, type SigningPool } from './signing-pool.ts';
 import { createDirectoryStore, lockStore } from './store-directory.ts';
 
@@ -58,6 +61,13 @@ export interface AuthorityOptions {
   readonly observer?: AuthorityObserver;
   /** Stores the self-signed root; by default the directory `selfSignedCaDir`. */
   readonly store?: AuthorityStore;
+  /**
+   * Takes part in the election of the program that replaces the root of a shared store, and calls `lead` whenever this
+   * program is elected. Required with a shared store.
+   */
+  readonly elect?: (lead: (signal: AbortSignal) => void) => { close(): Promise<void> };
+  /** Ends the attempts to open a shared store. */
+  readonly signal?: AbortSignal;
   readonly clock?: WallClock;
   /** From 0 to 1. */
   readonly random?: () => number;
@@ -75,9 +85,13 @@ const MAX_RSA_BITS = 8192;
 /** The characters of a DNS name or address of a server certificate. */
 const HOST = /^[A-Za-z0-9*._:-]{1,253}$/;
 
+/** Between attempts to open a shared store, ms. */
+const OPEN_BASE_MS = 500;
+const OPEN_MAX_MS = 10_000;
+
 /**
  * Opens the authority. Rejects with CtlError that names the file or variable when its root cannot be used: an authority
- * with a new root would cut off every workload.
+ * with a new root would cut off every workload. With a shared store it waits until the root can be used.
  */
 export async function createAuthority(options: AuthorityOptions): Promise<Authority> {
   checkSettings(options.settings);
@@ -93,8 +107,12 @@ export async function createAuthority(options: AuthorityOptions): Promise<Author
     },
     problem(error) {
       const line = error instanceof CtlError ? error.oneLine() : String(error);
-      if (line !== lastProblem) log.error(`certificate authority: ${line}`);
+      if (line !== lastProblem) log.error(`certificate authority: ${line}; the root certificate in force stays`);
       lastProblem = line;
+    },
+    recovered() {
+      if (lastProblem !== '') log.info('certificate authority: its stored state can be read again');
+      lastProblem = '';
     },
   };
   const { source, material } = await openSource(options, events);
@@ -137,8 +155,7 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     log(`signs with the key of ${settings.rootCaDir}`);
     return opened;
   }
-  const lock = options.store === undefined ? await lockStore(settings.selfSignedCaDir) : undefined;
-  const opening = openSelfSigned({
+  const selfSigned: SelfSignedOptions = {
     store: options.store ?? createDirectoryStore(settings.selfSignedCaDir),
     newRoot: (now) => createRoot({ trustDomain, rsaBits, lifetimeSeconds, now, randomBytes }),
     rotation: { intervalMs: settings.rootCheckIntervalMs, gracePercentile: settings.rootGracePercentile },
@@ -148,8 +165,45 @@ async function openSource(options: AuthorityOptions, events: RootEvents): Promis
     events,
     log,
     rotated: (message) => (options.rotationLog ?? options.log).info(`certificate authority: ${message}`),
-  });
+  };
+  if (options.store?.shared !== undefined) return openShared(options, selfSigned);
+  const lock = options.store === undefined ? await lockStore(settings.selfSignedCaDir) : undefined;
+  const opening = openSelfSigned(selfSigned);
   return lock === undefined ? opening : locked(opening, lock);
+}
+
+/**
+ * Opens the root of a shared store, and takes part in the election of the program that replaces it. A store that cannot
+ * be used is tried again: a restart of the program would do no more.
+ */
+async function openShared(
+  { settings, log, clock = wallClock, random = Math.random, elect, signal }: AuthorityOptions,
+  selfSigned: SelfSignedOptions,
+): Promise<OpenedSource> {
+  const toInfo = (message: string): void => log.info(message);
+  const toError = (message: string): void => log.error(message);
+  const earlier = () => createDirectoryStore(settings.selfSignedCaDir).load();
+  const failures = createFailureLog(
+    { debug: () => {}, info: toInfo, warn: toError, error: toError },
+    'certificate authority: not ready, because its root certificate cannot be used',
+    'certificate authority: its root certificate can be used',
+  );
+  for (let attempt = 1; ; attempt++) {
+    try {
+      const { source, material } = await openSelfSigned({ ...selfSigned, earlier });
+      failures.succeeded();
+      const election = elect?.((term) => source.rotate(term));
+      const close = async (): Promise<void> => {
+        await election?.close();
+        await source.close();
+      };
+      return { source: { roots: () => source.roots(), material: () => source.material(), close }, material };
+    } catch (error) {
+      if (signal?.aborted === true) throw error;
+      failures.failed(oneLineOf(error));
+      await sleep(clock, backoff(attempt, OPEN_BASE_MS, OPEN_MAX_MS, random), signal ?? new AbortController().signal);
+    }
+  }
 }
 
 /** Holds the lock as long as the source is open. */

@@ -40,4 +40,6 @@ export interface RootEvents {
   changed(roots: RootSet, material?: SigningMaterial): void;
   /** A failure; the roots in force stay. */
   problem(error: unknown): void;
+  /** The store can be read again after a failure. */
+  recovered?(): void;
 }

@@ -1,19 +1,25 @@
 /**
  * The self-signed root: created once, stored, and replaced before it expires. Each step is stored before it takes
  * effect, so that a restart finds it. A store that cannot be read or written leaves the current roots in force. Keys
- * are not kept in memory: each step that needs them reads the store.
+ * are not kept here: each step that needs them reads the store.
+ *
+ * Several programs can share a store. All of them follow it: the first to write creates the root, and the one that was
+ * elected replaces it. A root that an operator puts into the store is followed as well, and the root before it stays
+ * trusted until it expires.
  */
 import { X509Certificate } from 'node:crypto';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
-import type { OpenedSource, RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
+import type { RootEvents, RootSet, RootSource, SigningMaterial } from './root-source.ts';
 import { nextCheckMs, type RotationSettings, type RotationState, type RotationStep, rotationStep } from './rotation.ts';
 import type { Root } from './self-signed-root.ts';
 
 export interface SelfSignedOptions {
   readonly store: AuthorityStore;
+  /** The state of an authority that was stored elsewhere before: the first state of an empty store. */
+  readonly earlier?: () => Promise<AuthorityState | undefined>;
   /** Creates a root that is valid from `now`, epoch ms. */
   readonly newRoot: (now: number) => Promise<Root>;
   readonly rotation: RotationSettings;
@@ -35,16 +41,30 @@ interface Known {
   readonly former: readonly string[];
 }
 
+export interface RotatedSource extends RootSource {
+  /** Replaces the root before it expires, until `signal` aborts. With a shared store, for one program at a time. */
+  rotate(signal: AbortSignal): void;
+}
+
+/** Attempts to begin while other programs write to a shared store. */
+const MAX_CONFLICTS = 5;
+/** The maximum number of roots that operators replaced and that stay trusted, as with a plugged-in root. */
+const MAX_REPLACED = 8;
+/** The minimum time after a failed check, ms. */
+const RETRY_MS = 5000;
+
 /**
- * Opens the root. Rejects with CtlError that names the file when the state cannot be read or the first root cannot be
- * stored.
+ * Opens the root. Rejects with CtlError that names the file or object when the state cannot be read or the first root
+ * cannot be stored.
  */
-export async function openSelfSigned(options: SelfSignedOptions): Promise<OpenedSource> {
+export async function openSelfSigned(
+  options: SelfSignedOptions,
+): Promise<{ readonly source: RotatedSource; readonly material: SigningMaterial }> {
   const root = new SelfSignedSource(options);
   return { source: root, material: await root.open() };
 }
 
-class SelfSignedSource implements RootSource {
+class SelfSignedSource implements RotatedSource {
   readonly #options: SelfSignedOptions;
   readonly #servingSince: number;
   #known: Known = { certificate: '', next: undefined, former: [] };
@@ -53,6 +73,12 @@ class SelfSignedSource implements RootSource {
   #turn: Promise<unknown> = Promise.resolve();
   #timer: Timer | undefined;
   #closed = false;
+  /** Not aborted while this program replaces the root. */
+  #rotation: AbortSignal | undefined;
+  #endWatch: (() => Promise<void>) | undefined;
+  /** Roots that were in force and that an operator replaced in the store, the last one first. */
+  #replaced: readonly string[] = [];
+  #failing = false;
 
   constructor(options: SelfSignedOptions) {
     this.#options = options;
@@ -60,12 +86,24 @@ class SelfSignedSource implements RootSource {
   }
 
   async open(): Promise<SigningMaterial> {
-    const kept = await this.#options.store.load();
-    const state = kept === undefined ? await this.#begin() : await this.#resume(kept);
+    const state = await this.#first();
     this.#adopt(state);
-    const { intervalMs } = this.#options.rotation;
-    if (intervalMs > 0) this.#schedule(this.#options.jitter ? this.#options.random() * intervalMs : 0);
+    const { shared } = this.#options.store;
+    if (shared === undefined) this.rotate(new AbortController().signal);
+    else this.#endWatch = shared.watch(() => void this.#inTurn(() => this.#follow()));
     return materialOf(state);
+  }
+
+  rotate(signal: AbortSignal): void {
+    const { store, rotation, jitter, random } = this.#options;
+    this.#rotation = signal;
+    signal.addEventListener('abort', () => this.#timer?.cancel(), { once: true });
+    const isShared = store.shared !== undefined;
+    // A store that was deleted while no program was elected is written again.
+    if (isShared) void this.#inTurn(() => this.#follow());
+    if (rotation.intervalMs <= 0) return;
+    const wait = jitter ? random() * rotation.intervalMs : 0;
+    this.#schedule(isShared ? Math.min(wait, this.#waitMs()) : wait, signal);
   }
 
   roots(): RootSet {
@@ -74,7 +112,7 @@ class SelfSignedSource implements RootSource {
 
   material(): Promise<SigningMaterial> {
     return this.#inTurn(async () => {
-      const state = await this.#load();
+      const state = await this.#loadOrLastGood();
       const material = materialOf(state);
       if (this.#adopt(state)) this.#options.events.changed(this.#roots, material);
       return material;
@@ -84,11 +122,33 @@ class SelfSignedSource implements RootSource {
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
+    await this.#endWatch?.();
     await this.#turn;
   }
 
+  get #isRotating(): boolean {
+    return !this.#closed && this.#rotation?.aborted === false;
+  }
+
+  async #first(): Promise<AuthorityState> {
+    for (let attempt = 1; ; attempt++) {
+      try {
+        const kept = await this.#options.store.load();
+        return kept === undefined ? await this.#begin() : await this.#resume(kept);
+      } catch (error) {
+        if (!isConflict(error) || attempt === MAX_CONFLICTS) throw error;
+      }
+    }
+  }
+
   async #begin(): Promise<AuthorityState> {
-    const { store, newRoot, clock, log } = this.#options;
+    const { store, newRoot, clock, log, earlier } = this.#options;
+    const moved = await earlier?.();
+    if (moved !== undefined) {
+      await store.save(moved);
+      log('moved the self-signed root certificate to its new store');
+      return this.#resume(moved);
+    }
     const state = { ...(await newRoot(clock.now())), former: [] };
     await store.save(state);
     log('created a self-signed root certificate');
@@ -114,21 +174,61 @@ class SelfSignedSource implements RootSource {
   }
 
   async #check(): Promise<void> {
+    if (!this.#isRotating) return;
     const before = await this.#load();
+    this.#enforce(before);
     const state = this.#pruned(before);
     const step = rotationStep(this.#rotationState(), this.#options.rotation, this.#options.clock.now());
     const after = step === 'keep' ? state : await this.#stepped(state, step);
     if (step === 'keep' && state.former.length < before.former.length) await this.#options.store.save(state);
+    this.#enforce(after);
+  }
+
+  /** Puts in force what another program or an operator has written to a shared store. */
+  async #follow(): Promise<void> {
     if (this.#closed) return;
-    const switched = after.certificate !== this.#known.certificate;
-    if (this.#adopt(after)) this.#options.events.changed(this.#roots, switched ? materialOf(after) : undefined);
+    try {
+      const state = await this.#load(this.#isRotating);
+      this.#enforce(state);
+      if (this.#isRotating && this.#replaced.length > 0) {
+        const former = [...this.#replaced, ...state.former];
+        await this.#options.store.save({ ...state, former });
+        this.#enforce({ ...state, former });
+      }
+      if (this.#failing) this.#options.events.recovered?.();
+      this.#failing = false;
+    } catch (error) {
+      // Whoever wrote first has caused another change, which is followed.
+      if (isConflict(error) || this.#closed) return;
+      this.#failing = true;
+      this.#options.events.problem(error);
+    }
+  }
+
+  #enforce(state: AuthorityState): void {
+    if (this.#closed) return;
+    const switched = state.certificate !== this.#known.certificate;
+    if (this.#adopt(this.#pruned(state)))
+      this.#options.events.changed(this.#roots, switched ? materialOf(state) : undefined);
   }
 
   /** The stored state. A state that has vanished is an error, and does not lead to a new root. */
-  async #load(): Promise<AuthorityState> {
-    const state = await this.#options.store.load();
+  async #load(restore = false): Promise<AuthorityState> {
+    const state = await this.#options.store.load({ restore });
     if (state === undefined) throw new CtlError('failed_precondition', "the certificate authority's state is gone");
     return state;
+  }
+
+  async #loadOrLastGood(): Promise<AuthorityState> {
+    try {
+      return await this.#load();
+    } catch (error) {
+      const kept = this.#options.store.shared?.lastGood();
+      if (kept === undefined) throw error;
+      this.#failing = true;
+      this.#options.events.problem(error);
+      return kept;
+    }
   }
 
   async #stepped(state: AuthorityState, step: Exclude<RotationStep, 'keep'>): Promise<AuthorityState> {
@@ -160,7 +260,9 @@ class SelfSignedSource implements RootSource {
 
   /** Puts a state in force. True when the roots have changed. */
   #adopt({ certificate, next, former }: AuthorityState): boolean {
-    const bundle = [certificate, ...(next ? [next.certificate] : []), ...former];
+    const stored = [certificate, ...(next ? [next.certificate] : []), ...former];
+    this.#replaced = this.#replacedBy(stored);
+    const bundle = [...stored, ...this.#replaced];
     const changed = bundle.join('') !== this.#roots.bundle.join('');
     this.#known = {
       certificate,
@@ -172,13 +274,32 @@ class SelfSignedSource implements RootSource {
     return changed;
   }
 
-  #schedule(ms: number): void {
-    if (this.#closed) return;
-    this.#timer = this.#options.clock.setTimer(ms, () => {
-      void this.#inTurn(() => this.#check())
-        .catch((error: unknown) => this.#options.events.problem(error))
-        .then(() => this.#schedule(this.#waitMs()));
-    });
+  /** The roots that were in force, are not among the stored ones, and have not expired. */
+  #replacedBy(stored: readonly string[]): readonly string[] {
+    const now = this.#options.clock.now();
+    const [signing] = this.#roots.path;
+    const isGone = signing !== undefined && !stored.includes(signing);
+    if (isGone) this.#options.log('follows another root certificate that was put into its store');
+    const all = isGone ? [signing, ...this.#replaced] : this.#replaced;
+    return all
+      .filter((certificate) => !stored.includes(certificate) && now < endOf(certificate))
+      .slice(0, MAX_REPLACED);
+  }
+
+  #schedule(ms: number, signal: AbortSignal): void {
+    if (this.#closed || signal.aborted) return;
+    this.#timer = this.#options.clock.setTimer(ms, () => void this.#checkInTurn(signal));
+  }
+
+  async #checkInTurn(signal: AbortSignal): Promise<void> {
+    let least = 0;
+    try {
+      await this.#inTurn(() => this.#check());
+    } catch (error) {
+      if (!isConflict(error)) this.#options.events.problem(error);
+      least = Math.min(RETRY_MS, this.#options.rotation.intervalMs);
+    }
+    this.#schedule(Math.max(least, this.#waitMs()), signal);
   }
 
   #waitMs(): number {
@@ -203,4 +324,9 @@ function endOf(certificate: string): number {
 function lifeOf(certificate: string): { readonly notBefore: number; readonly notAfter: number } {
   const { validFromDate, validToDate } = new X509Certificate(certificate);
   return { notBefore: validFromDate.getTime(), notAfter: validToDate.getTime() };
+}
+
+/** Whether another program wrote to a shared store first. */
+function isConflict(error: unknown): boolean {
+  return error instanceof CtlError && error.code === 'already_exists';
 }

@@ -3,13 +3,13 @@
  * (0644), the trust bundle for agents that read it from a file. Agents run as other users, so a new directory gets mode
  * 0755; an existing one keeps its mode. One program per directory.
  */
-import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { chmod, mkdir, open, readFile, rename, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { AuthorityState, AuthorityStore } from '../types.ts';
 import { type DirectoryLock, lockDirectory } from './directory-lock.ts';
+import { checkCertificate, checkPair, problemAt } from './stored-state.ts';
 
 const STATE_FILE = 'ca-state.json';
 const BUNDLE_FILE = 'root-cert.pem';
@@ -46,7 +46,7 @@ export function createDirectoryStore(directory: string): AuthorityStore {
         const bundle = [state.certificate, ...(state.next ? [state.next.certificate] : []), ...state.former];
         await writeAtomically(directory, BUNDLE_FILE, bundle.join(''), 0o644);
       } catch (error) {
-        throw problemIn(file, `cannot be written (${errnoOf(error) ?? messageOf(error)})`, error);
+        throw problemAt({ file }, `cannot be written (${errnoOf(error) ?? messageOf(error)})`, error);
       }
     },
   };
@@ -78,8 +78,8 @@ async function readState(file: string, bundleFile: string): Promise<string | und
     const found = await stat(file);
     if (found.isFile() && (found.mode & OTHERS) !== 0) {
       const shown = (found.mode & 0o777).toString(8).padStart(4, '0');
-      throw problemIn(
-        file,
+      throw problemAt(
+        { file },
         `holds the authority's key, and its mode ${shown} lets every user of the machine at it; set it to 0600`,
       );
     }
@@ -87,12 +87,12 @@ async function readState(file: string, bundleFile: string): Promise<string | und
   } catch (error) {
     if (error instanceof CtlError) throw error;
     if (errnoOf(error) !== 'ENOENT')
-      throw problemIn(file, `cannot be read (${errnoOf(error) ?? messageOf(error)})`, error);
+      throw problemAt({ file }, `cannot be read (${errnoOf(error) ?? messageOf(error)})`, error);
   }
   const published = await stat(bundleFile).catch(() => undefined);
   if (published === undefined) return undefined;
-  throw problemIn(
-    file,
+  throw problemAt(
+    { file },
     `is missing, though ${bundleFile} of the same authority exists; restore it, or remove both for a new authority`,
   );
 }
@@ -102,36 +102,17 @@ function parseState(file: string, text: string): AuthorityState {
   try {
     parsed = STATE.parse(JSON.parse(text));
   } catch (error) {
-    throw problemIn(
-      file,
+    throw problemAt(
+      { file },
       "does not hold a certificate authority's state; restore a good copy, or remove it to start a new authority",
       error,
     );
   }
   const { key, certificate, next, former } = parsed;
-  checkPair(file, key, certificate);
-  if (next !== undefined) checkPair(file, next.key, next.certificate);
-  for (const each of former) checkCertificate(file, each);
+  checkPair({ file }, key, certificate);
+  if (next !== undefined) checkPair({ file }, next.key, next.certificate);
+  for (const each of former) checkCertificate({ file }, each);
   return { key, certificate, former, ...(next === undefined ? {} : { next }) };
-}
-
-function checkCertificate(file: string, pem: string): X509Certificate {
-  try {
-    return new X509Certificate(pem);
-  } catch (error) {
-    throw problemIn(file, 'holds a certificate that cannot be read', error);
-  }
-}
-
-function checkPair(file: string, keyPem: string, certificatePem: string): void {
-  const certificate = checkCertificate(file, certificatePem);
-  let fits: boolean;
-  try {
-    fits = certificate.checkPrivateKey(createPrivateKey(keyPem));
-  } catch (error) {
-    throw problemIn(file, 'holds a key that cannot be read', error);
-  }
-  if (!fits) throw problemIn(file, 'holds a key that is not the key of its certificate');
 }
 
 /** Writes a temporary file, syncs and renames it: after a crash there is the old file or the new one. */
@@ -154,8 +135,4 @@ async function writeAtomically(directory: string, name: string, text: string, mo
   } finally {
     await folder.close();
   }
-}
-
-function problemIn(file: string, message: string, cause?: unknown): CtlError {
-  return new CtlError('failed_precondition', message, { file }, cause);
 }

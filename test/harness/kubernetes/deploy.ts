@@ -40,6 +40,12 @@ export async function discoveryKubeconfig(owner: Owner, cluster: Kubernetes): Pr
   return await cluster.kubeconfig(owner, { token });
 }
 
+/** The root certificate, PEM, by which the replicas of ctl-discovery in this cluster sign. */
+export async function meshRoot({ api }: Kubernetes): Promise<string> {
+  const { data } = await api.get('/api/v1/namespaces/mesh-system/secrets/mesh-ca-secret');
+  return Buffer.from((data as Record<string, string>)['ca-cert.pem'] ?? '', 'base64').toString();
+}
+
 /** Creates the kinds of the Gateway API, of its experimental channel; `conformanceUnavailable` must be undefined. */
 export async function applyGatewayDefinitions(api: KubernetesApi): Promise<void> {
   const folder = conformancePath('definitions');

@@ -39,6 +39,7 @@ export {
   applyGatewayDefinitions,
   type DefinitionOptions,
   discoveryKubeconfig,
+  meshRoot,
   remoteKubeconfig,
 } from './deploy.ts';
 export { buildHelm, type ChartName, helmPath, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
