@@ -95,12 +95,14 @@ class Reviewer implements TokenReviewer {
   }
 
   async #reviewed(token: string, claims: JWTPayload, peer: string, key: string): Promise<Caller> {
-    const { clock } = this.#options;
+    const { clock, mayIssue } = this.#options;
+    const { iss = '' } = claims;
     const answer = await this.#answer(token, await this.#check(claims), peer);
     if ('undecided' in answer) throw new CtlError('unavailable', `${answer.undecided}, try again later`);
     try {
       const caller = this.#callerOf(answer, claims);
-      this.#issuers.accepted(claims.iss ?? '');
+      // Only a few issuers are learned, and none of other clusters, so that this cluster's always fits.
+      if ((await mayIssue?.(iss)) !== true) this.#issuers.accepted(iss);
       this.#accepted.set(key, caller, Math.min(clock.now() + ACCEPTED_MS, caller.expiresAt));
       return caller;
     } catch (error) {
