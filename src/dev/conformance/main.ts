@@ -110,7 +110,7 @@ async function run(owner: Owner, { only, unclaimed, folder }: Options): Promise<
   const whole = only === undefined && !unclaimed;
   const outcome = await bench.run({
     ...(whole ? { report } : {}),
-    ...(only === undefined ? {} : { only: `(?i)${only}` }),
+    ...(only === undefined ? {} : { only: `(?i)(${only})` }),
     unclaimed,
     signal: interrupted.signal,
     onResult: (name, result, seconds) => {
