@@ -39,7 +39,28 @@ export function deriveResource<K extends MeshKind>(
   };
   const origin = { source: DERIVED_SOURCE, file: from };
   // The union pairs kind and content, as the parameters do.
-  return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
+  const fingerprint = fingerprintOf(kind, meta, withHashedRoutes(content));
+  return { kind, meta, content, origin, fingerprint } as AnyResource;
+}
+
+/** From here on, a change of one route must not cost the hash of all. */
+const MANY_ROUTES = 32;
+const NO_META: ResourceMeta = { name: '', namespace: '', labels: {}, annotations: {} };
+/** Hashes of routes: of thousands of a hostname, a change replaces a few. Routes are never changed in place. */
+const routeHashes = new WeakMap<object, string>();
+
+/** The content of a VirtualService with many HTTP routes, with hashes in place of these. */
+function withHashedRoutes(content: object): object {
+  if (!('http' in content) || !Array.isArray(content.http) || content.http.length < MANY_ROUTES) return content;
+  return { ...content, http: content.http.map((route: object) => hashOf(route)) };
+}
+
+function hashOf(route: object): string {
+  const known = routeHashes.get(route);
+  if (known !== undefined) return known;
+  const hash = fingerprintOf('VirtualService', NO_META, route);
+  routeHashes.set(route, hash);
+  return hash;
 }
 
 /** The derived documents of a translator, by what they are derived from. */
