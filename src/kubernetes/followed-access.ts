@@ -46,19 +46,18 @@ export class FollowedAccess implements ClusterAccess {
     return new FollowedAccess(files, read, onProblem, { access: await read(), stamp });
   }
 
-  async tls(): Promise<TlsMaterial> {
+  // Properties of the object itself, so that a copy of it with another server works as well.
+  readonly tls = async (): Promise<TlsMaterial> => {
     await this.#refresh();
     return this.#current.tls();
-  }
+  };
 
-  async token(): Promise<string | undefined> {
+  readonly token = async (): Promise<string | undefined> => {
     await this.#refresh();
     return this.#current.token();
-  }
+  };
 
-  rejected(): void {
-    this.#current.rejected?.();
-  }
+  readonly rejected = (): void => this.#current.rejected?.();
 
   #refresh(): Promise<void> {
     this.#reading ??= this.#readChanged().finally(() => {

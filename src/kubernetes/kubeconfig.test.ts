@@ -174,6 +174,7 @@ describe('a kubeconfig', () => {
     await write('rotated', config(SERVER, user).replace('current-context: east', 'current-context: west'));
     assert.equal(await access.token(), 'two');
     assert.deepEqual(await access.tls(), { cert: renewed, key: renewed });
+    assert.equal(await { ...access }.token(), 'two', 'a copy works as well');
     assert.deepEqual(problems, []);
 
     await write('rotated', 'token: [');

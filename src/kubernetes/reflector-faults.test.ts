@@ -11,7 +11,7 @@ afterEach(closeAll);
 describe('a reflector of an API server that fails', () => {
   test('lists again when no bookmark is received for long, as after etcd was restored from a backup', async () => {
     const server = await scripted('a', 'lost');
-    const { names, lists, calls } = await follow(server, { watchSeconds: 100_000 });
+    const { names, lists } = await follow(server, { watchSeconds: 100_000 });
     await waitUntil(() => names() === 'a,lost');
     server.bookmark();
     server.set(PATH, gateway('b'));
@@ -29,7 +29,6 @@ describe('a reflector of an API server that fails', () => {
     server.remove(PATH, { name: 'lost', namespace: 'shop' });
     await waitUntil(() => names() === 'a,b');
     assert.equal(lists(), 2);
-    assert.ok(!calls.some((call) => call.endsWith('failed')));
   });
 
   test('lists again when short watches bring no bookmark for long', async () => {
