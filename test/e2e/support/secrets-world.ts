@@ -50,6 +50,8 @@ interface Backing {
   token(namespace: string, serviceAccount: string): Promise<string>;
   /** A token as a kubelet mounts it, where there are such. */
   podToken(namespace: string, pod: string, serviceAccount: string): Promise<string>;
+  /** The root certificate of the mesh; absent where it is a file of the authority's directory. */
+  readonly root?: () => Promise<string>;
 }
 
 async function directories(owner: Owner): Promise<Backing> {
@@ -91,6 +93,7 @@ async function allowSecrets({ api }: Kubernetes, names: readonly string[]): Prom
 }
 
 async function apiServer(owner: Owner, credentials: readonly string[]): Promise<Backing> {
+  const { meshRoot } = await import('../../harness/kubernetes/index.ts');
   const { cluster, config, kubeconfig } = await startClusterSource(owner);
   await allowSecrets(cluster, credentials);
   const ensureAccount = async (namespace: string, name: string) => {
@@ -106,6 +109,7 @@ async function apiServer(owner: Owner, credentials: readonly string[]): Promise<
   return {
     config,
     options: { kubeconfig },
+    root: () => meshRoot(cluster),
     token: (namespace, serviceAccount) => token(namespace, serviceAccount),
     async podToken(namespace, pod, serviceAccount) {
       const found = await cluster.api.get(`/api/v1/namespaces/${namespace}/pods/${pod}`);
@@ -122,7 +126,8 @@ export async function startSecretsWorld(
   env: Readonly<Record<string, string>> = {},
 ): Promise<SecretsWorld> {
   const [caDir, folder] = [await tempDir(owner), await tempDir(owner)];
-  const { config, options, token, podToken } = await (inCluster() ? apiServer(owner, credentials) : directories(owner));
+  const backing = await (inCluster() ? apiServer(owner, credentials) : directories(owner));
+  const { config, options, token, podToken, root } = backing;
   for (const [name, documents] of Object.entries(files)) await config.apply(name, ...documents);
   const ports = await discoveryPorts();
   const start = (more: Readonly<Record<string, string>> = {}) =>
@@ -132,7 +137,8 @@ export async function startSecretsWorld(
       env: { ...options.env, SELF_SIGNED_CA_DIR: caDir, CTL_DEBUG_ADSZ_CONFIG: 'true', ...env, ...more },
     });
   let discovery = await start();
-  const rootFile = join(caDir, 'root-cert.pem');
+  const rootFile = join(root === undefined ? caDir : folder, 'root-cert.pem');
+  if (root !== undefined) await writeFile(rootFile, await root());
   return {
     config,
     discovery: () => discovery,
