@@ -215,9 +215,9 @@ const isReady = ({ status }: ListedPod) =>
 
 test('replicas of the chart become ready with its account and nothing is forbidden', { skip: skipPods }, async (t) => {
   const cluster = await startKubernetes(t, { controllerManager: true });
-  await exposeApiServer(t, cluster.url);
+  const apiPort = await exposeApiServer(t, cluster.url);
   const log = join(await tempDir(t), 'discovery.log');
-  const images = { 'ctl-discovery:0.1.0': programImage('ctl-discovery', log) };
+  const images = { 'ctl-discovery:0.1.0': programImage('ctl-discovery', { log, apiPort }) };
   await startKubelet(t, { api: cluster.api, network: await createNetworkHere(t), images });
   await restrictedNamespace(cluster.api, SYSTEM);
   // With the fewest and with the most permissions.

@@ -13,6 +13,7 @@ import {
   exposeApiServer,
   helmPath,
   helmUnavailable,
+  type Image,
   kubernetesUnavailable,
   programImage,
   startKubelet,
@@ -23,18 +24,32 @@ const KUBECTL = process.env.KUBECTL_PATH ?? '';
 const withoutKubectl = existsSync(KUBECTL) ? undefined : 'needs kubectl, which `npm test` installs';
 const skip = kubernetesUnavailable() ?? helmUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
 
+interface PodObject extends ApiObject {
+  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+}
+
 const GATEWAY_PODS = '/api/v1/namespaces/mesh-ingress/pods';
 
 test('the control plane, a gateway, an upgrade and a second revision, as docs/deploying.md has them', {
   skip,
 }, async (t) => {
   const cluster = await startKubernetes(t, { controllerManager: true });
-  await exposeApiServer(t, cluster.url);
+  const apiPort = await exposeApiServer(t, cluster.url);
   const [folder, kubeconfig] = await Promise.all([tempDir(t), cluster.kubeconfig(t)]);
   const log = join(folder, 'discovery.log');
-  const images = {
-    'registry.example/ctl-discovery:0.1.0': programImage('ctl-discovery', log),
-    'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', join(folder, 'agent.log')),
+  const discovery = programImage('ctl-discovery', { log, apiPort });
+  const agentLog = join(folder, 'agent.log');
+  let controlPlane = '';
+  const images: Readonly<Record<string, Image>> = {
+    'registry.example/ctl-discovery:0.1.0': (container) => {
+      controlPlane = container.podIP;
+      return discovery(container);
+    },
+    'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', {
+      log: agentLog,
+      apiPort,
+      hosts: () => `${controlPlane} meshd.mesh-system.svc`,
+    }),
   };
   await startKubelet(t, { api: cluster.api, network: await createNetworkHere(t), images });
   const env = {
@@ -58,7 +73,20 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
 
   assert.match(await run(example('docs/deploying.md', 'install the control plane')), /STATUS: deployed/);
   assert.match(await run(example('docs/deploying.md', 'install a gateway')), /gateway: ingress/);
-  await eventually(async () => assert.equal((await cluster.api.get<{ items: [] }>(GATEWAY_PODS)).items.length, 1));
+  // It has its roots, its certificate and its configuration.
+  await eventually(
+    async () => {
+      const { items } = await cluster.api.get<{ items: PodObject[] }>(GATEWAY_PODS);
+      const ready = items.flatMap(({ status }) => status.conditions ?? []).filter(({ type }) => type === 'Ready');
+      const output = await readFile(agentLog, 'utf8').catch(() => 'no log');
+      assert.deepEqual(
+        ready.map(({ status }) => status),
+        ['True'],
+        JSON.stringify(items[0]?.status) + output,
+      );
+    },
+    { timeoutMs: 60_000 },
+  );
   const upgraded = await run(example('docs/deploying.md', 'upgrade'));
   assert.match(upgraded, /virtualservices\.networking\.mesh\.io serverside-applied/);
   assert.match(upgraded, /REVISION: 2/);

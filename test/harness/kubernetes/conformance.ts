@@ -98,7 +98,7 @@ function images(gatewayLog: string): Record<string, Image> {
   const agent: Image = (container) => [
     `ENVOY_PATH=${envoyPath()}`,
     'TERMINATION_DRAIN_DURATION_SECONDS=1',
-    ...programImage('ctl-agent', gatewayLog)(container),
+    ...programImage('ctl-agent', { log: gatewayLog })(container),
   ];
   return {
     ...Object.fromEntries(ECHO_IMAGES.map((name) => [name, echo])),

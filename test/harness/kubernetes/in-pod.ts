@@ -11,17 +11,18 @@ import { API_SERVICE_ADDRESS } from './control-plane.ts';
 import type { Image } from './kubelet.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
-const API_PORT = 443;
 
 /**
- * Makes the API server reachable for Pods, as kube-proxy does. Needs a network namespace of the test's own, in which
- * the stage `kubernetes` runs.
+ * Makes the API server reachable for Pods at the same port of another address, as kube-proxy does. Needs a network
+ * namespace of the tests' own, in which the stage `kubernetes` runs. Returns the port.
  */
-export async function exposeApiServer(owner: Owner, url: string): Promise<void> {
+export async function exposeApiServer(owner: Owner, url: string): Promise<number> {
   const address = `${API_SERVICE_ADDRESS}/32`;
   await promisify(execFile)('ip', ['addr', 'replace', address, 'dev', 'lo']);
-  const relay = await startRelay(Number(new URL(url).port), API_SERVICE_ADDRESS, API_PORT);
+  const port = Number(new URL(url).port);
+  const relay = await startRelay(port, API_SERVICE_ADDRESS, port);
   owner.after(() => relay.close());
+  return port;
 }
 
 /**
@@ -30,18 +31,35 @@ export async function exposeApiServer(owner: Owner, url: string): Promise<void> 
  */
 const IN_POD = `
 set -e
-log=$1; shift
+log=$1; hosts=$2; shift 2
+if [ -n "$hosts" ]; then
+  printf '127.0.0.1 localhost\n%s\n' "$hosts" > hosts
+  mount --bind hosts /etc/hosts
+fi
 if [ -d var/run/secrets ]; then
   mount -t tmpfs none /run
   ln -s "$PWD/var/run/secrets" /run/secrets
 fi
 exec "$@" >> "$log" 2>&1`;
 
-/** The image of a program; the output of all of its Pods is appended to a file. */
-export function programImage(program: 'ctl-discovery' | 'ctl-agent', logFile: string): Image {
+export interface ProgramImage {
+  /** A file to which the output of all Pods is appended. */
+  readonly log: string;
+  /** The port of `exposeApiServer`, for programs that call the API server. */
+  readonly apiPort?: number;
+  /** Lines of hosts(5), read when a Pod starts: there is no DNS server. */
+  readonly hosts?: () => string;
+}
+
+/** The image of a program. */
+export function programImage(
+  program: 'ctl-discovery' | 'ctl-agent',
+  { log, apiPort, hosts = () => '' }: ProgramImage,
+): Image {
   return ({ args }) => [
-    `KUBERNETES_SERVICE_HOST=${API_SERVICE_ADDRESS}`,
-    `KUBERNETES_SERVICE_PORT=${API_PORT}`,
-    ...['sh', '-c', IN_POD, 'sh', logFile, process.execPath, join(REPOSITORY, 'src', `${program}.ts`), ...args],
+    ...(apiPort === undefined
+      ? []
+      : [`KUBERNETES_SERVICE_HOST=${API_SERVICE_ADDRESS}`, `KUBERNETES_SERVICE_PORT=${apiPort}`]),
+    ...['sh', '-c', IN_POD, 'sh', log, hosts(), process.execPath, join(REPOSITORY, 'src', `${program}.ts`), ...args],
   ];
 }
