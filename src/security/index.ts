@@ -18,8 +18,8 @@ export { followServingCertificate, type ServingCertificateOptions } from './serv
 export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
 export { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';
 export { createTokenAuthenticator, type TokenIssuer } from './token-authenticator.ts';
-export { type OtherCluster, OtherClusters } from './token-review/other-clusters.ts';
-export { requestReview } from './token-review/review-request.ts';
+export { createClusterReviews } from './token-review/cluster-reviews.ts';
+export { OtherClusters } from './token-review/other-clusters.ts';
 export { createTokenReviewer, type TokenReviewer, type TokenReviewerOptions } from './token-review/token-reviewer.ts';
 export { readRoots, TrustBundles } from './trust.ts';
 export type { Authentication, Authenticator, Authority, Caller } from './types.ts';

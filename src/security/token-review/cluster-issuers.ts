@@ -4,7 +4,7 @@
  */
 import { decodeJwt } from 'jose';
 
-/** `iss` of tokens in Secrets, which Kubernetes made before tokens had audiences and an end. */
+/** `iss` of tokens in Secrets, which have neither audience nor end. It is the same in all clusters. */
 export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 
 /** Minimum interval of reviews of tokens whose issuer is not known, ms, for all callers together. */
@@ -23,6 +23,15 @@ export function issuerOf(token: string | undefined): string | undefined {
   }
 }
 
+/**
+ * The issuer of the API server that issued a token; undefined where the token does not name it: a token of a Secret, or
+ * none.
+ */
+export async function ownIssuer(ownToken: () => Promise<string | undefined>): Promise<string | undefined> {
+  const issuer = issuerOf(await ownToken().catch(() => undefined));
+  return issuer === LEGACY_ISSUER ? undefined : issuer;
+}
+
 export interface ClusterIssuersOptions {
   /** The token by which this program authenticates itself to the API server; undefined when it uses a certificate. */
   readonly ownToken: () => Promise<string | undefined>;
@@ -32,9 +41,9 @@ export interface ClusterIssuersOptions {
 
 export class ClusterIssuers {
   readonly #options: ClusterIssuersOptions;
-  /** The API server's own, as far as it is known, and learned ones. */
-  readonly #known = new Set<string>();
-  #ownIsKnown = false;
+  /** The API server's, of the newest token of this program; undefined while it is not known. */
+  #own: string | undefined;
+  readonly #learned = new Set<string>();
   #reading: Promise<void> | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
   #probedAt = Number.NEGATIVE_INFINITY;
@@ -48,18 +57,22 @@ export class ClusterIssuers {
    * server's issuer is not known, every token is.
    */
   async mayReview(issuer: string): Promise<boolean> {
-    if (this.#known.has(issuer)) return true;
+    if (this.#isKnown(issuer)) return true;
     await this.#readOwn();
-    if (this.#known.has(issuer) || !this.#ownIsKnown) return true;
+    if (this.#isKnown(issuer) || this.#own === undefined) return true;
     const now = this.#options.now();
     if (now - this.#probedAt < PROBE_INTERVAL_MS) return false;
     this.#probedAt = now;
     return true;
   }
 
-  /** The API server has accepted a token of this issuer. */
+  /** Learns the issuer of a token that the API server of the own cluster has accepted. */
   accepted(issuer: string): void {
-    if (this.#known.size < MAX_LEARNED) this.#known.add(issuer);
+    if (this.#learned.size < MAX_LEARNED) this.#learned.add(issuer);
+  }
+
+  #isKnown(issuer: string): boolean {
+    return issuer === this.#own || this.#learned.has(issuer);
   }
 
   /** Reads the issuer of this program's token, which changes with the API server's; at most once in an interval. */
@@ -69,11 +82,9 @@ export class ClusterIssuers {
     if (now() - this.#readAt < PROBE_INTERVAL_MS) return Promise.resolve();
     this.#readAt = now();
     const read = async (): Promise<void> => {
-      const own = issuerOf(await ownToken().catch(() => undefined));
+      const own = await ownIssuer(ownToken);
       this.#reading = undefined;
-      if (own === undefined) return;
-      this.#ownIsKnown = true;
-      this.accepted(own);
+      this.#own = own ?? this.#own;
     };
     this.#reading = read();
     return this.#reading;

@@ -1,14 +1,16 @@
 /**
- * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): first by that of the own cluster, and where
- * that refuses a token, by those of the others that may have issued it. Clusters often have the same issuer, so that a
- * token does not say which one it is of.
+ * Reviews of tokens by the API servers of several clusters (CENTRAL_MESHD): by that of the own cluster, and where that
+ * refuses a token or does not answer, by those of the others that may have issued it. Clusters often have the same
+ * issuer, so that a token does not say which one it is of. Each API server has a queue of its own: one that does not
+ * answer delays no token that another one accepts.
  */
-
-import { oneLineOf } from '../../core/errors.ts';
-import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { decodeJwt } from 'jose';
+import type { Clock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
 import type { KubernetesClient } from '../../kubernetes/index.ts';
-import { issuerOf } from './cluster-issuers.ts';
-import { type Review, requestReview } from './review-request.ts';
+import { issuerOf, ownIssuer } from './cluster-issuers.ts';
+import { type AskReview, createClusterReviews } from './cluster-reviews.ts';
+import type { Review } from './review-request.ts';
 
 /** A cluster whose tokens are accepted. */
 export interface OtherCluster {
@@ -18,24 +20,28 @@ export interface OtherCluster {
   readonly ownToken: () => Promise<string | undefined>;
 }
 
-/** Less than the time for a review with its wait: a cluster that does not answer must not hold the others up, ms. */
-const TIME_LIMIT_MS = 3000;
+export interface OtherClustersOptions {
+  /** The clusters at the time of a review; at most a hundred. */
+  readonly clusters: () => readonly OtherCluster[];
+  /** The token of this program in the own cluster. */
+  readonly ownToken: () => Promise<string | undefined>;
+  readonly clock: Pick<Clock, 'setTimer'>;
+  /** The API server of a cluster reviews no tokens; see `ClusterReviewsOptions`. */
+  readonly onProblem: (cluster: string, problem: CtlError | undefined) => void;
+}
 
-export type AskReview = (
-  token: string,
-  audiences: readonly string[] | undefined,
-  signal: AbortSignal,
-) => Promise<Review>;
+/** The others are asked as well when the API server of the own cluster has not answered after this time, ms. */
+export const OWN_TIME_MS = 3000;
+
+/** Of a review by another cluster, with its wait, ms. After OWN_TIME_MS, it is within the time limit of a review. */
+export const OTHERS_TIME_MS = 5000;
 
 export class OtherClusters {
-  readonly #clusters: () => readonly OtherCluster[];
-  readonly #log: Log;
-  readonly #failures = new WeakMap<OtherCluster['client'], FailureLog>();
+  readonly #options: OtherClustersOptions;
+  readonly #reviews = new WeakMap<OtherCluster['client'], AskReview>();
 
-  /** @param clusters the ones at the time of a review; at most a hundred */
-  constructor(clusters: () => readonly OtherCluster[], log: Log) {
-    this.#clusters = clusters;
-    this.#log = log;
+  constructor(options: OtherClustersOptions) {
+    this.#options = options;
   }
 
   /** Whether some of them has this issuer, or may have it. */
@@ -43,48 +49,81 @@ export class OtherClusters {
     return (await this.#issuedBy(issuer)).length > 0;
   }
 
-  /** Asks `own` first, then all others at once. */
-  async ask(own: AskReview, ...[token, audiences, signal]: Parameters<AskReview>): Promise<Review> {
-    const first = await own(token, audiences, signal);
-    if ('username' in first) return first;
-    const others = await this.#issuedBy(issuerOf(token) ?? '');
-    const limited = AbortSignal.any([signal, AbortSignal.timeout(TIME_LIMIT_MS)]);
-    const answers = await Promise.all(others.map((other) => this.#askOne(other, token, audiences, limited)));
-    const accepted = answers.filter((answer) => answer !== undefined).find((answer) => 'username' in answer);
-    if (accepted !== undefined) return accepted;
-    return answers.includes(undefined) ? { undecided: 'an API server of another cluster cannot review it now' } : first;
-  }
-
-  /** Undefined when the API server does not answer. */
-  async #askOne(
-    { client, cluster }: OtherCluster,
-    ...[token, audiences, signal]: Parameters<AskReview>
-  ): Promise<Review | undefined> {
-    const failures = this.#failuresOf(client, cluster);
+  /** Asks `own` first, then all others that may have issued the token at once; the first that accepts it decides. */
+  async ask(own: AskReview, ...[token, audiences, peer]: Parameters<AskReview>): Promise<Review> {
+    const first = own(token, audiences, peer);
+    // Its failure is handled below, where the others have answered.
+    first.catch(() => {});
+    const issuer = issuerOf(token) ?? '';
+    const others = await (audiences === undefined ? this.#certainIssuer(issuer) : this.#issuedBy(issuer));
+    if (others.length === 0 || (await this.#acceptsSoon(first))) return first;
+    const ending = new AbortController();
     try {
-      const review = await requestReview(client, token, audiences, signal);
-      failures.succeeded();
-      if (!('username' in review) || review.pod === undefined) return review;
-      return { ...review, pod: { ...review.pod, cluster } };
-    } catch (error) {
-      failures.failed(`${oneLineOf(error)}; callers with its tokens are refused and retry`);
-      return undefined;
+      const answers = others.map((other) => this.#askOne(other, token, audiences, peer, ending.signal));
+      const accepted = await Promise.any([first, ...answers].map(acceptedOf)).catch(() => undefined);
+      if (accepted !== undefined) return accepted;
+      const refusal = await first;
+      const isOpen = (await Promise.allSettled(answers)).some(({ status }) => status === 'rejected');
+      return isOpen ? { undecided: 'an API server of another cluster cannot review it now' } : refusal;
+    } finally {
+      ending.abort();
     }
   }
 
-  #failuresOf(client: OtherCluster['client'], cluster: string): FailureLog {
-    const known = this.#failures.get(client);
+  /** Whether the own cluster accepts the token, within OWN_TIME_MS. */
+  async #acceptsSoon(first: Promise<Review>): Promise<boolean> {
+    const waiting = Promise.withResolvers<boolean>();
+    const timer = this.#options.clock.setTimer(OWN_TIME_MS, () => waiting.resolve(false));
+    first.then(
+      (review) => waiting.resolve('username' in review),
+      () => waiting.resolve(false),
+    );
+    return waiting.promise.finally(() => timer.cancel());
+  }
+
+  async #askOne(other: OtherCluster, ...[token, ...rest]: Parameters<AskReview>): Promise<Review> {
+    const { cluster } = other;
+    const review = await this.#reviewsOf(other)(token, ...rest);
+    if (!('username' in review)) return review;
+    // Else a cluster could give the callers of another one an identity that they have not asked for.
+    if (review.username !== decodeJwt(token).sub) return { refusal: `cluster ${cluster} names another account` };
+    return { ...review, cluster, pod: review.pod && { ...review.pod, cluster } };
+  }
+
+  #reviewsOf({ client, cluster }: OtherCluster): AskReview {
+    const { clock, onProblem } = this.#options;
+    const known = this.#reviews.get(client);
     if (known !== undefined) return known;
-    const [failing, recovered] = ['reviews no tokens', 'reviews tokens again'];
-    const created = createFailureLog(this.#log, `cluster ${cluster} ${failing}`, `cluster ${cluster} ${recovered}`);
-    this.#failures.set(client, created);
+    const timeLimitMs = OTHERS_TIME_MS;
+    const created = createClusterReviews({ client, clock, timeLimitMs, onProblem: (each) => onProblem(cluster, each) });
+    this.#reviews.set(client, created);
     return created;
   }
 
   async #issuedBy(issuer: string): Promise<readonly OtherCluster[]> {
-    const known = await Promise.all(
-      this.#clusters().map(async (other) => ({ other, of: issuerOf(await other.ownToken().catch(() => undefined)) })),
-    );
-    return known.filter(({ of }) => of === undefined || of === issuer).map(({ other }) => other);
+    const issuers = await this.#issuers();
+    return issuers.filter(({ of }) => of === undefined || of === issuer).map(({ other }) => other);
   }
+
+  /**
+   * The one cluster that has this issuer. A token for an API server itself (JWT_POLICY first-party-jwt) is worth more
+   * than an identity of the mesh: it must not be shown to API servers of other clusters than its own.
+   */
+  async #certainIssuer(issuer: string): Promise<readonly OtherCluster[]> {
+    const own = await ownIssuer(this.#options.ownToken);
+    const others = (await this.#issuers()).filter(({ of }) => of === issuer).map(({ other }) => other);
+    return own === undefined || own === issuer || others.length > 1 ? [] : others;
+  }
+
+  #issuers(): Promise<readonly { readonly other: OtherCluster; readonly of: string | undefined }[]> {
+    const clusters = this.#options.clusters();
+    return Promise.all(clusters.map(async (other) => ({ other, of: await ownIssuer(other.ownToken) })));
+  }
+}
+
+/** Rejects unless the answer accepts the token. */
+async function acceptedOf(answer: Promise<Review>): Promise<Review> {
+  const review = await answer;
+  if ('username' in review) return review;
+  throw new CtlError('unauthenticated', 'the token is not accepted');
 }

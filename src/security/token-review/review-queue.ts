@@ -27,40 +27,49 @@ function laneOf(peer: string): string {
 
 export class ReviewQueue {
   readonly #clock: Pick<Clock, 'setTimer'>;
+  readonly #timeLimitMs: number;
   readonly #waiting = createFairQueue<() => Promise<void>>(MAX_WAITING);
   #running = 0;
 
-  constructor(clock: Pick<Clock, 'setTimer'>) {
+  /** @param timeLimitMs time of a review with its wait */
+  constructor(clock: Pick<Clock, 'setTimer'>, timeLimitMs = TIME_LIMIT_MS) {
     this.#clock = clock;
+    this.#timeLimitMs = timeLimitMs;
   }
 
   /**
    * Runs the work when the caller's turn comes, and aborts it at the time limit. Rejects with CtlError unavailable
    * then, and when too many wait.
    * @param peer address of the caller, with or without a port
+   * @param signal aborts it as well
    */
-  run<T>(peer: string, work: Work<T>): Promise<T> {
+  run<T>(peer: string, work: Work<T>, signal?: AbortSignal): Promise<T> {
     const outcome = Promise.withResolvers<T>();
     const ending = new AbortController();
+    const end = (reason: string): void => {
+      outcome.reject(new CtlError('unavailable', reason));
+      ending.abort();
+    };
+    const onAbort = (): void => end('the review is not needed any more');
     const start = async (): Promise<void> => {
       if (ending.signal.aborted) return;
       try {
         outcome.resolve(await work(ending.signal));
       } catch (error) {
         outcome.reject(error);
-      } finally {
-        timer.cancel();
       }
     };
     if (!this.#waiting.push(laneOf(peer), start)) {
       return Promise.reject(new CtlError('unavailable', 'too many tokens wait for their review, try again later'));
     }
-    const timer = this.#clock.setTimer(TIME_LIMIT_MS, () => {
-      outcome.reject(new CtlError('unavailable', `it was not reviewed within ${TIME_LIMIT_MS / 1000} s`));
-      ending.abort();
-    });
+    const limit = this.#timeLimitMs;
+    const timer = this.#clock.setTimer(limit, () => end(`it was not reviewed within ${limit / 1000} s`));
+    signal?.addEventListener('abort', onAbort, { once: true });
     this.#start();
-    return outcome.promise;
+    return outcome.promise.finally(() => {
+      timer.cancel();
+      signal?.removeEventListener('abort', onAbort);
+    });
   }
 
   #start(): void {

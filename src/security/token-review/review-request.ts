@@ -35,6 +35,8 @@ const reviewSchema = z.object({
 export type Review =
   | {
       readonly username: string;
+      /** The cluster that accepts it; absent: the own one. */
+      readonly cluster?: string;
       /** Undefined for a token that is bound to no Pod. */
       readonly pod: BoundPod | undefined;
     }

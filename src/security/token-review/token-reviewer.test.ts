@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { afterEach, describe, test } from 'node:test';
+import { decodeJwt } from 'jose';
 import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
@@ -10,8 +11,8 @@ import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.
 import { type Claims, NOW, testIssuer } from '../testing/credentials.ts';
 import { createTokenAuthenticator } from '../token-authenticator.ts';
 import type { Authenticator, Caller } from '../types.ts';
+import { createClusterReviews } from './cluster-reviews.ts';
 import { MAX_RUNNING, TIME_LIMIT_MS } from './review-queue.ts';
-import { requestReview } from './review-request.ts';
 import { createTokenReviewer, type TokenReviewerOptions } from './token-reviewer.ts';
 
 const CLUSTER = 'https://kubernetes.default.svc';
@@ -67,13 +68,12 @@ async function world(changes: Partial<TokenReviewerOptions> = {}): Promise<World
   const problems: (string | undefined)[] = [];
   const [audiences, firstParty] = [['mesh-ca', 'istio-ca'], false];
   const reviewer = createTokenReviewer({
-    ask: (text, asked, signal) => requestReview(client, text, asked, signal),
+    ask: createClusterReviews({ client, clock, onProblem: (problem) => problems.push(problem?.code) }),
     ownToken: async () => own,
     trustDomain: 'cluster.local',
     audiences,
     firstParty,
     clock,
-    onProblem: (problem) => problems.push(problem?.code),
     ...changes,
   });
   const authenticator = createTokenAuthenticator({
@@ -180,6 +180,7 @@ describe('a token of a service account', () => {
 
   const UNREVIEWED: readonly (readonly [string, Claims, RegExp])[] = [
     ['has expired', { exp: NOW / 1000 }, /it has expired$/],
+    ['ends at no time', { exp: 'never' as unknown as number }, /it has expired$/],
     ['never ends', { exp: undefined }, /it lacks "exp"$/],
     ['is for another audience', { aud: 'vault' }, /another audience$/],
     ['has no audience', { aud: undefined }, /another audience$/],
@@ -214,9 +215,24 @@ describe('a token of a service account', () => {
     assert.equal(reviews().length, 5);
   });
 
-  test('of any issuer is reviewed when this program has no token of its own', async () => {
-    const { outcome } = await world({ ownToken: async () => undefined });
-    for (const iss of ['a', 'b', 'c']) assert.equal(await outcome(await token({ iss })), WEB);
+  test('of any issuer is reviewed while that of the API server is not known', async () => {
+    const ofSecret = await token({ iss: 'kubernetes/serviceaccount' });
+    for (const own of [undefined, ofSecret]) {
+      const { outcome, server } = await world({ ownToken: async () => own });
+      answerWith(server, () => ({ error: 'unknown key' }));
+      for (const iss of ['a', 'b', 'c'])
+        assert.match(await outcome(await token({ iss })), /API server does not accept/);
+    }
+  });
+
+  test('of the own cluster is reviewed, however many issuers other clusters have', async () => {
+    const ask: TokenReviewerOptions['ask'] = async (bearer) => {
+      const { iss = '', sub = '' } = decodeJwt(bearer);
+      return { username: sub, pod: undefined, ...(iss === CLUSTER ? {} : { cluster: iss }) };
+    };
+    const { outcome } = await world({ ask, mayIssue: async (iss) => iss !== CLUSTER });
+    for (let n = 0; n < 10; n++) assert.equal(await outcome(await token({ iss: `https://${n}` })), 'shop/web');
+    for (let n = 0; n < 3; n++) assert.equal(await outcome(await token()), 'shop/web');
   });
 });
 

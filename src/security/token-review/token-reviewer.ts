@@ -14,8 +14,8 @@ import type { WallClock } from '../../core/wall-clock.ts';
 import { quoted, refused, serviceAccountIdentity } from '../service-account.ts';
 import type { Caller } from '../types.ts';
 import { ClusterIssuers, LEGACY_ISSUER } from './cluster-issuers.ts';
+import type { AskReview } from './cluster-reviews.ts';
 import { ExpiringCache } from './expiring-cache.ts';
-import { ReviewQueue } from './review-queue.ts';
 import type { Review } from './review-request.ts';
 
 /** How long an accepted token needs no other review, ms: a deleted Pod's token is accepted for that time at most. */
@@ -33,8 +33,8 @@ const MAX_REFUSED = 2000;
 const WITHOUT_END_MS = 3_600_000;
 
 export interface TokenReviewerOptions {
-  /** Asks the API server; see `requestReview`. */
-  readonly ask: (token: string, audiences: readonly string[] | undefined, signal: AbortSignal) => Promise<Review>;
+  /** Asks the API server. */
+  readonly ask: AskReview;
   /** See `ClusterIssuersOptions`. */
   readonly ownToken: () => Promise<string | undefined>;
   /** Whether `ask` asks an API server that has, or may have, this issuer beside that of the own cluster. */
@@ -44,9 +44,7 @@ export interface TokenReviewerOptions {
   readonly audiences: readonly string[];
   /** JWT_POLICY first-party-jwt: tokens for the API server itself are accepted as well. */
   readonly firstParty: boolean;
-  readonly clock: WallClock;
-  /** The API server reviews no tokens; called once for each reason in a row. Undefined: it does so again. */
-  readonly onProblem: (problem: CtlError | undefined) => void;
+  readonly clock: Pick<WallClock, 'now'>;
 }
 
 export interface TokenReviewer {
@@ -65,18 +63,15 @@ function audiencesOf({ aud }: JWTPayload): readonly string[] {
 class Reviewer implements TokenReviewer {
   readonly #options: TokenReviewerOptions;
   readonly #issuers: ClusterIssuers;
-  readonly #queue: ReviewQueue;
   readonly #accepted: ExpiringCache<Caller>;
   readonly #refused: ExpiringCache<CtlError>;
   /** By hash of the token. */
   readonly #inProgress = new Map<string, Promise<Caller>>();
-  #problem: CtlError | undefined;
 
   constructor(options: TokenReviewerOptions) {
     const { clock, ownToken } = options;
     this.#options = options;
     this.#issuers = new ClusterIssuers({ ownToken, now: clock.now });
-    this.#queue = new ReviewQueue(clock);
     this.#accepted = new ExpiringCache(MAX_ACCEPTED, clock.now);
     this.#refused = new ExpiringCache(MAX_REFUSED, clock.now);
   }
@@ -95,14 +90,13 @@ class Reviewer implements TokenReviewer {
   }
 
   async #reviewed(token: string, claims: JWTPayload, peer: string, key: string): Promise<Caller> {
-    const { clock, mayIssue } = this.#options;
-    const { iss = '' } = claims;
+    const { clock } = this.#options;
     const answer = await this.#answer(token, await this.#check(claims), peer);
     if ('undecided' in answer) throw new CtlError('unavailable', `${answer.undecided}, try again later`);
     try {
       const caller = this.#callerOf(answer, claims);
-      // Only a few issuers are learned, and none of other clusters, so that this cluster's always fits.
-      if ((await mayIssue?.(iss)) !== true) this.#issuers.accepted(iss);
+      // Only a few issuers are learned, and none of other clusters.
+      if (!('cluster' in answer)) this.#issuers.accepted(claims.iss ?? '');
       this.#accepted.set(key, caller, Math.min(clock.now() + ACCEPTED_MS, caller.expiresAt));
       return caller;
     } catch (error) {
@@ -119,7 +113,8 @@ class Reviewer implements TokenReviewer {
     const { audiences, clock, firstParty, trustDomain, mayIssue } = this.#options;
     const { exp, iss = '', sub } = claims;
     if (exp === undefined && !firstParty) throw refused('it lacks "exp"');
-    if (exp !== undefined && exp * 1000 <= clock.now()) throw refused('it has expired');
+    // Also when it is no number.
+    if (exp !== undefined && !(exp * 1000 > clock.now())) throw refused('it has expired');
     serviceAccountIdentity(sub, trustDomain);
     const isForMesh = audiencesOf(claims).some((audience) => audiences.includes(audience));
     if (!isForMesh && !firstParty) throw refused('it is meant for another audience');
@@ -134,11 +129,8 @@ class Reviewer implements TokenReviewer {
   /** Rejects with CtlError unavailable when the API server does not answer. */
   async #answer(token: string, asked: readonly string[] | undefined, peer: string): Promise<Review> {
     try {
-      const answer = await this.#queue.run(peer, (signal) => this.#options.ask(token, asked, signal));
-      this.#report(undefined);
-      return answer;
+      return await this.#options.ask(token, asked, peer);
     } catch (error) {
-      this.#report(toCtlError(error));
       // The reason is in the log; the sender of a token must not learn about this cluster.
       throw new CtlError('unavailable', 'the API server cannot review it now, try again later', {}, error);
     }
@@ -153,12 +145,6 @@ class Reviewer implements TokenReviewer {
       expiresAt: exp === undefined ? clock.now() + WITHOUT_END_MS : exp * 1000,
       ...(answer.pod === undefined ? {} : { pod: answer.pod }),
     };
-  }
-
-  #report(problem: CtlError | undefined): void {
-    if (this.#problem?.code === problem?.code) return;
-    this.#problem = problem;
-    this.#options.onProblem(problem);
   }
 }
 
