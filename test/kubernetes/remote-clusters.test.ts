@@ -69,7 +69,7 @@ describe('a mesh of two clusters', { skip }, () => {
   };
 
   before(async () => {
-    [near, far] = await Promise.all([startKubernetes(owner), startKubernetes(owner)]);
+    [near, far] = await Promise.all([startKubernetes(owner), startKubernetes(owner, { controllerManager: true })]);
     relay = await startRelay(Number(new URL(far.url).port));
     owner.after(() => relay.close());
     for (const [name, address, port = PORT] of [

@@ -3,12 +3,19 @@
  * learned: while an API server changes its issuer, it accepts tokens of two.
  */
 import { decodeJwt } from 'jose';
+import { ExpiringCache } from './expiring-cache.ts';
 
 /** `iss` of tokens in Secrets, which have neither audience nor end. It is the same in all clusters. */
 export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 
-/** Minimum interval of reviews of tokens whose issuer is not known, ms, for all callers together. */
+/** Minimum interval of reviews of tokens with one issuer that is not known, ms, for all callers together. */
 const PROBE_INTERVAL_MS = 1000;
+
+/**
+ * Issuers that are remembered as reviewed within the interval. Whoever makes issuers up can cause more reviews, and
+ * could as well name the API server's.
+ */
+const MAX_PROBED = 100;
 
 /** Most issuers that are learned: an API server has one, and two while it changes. */
 const MAX_LEARNED = 4;
@@ -46,10 +53,11 @@ export class ClusterIssuers {
   readonly #learned = new Set<string>();
   #reading: Promise<void> | undefined;
   #readAt = Number.NEGATIVE_INFINITY;
-  #probedAt = Number.NEGATIVE_INFINITY;
+  readonly #probed: ExpiringCache<true>;
 
   constructor(options: ClusterIssuersOptions) {
     this.#options = options;
+    this.#probed = new ExpiringCache(MAX_PROBED, options.now);
   }
 
   /**
@@ -60,9 +68,8 @@ export class ClusterIssuers {
     if (this.#isKnown(issuer)) return true;
     await this.#readOwn();
     if (this.#isKnown(issuer) || this.#own === undefined) return true;
-    const now = this.#options.now();
-    if (now - this.#probedAt < PROBE_INTERVAL_MS) return false;
-    this.#probedAt = now;
+    if (this.#probed.get(issuer) === true) return false;
+    this.#probed.set(issuer, true, this.#options.now() + PROBE_INTERVAL_MS);
     return true;
   }
 

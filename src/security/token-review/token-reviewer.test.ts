@@ -208,6 +208,15 @@ describe('a token of a service account', () => {
     assert.equal(reviews().length, 2);
   });
 
+  test("of the API server's new issuer is reviewed, however many tokens of other issuers arrive", async () => {
+    const { outcome, server } = await world();
+    answerWith(server, ({ token: bearer }) =>
+      decodeJwt(bearer).iss === 'https://new.example' ? ACCEPTED : { error: 'unknown key' },
+    );
+    for (let n = 0; n < 5; n++) await outcome(await token({ iss: `https://${n}.example` }));
+    assert.equal(await outcome(await token({ iss: 'https://new.example' })), WEB);
+  });
+
   test('of an issuer that the API server accepts is reviewed as others are', async () => {
     const { outcome, reviews } = await world();
     const former = () => token({ iss: 'https://former.example' });

@@ -1,6 +1,8 @@
 /** What an operator applies to a cluster before ctl-discovery runs: the manifests of `deploy`. */
+import { randomBytes } from 'node:crypto';
 import { globSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { eventually } from '../eventually.ts';
 import type { Owner } from '../owner.ts';
 import { type KubernetesApi, kubeconfig } from './api.ts';
 import { conformancePath } from './conformance-programs.ts';
@@ -22,12 +24,22 @@ export async function applyDefinitions(api: KubernetesApi, { istio = false }: De
 
 /**
  * Applies `deploy/rbac-remote.yaml` to another cluster of a mesh and returns the text of a kubeconfig of its account.
- * Each call makes a new token.
+ * Each call makes a new token, in a Secret as that file does; the cluster needs its controller manager.
  */
 export async function remoteKubeconfig(cluster: Kubernetes): Promise<string> {
   await cluster.api.apply(readFileSync(join(DEPLOY, 'rbac-remote.yaml'), 'utf8'));
-  const token = await cluster.serviceAccountToken({ namespace: 'mesh-system', name: 'ctl-discovery-remote' });
-  return kubeconfig(cluster.as({ token }));
+  const name = `ctl-discovery-remote-${randomBytes(4).toString('hex')}`;
+  const annotations = { 'kubernetes.io/service-account.name': 'ctl-discovery-remote' };
+  const metadata = { name, namespace: 'mesh-system', annotations };
+  await cluster.api.apply([
+    { apiVersion: 'v1', kind: 'Secret', metadata, type: 'kubernetes.io/service-account-token' },
+  ]);
+  return eventually(async () => {
+    const path = `/api/v1/namespaces/mesh-system/secrets/${name}`;
+    const { data } = await cluster.api.get<{ data?: { token?: string } }>(path);
+    if (data?.token === undefined) throw new Error(`Secret ${name} has no token yet`);
+    return kubeconfig(cluster.as({ token: Buffer.from(data.token, 'base64').toString() }));
+  });
 }
 
 /**
