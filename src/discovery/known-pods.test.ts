@@ -33,5 +33,5 @@ test('a Pod has its addresses in any notation, of both families, and none until 
     [true, true, true, false],
   );
   const started = find('shop', 'new');
-  assert.deepEqual([started?.has('10.0.0.1'), started?.serviceAccount], [undefined, 'default']);
+  assert.deepEqual([started?.has('10.0.0.1'), started?.serviceAccount], [undefined, undefined]);
 });

@@ -3,9 +3,6 @@ import { addressId, podAddresses, type Snapshot } from '../model/index.ts';
 import { resourceKey } from '../resources/index.ts';
 import type { KnownPod, PodFinder } from '../xds/index.ts';
 
-/** The account of Pods that name none, as in Kubernetes. */
-const DEFAULT_ACCOUNT = 'default';
-
 /** @param clusterID of the program's own cluster */
 export function knownPods(engine: { readonly snapshot: Snapshot }, clusterID: string): PodFinder {
   return (namespace, name, clusterId = clusterID): KnownPod | undefined => {
@@ -14,7 +11,7 @@ export function knownPods(engine: { readonly snapshot: Snapshot }, clusterID: st
     if (pod === undefined) return undefined;
     const ids = podAddresses(pod).map((address) => addressId(address) ?? address);
     return {
-      serviceAccount: pod.content.spec.serviceAccountName || DEFAULT_ACCOUNT,
+      serviceAccount: pod.content.spec.serviceAccountName || undefined,
       uid: pod.origin.uid,
       has: (address) => (ids.length === 0 ? undefined : ids.includes(addressId(address) ?? address)),
     };

@@ -94,7 +94,10 @@ describe('callers with tokens of service accounts', { skip }, () => {
     const unbound = await token();
     assert.equal(await opened(unbound), 'served');
     assert.equal(await opened(unbound, { pod: 'unknown' }), 'served');
-    assert.match(await opened(unbound, { pod: 'other-1' }), /^PERMISSION_DENIED: .*service account other/);
+    assert.match(
+      await opened(unbound, { pod: 'other-1', address: OTHER }),
+      /^PERMISSION_DENIED: .*service account other/,
+    );
   });
 
   test('a certificate gets the streams of its account alone', async () => {

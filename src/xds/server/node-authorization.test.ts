@@ -119,11 +119,24 @@ describe('a node whose credential is bound to a Pod', () => {
 });
 
 describe('a node whose credential is bound to no Pod', () => {
-  it('is refused when it names a Pod of another service account', () => {
-    assert.throws(
-      () => authorizeFor(caller, known({ serviceAccount: 'admin' })),
-      /is "web-1 \(service account admin\)", but the credential of the stream is for "web"/,
-    );
+  it('is refused when it is a Pod of another service account', () => {
+    const metadata = { INSTANCE_IPS: '10.0.0.1,172.17.0.1' };
+    for (const addresses of [['10.0.0.1'], ['172.17.0.1']])
+      assert.throws(
+        () => authorizeFor(caller, known({ serviceAccount: 'admin' }, addresses), OWN, metadata),
+        /is "web-1 \(service account admin\)", but the credential of the stream is for "web"/,
+      );
+  });
+
+  it('is served with the name of such a Pod and another address: a machine, or a successor that is not known yet', () => {
+    for (const addresses of [['10.9.9.9'], []]) {
+      const pod = known({ serviceAccount: 'admin' }, addresses);
+      assert.deepEqual(authorizeFor(caller, pod).addresses, ['10.0.0.1']);
+    }
+  });
+
+  it('is served when the document of its Pod names no service account', () => {
+    assert.equal(authorizeFor(caller, known({ serviceAccount: undefined })).serviceAccount, 'web');
   });
 
   it('may name a Pod that is not known, and any Pod of its account', () => {

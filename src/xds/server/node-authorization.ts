@@ -22,7 +22,8 @@ function namespacesOfId({ workload, dnsDomain }: ProxyNode): string[] {
 
 /** What the registry knows of a Pod. */
 export interface KnownPod {
-  readonly serviceAccount: string;
+  /** Undefined when its document names none, as in a directory. */
+  readonly serviceAccount: string | undefined;
   /** Undefined when its source does not say. */
   readonly uid: string | undefined;
   /** Whether an address is one of the Pod's; undefined while the Pod has none. */
@@ -63,10 +64,21 @@ function notOfPod(field: string, addresses: string): CtlError {
 }
 
 /**
+ * The Pod in the registry that the node is. Undefined when it is not known: a proxy may start before the registry has
+ * read its Pod. A Pod of the same name may be another one: an earlier one, one of another cluster, or a machine may
+ * have its name. The credential tells them apart by the UID; without a Pod in it, the node's addresses do.
+ */
+function podOfNode(node: ProxyNode, bound: Caller['pod'], podOf: PodFinder): KnownPod | undefined {
+  const { namespace, clusterId, addresses } = node;
+  const pod = podOf(namespace, podNameOf(node), bound === undefined ? clusterId : bound.cluster);
+  if (bound === undefined) return addresses.some((address) => pod?.has(address) === true) ? pod : undefined;
+  return pod?.uid === undefined || pod.uid === bound.uid ? pod : undefined;
+}
+
+/**
  * The node with the caller's identity and service account, and the addresses that its Pod has. Throws CtlError
- * permission_denied when the node names another namespace, service account, Pod or address than the credential. A Pod
- * that the registry does not know is served: its proxy may start before the registry has read it. A namespace of
- * another trust domain counts as the one of the same name here.
+ * permission_denied when the node names another namespace, service account, Pod or address than the credential. A
+ * namespace of another trust domain counts as the one of the same name here.
  */
 export function authorizedNode(
   node: ProxyNode,
@@ -82,13 +94,10 @@ export function authorizedNode(
   }
   const name = podNameOf(node);
   if (bound !== undefined && bound.name !== name) throw denied('node.id', name, bound.name);
-  const pod = podOf(namespace, name, bound === undefined ? node.clusterId : bound.cluster);
-  // A new Pod of the same name, which the registry has not read yet.
-  const isEarlier = bound !== undefined && pod?.uid !== undefined && pod.uid !== bound.uid;
-  if (pod === undefined || isEarlier) return { ...node, serviceAccount, identity };
-  if (pod.serviceAccount !== serviceAccount) {
+  const pod = podOfNode(node, bound, podOf);
+  if (pod?.serviceAccount !== undefined && pod.serviceAccount !== serviceAccount) {
     throw denied('node.id', `${name} (service account ${pod.serviceAccount})`, serviceAccount);
   }
-  const addresses = bound === undefined ? node.addresses : addressesOfPod(node, pod);
+  const addresses = bound === undefined || pod === undefined ? node.addresses : addressesOfPod(node, pod);
   return { ...node, addresses, serviceAccount, identity };
 }
