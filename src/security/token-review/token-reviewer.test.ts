@@ -145,14 +145,6 @@ describe('a token of a service account', () => {
     assert.equal(await outcome(bearer), 'unauthenticated: it has expired');
   });
 
-  test('of other clusters does not count as one of this cluster, however many issuers they have', async () => {
-    const { outcome } = await world({ mayIssue: async (iss) => iss.startsWith('https://other') });
-    for (let other = 0; other < 5; other++) {
-      assert.equal(await outcome(await token({ iss: `https://other-${other}` })), WEB);
-    }
-    assert.deepEqual([await outcome(await token()), await outcome(await token())], [WEB, WEB]);
-  });
-
   const REFUSED: readonly (readonly [string, unknown, RegExp])[] = [
     ['the API server does not accept', { error: 'it "ended"' }, /does not accept it \("it \\"ended\\""\)$/],
     ['the API server says nothing about', {}, /the API server does not accept it$/],
