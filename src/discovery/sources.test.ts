@@ -72,3 +72,73 @@ test('sources are added, removed and replaced; a replaced one goes on until the 
   assert.deepEqual(lines, ['files lists', 'east lists', 'east changes', 'east lists', 'east is gone']);
   assert.throws(() => createSources([files, files]), /one id/);
 });
+
+test('a source that is removed, added and removed again within a moment is gone, and closed', async () => {
+  const lines: string[] = [];
+  const sources = createSources([]);
+  await sources.open({
+    sinkOf: ({ id }) => ({
+      apply: () => void lines.push(`${id} changes`),
+      replace: () => void lines.push(`${id} lists`),
+      changing: () => {},
+    }),
+    removed: ({ id }) => void lines.push(`${id} is gone`),
+  });
+  const [first, second] = [1, 2].map(() => new ScriptedSource({ id: 'east', cluster: 'e' }));
+  assert.ok(first !== undefined && second !== undefined);
+  const adding = sources.add(first);
+  first.list();
+  await adding;
+  const closed = new Set<ScriptedSource>();
+  for (const source of [first, second]) {
+    // Slower than those who add and remove.
+    source.close = async () => {
+      await nextTurn();
+      closed.add(source);
+    };
+  }
+  await Promise.all([sources.remove('east'), sources.add(second), sources.remove('east')]);
+  first.list();
+  second.list();
+  await nextTurn();
+  assert.deepEqual(sources.status(), []);
+  assert.deepEqual(lines, ['east lists', 'east is gone', 'east is gone']);
+  assert.deepEqual([...closed], [first, second]);
+});
+
+test('a source that was read stays in force when the next one comes while the one before it is closed', async () => {
+  const lines: string[] = [];
+  const sources = createSources([]);
+  await sources.open({
+    sinkOf: () => ({
+      apply: (events) =>
+        void lines.push(...events.map((event) => ('resource' in event ? event.resource.meta.name : ''))),
+      replace: ({ events }) => void lines.push(`${events.length} listed`),
+      changing: () => {},
+    }),
+    removed: () => {},
+  });
+  const [first, second, third] = [1, 2, 3].map(() => new ScriptedSource({ id: 'east', cluster: 'e' }));
+  assert.ok(first !== undefined && second !== undefined && third !== undefined);
+  const adding = sources.add(first);
+  first.list();
+  await adding;
+  const closing = Promise.withResolvers<void>();
+  first.close = () => closing.promise;
+  const replacing = sources.add(second);
+  await nextTurn();
+  second.list();
+  await nextTurn();
+  // It is never read.
+  void sources.add(third);
+  await nextTurn();
+  closing.resolve();
+  await replacing;
+  first.set(resource('Service', 'of-first', 1));
+  second.set(resource('Service', 'of-second', 1));
+  assert.deepEqual(lines, ['0 listed', '0 listed', 'of-second']);
+  await sources.close();
+  third.list();
+  await nextTurn();
+  assert.equal(lines.length, 3);
+});

@@ -60,9 +60,10 @@ export function createSources(configured: readonly Source[]): Sources {
 
 class RunningSources implements Sources {
   readonly all: readonly SourceIdentity[];
+  /** The sources in force, by id. */
   readonly #entries: Map<string, Entry>;
-  readonly #removals = new Map<string, Promise<void>>();
   #handlers: SourceHandlers | undefined;
+  #closed = false;
 
   constructor(configured: readonly Source[]) {
     this.all = configured;
@@ -77,8 +78,7 @@ class RunningSources implements Sources {
 
   async add(source: Source): Promise<void> {
     const { id, cluster } = source;
-    const removal = this.#removals.get(id);
-    if (removal !== undefined) await removal;
+    if (this.#closed) return await source.close();
     const [before, entry] = [this.#entries.get(id), entryOf(source)];
     if (before === undefined) {
       this.#entries.set(id, entry);
@@ -95,12 +95,8 @@ class RunningSources implements Sources {
     const entry = this.#entries.get(id);
     if (entry === undefined) return;
     this.#entries.delete(id);
-    const removal = Promise.all([close(entry), close(entry.next)]).then(() => {
-      this.#removals.delete(id);
-      this.#handlers?.removed(entry.source);
-    });
-    this.#removals.set(id, removal);
-    await removal;
+    this.#handlers?.removed(entry.source);
+    await Promise.all([close(entry), close(entry.next)]);
   }
 
   status(): readonly SourceStatus[] {
@@ -111,6 +107,7 @@ class RunningSources implements Sources {
   }
 
   async close(): Promise<void> {
+    this.#closed = true;
     for (const entry of this.#entries.values()) {
       await close(entry);
       await close(entry.next);
@@ -118,16 +115,16 @@ class RunningSources implements Sources {
   }
 
   async #start(entry: Entry): Promise<void> {
-    if (await read(entry, this.#sinkOf(entry.source))) entry.synced = true;
+    if (await read(entry, this.#sinkOf(entry))) entry.synced = true;
   }
 
   async #replace(before: Entry, next: Entry): Promise<void> {
-    const { source } = next;
+    const { id } = next.source;
     const superseded = before.next;
     before.next = next;
     await close(superseded);
     // Another one can have been added, or this one removed, whenever something was waited for.
-    const isWanted = (): boolean => before.next === next && this.#entries.get(source.id) === before;
+    const isWanted = (): boolean => !this.#closed && before.next === next && this.#entries.get(id) === before;
     if (!isWanted()) return;
     const staged = createStagedSink();
     try {
@@ -136,16 +133,26 @@ class RunningSources implements Sources {
       if (isWanted()) before.next = undefined;
       throw error;
     }
-    await close(before);
     if (!isWanted()) return;
     next.synced = true;
-    this.#entries.set(source.id, next);
-    staged.release(this.#sinkOf(source), systemClock.now());
+    this.#entries.set(id, next);
+    try {
+      staged.release(this.#sinkOf(next), systemClock.now());
+    } finally {
+      await close(before);
+    }
   }
 
-  #sinkOf(source: SourceIdentity): SourceSink {
+  /** Passes on what a source sends while it is in force: closing it takes time, and its id can have another by then. */
+  #sinkOf(entry: Entry): SourceSink {
     if (this.#handlers === undefined) throw new InternalError('sources are added once the configured ones are opened');
-    return this.#handlers.sinkOf(source);
+    const sink = this.#handlers.sinkOf(entry.source);
+    const isInForce = (): boolean => this.#entries.get(entry.source.id) === entry;
+    return {
+      apply: (events, seenAt) => isInForce() && sink.apply(events, seenAt),
+      replace: (list, seenAt) => isInForce() && sink.replace(list, seenAt),
+      changing: (at) => isInForce() && sink.changing(at),
+    };
   }
 }
 
