@@ -66,10 +66,10 @@ export function configuredRemotes(
     cluster: settings.clusterID,
     sources,
     connect: createConnection,
-    createSource: (id, cluster, connection) => {
+    createSource: (id, cluster, connection, required) => {
       const log = prefixed(getScope('source'), `cluster ${cluster}: `);
       const options = { id, cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice };
-      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true });
+      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required });
     },
     clock,
     random,

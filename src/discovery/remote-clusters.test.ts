@@ -77,7 +77,7 @@ async function openHome(context: TestContext, factor = 50) {
     cluster: 'home',
     sources,
     connect: (access) => new Connection({ access, clock, random, userAgent: 'test' }),
-    createSource: (id, cluster, to) =>
+    createSource: (id, cluster, to, required) =>
       createKubernetesSource({
         id,
         cluster,
@@ -90,6 +90,7 @@ async function openHome(context: TestContext, factor = 50) {
         useEndpointSlice: false,
         meshKinds: false,
         isRemote: true,
+        required,
       }),
     clock,
     random,
@@ -294,4 +295,68 @@ test('at most 100 clusters are read', async (context) => {
   await remotes.start();
   assert.equal(sources.status().length, 100);
   assert.equal(lines.filter((line) => /expected at most 100 clusters; cluster c\d+ is not read/.test(line)).length, 2);
+});
+
+test('new credentials that may not read what the old ones read change nothing', async (context) => {
+  const { home, remotes, sources, has, changes } = await openHome(context);
+  const east = await startRemote(context);
+  east.set(SERVICES, service('web'));
+  let mayRead = false;
+  east.intercept = ({ headers, path }, stream) => {
+    const isRefused = headers.authorization === 'Bearer second' && !mayRead && path.startsWith(SERVICES);
+    return isRefused && east.fail(stream, 403, 'Forbidden');
+  };
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('first') }));
+  await remotes.start();
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig('second') }));
+  const health = () => JSON.stringify(sources.status()[0]?.health);
+  await until('the refusal', () => /not in force yet: Service: .*403/.test(health()));
+  const asked = () =>
+    east.requests.filter(({ path, headers }) => path === SERVICES && headers.authorization === 'Bearer second').length;
+  await until('several attempts', () => asked() > 6);
+  east.set(SERVICES, service('late'));
+  await until('the old credentials are used', () => has('Service/shop/late/east'));
+  mayRead = true;
+  await until('the new ones are in force', () => health() === '{"ok":true}');
+  assert.ok(!changes.some((change) => change.startsWith('-')));
+});
+
+test('a Secret that is created again, or gets the other label, does not interrupt its cluster', async (context) => {
+  const { home, remotes, has, lines, changes } = await openHome(context, 1);
+  const east = await startRemote(context);
+  east.set(SERVICES, service('web'));
+  const connections = () => lines.filter((line) => line.includes('cluster east: reading')).length;
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
+  await remotes.start();
+  home.remove(SECRETS, { name: 'remote-east', namespace: 'mesh-system' });
+  home.set(SECRETS, secret('marker', { home: 'x' }));
+  await until('the deletion is seen', () => lines.some((line) => line.includes('marker')));
+  const labels = { 'istio/multiCluster': 'true' };
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig(), home: 'x' }, { labels }));
+  await until('the Secret is seen', () => lines.some((line) => line.includes('remote-east, key home')));
+  assert.ok(has('Service/shop/web/east'));
+  assert.equal(connections(), 1);
+  assert.ok(!changes.some((change) => change.startsWith('-')));
+});
+
+test('a start that is closed ends', async (context) => {
+  const { home, remotes, sources, lines } = await openHome(context, 1);
+  const east = await startRemote(context);
+  east.intercept = (_request, stream) => east.fail(stream, 503, 'ServiceUnavailable');
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
+  const started = remotes.start();
+  await until('the cluster is asked', () => east.requests.length > 0);
+  await remotes.close();
+  await started;
+  await sources.close();
+  assert.ok(!lines.some((line) => line.includes('has not been read yet')));
+});
+
+test('a start that is closed before the Secrets were read ends', async (context) => {
+  const { home, remotes } = await openHome(context, 1);
+  home.intercept = (_request, stream) => home.fail(stream, 500, 'InternalError');
+  const started = remotes.start();
+  await until('the Secrets are asked for', () => home.requests.length > 0);
+  await remotes.close();
+  await started;
 });

@@ -7,12 +7,13 @@
  * has been read with them; until then, and where they never work, the ones before stay in force.
  */
 import { createHash } from 'node:crypto';
-import type { Clock } from '../core/clock.ts';
+import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../kubernetes/index.ts';
-import type { Source } from '../sources/index.ts';
+import type { Kind } from '../resources/index.ts';
+import type { Source, SourceSink } from '../sources/index.ts';
 import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
 import type { Sources } from './sources.ts';
 
@@ -23,6 +24,11 @@ const MAX_CLUSTERS = 100;
  * cluster that is down shall not keep the program from serving the others.
  */
 const START_TIMEOUT_MS = 30_000;
+/**
+ * How long a cluster stays in force without its Secret, ms. One that is deleted and created again, or gets the other
+ * label, is gone for a moment.
+ */
+const REMOVAL_DELAY_MS = 5000;
 
 export interface RemoteClustersOptions {
   /** To the own cluster. */
@@ -33,7 +39,8 @@ export interface RemoteClustersOptions {
   readonly cluster: string;
   readonly sources: Pick<Sources, 'add' | 'remove' | 'status'>;
   readonly connect: (access: ClusterAccess) => Connection;
-  readonly createSource: (id: string, cluster: string, connection: Connection) => Source;
+  /** @param required kinds without which the source is not synced, also where they are forbidden */
+  readonly createSource: (id: string, cluster: string, connection: Connection, required: ReadonlySet<Kind>) => Source;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -55,6 +62,8 @@ interface Remote {
   readonly digest: string;
   readonly access: ClusterAccess;
   readonly client: KubernetesClient;
+  /** The kinds that were listed: what replaces it has to read them as well. */
+  readonly kinds: ReadonlySet<Kind>;
   /** Whether it has been read once. */
   isRead: boolean;
   /** Settles when it has been read once, or is not waited for any more. */
@@ -76,8 +85,13 @@ export class RemoteClusters {
   readonly #remotes = new Map<string, Remote>();
   /** Refused entries, by their place. */
   #problems = new Map<string, Problem>();
+  /** Of clusters without a Secret, by ID. */
+  readonly #removals = new Map<string, Timer>();
+  /** The newest entries, until they are applied. */
+  #newest: readonly RemoteEntry[] | undefined;
   /** Entries are applied one list after the other. */
   #applying: Promise<void> = Promise.resolve();
+  readonly #ending = Promise.withResolvers<void>();
   #closed = false;
 
   constructor(options: RemoteClustersOptions) {
@@ -90,24 +104,27 @@ export class RemoteClusters {
       random,
       log,
       onEntries: (entries) => {
-        this.#applying = this.#applying.then(() => this.#apply(entries));
+        this.#newest = entries;
+        this.#applying = this.#applying.then(() => this.#applyNewest());
       },
     });
   }
 
   /**
    * Begins to follow the Secrets. Resolves when all clusters have been read, or START_TIMEOUT_MS after the Secrets
-   * were: those that are missing then are added when they can be read.
+   * were: those that are missing then are added when they can be read. Resolves also when this is closed.
    */
   async start(): Promise<void> {
     const { clock, log, sources } = this.#options;
     this.#secrets.start();
-    await this.#secrets.settled;
+    await Promise.race([this.#secrets.settled, this.#ending.promise]);
     await this.#applying;
     const waiting = Promise.withResolvers<void>();
     const timer = clock.setTimer(START_TIMEOUT_MS, () => waiting.resolve());
-    await Promise.race([waiting.promise, Promise.all([...this.#remotes.values()].map(({ read }) => read))]);
+    const read = Promise.all([...this.#remotes.values()].map((remote) => remote.read));
+    await Promise.race([waiting.promise, read, this.#ending.promise]);
     timer.cancel();
+    if (this.#closed) return;
     for (const [cluster, { isRead, secret }] of this.#remotes) {
       if (isRead) continue;
       const { health } = sources.status().find(({ id }) => id === sourceId(cluster)) ?? {};
@@ -133,14 +150,22 @@ export class RemoteClusters {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#ending.resolve();
+    for (const timer of this.#removals.values()) timer.cancel();
     await this.#secrets.close();
     await this.#applying;
+  }
+
+  async #applyNewest(): Promise<void> {
+    const entries = this.#newest;
+    this.#newest = undefined;
+    if (entries !== undefined && !this.#closed) await this.#apply(entries);
   }
 
   async #apply(entries: readonly RemoteEntry[]): Promise<void> {
     const problems = new Map<string, Problem>();
     const wanted = this.#choose(entries, problems);
-    for (const cluster of this.#remotes.keys()) if (!wanted.has(cluster)) this.#remove(cluster);
+    this.#removeOthers(wanted);
     for (const entry of wanted.values()) {
       if (this.#closed) return;
       try {
@@ -194,11 +219,15 @@ export class RemoteClusters {
     const connection = connect(access);
     const replaced = before === undefined ? '' : ', which replaces what was in force once it has been read';
     log.info(`cluster ${cluster}: reading ${connection.server} with ${name}${replaced}`);
-    const source = closing(createSource(sourceId(cluster), cluster, connection), connection);
+    const replacedOne = before === undefined ? undefined : inForce(before);
+    const kinds = new Set<Kind>();
+    const required = replacedOne?.kinds ?? new Set();
+    const source = noting(createSource(sourceId(cluster), cluster, connection, required), connection, kinds);
     const remote: Remote = {
       secret,
       digest,
       access,
+      kinds,
       client: new KubernetesClient(connection),
       isRead: false,
       read: this.#options.sources.add(source).then(
@@ -208,15 +237,30 @@ export class RemoteClusters {
         },
         (error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`),
       ),
-      before: before === undefined ? undefined : inForce(before),
+      before: replacedOne,
     };
     this.#remotes.set(cluster, remote);
+  }
+
+  /** Removes the clusters without an entry, after a delay. */
+  #removeOthers(wanted: ReadonlyMap<string, RemoteEntry>): void {
+    for (const [cluster, timer] of this.#removals) {
+      if (!wanted.has(cluster)) continue;
+      timer.cancel();
+      this.#removals.delete(cluster);
+    }
+    for (const cluster of this.#remotes.keys()) {
+      if (wanted.has(cluster) || this.#removals.has(cluster)) continue;
+      const timer = this.#options.clock.setTimer(REMOVAL_DELAY_MS, () => this.#remove(cluster));
+      this.#removals.set(cluster, timer);
+    }
   }
 
   #remove(cluster: string): void {
     const { log, sources } = this.#options;
     log.info(`cluster ${cluster}: its Secret is gone, and with it all of its services and endpoints`);
     this.#remotes.delete(cluster);
+    this.#removals.delete(cluster);
     sources.remove(sourceId(cluster)).catch((error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`));
   }
 }
@@ -234,13 +278,21 @@ function inForce(remote: Remote): Remote {
   return remote.isRead || remote.before === undefined ? remote : remote.before;
 }
 
-/** A source that closes its connection when it is closed. */
-function closing(source: Source, connection: Connection): Source {
+/** A source that notes the kinds that it lists, and closes its connection when it is closed. */
+function noting(source: Source, connection: Connection, kinds: Set<Kind>): Source {
+  const noted = (sink: SourceSink): SourceSink => ({
+    apply: (events, seenAt) => sink.apply(events, seenAt),
+    replace: (list, seenAt) => {
+      for (const kind of list.kinds ?? []) kinds.add(kind);
+      sink.replace(list, seenAt);
+    },
+    changing: (at) => sink.changing(at),
+  });
   return {
     id: source.id,
     cluster: source.cluster,
     synced: source.synced,
-    start: (sink) => source.start(sink),
+    start: (sink) => source.start(noted(sink)),
     health: () => source.health(),
     async close() {
       await source.close();

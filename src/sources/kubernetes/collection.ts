@@ -25,6 +25,8 @@ export interface CollectionOptions {
   readonly random: () => number;
   readonly watchSeconds?: number;
   readonly failures: FailureReport;
+  /** Whether the source has to wait for it, also where it is forbidden. */
+  readonly isRequired: boolean;
   /** A warning of the server about this kind. */
   readonly onWarning: (type: ServedType, text: string) => void;
   /** The collection has been listed, or is known not to be readable. */
@@ -62,7 +64,8 @@ export class Collection {
    * documents, workloads would be open that are not meant to be.
    */
   get isSettled(): boolean {
-    return this.#listed || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isSecurityKind(this.#type.kind));
+    const isRequired = this.#options.isRequired || isSecurityKind(this.#type.kind);
+    return this.#listed || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isRequired);
   }
 
   /** Follows the same kind in another version. */
@@ -154,7 +157,7 @@ export class Collection {
   #reason(error: CtlError, verb: 'list' | 'watch', status: number): string {
     const text = `cannot ${verb}: ${error.oneLine()}`;
     if (this.#listed) return `${text}; what was read before stays in force`;
-    if (status !== 403) return `${text}; waiting until it can be read`;
+    if (status !== 403 || this.#options.isRequired) return `${text}; waiting until it can be read`;
     if (isSecurityKind(this.#type.kind)) return `${text}; not ready without it, for its policies protect workloads`;
     return `${text}; nothing of this kind is in force until it may be read`;
   }

@@ -11,7 +11,7 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { apiVersionOf, type Connection } from '../../kubernetes/index.ts';
-import { CORE_KINDS, isSecurityKind, MESH_KINDS } from '../../resources/index.ts';
+import { CORE_KINDS, isSecurityKind, type Kind, MESH_KINDS } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
@@ -55,6 +55,8 @@ export interface KubernetesSourceOptions {
    * about mesh resources, which the own cluster has.
    */
   readonly isRemote?: boolean;
+  /** Kinds without which the source is not synced, also where they are forbidden; default: none. */
+  readonly required?: ReadonlySet<Kind>;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;
   /** Whether Ingresses and their classes are read where kinds of the mesh are; default: no. */
@@ -180,7 +182,7 @@ class KubernetesSource implements Source {
   }
 
   #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
-    const { clock, random, watchSeconds } = this.#options;
+    const { clock, random, watchSeconds, required } = this.#options;
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
@@ -191,6 +193,7 @@ class KubernetesSource implements Source {
       random,
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
+      isRequired: required?.has(type.kind) === true,
       onWarning: (of, text) => this.#warned(of, text),
       onSettled: () => this.#settle(),
       onAbsent: () => this.#definitions?.lookSoon(),
