@@ -3,7 +3,7 @@ import { fieldPath } from '../issues.ts';
 import type { HttpRoute } from '../schema/virtual-service.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { errorList } from './validation-errors.ts';
-import { checkRegex } from './values.ts';
+import { checkHeaderText, checkRegex } from './values.ts';
 
 /** Envoy's `path_separated_prefix`. */
 const PATH_PREFIX = /^[^?#]+[^?#/]$/;
@@ -18,6 +18,7 @@ export function derivedRouteProblem(route: HttpRoute): string | undefined {
       errors.add(['match', 'pathPrefix'], 'expected a path without ? and #');
     }
   }
+  checkHeaderText(errors.at('redirect', 'uriPrefix'), route.redirect?.uriPrefix);
   const regex = route.redirect?.uriRegexRewrite;
   if (regex !== undefined) checkRegex(errors.at('redirect', 'uriRegexRewrite', 'match'), regex.match);
   const [first] = found;

@@ -101,12 +101,12 @@ function headerOperations({ set, add, remove }: HeaderFilter): HeaderOperations 
 
 /** Of entries with equal names the first counts. Envoy would replace commands such as `%REQ(x-id)%` in values. */
 function byName(entries: readonly { readonly name: string; readonly value: string }[]): Record<string, string> {
-  const values: Record<string, string> = {};
+  const values = new Map<string, string>();
   for (const { name, value } of entries) {
     const lower = name.toLowerCase();
-    if (!Object.hasOwn(values, lower)) values[lower] = value.replaceAll('%', '%%');
+    if (!values.has(lower)) values.set(lower, value.replaceAll('%', '%%'));
   }
-  return values;
+  return Object.fromEntries(values);
 }
 
 function mergedHeaders(all: readonly HttpHeaders[]): HttpHeaders | undefined {

@@ -13,10 +13,16 @@ export interface CompiledMatch extends Omit<Precedence, 'path'> {
 
 const ROOT: MatchedPath = { type: 'prefix', value: '' };
 
-/** @returns a complaint where one of the matches cannot be compared */
-export function httpMatches(matches: readonly HttpRouteMatch[]): readonly CompiledMatch[] | Complaint {
-  if (matches.length === 0) return [compiled({}, ROOT, ROOT.value.length + 1)];
-  return allOrComplaint(matches.map(httpMatch));
+/** The matches of a rule. */
+export interface CompiledMatches {
+  /** Those that can be compared. */
+  readonly matches: readonly CompiledMatch[];
+  /** Why others cannot. */
+  readonly unsupported: Complaint | undefined;
+}
+
+export function httpMatches(matches: readonly HttpRouteMatch[]): CompiledMatches {
+  return separated(matches.length === 0 ? [compiled({}, ROOT, ROOT.value.length + 1)] : matches.map(httpMatch));
 }
 
 function httpMatch({ path, headers = [], queryParams = [], method }: HttpRouteMatch): CompiledMatch | Complaint {
@@ -66,8 +72,8 @@ function compiled(match: HttpMatch, path: MatchedPath, length: number): Compiled
 type NamedFields = Pick<HttpMatch, 'headers' | 'queryParams'>;
 
 function namedFields(headers: readonly NamedMatch[], parameters: readonly NamedMatch[]): NamedFields | Complaint {
-  const byHeader: Record<string, StringMatch> = {};
-  const byParameter: Record<string, StringMatch> = {};
+  const byHeader = new Map<string, StringMatch>();
+  const byParameter = new Map<string, StringMatch>();
   const all = [
     ...headers.map((each) => ({ each, name: each.name.toLowerCase(), into: byHeader })),
     ...parameters.map((each) => ({ each, name: each.name, into: byParameter })),
@@ -76,11 +82,11 @@ function namedFields(headers: readonly NamedMatch[], parameters: readonly NamedM
     const match = valueMatch(each);
     if ('reason' in match) return match;
     // Of matches with equal names the first counts.
-    if (!Object.hasOwn(into, name)) into[name] = match;
+    if (!into.has(name)) into.set(name, match);
   }
   return {
-    ...(headers.length === 0 ? {} : { headers: byHeader }),
-    ...(parameters.length === 0 ? {} : { queryParams: byParameter }),
+    ...(headers.length === 0 ? {} : { headers: Object.fromEntries(byHeader) }),
+    ...(parameters.length === 0 ? {} : { queryParams: Object.fromEntries(byParameter) }),
   };
 }
 
@@ -91,9 +97,8 @@ function valueMatch({ type = 'Exact', name, value }: NamedMatch): StringMatch | 
 }
 
 /** The path of a gRPC request is `/<service>/<method>` (gRPC over HTTP/2). */
-export function grpcMatches(matches: readonly GrpcRouteMatch[]): readonly CompiledMatch[] | Complaint {
-  if (matches.length === 0) return [compiled({}, ROOT, 0)];
-  return allOrComplaint(matches.map(grpcMatch));
+export function grpcMatches(matches: readonly GrpcRouteMatch[]): CompiledMatches {
+  return separated(matches.length === 0 ? [compiled({}, ROOT, 0)] : matches.map(grpcMatch));
 }
 
 function grpcMatch({ method, headers = [] }: GrpcRouteMatch): CompiledMatch | Complaint {
@@ -122,11 +127,9 @@ function unsupported(message: string): Complaint {
   return { reason: 'UnsupportedValue', message };
 }
 
-function allOrComplaint(results: readonly (CompiledMatch | Complaint)[]): readonly CompiledMatch[] | Complaint {
-  const found: CompiledMatch[] = [];
-  for (const result of results) {
-    if ('reason' in result) return result;
-    found.push(result);
-  }
-  return found;
+function separated(results: readonly (CompiledMatch | Complaint)[]): CompiledMatches {
+  return {
+    matches: results.flatMap((result) => ('reason' in result ? [] : result)),
+    unsupported: results.find((result) => 'reason' in result),
+  };
 }

@@ -79,6 +79,10 @@ describe('a value that Envoy would refuse', () => {
     ],
     ['a filter', `filters: [{type: ExternalAuth}], ${GOOD}`],
     [
+      'a prefix in a redirect',
+      'filters: [{type: RequestRedirect, requestRedirect: {path: {type: ReplacePrefixMatch, replacePrefixMatch: "/a\\nb"}}}]',
+    ],
+    [
       'a prefix that is replaced without being matched',
       `matches: [{path: {type: Exact, value: /a}}], ${GOOD},
        filters: [{type: URLRewrite, urlRewrite: {path: {type: ReplacePrefixMatch, replacePrefixMatch: /b}}}]`,
@@ -98,6 +102,20 @@ describe('a value that Envoy would refuse', () => {
       assert.equal(beside.http?.filter(({ route }) => route !== undefined).length, 1);
     });
   }
+
+  test('refuses requests of all matches of its rule', () => {
+    for (const match of ["{path: {type: RegularExpression, value: '(a'}}", '{path: {type: Fuzzy, value: /a}}']) {
+      const { http, conditions } = routeWith(`matches: [{path: {value: /b}}, ${match}], ${GOOD}`, GOOD);
+      assert.equal(conditions[2], 'PartiallyInvalid=True UnsupportedValue');
+      assert.deepEqual(
+        http?.map(({ match: of, directResponse }) => [of?.[0]?.pathPrefix, directResponse?.status]),
+        [
+          ['/b', 500],
+          [undefined, undefined],
+        ],
+      );
+    }
+  });
 
   test('a redirect with a rewrite is refused', () => {
     const filters =
@@ -133,6 +151,16 @@ spec: {parentRefs: [{name: public}], rules: [{matches: [${match}], ${GOOD}}]}
     document.content.http?.map(({ name }) => name?.split('/')[2]),
     ['exact', 'longer', 'method', 'header', 'parameter', 'older', 'a', 'b', 'any'],
   );
+});
+
+test('matches and changes of headers count whatever their names are', () => {
+  const matches = 'matches: [{headers: [{name: __proto__, value: a}], queryParams: [{name: __proto__, value: b}]}]';
+  const filter = '{type: RequestHeaderModifier, requestHeaderModifier: {set: [{name: __proto__, value: c}]}}';
+  const { http } = routeWith(`${matches}, filters: [${filter}], ${GOOD}`);
+  const [{ match = [], headers } = {}] = http ?? [];
+  assert.deepEqual(Object.entries(match[0]?.headers ?? {}), [['__proto__', { exact: 'a' }]]);
+  assert.deepEqual(Object.entries(match[0]?.queryParams ?? {}), [['__proto__', { exact: 'b' }]]);
+  assert.deepEqual(Object.entries(headers?.request?.set ?? {}), [['__proto__', 'c']]);
 });
 
 test('a change of one route among many translates only that route and its hostname', () => {

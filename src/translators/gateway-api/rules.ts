@@ -14,7 +14,7 @@ import {
 import { type Backend, type BackendContext, resolveBackend } from './backends.ts';
 import type { Complaint } from './conditions.ts';
 import { backendHeaders, type FilterResult, readFilters } from './filters.ts';
-import { type CompiledMatch, grpcMatches, httpMatches } from './matches.ts';
+import { type CompiledMatch, type CompiledMatches, grpcMatches, httpMatches } from './matches.ts';
 import { redirectOf, redirectPort, rewriteOf } from './paths.ts';
 import type { MatchOrigin, Precedence } from './precedence.ts';
 import { retriesOf } from './retries.ts';
@@ -41,7 +41,7 @@ type HttpResource = Resource<'HTTPRoute'> | Resource<'GRPCRoute'>;
 /** A rule of either kind. */
 interface Rule {
   readonly name: string | undefined;
-  readonly matches: readonly CompiledMatch[] | Complaint;
+  readonly matches: CompiledMatches;
   readonly filters: readonly RouteFilter[];
   readonly backendRefs: readonly FilteredBackend[];
   readonly timing: Pick<HttpRoute, 'timeout' | 'retries'>;
@@ -78,31 +78,42 @@ export function compileRules(route: HttpResource, context: BackendContext): Comp
   let unresolved: Complaint | undefined;
   const rules = rulesOf(route).slice(0, MAX_RULES);
   for (const [index, rule] of rules.entries()) {
-    if ('reason' in rule.matches) {
-      unsupported.set(index, rule.matches);
-      continue;
-    }
     const action = actionOf(rule, context);
     unresolved ??= action.unresolved;
     backends.push(...action.backends);
-    for (const [position, { match, path, ...precedence }] of rule.matches.entries()) {
-      const name = `${route.kind}/${id}/${rule.name ?? index}`;
-      const made = checked(withPath(action, path), match);
-      if ('reason' in made) unsupported.set(index, made);
-      // A match that cannot be compared has no requests.
-      if ('reason' in made && derivedRouteProblem(withMatch(REFUSED, match)) !== undefined) continue;
-      const http = { name, ...withMatch('reason' in made ? REFUSED : made, match) };
+    const name = `${route.kind}/${id}/${rule.name ?? index}`;
+    const made = madeOf(rule.matches, action);
+    if ('reason' in made) unsupported.set(index, made);
+    for (const [position, { match, path, ...precedence }] of rule.matches.matches.entries()) {
+      const http = 'reason' in made ? refused(match) : made[position];
+      if (http === undefined) continue;
       const redirect = 'reason' in made ? undefined : action.filters.redirect;
       const origin = { created, route: id, rule: index, match: position };
-      routes.push({ ...precedence, path: path.type, ...origin, http, redirect });
+      routes.push({ ...precedence, path: path.type, ...origin, http: { name, ...http }, redirect });
     }
-    if (action.unsupported !== undefined) unsupported.set(index, action.unsupported);
   }
   return { routes, backends, unsupported, unresolved, ruleCount: rules.length };
 }
 
 /** A rule's answer where it cannot do what it should: its requests must not reach another rule instead. */
 const REFUSED: HttpRoute = { directResponse: { status: 500 } };
+
+/** The routes of a rule's matches, or why the rule is not served: a rule without one of its matches is another rule. */
+function madeOf({ matches, unsupported }: CompiledMatches, action: Action): readonly HttpRoute[] | Complaint {
+  const made: HttpRoute[] = [];
+  for (const { match, path } of matches) {
+    const http = checked(withPath(action, path), match);
+    if ('reason' in http) return action.unsupported ?? http;
+    made.push(http);
+  }
+  return action.unsupported ?? unsupported ?? made;
+}
+
+/** The answer for a match of a rule that is not served; undefined for a match that Envoy cannot compare. */
+function refused(match: HttpMatch | undefined): HttpRoute | undefined {
+  const http = withMatch(REFUSED, match);
+  return derivedRouteProblem(http) === undefined ? http : undefined;
+}
 
 interface Action {
   /** Without what depends on the match. */
@@ -148,8 +159,9 @@ function withMatch(http: HttpRoute, match: HttpMatch | undefined): HttpRoute {
 /** What Envoy would refuse is refused here, so that it affects this rule alone. */
 function checked(made: HttpRoute | Complaint, match: HttpMatch | undefined): HttpRoute | Complaint {
   if ('reason' in made) return made;
-  const message = derivedRouteProblem(withMatch(made, match));
-  return message === undefined ? made : { reason: 'UnsupportedValue', message };
+  const http = withMatch(made, match);
+  const message = derivedRouteProblem(http);
+  return message === undefined ? http : { reason: 'UnsupportedValue', message };
 }
 
 interface Targets {
