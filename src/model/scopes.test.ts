@@ -269,6 +269,16 @@ test('gateways are selected by labels, oldest first, and by namespace when so se
   assert.deepEqual(names(true), ['a/g']);
 });
 
+test('a proxy of the Gateway API is selected by Gateways of its namespace alone', () => {
+  const label = { 'gateway.networking.k8s.io/gateway-name': 'public' };
+  const gateway = (path: string, selector: Record<string, string>) => resource('Gateway', path, { selector });
+  const mesh = meshOf([gateway('a/own', label), gateway('b/named', label), gateway('b/all', {})]);
+  const names = (labels: Record<string, string>) =>
+    mesh.gatewaysFor('a', labels).map(({ meta }) => `${meta.namespace}/${meta.name}`);
+  assert.deepEqual(names(label), ['a/own']);
+  assert.deepEqual(names({}), ['b/all']);
+});
+
 test('a changed mesh configuration changes everything, an equal one nothing', () => {
   const before = meshOf([service('a/web'), rule('a/d', { host: 'web', subsets: [{ name: 'x' }, { name: 'x' }] })]);
   const same = applyChanges(before, {

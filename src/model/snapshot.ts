@@ -24,7 +24,7 @@ import type {
   SnapshotFindings,
 } from './types.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './virtual-services.ts';
-import { envoyFiltersOf, policiesOf } from './workload-policies.ts';
+import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './workload-policies.ts';
 
 const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];
@@ -85,9 +85,14 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
   };
 }
 
+/**
+ * The Gateways that select a proxy. The proxies of the Kubernetes Gateway API belong to a Gateway of their namespace,
+ * which decides who may attach: no Gateway of another namespace may add servers to them.
+ */
 function selectGateways(state: MeshState, namespace: string, labels: Labels): readonly Gateway[] {
+  const isOwned = Object.hasOwn(labels, GATEWAY_NAME);
   return state.gateways.filter(({ meta, content }) => {
-    const isOwnOnly = state.settings.scopeGatewayToNamespace || content.ownNamespace === true;
+    const isOwnOnly = isOwned || state.settings.scopeGatewayToNamespace || content.ownNamespace === true;
     if (isOwnOnly && meta.namespace !== namespace) return false;
     return labelsMatch(content.selector ?? NO_LABELS, labels);
   });

@@ -90,9 +90,9 @@ function replaced(list: readonly Selecting[], by: ReadonlyMap<ResourceKey, reado
   );
 }
 
-/** Label of the workloads of a Gateway of the Kubernetes Gateway API. */
 const GATEWAY_GROUP = 'gateway.networking.k8s.io';
-const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
+/** Label of the workloads of a Gateway of the Kubernetes Gateway API. */
+export const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 
 /**
  * The workloads that a policy is for. A target that is not supported (a waypoint's service, say) selects none: a policy

@@ -145,6 +145,7 @@ function serverKind({ port, tls }: GatewayServer, view: GatewayView): ServerKind
 /** Why the server cannot terminate TLS; undefined when it can. */
 function terminationProblem(tls: ServerTlsSettings, view: GatewayView): string | undefined {
   const mode = tls.mode;
+  if (tls.closed !== undefined) return undefined;
   if (mode === 'MESH_MUTUAL') {
     if (view.capabilities.sds) return undefined;
     const reported = `node metadata ${SDS_CLUSTER_METADATA}`;

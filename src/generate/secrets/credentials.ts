@@ -43,6 +43,7 @@ export function serverCredentials(
   snapshot: MeshReader,
   view: GatewayView,
 ): ServerCredentials | undefined {
+  if (tls?.closed !== undefined) return { keyPairs: [], authorities: undefined, missing: () => tls.closed };
   if (tls === undefined || !namesSecrets(tls)) return undefined;
   const pairs: readonly (SecretName | Refused)[] =
     tls.keyPairs ??

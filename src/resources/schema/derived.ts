@@ -61,6 +61,8 @@ export interface DerivedServerTls {
   keyPairs?: readonly SecretName[];
   /** PEM: the authorities that verify clients. */
   clientAuthorities?: string;
+  /** Why the server closes its connections, for the log: it has no certificate, or cannot verify clients. */
+  closed?: string;
 }
 
 export interface DerivedClientTls {

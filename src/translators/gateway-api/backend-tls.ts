@@ -30,8 +30,9 @@ export function targetsOf({ meta, content }: Policy): readonly ServiceName[] {
 
 type TargetRef = NonNullable<BackendTlsPolicySpec['targetRefs']>[number];
 
-function isService({ group = '', kind }: TargetRef): boolean {
-  return group === '' && kind === 'Service';
+/** The API does not restrict the characters of the name. */
+function isService({ group = '', kind, name }: TargetRef): boolean {
+  return group === '' && kind === 'Service' && !name.includes('/');
 }
 
 /** The oldest first: it takes precedence. */

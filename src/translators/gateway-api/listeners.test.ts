@@ -134,7 +134,7 @@ describe('a listener', () => {
       const refs = `{group: '', kind: ${kind}, name: missing}`;
       const { servers, bad } = listenersOf(gateway(HTTPS, validation(refs)) + secret('edge'));
       assert.deepEqual(bad, [['a', 'Accepted=False NoValidCACertificate', INVALID, `ResolvedRefs=False ${reason}`]]);
-      assert.deepEqual(servers[0]?.tls?.keyPairs, [{ namespace: '', name: '~unresolved' }]);
+      assert.match(servers[0]?.tls?.closed ?? '', /^closes its connections: /);
     }
   });
 });
@@ -193,6 +193,12 @@ status: ${status}
   for (const [behaviour, yaml, expected] of rows) {
     test(behaviour, () => assert.deepEqual(listenersOf(yaml).conditions, expected));
   }
+
+  test('whose client certificate does not exist presents none, and connects to no backend with TLS', () => {
+    const { derived } = translated(gateway(HTTP, 'tls: {backend: {clientCertificateRef: {name: missing}}}'));
+    const [document] = [...derived.values()].filter(({ kind }) => kind === 'Gateway');
+    assert.deepEqual(document?.kind === 'Gateway' && document.content.clientKeyPair, { namespace: '', name: '' });
+  });
 
   test('that is not accepted derives nothing', () => {
     const { servers } = listenersOf(gateway(HTTP, 'infrastructure: {parametersRef: {group: a.b, kind: C, name: d}}'));

@@ -46,10 +46,10 @@ export interface PlannedListener {
   /** Whether proxies get a configuration for it. */
   readonly isServed: boolean;
   /**
-   * Whether its connections are closed, because it has no certificate. They must not reach another listener of the
-   * port, such as one for all names, which may demand less of clients.
+   * Why its connections are closed: it has no certificate, or cannot verify clients. They must not reach another
+   * listener of the port, such as one for all names, which may demand less of clients.
    */
-  readonly isClosed: boolean;
+  readonly closedBecause: string | undefined;
   /** Whether the hosts of another TLS listener of the port overlap with its own. */
   readonly overlaps: boolean;
 }
@@ -80,7 +80,7 @@ export function planGateway(documents: Documents, gateway: KubernetesGateway): G
     const invalid = { reason: 'ListenersNotValid', message: 'no listener is valid' };
     return { ...base, rejected: none ? invalid : undefined, listeners: planned };
   }
-  const listeners = planned.map((listener) => ({ ...listener, isServed: false, isClosed: false }));
+  const listeners = planned.map((listener) => ({ ...listener, isServed: false, closedBecause: undefined }));
   return { ...base, rejected, listeners };
 }
 
@@ -93,8 +93,11 @@ function clientCertificate(
   const found = keyPairSecret(documents, meta.namespace, reference);
   if (!('reason' in found)) return { clientKeyPair: found, unresolved: undefined };
   const reason = found.reason === 'InvalidCertificateRef' ? 'InvalidClientCertificateRef' : found.reason;
-  return { clientKeyPair: undefined, unresolved: { reason, message: found.message } };
+  return { clientKeyPair: NO_KEY_PAIR, unresolved: { reason, message: found.message } };
 }
+
+/** No connection that needs a key pair is made: one without it could be accepted with fewer rights. */
+const NO_KEY_PAIR: SecretName = { namespace: '', name: '' };
 
 const ADDRESS_TYPES: ReadonlySet<string> = new Set(['IPAddress', 'Hostname']);
 
@@ -129,7 +132,7 @@ function planListener(documents: Documents, gateway: KubernetesGateway, listener
     rejected,
     unresolved,
     isServed: rejected === undefined && use !== undefined && (tls === undefined || tls.settings !== undefined),
-    isClosed: rejected?.isConflict !== true && tls !== undefined && tls.settings === undefined,
+    closedBecause: rejected?.isConflict === true ? undefined : tls?.closedBecause,
     overlaps: overlaps(gateway, listener),
   };
 }
@@ -240,6 +243,7 @@ function overlaps({ content }: KubernetesGateway, listener: GatewayListener): bo
 interface ServerTls {
   /** Undefined: the listener cannot be served. */
   readonly settings: ServerTlsSettings | undefined;
+  readonly closedBecause: string | undefined;
   readonly rejected: Complaint | undefined;
   readonly unresolved: Complaint | undefined;
 }
@@ -258,6 +262,7 @@ function serverTls(
     settings: isUsable
       ? { mode: 'SIMPLE', keyPairs: certificates.keyPairs, ...(clients === undefined ? {} : clients.settings) }
       : undefined,
+    closedBecause: isUsable ? undefined : (clients?.rejected ?? certificates.unresolved)?.message,
     rejected: clients?.rejected,
     unresolved: certificates.unresolved ?? clients?.unresolved,
   };

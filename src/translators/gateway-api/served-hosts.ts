@@ -1,5 +1,5 @@
 /** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
-import type { AnyResource, HttpRoute, RouteDestination, ServerTlsSettings } from '../../resources/index.ts';
+import type { AnyResource, HttpRoute, RouteDestination } from '../../resources/index.ts';
 import { deriveResource } from '../derived.ts';
 import { covers } from './hostnames.ts';
 import { type GatewayPlan, gatewayKeyOf, type PlannedListener } from './listeners.ts';
@@ -29,24 +29,23 @@ function hasGatewayPerHost({ use }: PlannedListener): boolean {
 
 /** What a listener itself derives. */
 export function listenerDocuments(of: ListenerOf): readonly AnyResource[] {
-  const { isServed, isClosed } = of.listener;
-  if (!isClosed && (!isServed || hasGatewayPerHost(of.listener))) return [];
+  const { isServed, closedBecause } = of.listener;
+  if (closedBecause === undefined && (!isServed || hasGatewayPerHost(of.listener))) return [];
   return [derivedGateway(of, gatewayName(of), of.listener.hostname)];
 }
-
-/** Without the key pair, connections are closed: no Secret can have this name. */
-const NO_CERTIFICATE: ServerTlsSettings = { mode: 'SIMPLE', keyPairs: [{ namespace: '', name: '~unresolved' }] };
 
 const PROTOCOLS = { http: 'HTTP', https: 'HTTPS', terminate: 'TLS', passthrough: 'TLS', tcp: 'TCP' } as const;
 
 function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostname: string): AnyResource {
   const { namespace, created } = gateway;
-  const { use = 'http', port, tls } = listener;
+  const { use = 'http', port, tls, closedBecause } = listener;
   const server = {
     port: { number: port, name: listener.name, protocol: PROTOCOLS[use] },
     hosts: [hostname],
     ...(tls === undefined ? {} : { tls }),
-    ...(listener.isClosed ? { tls: NO_CERTIFICATE } : {}),
+    ...(closedBecause === undefined
+      ? {}
+      : { tls: { mode: 'SIMPLE' as const, closed: `closes its connections: ${closedBecause}` } }),
     ...(use === 'passthrough' ? { tls: { mode: 'PASSTHROUGH' as const } } : {}),
   };
   const selector = { [GATEWAY_NAME_LABEL]: gateway.name };
@@ -66,7 +65,7 @@ export function isIsolated({ gateway, listener }: ListenerOf, hostname: string):
     (other) =>
       other !== listener &&
       other.port === listener.port &&
-      (other.isServed || other.isClosed) &&
+      (other.isServed || other.closedBecause !== undefined) &&
       other.hostname !== listener.hostname &&
       covers(listener.hostname, other.hostname) &&
       covers(other.hostname, hostname),
