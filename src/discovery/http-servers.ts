@@ -13,6 +13,7 @@ import {
   parseListenAddress,
   shownEnvironment,
 } from '../settings/index.ts';
+import { Closers } from './closers.ts';
 import type { DebugAccess } from './debug-access.ts';
 import { startHttpServer } from './http.ts';
 import { type HttpRoutes, httpListener, metricsText, monitoringListener, type ProgramState } from './http-routes.ts';
@@ -43,10 +44,8 @@ export interface HttpServers {
 export async function startHttpServers(options: HttpServersOptions): Promise<HttpServers> {
   const { settings, env, registry, metrics, state, debug, sources, access, sample } = options;
   const listening: (readonly [string, readonly ListenAddress[]])[] = [];
-  const closers: (() => Promise<void>)[] = [];
-  const close = async (): Promise<void> => {
-    for (const one of closers.splice(0).reverse()) await one();
-  };
+  const closers = new Closers();
+  const close = (): Promise<void> => closers.close();
   const listen = async (
     what: string,
     host: string | undefined,
@@ -54,7 +53,7 @@ export async function startHttpServers(options: HttpServersOptions): Promise<Htt
   ): Promise<void> => {
     const server = await starting;
     listening.push([what, [{ host, port: server.port }]]);
-    closers.push(() => server.close());
+    closers.add(() => server.close());
   };
   const routes: HttpRoutes = {
     state,

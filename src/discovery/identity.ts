@@ -35,6 +35,7 @@ import {
 } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { XdsServerOptions } from '../xds/index.ts';
+import { Closers } from './closers.ts';
 import type { Cluster } from './cluster.ts';
 import { publishRootCertificates, sharedAuthority } from './cluster-authority.ts';
 import { checkCertProvider, openClusterSigner, signerOf } from './cluster-certificate.ts';
@@ -62,8 +63,6 @@ export interface MeshIdentity {
   close(): Promise<void>;
 }
 
-type Close = () => Promise<void> | void;
-
 /** The trust domain of the mesh and its aliases. */
 export interface TrustDomains {
   readonly trustDomain: string;
@@ -79,7 +78,7 @@ interface Wiring {
   readonly cluster: Cluster | undefined;
   /** Other clusters; undefined: none. */
   readonly remotes: RemoteClusters | undefined;
-  readonly closers: Close[];
+  readonly closers: Closers;
 }
 
 /**
@@ -132,10 +131,16 @@ export async function openIdentity(
   cluster: Cluster | undefined,
   remotes: RemoteClusters | undefined,
 ): Promise<MeshIdentity> {
-  const wiring: Wiring = { settings, trustDomain, trustDomainAliases, metrics, cluster, remotes, closers: [] };
-  const close = async (): Promise<void> => {
-    for (const one of wiring.closers.splice(0).reverse()) await one();
+  const wiring: Wiring = {
+    settings,
+    trustDomain,
+    trustDomainAliases,
+    metrics,
+    cluster,
+    remotes,
+    closers: new Closers(),
   };
+  const close = (): Promise<void> => wiring.closers.close();
   try {
     checkSettings(settings, trustDomain, cluster);
     const files = await openTlsFiles(settings);
@@ -172,10 +177,10 @@ async function openAuthority({ settings, trustDomain, metrics, cluster, closers 
       signingFailed: () => metrics.ca_server_csr_sign_err_count.inc(),
     },
   });
-  closers.push(() => authority.close());
+  closers.add(() => authority.close());
   if (cluster !== undefined && settings.enableCaServer) {
     const published = publishRootCertificates(cluster, settings, authority);
-    closers.push(() => published.close());
+    closers.add(() => published.close());
   }
   return authority;
 }
@@ -244,7 +249,7 @@ async function openCredentials(
       credentials.renew(tlsOf(material));
       logRenewed();
     };
-    closers.push(files.follow(renewed, logFailed));
+    closers.add(files.follow(renewed, logFailed));
     return credentials;
   }
   const issuer = servingIssuer(wiring, authority);
@@ -262,7 +267,7 @@ async function openCredentials(
     },
     onProblem: logFailed,
   });
-  closers.push(() => serving.close());
+  closers.add(() => serving.close());
   credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
   return credentials;
 }
@@ -275,7 +280,7 @@ function servingIssuer(
   const signerName = signerOf(settings.certProvider);
   if (signerName !== undefined && cluster !== undefined) {
     const signer = openClusterSigner(cluster, signerName, settings.namespace);
-    closers.push(() => signer.close());
+    closers.add(() => signer.close());
     return { authority: signer, dnsNames: dnsNamesOf(settings) };
   }
   if (authority === undefined) {
@@ -302,7 +307,7 @@ function followTrust(
     const take = (): void =>
       trust.set(trustDomain, 'mesh', readRoots('certificate authority', authority.trustBundle()));
     take();
-    closers.push(authority.onChange(take));
+    closers.add(authority.onChange(take));
   }
   const bundles = followBundles({
     endpoints: parseBundleEndpoints(settings.spiffeBundleEndpoints),
@@ -312,7 +317,7 @@ function followTrust(
     random: Math.random,
     onProblem: (error) => getScope('spiffe').error(`${error.oneLine()}; the last good one stays in force`),
   });
-  closers.push(() => bundles.close());
+  closers.add(() => bundles.close());
 }
 
 async function openAuthenticators(
@@ -324,7 +329,7 @@ async function openAuthenticators(
   const issuers: TokenIssuer[] = [];
   if (settings.localTokenIssuerDir !== '') {
     const local = followLocalIssuer({ directory: settings.localTokenIssuerDir, clock: wallClock, onProblem });
-    closers.push(() => local.close());
+    closers.add(() => local.close());
     await local.started;
     issuers.push(local);
   }
@@ -336,7 +341,7 @@ async function openAuthenticators(
       random: Math.random,
       onProblem,
     });
-    closers.push(() => oidc.close());
+    closers.add(() => oidc.close());
     issuers.push(oidc);
   }
   const now = wallClock.now;

@@ -20,6 +20,7 @@ import type { ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { createDebouncer, type Debouncer, type Store, type TakenChanges } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
+import { Closers } from './closers.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
@@ -41,8 +42,6 @@ import { PushLog } from './push-log.ts';
 import { createTranslation, type Translation } from './translation.ts';
 import { logAddresses, startXdsServer } from './xds-listeners.ts';
 
-type Closer = () => Promise<void> | void;
-
 /** The stations, once all of them are connected. */
 interface Pipeline {
   readonly store: Store;
@@ -62,8 +61,7 @@ export class DiscoveryProgram {
   readonly #pushes = new PushLog({ write: (line) => getScope('ads').info(line), later: systemClock.setTimer });
   /** Undefined when distribution is not tracked. */
   readonly #history: DistributionHistory | undefined;
-  /** End the parts that are started, in the order of starting. */
-  readonly #closers: Closer[] = [];
+  readonly #closers = new Closers();
   #cluster: Cluster | undefined;
   #files: FollowedMeshFiles | undefined;
   #intake: Intake | undefined;
@@ -101,6 +99,8 @@ export class DiscoveryProgram {
     await this.#publishFirst(intake, publisher);
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
+    // Ended after the drain: its requests may wait for an API server that does not answer.
+    this.#runGatewayController(files, cluster);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
@@ -110,7 +110,6 @@ export class DiscoveryProgram {
       engine,
       server,
     });
-    this.#runGatewayController(files, cluster);
     server.setServing(true);
     const refused = intake.store.problems().length;
     getScope('default').info(`serving ${publisher.snapshot.services.size} services, ${refused} documents refused`);
@@ -123,13 +122,13 @@ export class DiscoveryProgram {
    */
   async stop(): Promise<void> {
     this.#stopping = true;
-    for (const close of this.#closers.splice(0).reverse()) await close();
+    await this.#closers.close();
     this.#pipeline = undefined;
   }
 
   async #openCluster(): Promise<Cluster | undefined> {
     const cluster = await openCluster(this.#settings, this.#env);
-    if (cluster !== undefined) this.#closers.push(() => cluster.close());
+    if (cluster !== undefined) this.#closers.add(() => cluster.close());
     this.#cluster = cluster;
     return cluster;
   }
@@ -145,7 +144,7 @@ export class DiscoveryProgram {
       onChangePending: (at) => this.#pipeline?.debouncer.changePending(at),
     });
     this.#intake = intake;
-    this.#closers.push(() => intake.close());
+    this.#closers.add(() => intake.close());
     return intake;
   }
 
@@ -159,7 +158,7 @@ export class DiscoveryProgram {
       hooks: debounceHooks(this.#metrics),
       publish: (keys) => publisher.publish(this.#take(store, keys === 'all' ? undefined : (key) => keys.has(key))),
     });
-    this.#closers.push(() => debouncer.stop());
+    this.#closers.add(() => debouncer.stop());
     return debouncer;
   }
 
@@ -189,7 +188,7 @@ export class DiscoveryProgram {
       onEvent: applyKeySet,
     });
     this.#keySets = keySets;
-    this.#closers.push(() => keySets.close());
+    this.#closers.add(() => keySets.close());
     publisher.publish(this.#take(store));
     await keySets.first();
     publisher.publish(this.#take(store));
@@ -210,12 +209,12 @@ export class DiscoveryProgram {
     if (cluster === undefined) return;
     const settings = this.#settings;
     const task = runGatewayController({ settings, cluster, translation: this.#translation, mesh });
-    if (task !== undefined) this.#closers.push(() => task.close());
+    if (task !== undefined) this.#closers.add(() => task.close());
   }
 
   #startPool(): PoolGenerator | undefined {
     const pool = startGenerationPool(this.#settings, this.#metrics);
-    if (pool !== undefined) this.#closers.push(() => pool.close());
+    if (pool !== undefined) this.#closers.add(() => pool.close());
     return pool;
   }
 
@@ -224,7 +223,7 @@ export class DiscoveryProgram {
     pool?.begin(snapshot);
     pool?.prepare();
     const generator: Generator = pool ?? new InlineGenerator(snapshot);
-    if (pool === undefined) this.#closers.push(() => generator.close());
+    if (pool === undefined) this.#closers.add(() => generator.close());
     const findings = new FindingLog({
       findings: () => (this.#pipeline === undefined ? [] : findingsOf(this.#pipeline.engine)),
       log: getScope('model'),
@@ -239,7 +238,7 @@ export class DiscoveryProgram {
   /** Engine → proxies. */
   async #startXds(engine: Engine, identity: MeshIdentity): Promise<XdsServer> {
     const server = await startXdsServer(this.#settings, engine, identity, this.#metrics);
-    this.#closers.push(() => server.close({ drainMs: this.#settings.terminationDrainDurationSeconds * 1000 }));
+    this.#closers.add(() => server.close({ drainMs: this.#settings.terminationDrainDurationSeconds * 1000 }));
     return server;
   }
 
@@ -260,7 +259,7 @@ export class DiscoveryProgram {
       onNetworks: (networks, eventTime) => onUpdate({ networks, eventTime }),
     });
     this.#files = files;
-    this.#closers.push(() => files.close());
+    this.#closers.add(() => files.close());
     return await files.first;
   }
 
@@ -281,7 +280,7 @@ export class DiscoveryProgram {
       remotes,
     );
     this.#identity = identity;
-    this.#closers.push(() => identity.close());
+    this.#closers.add(() => identity.close());
     return identity;
   }
 
@@ -303,7 +302,7 @@ export class DiscoveryProgram {
         this.#identity?.sample();
       },
     });
-    this.#closers.push(() => servers.close());
+    this.#closers.add(() => servers.close());
     return servers;
   }
 
