@@ -161,7 +161,11 @@ test('the chart creates the class of the Gateway API', {
   await applyGatewayDefinitions(api);
   const values = { gatewayApi: { enabled: true } };
   const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
-  const [stored] = await api.apply([ofKind(objects, 'GatewayClass')]);
+  const gatewayClass = ofKind(objects, 'GatewayClass');
+  // Without its class a Gateway is taken down: another revision may serve it.
+  const { annotations } = gatewayClass.metadata as { annotations?: Record<string, string> };
+  assert.equal(annotations?.['helm.sh/resource-policy'], 'keep');
+  const [stored] = await api.apply([gatewayClass]);
   assert.deepEqual(stored?.spec, { controllerName: CONTROLLER_NAME });
 });
 
@@ -204,6 +208,58 @@ test('a revision may read the ConfigMap of its own name', { skip: withoutHelm },
     ({ resources }) => resources.includes('configmaps'),
   );
   assert.deepEqual(rule?.resourceNames, [ofKind(objects, 'ConfigMap').metadata.name]);
+});
+
+test('without peers for monitoring, the NetworkPolicy opens no debug pages', { skip: withoutHelm }, async (t) => {
+  // An empty list of peers would mean everybody.
+  for (const monitoring of [[], null]) {
+    const values = { networkPolicy: { monitoring } };
+    const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+    const { ingress } = ofKind(objects, 'NetworkPolicy').spec as { ingress: readonly { ports: { port: number }[] }[] };
+    assert.deepEqual(
+      ingress.flatMap(({ ports }) => ports.map(({ port }) => port)),
+      [15_012],
+    );
+  }
+});
+
+test('the revision named default is the same as none', { skip: withoutHelm }, async (t) => {
+  for (const chart of ['ctl-discovery', 'gateway'] as const) {
+    const render = (values: object) => renderChart(t, { chart, namespace: SYSTEM, values });
+    assert.equal(await render({ revision: 'default' }), await render({}));
+  }
+});
+
+test('a revision of digits stays a text', { skip: withoutHelm }, async (t) => {
+  const values = { revision: '2' };
+  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+  const { template, selector } = ofKind(objects, 'Deployment').spec as {
+    selector: { matchLabels: Record<string, unknown> };
+    template: { spec: { containers: { env: { name: string; value?: unknown }[] }[] } };
+  };
+  const env = template.spec.containers[0]?.env.find(({ name }) => name === 'REVISION');
+  assert.deepEqual([env?.value, selector.matchLabels['mesh.io/rev']], ['2', '2']);
+});
+
+test('labels of Pods cannot replace those of the selector', { skip: withoutHelm }, async (t) => {
+  const values = { podLabels: { 'app.kubernetes.io/name': 'mine', team: 'mesh' } };
+  for (const chart of ['ctl-discovery', 'gateway'] as const) {
+    const objects = objectsOf(await renderChart(t, { chart, namespace: SYSTEM, values }));
+    const { template, selector } = ofKind(objects, 'Deployment').spec as {
+      selector: { matchLabels: Record<string, string> };
+      template: { metadata: { labels: Record<string, string> } };
+    };
+    const { labels } = template.metadata;
+    assert.deepEqual(labels, { ...labels, ...selector.matchLabels, team: 'mesh' });
+  }
+});
+
+test('a budget that forbids every eviction is refused', { skip: withoutHelm }, async (t) => {
+  for (const chart of ['ctl-discovery', 'gateway'] as const)
+    for (const maxUnavailable of [0, '0%', '0']) {
+      const values = { podDisruptionBudget: { maxUnavailable } };
+      await assert.rejects(renderChart(t, { chart, namespace: SYSTEM, values }), /maxUnavailable/);
+    }
 });
 
 interface ListedPod extends ApiObject {

@@ -1,6 +1,11 @@
+{{/* Empty for the revision default, which is the same as none. */}}
+{{- define "ctl-discovery.revision" -}}
+{{- if ne .Values.revision "default" }}{{ .Values.revision }}{{ end }}
+{{- end }}
+
 {{/* The suffix of names: "-canary" for the revision canary. */}}
 {{- define "ctl-discovery.suffix" -}}
-{{- with .Values.revision }}-{{ . }}{{ end }}
+{{- with include "ctl-discovery.revision" . }}-{{ . }}{{ end }}
 {{- end }}
 
 {{- define "ctl-discovery.name" -}}
@@ -18,7 +23,7 @@ meshd{{ include "ctl-discovery.suffix" . }}
 
 {{- define "ctl-discovery.selector" -}}
 app.kubernetes.io/name: ctl-discovery
-mesh.io/rev: {{ .Values.revision | default "default" }}
+mesh.io/rev: {{ .Values.revision | default "default" | quote }}
 {{- end }}
 
 {{- define "ctl-discovery.labels" -}}
