@@ -1,4 +1,5 @@
 /** The sources that the flags configure, and the other clusters. */
+import { getHeapStatistics } from 'node:v8';
 import { systemClock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Connection } from '../kubernetes/index.ts';
@@ -47,6 +48,9 @@ export function configuredSources(
   return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
 }
 
+/** Of the heap's limit: the objects of another cluster, which derived data makes about three times as large. */
+const REMOTE_SHARE = 1 / 8;
+
 /**
  * The clusters that Secrets of the program's own cluster give access to. Undefined when none is read.
  * @param namespaces that are read of each; empty: all
@@ -60,6 +64,7 @@ export function configuredRemotes(
   const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
   if (connection === undefined || namespace === '') return undefined;
   const [clock, random] = [systemClock, Math.random];
+  const maxBytes = Math.floor(getHeapStatistics().heap_size_limit * REMOTE_SHARE);
   return new RemoteClusters({
     connection,
     namespace,
@@ -69,7 +74,7 @@ export function configuredRemotes(
     createSource: (id, cluster, connection, required) => {
       const log = prefixed(getScope('source'), `cluster ${cluster}: `);
       const options = { id, cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice };
-      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required });
+      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required, maxBytes });
     },
     clock,
     random,

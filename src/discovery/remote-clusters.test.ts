@@ -38,7 +38,7 @@ async function startServer(context: TestContext, collections: readonly string[])
 const startRemote = (context: TestContext) => startServer(context, CORE);
 
 /** The own cluster, whose Secrets are followed, and a store with what is read of the others. */
-async function openHome(context: TestContext, factor = 50) {
+async function openHome(context: TestContext, factor = 50, maxBytes = Number.POSITIVE_INFINITY) {
   const home = await startServer(context, ['secrets']);
   const clock = fastClock(factor);
   const random = () => 0;
@@ -91,6 +91,7 @@ async function openHome(context: TestContext, factor = 50) {
         meshKinds: false,
         isRemote: true,
         required,
+        maxBytes,
       }),
     clock,
     random,
@@ -359,4 +360,28 @@ test('a start that is closed before the Secrets were read ends', async (context)
   await until('the Secrets are asked for', () => home.requests.length > 0);
   await remotes.close();
   await started;
+});
+
+test('a cluster that sends more than its quota is not read, and one that grows beyond it keeps what it had', async (context) => {
+  const { home, remotes, sources, has } = await openHome(context, 50, 64 * 1024);
+  const [huge, east] = [await startRemote(context), await startRemote(context)];
+  const many = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `s${from + index}`);
+  for (const name of many(0, 1000)) huge.set(SERVICES, service(name));
+  for (const name of many(0, 20)) east.set(SERVICES, service(name));
+  home.set(SECRETS, secret('remotes', { huge: huge.kubeconfig(), east: east.kubeconfig() }));
+  const started = remotes.start();
+  await until('the cluster within its quota is read', () => has('Service/shop/s19/east'));
+  const reasonOf = (name: string) => JSON.stringify(sources.status().find(({ cluster }) => cluster === name)?.health);
+  await until('the list is refused', () =>
+    /Service: cannot list: expected at most 0 MiB of objects/.test(reasonOf('huge')),
+  );
+  assert.ok(!has('Service/shop/s0/huge'));
+  for (const name of many(20, 1000)) east.set(SERVICES, service(name));
+  await until('the changes are refused', () => /Service: cannot watch: expected at most/.test(reasonOf('east')));
+  assert.ok(has('Service/shop/s0/east') && !has('Service/shop/s999/east'));
+  for (const name of many(10, 1000)) {
+    for (const server of [huge, east]) server.remove(SERVICES, { name, namespace: 'shop' });
+  }
+  await started;
+  await until('the smaller list is read', () => has('Service/shop/s0/huge'));
 });

@@ -27,7 +27,15 @@ import {
 } from './watch-stream.ts';
 
 export interface ReflectorHandlers<T> {
-  /** Converts an object to the form that is kept; called for each when it arrives. */
+  /**
+   * A list or a watch begins. Objects that were converted before, and were neither listed nor reported as changes, are
+   * discarded.
+   */
+  onBegin?(isList: boolean): void;
+  /**
+   * Converts an object to the form that is kept; called for each when it arrives. An error that it throws ends the list
+   * or the watch, which is repeated.
+   */
   convert(object: KubernetesObject): T;
   /**
    * Converts an object that cannot be decoded beyond its metadata, so that its last version can stay in force. Without
@@ -83,6 +91,8 @@ const ANSWER_TIMEOUT_MS = 30_000;
 const PAGE_TIMEOUT_MS = 60_000;
 const PAGE_OBJECTS = 500;
 const MAX_PAGE_BYTES = 64 * 1024 * 1024;
+/** Pages can be empty, so a server could send them without end. */
+const MAX_PAGES = 10_000;
 /** Different warnings of one kind that are passed on, whatever a server sends. */
 const MAX_WARNINGS = 8;
 /** How often a list whose next page has expired is begun again at once. */
@@ -186,6 +196,7 @@ export class Reflector<T> {
 
   /** @param initial whether the watch begins with all objects */
   async #watch(initial: boolean): Promise<void> {
+    this.#handlers.onBegin?.(initial);
     const { random, watchSeconds = WATCH_SECONDS } = this.#options;
     const seconds = Math.ceil(watchSeconds * (1 + random()));
     const query = new URLSearchParams({ watch: '1', allowWatchBookmarks: 'true', timeoutSeconds: String(seconds) });
@@ -260,10 +271,11 @@ export class Reflector<T> {
   }
 
   async #listOnce(): Promise<void> {
+    this.#handlers.onBegin?.(true);
     const items: T[] = [];
     let limit = PAGE_OBJECTS;
     let next = '';
-    for (;;) {
+    for (let pages = 0; pages < MAX_PAGES; pages++) {
       const query = new URLSearchParams({ limit: String(limit) });
       if (next !== '') query.set('continue', next);
       const response = await this.#open(query, 'list', PAGE_TIMEOUT_MS);
@@ -283,6 +295,7 @@ export class Reflector<T> {
       next = page.continue;
       if (next === '') return this.#listed(items, page.resourceVersion);
     }
+    throw new CtlError('resource_exhausted', `expected a list of at most ${MAX_PAGES} pages`);
   }
 
   /** The body of a page; undefined where it is too large. */

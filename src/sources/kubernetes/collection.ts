@@ -6,7 +6,8 @@ import type { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
 import { isSecurityKind, writtenKind } from '../../resources/index.ts';
 import type { FailureReport } from './failures.ts';
-import type { FeedMember } from './kind-feed.ts';
+import type { FeedMember, MemberChange } from './kind-feed.ts';
+import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
 import { keyOfObject, type ReadObject, readObject, unreadableObject } from './read-object.ts';
 import type { ServedType } from './types.ts';
 
@@ -25,6 +26,8 @@ export interface CollectionOptions {
   readonly random: () => number;
   readonly watchSeconds?: number;
   readonly failures: FailureReport;
+  /** Left out: objects may use any memory. */
+  readonly quota?: ObjectQuota;
   /** Whether the source has to wait for it, also where it is forbidden. */
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
@@ -37,6 +40,7 @@ export interface CollectionOptions {
 
 export class Collection {
   readonly #options: CollectionOptions;
+  readonly #account: QuotaAccount | undefined;
   #type: ServedType;
   #reflector: Reflector<ReadObject>;
   #listed = false;
@@ -47,6 +51,7 @@ export class Collection {
   constructor(type: ServedType, options: CollectionOptions) {
     this.#type = type;
     this.#options = options;
+    this.#account = options.quota?.account();
     this.#reflector = this.#follow();
   }
 
@@ -111,20 +116,24 @@ export class Collection {
         ...(watchSeconds === undefined ? {} : { watchSeconds }),
       },
       {
-        convert: (object) => readObject(source, type.kind, object, clock.now()),
-        convertUnreadable: (object, { message }) => unreadableObject(source, type.kind, object, message, clock.now()),
+        onBegin: (isList) => this.#account?.begin(isList),
+        convert: (object) => this.#received(readObject(source, type.kind, object, clock.now())),
+        convertUnreadable: (object, { message }) =>
+          this.#received(unreadableObject(source, type.kind, object, message, clock.now())),
         onList: (items) => {
+          this.#account?.list(items);
           member.onList(items);
           this.#listed = true;
           this.#readable();
           this.#options.onSettled();
         },
-        onChanges: (changes) =>
-          member.onChanges(
-            changes.map((change) =>
-              change.type === 'set' ? change : { type: 'deleted', key: keyOfObject(type.kind, change.object) },
-            ),
-          ),
+        onChanges: (changes) => {
+          const members = changes.map((change): MemberChange => {
+            return change.type === 'set' ? change : { type: 'deleted', key: keyOfObject(type.kind, change.object) };
+          });
+          this.#reported(members);
+          member.onChanges(members);
+        },
         onFailure: (error, verb) => this.#failed(error, verb),
         onRecovered: () => this.#readable(),
         onWarning: (text) => this.#options.onWarning(type, text),
@@ -133,6 +142,19 @@ export class Collection {
     failures.forget(this.#name);
     reflector.start();
     return reflector;
+  }
+
+  /** @throws CtlError where the object does not fit into the quota */
+  #received(object: ReadObject): ReadObject {
+    this.#account?.receive(object);
+    return object;
+  }
+
+  #reported(changes: readonly MemberChange[]): void {
+    for (const change of changes) {
+      if (change.type === 'set') this.#account?.set(change.item);
+      else this.#account?.delete(change.key);
+    }
   }
 
   #readable(): void {

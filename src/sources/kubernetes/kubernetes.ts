@@ -19,6 +19,7 @@ import { CONFIG_MAPS_IN, CredentialNames } from './credential-names.ts';
 import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
+import { ObjectQuota } from './object-quota.ts';
 import type { ServedTypes } from './served-types.ts';
 import {
   CONFIG_MAPS,
@@ -61,6 +62,8 @@ export interface KubernetesSourceOptions {
   readonly serviceApis?: boolean;
   /** Whether Ingresses and their classes are read where kinds of the mesh are; default: no. */
   readonly ingress?: boolean;
+  /** Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. */
+  readonly maxBytes?: number;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
@@ -92,6 +95,7 @@ class KubernetesSource implements Source {
   readonly synced: Promise<void>;
   readonly #options: KubernetesSourceOptions;
   readonly #connection: Connection;
+  readonly #quota: ObjectQuota | undefined;
   readonly #unobserve: () => void;
   readonly #reachable: HealthLog;
   readonly #failures: FailureReport;
@@ -116,6 +120,7 @@ class KubernetesSource implements Source {
     this.id = id;
     this.cluster = cluster;
     this.#options = options;
+    this.#quota = options.maxBytes === undefined ? undefined : new ObjectQuota(options.maxBytes);
     this.synced = this.#firstSync.promise;
     this.#reachable = new HealthLog(log);
     const { server } = connection;
@@ -193,6 +198,7 @@ class KubernetesSource implements Source {
       random,
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
+      ...(this.#quota === undefined ? {} : { quota: this.#quota }),
       isRequired: required?.has(type.kind) === true,
       onWarning: (of, text) => this.#warned(of, text),
       onSettled: () => this.#settle(),
