@@ -14,6 +14,7 @@ export function modelSettings(settings: DiscoverySettings, mesh: MeshConfig): Mo
   return {
     domain: settings.domain,
     clusterId: settings.clusterID,
+    servesOtherClusters: settings.centralMeshd,
     trustDomain: settings.trustDomain === '' ? mesh.trustDomain : settings.trustDomain,
     rootNamespace: rootNamespaceOf(settings, mesh),
     useEndpointSlice: settings.useEndpointSlice,

@@ -33,6 +33,17 @@ test('pods and workload entries of the namespace, by account', () => {
   assert.deepEqual(mesh.registeredLabels('nowhere', 'gw'), []);
 });
 
+test('pods of other clusters register labels only where the proxies of those clusters are served', () => {
+  const resources = [podOf('edge/a', 'gw', { cluster: 'far' })];
+  const registered = (servesOtherClusters: boolean) => {
+    const mesh = meshOf(resources, { settings: { servesOtherClusters } });
+    assert.equal(mesh.resources('Pod').size, 1);
+    return mesh.registeredLabels('edge', 'gw');
+  };
+  assert.deepEqual(registered(false), []);
+  assert.deepEqual(registered(true), [labels]);
+});
+
 test('a change names exactly the namespaces whose workloads may differ', () => {
   const before = meshOf([podOf('edge/a', 'gw'), entryOf('shop/vm', { serviceAccount: 'vm', labels })]);
   const concerned = (...args: Parameters<typeof step> extends [unknown, ...infer Rest] ? Rest : never) =>

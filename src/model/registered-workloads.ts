@@ -8,8 +8,11 @@ import { PMap } from '../core/pmap.ts';
 import type { AnyResource } from '../resources/index.ts';
 import { GroupEdits, type Groups } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
+import type { ModelSettings } from './settings.ts';
 import { type Changed, ofKind } from './tables.ts';
 import { entryLabels, isFinished } from './workloads.ts';
+
+type ClusterSettings = Pick<ModelSettings, 'servesOtherClusters'>;
 
 interface Registered {
   readonly serviceAccount: string;
@@ -19,11 +22,15 @@ interface Registered {
 /** The account of pods that name none, as in Kubernetes. */
 const DEFAULT_ACCOUNT = 'default';
 
-/** The workload of a resource; undefined for other kinds, ended pods, and workloads without a known account. */
-function registeredBy(resource: AnyResource | undefined): Registered | undefined {
+/**
+ * The workload of a resource; undefined for other kinds, ended pods, and workloads without a known account. Pods of
+ * other clusters count only where their proxies are served: else a writer of Pods there could give labels to accounts
+ * of the own cluster.
+ */
+function registeredBy(resource: AnyResource | undefined, settings: ClusterSettings): Registered | undefined {
   const pod = ofKind(resource, 'Pod');
   if (pod !== undefined) {
-    if (isFinished(pod)) return undefined;
+    if (isFinished(pod) || (pod.meta.cluster !== undefined && !settings.servesOtherClusters)) return undefined;
     return { serviceAccount: pod.content.spec.serviceAccountName || DEFAULT_ACCOUNT, labels: pod.meta.labels };
   }
   const entry = ofKind(resource, 'WorkloadEntry');
@@ -62,8 +69,9 @@ interface Edit {
 export function updateRegistered(
   before: RegisteredWorkloads,
   changed: readonly Changed[],
+  settings: ClusterSettings,
 ): { readonly registered: RegisteredWorkloads; readonly namespaces: ReadonlySet<string> } {
-  const edits = new Edits();
+  const edits = new Edits(settings);
   for (const { before: was, after: is } of changed) {
     edits.count(was, -1);
     edits.count(is, 1);
@@ -86,12 +94,17 @@ export function updateRegistered(
 
 /** The edits of a change, by account and text of the labels. */
 class Edits {
+  readonly #settings: ClusterSettings;
   readonly byKey = new Map<string, Edit>();
   /** Account → its last edit: most workloads of an account have the same labels, so their text can be reused. */
   readonly #last = new Map<string, Edit>();
 
+  constructor(settings: ClusterSettings) {
+    this.#settings = settings;
+  }
+
   count(resource: AnyResource | undefined, by: 1 | -1): void {
-    const registered = registeredBy(resource);
+    const registered = registeredBy(resource, this.#settings);
     if (registered === undefined || resource === undefined) return;
     const { serviceAccount, labels } = registered;
     const account = `${resource.meta.namespace}/${serviceAccount}`;

@@ -45,7 +45,7 @@ export function updateRegistry(
   const { tables, changed } = storeResources(configured.resources, update.resources);
   const stored = { ...configured, resources: tables };
   const peerPolicies = updatePeerPolicies(stored, changed);
-  const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed);
+  const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed, stored.settings);
   const counted = { ...stored, peerPolicies: peerPolicies.policies, registered };
   const indexed = indexEndpointAddresses(before, indexWorkloads(counted, changed), changed);
   const dirty = everything

@@ -6,6 +6,8 @@ export interface ModelSettings {
   readonly domain: string;
   /** --clusterID / CLUSTER_ID */
   readonly clusterId: string;
+  /** CENTRAL_MESHD: proxies of other clusters are served as well. */
+  readonly servesOtherClusters: boolean;
   /** --trust-domain, else the mesh configuration's. */
   readonly trustDomain: string;
   /** Namespace of mesh-wide resources: the mesh configuration's rootNamespace, else --namespace. */

@@ -4,6 +4,7 @@ import type { ModelSettings } from '../types.ts';
 export const DEFAULT_SETTINGS: ModelSettings = {
   domain: 'cluster.local',
   clusterId: 'Orchestrator',
+  servesOtherClusters: false,
   trustDomain: 'cluster.local',
   rootNamespace: 'mesh-system',
   useEndpointSlice: false,
