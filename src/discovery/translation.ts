@@ -12,6 +12,7 @@ import {
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { TakenChanges } from '../store/index.ts';
 import { GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
+import { warningLog } from './document-log.ts';
 
 export interface Translation {
   /** The changes to publish for these changes of the store. */
@@ -34,7 +35,12 @@ export function createTranslation(
 ): Translation {
   const { serviceApis, domain } = settings;
   const gatewayApi = serviceApis ? new GatewayApiTranslator({ domain }) : undefined;
-  const ingress = new IngressTranslator({ domain, namespace: ingressNamespace(settings), resource });
+  const ingress = new IngressTranslator({
+    domain,
+    namespace: ingressNamespace(settings),
+    resource,
+    onWarnings: warningLog(),
+  });
   const translators: readonly Translator[] = gatewayApi === undefined ? [ingress] : [gatewayApi, ingress];
   let notify: (keys: ReadonlySet<ResourceKey>) => void = () => {};
   return {

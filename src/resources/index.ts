@@ -131,6 +131,7 @@ export {
   type ResourceMeta,
   type ResourceOrigin,
   type ResourceProblem,
+  type ResourceWarning,
   resourceKey,
   SERVICE_API_KINDS,
   type ServiceApiKind,

@@ -139,7 +139,12 @@ function snapshotOf(golden: z.output<typeof header>['golden'], resources: readon
 export function derivedFrom(resources: readonly AnyResource[], domain: string, mesh: MeshConfig): AnyResource[] {
   const changes = resources.map((after) => ({ key: keyOf(after), before: undefined, after }));
   const inForce = new Map(resources.map((resource) => [keyOf(resource), resource]));
-  const ingress = new IngressTranslator({ domain, namespace: 'edge', resource: (key) => inForce.get(key) });
+  const ingress = new IngressTranslator({
+    domain,
+    namespace: 'edge',
+    resource: (key) => inForce.get(key),
+    onWarnings: () => {},
+  });
   ingress.configure(mesh);
   const translators = [new GatewayApiTranslator({ domain }), ingress];
   return translators.flatMap((translator) => translator.apply(changes)).flatMap(({ after }) => after ?? []);

@@ -2,29 +2,33 @@
 import { z } from 'zod';
 import { portNumber, strings } from './common.ts';
 
-const ingressBackend = z.object({
+const ingressBackend = z.strictObject({
   service: z
-    .object({
+    .strictObject({
       name: z.string(),
-      port: z.object({ number: portNumber.optional(), name: z.string().optional() }).optional(),
+      port: z.strictObject({ number: portNumber.optional(), name: z.string().optional() }).optional(),
     })
     .optional(),
+  /** Not served. */
+  resource: z.object({ kind: z.string().optional(), name: z.string().optional() }).optional(),
 });
 export type IngressBackend = z.output<typeof ingressBackend>;
 
-const ingressPath = z.object({
+const ingressPath = z.strictObject({
   path: z.string().optional(),
   pathType: z.enum(['Exact', 'Prefix', 'ImplementationSpecific']).default('ImplementationSpecific'),
   backend: ingressBackend,
 });
 export type IngressPath = z.output<typeof ingressPath>;
 
-export const ingress = z.object({
+export const ingress = z.strictObject({
   ingressClassName: z.string().optional(),
   defaultBackend: ingressBackend.optional(),
-  tls: z.array(z.object({ hosts: strings.optional(), secretName: z.string().optional() })).optional(),
+  tls: z.array(z.strictObject({ hosts: strings.optional(), secretName: z.string().optional() })).optional(),
   rules: z
-    .array(z.object({ host: z.string().optional(), http: z.object({ paths: z.array(ingressPath) }).optional() }))
+    .array(
+      z.strictObject({ host: z.string().optional(), http: z.strictObject({ paths: z.array(ingressPath) }).optional() }),
+    )
     .optional(),
 });
 export type IngressSpec = z.output<typeof ingress>;

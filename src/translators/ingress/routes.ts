@@ -35,9 +35,18 @@ export function hostRoutes(host: string, ingresses: readonly Resource<'Ingress'>
   const candidates = ingresses.flatMap((ingress) => pathsOf(host, ingress, inputs));
   // The sort is stable: of equal paths, that of the oldest Ingress counts.
   candidates.sort((a, b) => Number(b.exact) - Number(a.exact) || b.length - a.length);
-  const routes = candidates.map(({ match, action }) => withHost(host, match, action));
-  // One path that Envoy refuses, such as one with a query, would cost all routes of the gateway.
-  return routes.filter((route) => derivedRouteProblem(route) === undefined);
+  return candidates.flatMap(({ match, action }) => {
+    // One path that Envoy refuses, such as one with a query, would cost all routes of the gateway.
+    if (derivedRouteProblem(withHost(host, match, UNAVAILABLE)) !== undefined) return [];
+    const route = withHost(host, match, action);
+    // Requests for the path of a backend that Envoy refuses must not reach the backend of a shorter path.
+    return [derivedRouteProblem(route) === undefined ? route : withHost(host, match, UNAVAILABLE)];
+  });
+}
+
+/** A route with the match of a path, to validate that alone. */
+export function matchingRoute(path: IngressPath): HttpRoute {
+  return withHost(ANY_HOST, pathMatch(path).match, UNAVAILABLE);
 }
 
 function pathsOf(host: string, ingress: Resource<'Ingress'>, inputs: RouteInputs): Candidate[] {

@@ -10,10 +10,14 @@ import { IngressTranslator } from './translator.ts';
 class Mesh {
   readonly inForce = new Map<ResourceKey, AnyResource>();
   readonly derived = new Map<ResourceKey, AnyResource>();
+  /** Document, field and message of each. */
+  readonly warnings: string[] = [];
   readonly translator = new IngressTranslator({
     domain: 'cluster.local',
     namespace: 'edge',
     resource: (key) => this.inForce.get(key),
+    onWarnings: (key, { warnings = [] }) =>
+      this.warnings.push(...warnings.map(({ field, message }) => `${key} ${field}: ${message}`)),
   });
 
   constructor(settings: Partial<IngressSettings> = {}) {
@@ -201,7 +205,7 @@ test('the gateways are those of the mesh configuration, and follow it', () => {
   assert.equal(mesh.derived.size, 0);
 });
 
-test('an entry of tls is a server with the Secret of that name, and one without a Secret is left out', () => {
+test('an entry of tls is a server with the Secret of that name, and one without a Secret is closed', () => {
   const mesh = new Mesh();
   mesh.set(
     ingress(
@@ -211,14 +215,22 @@ test('an entry of tls is a server with the Secret of that name, and one without 
   );
   const gateway = mesh.derived.get('Gateway/edge/ingress~');
   assert.ok(gateway?.kind === 'Gateway');
-  const servers = (gateway.content.servers ?? []).map(({ hosts, tls }) => [hosts.join(), tls?.credentialName]);
+  const servers = (gateway.content.servers ?? []).map(({ hosts, tls }) => [
+    hosts.join(),
+    tls?.credentialName,
+    tls?.keyPairs,
+  ]);
   assert.deepEqual(servers, [
-    ['./*', undefined],
-    ['./a.example.com', 'cert'],
+    ['./*', undefined, undefined],
+    ['./a.example.com', 'cert', undefined],
+    ['./b.example.com', undefined, 'closes its connections: no secretName'],
+  ]);
+  assert.deepEqual(mesh.warnings, [
+    'Ingress/shop/i spec.tls[1]: expected secretName: the TLS connections of its hosts are closed',
   ]);
 });
 
-test('what Envoy would refuse is left out, and the rest is served', () => {
+test('what Envoy would refuse is left out with a warning, and the rest is served', () => {
   const mesh = new Mesh();
   const path = (text: string, type: string) =>
     `{path: '${text}', pathType: ${type}, backend: {service: {name: web, port: {number: 80}}}}`;
@@ -231,4 +243,57 @@ test('what Envoy would refuse is left out, and the rest is served', () => {
   );
   assert.deepEqual(mesh.hosts, ['VirtualService/edge/ingress~a.example.com']);
   assert.deepEqual(mesh.routesOf('a.example.com'), ['{"pathPrefix":"/ok"} → web.shop.svc.cluster.local:80']);
+  const field = 'Ingress/shop/i spec.rules';
+  const refused = 'expected a path without ? and #: it is not served';
+  assert.deepEqual(mesh.warnings, [
+    `${field}[0].host: expected a DNS name, or one with * for its first label: it is not served`,
+    `${field}[0].http.paths[0].path: ${refused}`,
+    `${field}[0].http.paths[1].path: ${refused}`,
+    `${field}[1].http.paths[0].path: ${refused}`,
+    `${field}[1].http.paths[1].path: ${refused}`,
+  ]);
+});
+
+test('a backend that cannot be served is answered with 503, not by the backend of a shorter path', () => {
+  const mesh = new Mesh();
+  const to = (path: string, backend: string) => `{path: ${path}, pathType: Prefix, backend: ${backend}}`;
+  const paths = [
+    to('/', '{service: {name: web, port: {number: 80}}}'),
+    to('/a', '{resource: {kind: Bucket, name: b}}'),
+    to('/bb', '{service: {name: "w b", port: {number: 80}}}'),
+    to('/ccc', '{service: {name: web}}'),
+  ];
+  mesh.set(ingress('i', `{ingressClassName: mesh, rules: [{http: {paths: [${paths.join()}]}}]}`));
+  assert.deepEqual(mesh.routesOf('*'), [
+    '{"pathPrefix":"/ccc"} → 503',
+    '{"pathPrefix":"/bb"} → 503',
+    '{"pathPrefix":"/a"} → 503',
+    '{} → web.shop.svc.cluster.local:80',
+  ]);
+  const field = 'Ingress/shop/i spec.rules[0].http.paths';
+  assert.deepEqual(mesh.warnings, [
+    `${field}[1].backend: expected service: requests are answered with 503`,
+    `${field}[2].backend.service.name: expected the name of a Service: requests are answered with 503`,
+    `${field}[3].backend.service.port: expected number or name: requests are answered with 503`,
+  ]);
+});
+
+test('warnings of an Ingress are reported once, and only while it is served', () => {
+  const mesh = new Mesh();
+  const spec = (name: string) => `{ingressClassName: ${name}, tls: [{hosts: [a.example.com]}], ${RULE}}`;
+  mesh.set(ingress('i', spec('other')));
+  assert.deepEqual(mesh.warnings, []);
+  mesh.set(ingress('i', spec('mesh')));
+  mesh.set(ingress('i', spec('mesh'), ', labels: {a: b}'));
+  assert.equal(mesh.warnings.length, 1);
+  mesh.set(ingress('i', spec('other')));
+  mesh.set(ingress('i', spec('mesh')));
+  assert.equal(mesh.warnings.length, 2);
+});
+
+test('Gateways and virtual services take precedence: what is derived is newer than any document', () => {
+  const mesh = new Mesh();
+  mesh.set(ingress('i', WITH_CLASS, ", creationTimestamp: '2026-01-01T00:00:00Z'"));
+  assert.equal(mesh.derived.size, 2);
+  for (const { meta } of mesh.derived.values()) assert.ok((meta.created ?? 0) > Date.parse('9999-12-31T23:59:59Z'));
 });

@@ -11,12 +11,15 @@ import {
   type Resource,
   type ResourceChange,
   type ResourceKey,
+  type ResourceWarning,
   resourceKey,
+  type ServerTlsSettings,
 } from '../../resources/index.ts';
 import { DerivedDocuments, deriveResource } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
 import { gatewaySelector, type IngressSettings, isServed } from './classes.ts';
 import { ANY_HOST, hostNames, hostRoutes, type RouteInputs } from './routes.ts';
+import { ingressWarnings } from './warnings.ts';
 
 type Ingress = Resource<'Ingress'>;
 
@@ -25,8 +28,15 @@ export interface IngressOptions extends TranslatorOptions {
   readonly namespace: string;
   /** A document in force. A later change of it is among the changes that are applied. */
   readonly resource: (key: ResourceKey) => AnyResource | undefined;
+  /** Called for an Ingress that is served with warnings, when these differ from those before. */
+  readonly onWarnings: (key: ResourceKey, ingress: Resource<'Ingress'>) => void;
 }
 
+/**
+ * The creation time of all that is derived: later than that of any document. Anyone who may create Ingresses in some
+ * namespace names any host; those of Gateways and virtual services keep their connections, ports and equal paths.
+ */
+const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 const GATEWAY = 'ingress~';
 
 export class IngressTranslator implements Translator {
@@ -44,10 +54,14 @@ export class IngressTranslator implements Translator {
   /** Hosts whose routes name a port of a Service. */
   readonly #hostsByService = new Map<ResourceKey, Set<string>>();
   readonly #servicesByHost = new Map<string, readonly ResourceKey[]>();
+  readonly #onWarnings: IngressOptions['onWarnings'];
+  /** Of those that are served, as text. */
+  readonly #warnings = new Map<ResourceKey, string>();
   #gatewayChanged = false;
 
-  constructor({ namespace, domain, resource }: IngressOptions) {
+  constructor({ namespace, domain, resource, onWarnings }: IngressOptions) {
     this.#namespace = namespace;
+    this.#onWarnings = onWarnings;
     const namedPort = (within: string, name: string, port: string) => {
       const service = resource(resourceKey('Service', within, name));
       if (service?.kind !== 'Service') return undefined;
@@ -73,11 +87,6 @@ export class IngressTranslator implements Translator {
   configure(settings: IngressSettings): void {
     this.#settings = settings;
     this.#configured = true;
-  }
-
-  /** Keys of the Ingresses that are served. */
-  get served(): Iterable<ResourceKey> {
-    return this.#served.keys();
   }
 
   #setIngress(key: ResourceKey, ingress: Ingress | undefined, hosts: Set<string>): void {
@@ -114,6 +123,20 @@ export class IngressTranslator implements Translator {
     }
     if (isOne) this.#served.set(key, after);
     else this.#served.delete(key);
+    this.#warn(key, isOne ? ingress : undefined);
+  }
+
+  /** @param ingress undefined for one that is not served: its warnings concern others */
+  #warn(key: ResourceKey, ingress: Ingress | undefined): void {
+    const warnings: readonly ResourceWarning[] = ingress === undefined ? [] : ingressWarnings(ingress);
+    if (ingress === undefined || warnings.length === 0) {
+      this.#warnings.delete(key);
+      return;
+    }
+    const text = JSON.stringify(warnings);
+    if (this.#warnings.get(key) === text) return;
+    this.#warnings.set(key, text);
+    this.#onWarnings(key, { ...ingress, warnings });
   }
 
   #derive(hosts: Set<string>): readonly ResourceChange[] {
@@ -141,7 +164,7 @@ export class IngressTranslator implements Translator {
       http: [...hostRoutes(host, ingresses, this.#inputs), ...hostRoutes(ANY_HOST, others, this.#inputs)],
       exportTo: ['.'],
     };
-    const name = { namespace: this.#namespace, name: `${GATEWAY}${host}`, created: oldest.meta.created };
+    const name = { namespace: this.#namespace, name: `${GATEWAY}${host}`, created: AFTER_ALL };
     this.#documents.replace(host, [deriveResource('VirtualService', name, content, keyOf(oldest))]);
   }
 
@@ -177,7 +200,7 @@ export class IngressTranslator implements Translator {
       servers: [http, ...ingresses.flatMap(httpsServers)],
       ownNamespace: true,
     };
-    const name = { namespace: this.#namespace, name: GATEWAY };
+    const name = { namespace: this.#namespace, name: GATEWAY, created: AFTER_ALL };
     this.#documents.replace(GATEWAY, [deriveResource('Gateway', name, content, keyOf(oldest))]);
   }
 }
@@ -191,14 +214,18 @@ function servicesOf({ meta, content }: Ingress): ResourceKey[] {
   );
 }
 
-/** Entries without a Secret are left out: their hosts have no certificate. */
+/** Of hosts without a Secret. */
+const NO_CERTIFICATE: ServerTlsSettings = { mode: 'SIMPLE', closed: 'closes its connections: no secretName' };
+
+/** Hosts of an entry without a Secret have a server, too: they are not served with the certificate of a wildcard. */
 function httpsServers({ meta, content }: Ingress): GatewayServer[] {
   return (content.tls ?? []).flatMap(({ hosts, secretName }, index) => {
-    if (secretName === undefined || secretName === '') return [];
     const port = { number: 443, name: `https~${meta.namespace}~${meta.name}~${index}`, protocol: 'HTTPS' };
     const names = hostNames(hosts === undefined || hosts.length === 0 ? [ANY_HOST] : hosts);
-    if (names.length === 0) return [];
-    return [{ port, hosts: names.map(own), tls: { mode: 'SIMPLE' as const, credentialName: secretName } }];
+    // Without hosts there is nothing that a certificate of others must not serve.
+    if (names.length === 0 || (!secretName && !hosts?.length)) return [];
+    const tls = secretName ? { mode: 'SIMPLE' as const, credentialName: secretName } : NO_CERTIFICATE;
+    return [{ port, hosts: names.map(own), tls }];
   });
 }
 

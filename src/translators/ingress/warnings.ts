@@ -1,0 +1,59 @@
+/** What of an Ingress is not served as it is written: its author learns it from a warning alone. */
+import {
+  derivedRouteProblem,
+  fieldPath,
+  type IngressBackend,
+  type Resource,
+  type ResourceWarning,
+} from '../../resources/index.ts';
+import { hostNames, matchingRoute } from './routes.ts';
+
+type Path = readonly (string | number)[];
+/** Reports a problem of a field of the specification. */
+type Warn = (path: Path, message: string) => void;
+
+/** Maximum warnings of one Ingress. */
+const MAX_WARNINGS = 16;
+const SERVICE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
+
+/** The first warnings about an Ingress, in the order of its fields. */
+export function ingressWarnings({ content }: Resource<'Ingress'>): readonly ResourceWarning[] {
+  const found: ResourceWarning[] = [];
+  const warn: Warn = (path, message) => {
+    if (found.length < MAX_WARNINGS) found.push({ field: fieldPath(['spec', ...path]), message });
+  };
+  checkBackend(content.defaultBackend, ['defaultBackend'], warn);
+  for (const [index, entry] of (content.tls ?? []).entries()) {
+    const path = ['tls', index];
+    for (const [at, host] of (entry.hosts ?? []).entries()) checkHost(host, [...path, 'hosts', at], warn);
+    if (!entry.secretName) warn(path, 'expected secretName: the TLS connections of its hosts are closed');
+  }
+  for (const [index, { host, http }] of (content.rules ?? []).entries()) {
+    checkHost(host, ['rules', index, 'host'], warn);
+    for (const [at, path] of (http?.paths ?? []).entries()) {
+      const fields = ['rules', index, 'http', 'paths', at];
+      const problem = derivedRouteProblem(matchingRoute(path));
+      // Its field is one of the route, which the author has not written.
+      if (problem !== undefined) warn([...fields, 'path'], `${problem.replace(/^[^ ]+: /, '')}: it is not served`);
+      checkBackend(path.backend, [...fields, 'backend'], warn);
+    }
+  }
+  return found;
+}
+
+function checkHost(host: string | undefined, path: Path, warn: Warn): void {
+  if (hostNames([host]).length > 0) return;
+  warn(path, 'expected a DNS name, or one with * for its first label: it is not served');
+}
+
+function checkBackend(backend: IngressBackend | undefined, path: Path, warn: Warn): void {
+  if (backend === undefined) return;
+  const { service } = backend;
+  if (service === undefined) {
+    warn(path, 'expected service: requests are answered with 503');
+  } else if (!SERVICE_NAME.test(service.name)) {
+    warn([...path, 'service', 'name'], 'expected the name of a Service: requests are answered with 503');
+  } else if (service.port?.number === undefined && service.port?.name === undefined) {
+    warn([...path, 'service', 'port'], 'expected number or name: requests are answered with 503');
+  }
+}
