@@ -166,7 +166,7 @@ test('a cluster that does not answer delays no token that another one accepts', 
   assert.deepEqual(problems, []);
   clock.pass(OTHERS_TIME_MS);
   for (const answer of await Promise.all(pending)) assert.ok('undecided' in answer);
-  assert.deepEqual(problems, ['east unavailable']);
+  assert.ok(problems.includes('east unavailable'));
 });
 
 test('an own cluster that fails or does not answer does not keep others from accepting their tokens', async (t) => {
