@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { type CtlError, toCtlError } from '../../core/errors.ts';
 import type { KubernetesClient } from '../../kubernetes/index.ts';
-import { ReviewQueue } from './review-queue.ts';
+import { type ReviewLimits, ReviewQueue } from './review-queue.ts';
 import { type Review, requestReview } from './review-request.ts';
 
 /**
@@ -18,18 +18,16 @@ export type AskReview = (
   signal?: AbortSignal,
 ) => Promise<Review>;
 
-export interface ClusterReviewsOptions {
+export interface ClusterReviewsOptions extends ReviewLimits {
   readonly client: Pick<KubernetesClient, 'create'>;
   readonly clock: Pick<Clock, 'setTimer'>;
-  /** Time of a review with its wait, ms. */
-  readonly timeLimitMs?: number;
   /** The API server reviews no tokens; called once for each reason in a row. Undefined: it does so again. */
   readonly onProblem: (problem: CtlError | undefined) => void;
 }
 
 export function createClusterReviews(options: ClusterReviewsOptions): AskReview {
-  const { client, clock, timeLimitMs, onProblem } = options;
-  const queue = new ReviewQueue(clock, timeLimitMs);
+  const { client, clock, onProblem } = options;
+  const queue = new ReviewQueue(clock, options);
   let code: CtlError['code'] | undefined;
   const report = (problem: CtlError | undefined): void => {
     if (code === problem?.code) return;

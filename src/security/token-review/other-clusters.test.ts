@@ -163,7 +163,7 @@ test('a cluster that does not answer delays no token that another one accepts', 
   const pending = lost.map((token, n) => ask(token, `10.0.${n}.1:5`));
   await waitUntil(() => east.asked() === MAX_RUNNING && west.asked() === lost.length);
   assert.deepEqual([await ask(here), await ask(there)], [HOME, of('west')]);
-  assert.deepEqual(problems, []);
+  assert.equal(problems.length, 0);
   clock.pass(OTHERS_TIME_MS);
   for (const answer of await Promise.all(pending)) assert.ok('undecided' in answer);
   assert.ok(problems.includes('east unavailable'));

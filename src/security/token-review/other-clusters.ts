@@ -36,6 +36,9 @@ export const OWN_TIME_MS = 3000;
 /** Of a review by another cluster, with its wait, ms. After OWN_TIME_MS, it is within the time limit of a review. */
 export const OTHERS_TIME_MS = 5000;
 
+/** Reviews that wait for one of the others: a token of no cluster waits for each of a hundred. */
+const OTHERS_MAX_WAITING = 2000;
+
 export class OtherClusters {
   readonly #options: OtherClustersOptions;
   readonly #reviews = new WeakMap<OtherCluster['client'], AskReview>();
@@ -94,8 +97,13 @@ export class OtherClusters {
     const { clock, onProblem } = this.#options;
     const known = this.#reviews.get(client);
     if (known !== undefined) return known;
-    const timeLimitMs = OTHERS_TIME_MS;
-    const created = createClusterReviews({ client, clock, timeLimitMs, onProblem: (each) => onProblem(cluster, each) });
+    const created = createClusterReviews({
+      client,
+      clock,
+      timeLimitMs: OTHERS_TIME_MS,
+      maxWaiting: OTHERS_MAX_WAITING,
+      onProblem: (problem) => onProblem(cluster, problem),
+    });
     this.#reviews.set(client, created);
     return created;
   }

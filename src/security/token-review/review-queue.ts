@@ -5,12 +5,12 @@
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { networkOf } from '../../grpc/index.ts';
-import { createFairQueue } from '../authority/fair-queue.ts';
+import { createFairQueue, type FairQueue } from '../authority/fair-queue.ts';
 
 /** Reviews that run at a time: the API server answers one in a few milliseconds. */
 export const MAX_RUNNING = 32;
 
-/** Reviews that wait; no caller gets all of them. As many as streams that may wait for admission. */
+/** Default of `maxWaiting`: as many as streams that may wait for admission. */
 const MAX_WAITING = 10_000;
 
 /** Time of a review with its wait, ms. A proxy retries after it; an agent waits 30 s for its certificate. */
@@ -25,16 +25,23 @@ function laneOf(peer: string): string {
   return networkOf(bracketed ?? plain ?? peer);
 }
 
+export interface ReviewLimits {
+  /** Time of a review with its wait, ms; default TIME_LIMIT_MS. */
+  readonly timeLimitMs?: number;
+  /** Reviews that wait; no caller gets all of them. */
+  readonly maxWaiting?: number;
+}
+
 export class ReviewQueue {
   readonly #clock: Pick<Clock, 'setTimer'>;
   readonly #timeLimitMs: number;
-  readonly #waiting = createFairQueue<() => Promise<void>>(MAX_WAITING);
+  readonly #waiting: FairQueue<() => Promise<void>>;
   #running = 0;
 
-  /** @param timeLimitMs time of a review with its wait */
-  constructor(clock: Pick<Clock, 'setTimer'>, timeLimitMs = TIME_LIMIT_MS) {
+  constructor(clock: Pick<Clock, 'setTimer'>, { timeLimitMs, maxWaiting }: ReviewLimits = {}) {
     this.#clock = clock;
-    this.#timeLimitMs = timeLimitMs;
+    this.#timeLimitMs = timeLimitMs ?? TIME_LIMIT_MS;
+    this.#waiting = createFairQueue(maxWaiting ?? MAX_WAITING);
   }
 
   /**
