@@ -97,6 +97,24 @@ describe('a certificate of a signer of the cluster', () => {
     );
   });
 
+  test('is approved again when the request has changed without a decision, and not after a decision', async () => {
+    for (const [conditions, approvals] of [
+      [[], 2],
+      [[{ type: 'Approved', status: 'True' }], 1],
+    ] as const) {
+      const { issue, server, waiting } = await world((spec, looks) =>
+        looks === 1 ? { conditions } : { certificate: signed(spec) },
+      );
+      const { intercept } = server;
+      const puts = () => server.requests.filter(({ method }) => method === 'PUT').length;
+      server.intercept = (request, stream) =>
+        request.method === 'PUT' && puts() === 1 ? server.fail(stream, 409, 'Conflict') : intercept(request, stream);
+      await issue();
+      assert.equal(puts(), approvals);
+      assert.deepEqual(waiting, ['CertificateSigningRequest meshd-1 waits for the signer example.com/serving']);
+    }
+  });
+
   test('is requested until the API server accepts the request, and each reason is reported once', async () => {
     const { issue, server, waiting } = await world((spec) => ({ certificate: signed(spec) }));
     const { intercept } = server;

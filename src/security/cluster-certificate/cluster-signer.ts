@@ -119,42 +119,58 @@ class Signer implements ClusterSigner {
     });
   }
 
-  /** Approves the request; without the permission somebody else has to. */
-  async #approve(request: SigningRequest): Promise<void> {
-    const { client, signerName } = this.#options;
-    const { name } = request.metadata;
+  /** Approves the request unless it is decided; without the permission somebody else has to. */
+  async #approve(created: SigningRequest): Promise<void> {
+    const { signerName, clock, random } = this.#options;
+    const { name } = created.metadata;
+    let request = created;
+    for (let tries = 1; !isDecided(request); tries++) {
+      try {
+        request = await this.#approval(request);
+      } catch (error) {
+        const failure = toCtlError(error);
+        if (failure.code === 'permission_denied') {
+          this.#wait(
+            `CertificateSigningRequest ${name} of the signer ${signerName} waits for its approval (kubectl ` +
+              `certificate approve ${name}): ${failure.oneLine()}`,
+          );
+          return;
+        }
+        // A conflict: it has changed since, perhaps because somebody else has decided.
+        if (failure.code !== 'failed_precondition') throw failure;
+        await sleep(clock, backoff(tries, FIRST_PAUSE_MS, MAX_PAUSE_MS, random), this.#ending.signal);
+        request = await this.#read(name);
+      }
+    }
+    this.#wait(`CertificateSigningRequest ${name} waits for the signer ${signerName}`);
+  }
+
+  async #approval(request: SigningRequest): Promise<SigningRequest> {
     const message = 'The certificate of the address that proxies connect to';
     const condition = { type: 'Approved', status: 'True', reason: 'ControlPlaneAddress', message };
     const { kind } = SIGNING_REQUESTS;
-    const body = { ...request, apiVersion: apiVersionOf(SIGNING_REQUESTS), kind, status: { conditions: [condition] } };
-    try {
-      await client.json({
-        method: 'PUT',
-        path: `${pathOf(SIGNING_REQUESTS, undefined, name)}/approval`,
-        contentType: 'application/json',
-        body: JSON.stringify(body),
-        signal: this.#ending.signal,
-      });
-      this.#wait(`CertificateSigningRequest ${name} waits for the signer ${signerName}`);
-    } catch (error) {
-      const failure = toCtlError(error);
-      // A conflict: somebody else has decided.
-      if (failure.code !== 'permission_denied' && failure.code !== 'failed_precondition') throw failure;
-      this.#wait(
-        `CertificateSigningRequest ${name} of the signer ${signerName} waits for its approval (kubectl certificate ` +
-          `approve ${name}): ${failure.oneLine()}`,
-      );
-    }
+    const status = { conditions: [condition] };
+    await this.#options.client.json({
+      method: 'PUT',
+      path: `${pathOf(SIGNING_REQUESTS, undefined, request.metadata.name)}/approval`,
+      contentType: 'application/json',
+      body: JSON.stringify({ ...request, apiVersion: apiVersionOf(SIGNING_REQUESTS), kind, status }),
+      signal: this.#ending.signal,
+    });
+    return { ...request, status };
+  }
+
+  async #read(name: string): Promise<SigningRequest> {
+    const { signal } = this.#ending;
+    return requestSchema.parse(await this.#options.client.get(SIGNING_REQUESTS, name, { signal }));
   }
 
   /** The certificate of a request, once the signer has issued it; PEM. */
   async #answered(name: string): Promise<string> {
-    const { client, clock, random } = this.#options;
+    const { clock, random } = this.#options;
     const { signal } = this.#ending;
     for (let looks = 1; ; looks++) {
-      const { status } = await this.#untilDone(async () =>
-        requestSchema.parse(await client.get(SIGNING_REQUESTS, name, { signal })),
-      );
+      const { status } = await this.#untilDone(() => this.#read(name));
       if (status?.certificate !== undefined) return Buffer.from(status.certificate, 'base64').toString('latin1');
       const refusal = status?.conditions?.find(({ type }) => type === 'Denied' || type === 'Failed');
       if (refusal !== undefined) {
@@ -207,6 +223,10 @@ class Signer implements ClusterSigner {
     this.#waitingFor = reason;
     this.#options.onWaiting(reason);
   }
+}
+
+function isDecided({ status }: SigningRequest): boolean {
+  return status?.conditions?.some(({ type }) => type === 'Approved' || type === 'Denied') === true;
 }
 
 function locationOf(name: string): { readonly resource: string } {
