@@ -123,6 +123,47 @@ describe('the ConfigMap with root certificates', () => {
     assert.equal(it.writes().length, 60);
   });
 
+  test('is written in many namespaces at that rate, and in none of them late', async () => {
+    const names = Array.from({ length: 150 }, (_, index) => `n${index}`);
+    const it = await cluster(...names);
+    let now = 0;
+    it.lead([], () => now);
+    for (let written = 50; written < names.length; written++) {
+      await waitUntil(() => it.writes().length === written);
+      now += 50;
+    }
+    await it.have('ONE', ...names);
+  });
+
+  test('is repaired when it was edited before a write of it was answered', async () => {
+    const it = await cluster('shop');
+    const metadata = { name: NAME, namespace: 'shop' };
+    const certificates = it.lead();
+    await it.have('ONE', 'shop');
+    await it.listed();
+    const { intercept } = it.server;
+    it.server.intercept = (request, stream) => {
+      if (request.method !== 'PATCH') return intercept(request, stream);
+      it.server.intercept = intercept;
+      // The event of the edit arrives before the answer.
+      it.server.set(CONFIG_MAPS, { metadata, data: { 'root-cert.pem': 'FORGED' } });
+      setTimeout(() => it.server.json(stream, it.server.find(CONFIG_MAPS, NAME, 'shop')), 50);
+      return true;
+    };
+    it.rotate('TWO');
+    certificates.bundleChanged();
+    await it.have('TWO', 'shop');
+  });
+
+  test('is repaired where its key is in the binary data', async () => {
+    const it = await cluster('shop');
+    const binary = { 'root-cert.pem': 'eA==', other: 'eA==' };
+    it.server.set(CONFIG_MAPS, { metadata: { name: NAME, namespace: 'shop' }, data: {}, binaryData: binary });
+    it.lead();
+    await it.have('ONE', 'shop');
+    assert.deepEqual(it.server.find(CONFIG_MAPS, NAME, 'shop')?.binaryData, { other: 'eA==' });
+  });
+
   test('is not fought for with another author', async () => {
     const it = await cluster('shop', 'other');
     it.lead();

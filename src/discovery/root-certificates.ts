@@ -3,7 +3,8 @@
  * missing, outdated, edited or deleted. Namespaces and these ConfigMaps are followed by one watch each. Where all are
  * current, nothing is written.
  */
-import type { Clock } from '../core/clock.ts';
+import { createHash } from 'node:crypto';
+import { type Clock, sleep } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
 import { TokenBucket } from '../core/token-bucket.ts';
@@ -56,10 +57,10 @@ export interface RootCertificatesOptions {
   readonly log: Log;
 }
 
-/** A ConfigMap: its namespace, and the certificates in it. */
+/** A ConfigMap: its namespace, and the digest of the certificates in it; undefined: it has none. */
 interface Published {
   readonly namespace: string;
-  readonly text: string | undefined;
+  readonly digest: string | undefined;
 }
 
 export class RootCertificates {
@@ -71,11 +72,14 @@ export class RootCertificates {
   readonly #failing = new Set<string>();
   /** Namespaces that exist and are not being deleted; undefined until they are listed. */
   #namespaces: Set<string> | undefined;
-  /** The certificates in the ConfigMap of each namespace; undefined until they are listed. */
+  /**
+   * The digest of the certificates in the ConfigMap of each namespace, as the watch reported it; undefined until they
+   * are listed. Authors of ConfigMaps cannot make this program keep their texts.
+   */
   #published: Map<string, string | undefined> | undefined;
   /** The content that was written last into each namespace, and how often it may be written. */
   readonly #repairs = new Map<string, { readonly bundle: string; readonly bucket: TokenBucket }>();
-  #closed = false;
+  readonly #closing = new AbortController();
 
   constructor(options: RootCertificatesOptions) {
     this.#options = options;
@@ -98,7 +102,7 @@ export class RootCertificates {
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
+    this.#closing.abort();
     await Promise.all([this.#queue.close(), ...this.#reflectors.map((reflector) => reflector.close())]);
   }
 
@@ -127,19 +131,17 @@ export class RootCertificates {
       convert: ({ metadata, data }) => {
         const values: Readonly<Record<string, unknown>> = typeof data === 'object' && data !== null ? { ...data } : {};
         const { [ROOT_CERT_KEY]: value } = values;
-        const bundle = this.#options.bundle();
-        // One text for all that are equal.
-        const text = value === bundle ? bundle : typeof value === 'string' ? value : undefined;
-        return { namespace: metadata.namespace ?? '', text };
+        const digest = typeof value === 'string' ? digestOf(value) : undefined;
+        return { namespace: metadata.namespace ?? '', digest };
       },
       onList: (all) => {
-        this.#published = new Map(all.map(({ namespace, text }) => [namespace, text]));
+        this.#published = new Map(all.map(({ namespace, digest }) => [namespace, digest]));
         this.bundleChanged();
       },
       onChanges: (changes) => {
         for (const change of changes) {
           const namespace = change.type === 'set' ? change.item.namespace : (change.object.metadata.namespace ?? '');
-          if (change.type === 'set') this.#published?.set(namespace, change.item.text);
+          if (change.type === 'set') this.#published?.set(namespace, change.item.digest);
           else this.#published?.delete(namespace);
           this.#check(namespace);
         }
@@ -185,27 +187,37 @@ export class RootCertificates {
   }
 
   #check(namespace: string): void {
-    if (!this.#closed && this.#isWrong(namespace)) this.#queue.add(namespace);
+    if (this.#isWrong(namespace)) this.#queue.add(namespace);
   }
 
   #isWrong(namespace: string): boolean {
+    if (this.#closing.signal.aborted) return false;
     if (this.#namespaces?.has(namespace) !== true || this.#published === undefined) return false;
-    return this.#published.get(namespace) !== this.#options.bundle();
+    return this.#published.get(namespace) !== digestOf(this.#options.bundle());
   }
 
   async #write(namespace: string): Promise<Outcome> {
     if (!this.#isWrong(namespace)) return 'done';
-    const bundle = this.#options.bundle();
-    const wait = this.#bucketOf(namespace, bundle).take() || this.#bucket.take();
+    const wait = this.#bucketOf(namespace, this.#options.bundle()).take();
     if (wait > 0) return wait;
+    await this.#pace();
+    if (!this.#isWrong(namespace)) return 'done';
     try {
-      await this.#put(namespace, bundle);
+      await this.#put(namespace, this.#options.bundle());
     } catch (error) {
       return this.#failed(namespace, error);
     }
-    this.#published?.set(namespace, bundle);
+    // The watch reports what is there now: somebody may have edited it before this answer arrived.
     this.#recovered(namespace);
     return 'done';
+  }
+
+  /** Waits for the rate of all writes, in the order of the queue. */
+  async #pace(): Promise<void> {
+    const { signal } = this.#closing;
+    for (let wait = this.#bucket.take(); wait > 0 && !signal.aborted; wait = this.#bucket.take()) {
+      await sleep(this.#options.clock, wait, signal);
+    }
   }
 
   #bucketOf(namespace: string, bundle: string): TokenBucket {
@@ -216,7 +228,7 @@ export class RootCertificates {
     return bucket;
   }
 
-  /** Whatever else is in the ConfigMap stays. */
+  /** Everything else in the ConfigMap stays. The API accepts a key only once, as text or as binary data. */
   async #put(namespace: string, bundle: string): Promise<void> {
     const { client } = this.#options;
     const data = { [ROOT_CERT_KEY]: bundle };
@@ -225,7 +237,8 @@ export class RootCertificates {
     };
     const patch = async (): Promise<void> => {
       const type = 'application/merge-patch+json';
-      await client.patch(CONFIG_MAPS, ROOT_CONFIG_MAP, { data }, { namespace, type });
+      const binaryData = { [ROOT_CERT_KEY]: null };
+      await client.patch(CONFIG_MAPS, ROOT_CONFIG_MAP, { data, binaryData }, { namespace, type });
     };
     const [first, second, otherwise] = this.#published?.has(namespace) ? [patch, create, 404] : [create, patch, 409];
     try {
@@ -251,6 +264,10 @@ export class RootCertificates {
   #recovered(namespace: string): void {
     if (this.#failing.delete(namespace) && this.#failing.size === 0) this.#failures.succeeded();
   }
+}
+
+function digestOf(text: string): string {
+  return createHash('sha256').update(text).digest('base64');
 }
 
 /** The connection reports that itself, once for everything that uses it. */
