@@ -1,6 +1,7 @@
 /** Leader election among simulated replicas: who leads, when another takes over, and what the Lease says. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ApiError } from './api-error.ts';
 import { LeaseSimulation, type Replica, type ReplicaOptions } from './testing/lease-simulation.ts';
 
 const SECOND = 1000;
@@ -109,6 +110,18 @@ describe('a leader election', () => {
     await it.advance(2 * SECOND);
     assert.deepEqual([leaders(), replicas[0]?.isWorking], [[], false]);
     assert.match(replicas[0]?.lines.at(-1) ?? '', /was not renewed for 10 s: no answer within 4 s/);
+  });
+
+  test('says once why the Lease cannot be created', async () => {
+    const { it, replicas } = simulation('a');
+    it.refuseCreate = new ApiError({ code: 404, reason: 'NotFound', message: 'namespaces "mesh-system" not found' });
+    await it.advance(60 * SECOND);
+    const [line, ...more] = replicas[0]?.lines ?? [];
+    assert.match(line ?? '', /leader election by Lease .*: HTTP 404 NotFound: namespaces "mesh-system" not found/);
+    assert.deepEqual(more, []);
+    it.refuseCreate = undefined;
+    await it.advance(30 * SECOND);
+    assert.ok(replicas[0]?.election.isLeading);
   });
 
   test('leads again after an outage, and says once why it did not', async () => {

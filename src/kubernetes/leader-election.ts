@@ -150,10 +150,9 @@ export class LeaderElection {
       return { lease, until: at + DEADLINE_MS, ending: new AbortController(), deadline: undefined };
     } catch (error) {
       if (!isConflict(error)) throw error;
-      const before = this.#freeAt;
       this.#observe(await access.read());
-      // Nothing has changed that explains the conflict.
-      if (this.#freeAt === before) await this.#pause(RETRY_MS);
+      // Nothing has changed that explains the error: the namespace may not exist.
+      if (this.#seen === seen) throw error;
       return undefined;
     }
   }

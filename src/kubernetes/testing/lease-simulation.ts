@@ -67,6 +67,8 @@ export interface ReplicaOptions {
 export class LeaseSimulation {
   network: Network = GOOD_NETWORK;
   readonly replicas: Replica[] = [];
+  /** The answer to requests that create the Lease. */
+  refuseCreate: ApiError | undefined;
   readonly #watchers = new Set<(lease: Lease | undefined) => void>();
   #now = 0;
   #order = 0;
@@ -188,6 +190,7 @@ export class LeaseSimulation {
       read: () => call(() => this.#lease),
       create: (spec) =>
         call(() => {
+          if (this.refuseCreate !== undefined) throw this.refuseCreate;
           if (this.#lease !== undefined) throw new ApiError({ code: 409, reason: 'AlreadyExists', message: '' });
           return this.#store(spec);
         }),
