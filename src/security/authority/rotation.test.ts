@@ -8,24 +8,29 @@ const SETTINGS = { intervalMs: HOUR, gracePercentile: 20 };
 const ROOT = { notBefore: 0, notAfter: 100 * HOUR };
 
 function state(changes: Partial<RotationState> = {}): RotationState {
-  return { current: ROOT, announcedAt: undefined, servingSince: 0, ...changes };
+  return { current: ROOT, nextServedSince: undefined, ...changes };
 }
 
 const STEPS: readonly (readonly [string, RotationState, number, string])[] = [
   ['a young root is kept', state(), 79 * HOUR, 'keep'],
   ['in the grace period the next one is announced', state(), 80 * HOUR, 'announce'],
-  ['an announced root does not sign before one interval', state({ announcedAt: 80 * HOUR }), 81 * HOUR - 1, 'keep'],
-  ['an announced root signs after one interval', state({ announcedAt: 80 * HOUR }), 81 * HOUR, 'switch'],
+  ['an announced root does not sign before one interval', state({ nextServedSince: 80 * HOUR }), 81 * HOUR - 1, 'keep'],
+  ['an announced root signs after one interval', state({ nextServedSince: 80 * HOUR }), 81 * HOUR, 'switch'],
   [
     'after a restart an announced root has an interval to spread',
-    state({ announcedAt: 80 * HOUR, servingSince: 90 * HOUR }),
+    state({ nextServedSince: 90 * HOUR }),
     90.5 * HOUR,
     'keep',
   ],
-  ['an announced root signs at once when the old one ends', state({ announcedAt: 99.9 * HOUR }), 100 * HOUR, 'switch'],
+  [
+    'an announced root signs at once when the old one ends',
+    state({ nextServedSince: 99.9 * HOUR }),
+    100 * HOUR,
+    'switch',
+  ],
   [
     'in its last minute a root signs nothing that is of use',
-    state({ announcedAt: 99.5 * HOUR }),
+    state({ nextServedSince: 99.5 * HOUR }),
     100 * HOUR - 60_000,
     'switch',
   ],
@@ -48,7 +53,7 @@ test('without a grace period the root is replaced when it expires', () => {
 
 test('the next check is after an interval, or when a root has been distributed, or when the root expires', () => {
   assert.equal(nextCheckMs(state(), SETTINGS, 10 * HOUR), HOUR);
-  assert.equal(nextCheckMs(state({ announcedAt: 80.25 * HOUR }), SETTINGS, 80.75 * HOUR), HOUR / 2);
+  assert.equal(nextCheckMs(state({ nextServedSince: 80.25 * HOUR }), SETTINGS, 80.75 * HOUR), HOUR / 2);
   assert.equal(nextCheckMs(state(), SETTINGS, 99.5 * HOUR), HOUR / 2 - 60_000);
   assert.equal(nextCheckMs(state(), SETTINGS, 101 * HOUR), 100);
 });

@@ -22,10 +22,11 @@ export interface RotationSettings {
 
 export interface RotationState {
   readonly current: RootLife;
-  /** When the next root was announced, if one was. */
-  readonly announcedAt: number | undefined;
-  /** Since when this program has served the trust bundle: before that no peer could learn of a root. */
-  readonly servingSince: number;
+  /**
+   * Since when this program has served the next root, by its own clock; undefined when there is none. The program that
+   * announced it may have another time, and peers of this program can trust it only from then on.
+   */
+  readonly nextServedSince: number | undefined;
 }
 
 export type RotationStep = 'keep' | 'announce' | 'switch' | 'replace';
@@ -46,8 +47,8 @@ function graceBegins(root: RootLife, gracePercentile: number): number {
 }
 
 /** When an announced root has been distributed: every program that polls once per interval has fetched it. */
-function spreadAt({ announcedAt, servingSince }: RotationState, intervalMs: number): number | undefined {
-  return announcedAt === undefined ? undefined : Math.max(announcedAt, servingSince) + intervalMs;
+function spreadAt({ nextServedSince }: RotationState, intervalMs: number): number | undefined {
+  return nextServedSince === undefined ? undefined : nextServedSince + intervalMs;
 }
 
 export function rotationStep(

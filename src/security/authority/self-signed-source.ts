@@ -8,6 +8,7 @@
  * trusted until it expires.
  */
 import { X509Certificate } from 'node:crypto';
+import { backoff } from '../../core/backoff.ts';
 import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
@@ -37,7 +38,7 @@ export interface SelfSignedOptions {
 /** The state without its keys. */
 interface Known {
   readonly certificate: string;
-  readonly next: { readonly certificate: string; readonly announcedAt: number } | undefined;
+  readonly next: { readonly certificate: string; readonly servedSince: number } | undefined;
   readonly former: readonly string[];
 }
 
@@ -50,8 +51,10 @@ export interface RotatedSource extends RootSource {
 const MAX_CONFLICTS = 5;
 /** The maximum number of roots that operators replaced and that stay trusted, as with a plugged-in root. */
 const MAX_REPLACED = 8;
-/** The minimum time after a failed check, ms. */
+/** The minimum time after a failed check or read, ms. */
 const RETRY_MS = 5000;
+/** The maximum time until a shared store that could not be read is read again, ms. */
+const MAX_RETRY_MS = 60_000;
 
 /**
  * Opens the root. Rejects with CtlError that names the file or object when the state cannot be read or the first root
@@ -66,7 +69,6 @@ export async function openSelfSigned(
 
 class SelfSignedSource implements RotatedSource {
   readonly #options: SelfSignedOptions;
-  readonly #servingSince: number;
   #known: Known = { certificate: '', next: undefined, former: [] };
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Serializes the steps: two concurrent ones would both read the state, and one change would be lost. */
@@ -76,13 +78,16 @@ class SelfSignedSource implements RotatedSource {
   /** Not aborted while this program replaces the root. */
   #rotation: AbortSignal | undefined;
   #endWatch: (() => Promise<void>) | undefined;
+  /** Whether the store is about to be read, because it has changed. */
+  #isFollowing = false;
+  /** Failures in a row to read or to restore a shared store. */
+  #failures = 0;
+  #retry: Timer | undefined;
   /** Roots that were in force and that an operator replaced in the store, the last one first. */
   #replaced: readonly string[] = [];
-  #failing = false;
 
   constructor(options: SelfSignedOptions) {
     this.#options = options;
-    this.#servingSince = options.clock.now();
   }
 
   async open(): Promise<SigningMaterial> {
@@ -90,7 +95,7 @@ class SelfSignedSource implements RotatedSource {
     this.#adopt(state);
     const { shared } = this.#options.store;
     if (shared === undefined) this.rotate(new AbortController().signal);
-    else this.#endWatch = shared.watch(() => void this.#inTurn(() => this.#follow()));
+    else this.#endWatch = shared.watch(() => this.#followSoon());
     return materialOf(state);
   }
 
@@ -100,7 +105,7 @@ class SelfSignedSource implements RotatedSource {
     signal.addEventListener('abort', () => this.#timer?.cancel(), { once: true });
     const isShared = store.shared !== undefined;
     // A store that was deleted while no program was elected is written again.
-    if (isShared) void this.#inTurn(() => this.#follow());
+    if (isShared) this.#followSoon();
     if (rotation.intervalMs <= 0) return;
     const wait = jitter ? random() * rotation.intervalMs : 0;
     this.#schedule(isShared ? Math.min(wait, this.#waitMs()) : wait, signal);
@@ -122,6 +127,7 @@ class SelfSignedSource implements RotatedSource {
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
+    this.#retry?.cancel();
     await this.#endWatch?.();
     await this.#turn;
   }
@@ -134,7 +140,9 @@ class SelfSignedSource implements RotatedSource {
     for (let attempt = 1; ; attempt++) {
       try {
         const kept = await this.#options.store.load();
-        return kept === undefined ? await this.#begin() : await this.#resume(kept);
+        if (kept === undefined) return await this.#begin();
+        await this.#reportUnused(kept);
+        return await this.#resume(kept);
       } catch (error) {
         if (!isConflict(error) || attempt === MAX_CONFLICTS) throw error;
       }
@@ -155,6 +163,16 @@ class SelfSignedSource implements RotatedSource {
     return state;
   }
 
+  /** Workloads with certificates of a root that is in an earlier store alone are cut off: that must be noticed. */
+  async #reportUnused({ certificate, next, former }: AuthorityState): Promise<void> {
+    const { earlier, clock, events } = this.#options;
+    const unused = await earlier?.().catch(() => undefined);
+    if (unused === undefined || clock.now() >= endOf(unused.certificate)) return;
+    if ([certificate, next?.certificate, ...former].includes(unused.certificate)) return;
+    const message = 'has another root certificate; workloads with certificates of it are not trusted';
+    events.problem(new CtlError('failed_precondition', message, { field: 'SELF_SIGNED_CA_DIR' }));
+  }
+
   /**
    * Resumes from the stored state. A root that expired while the program was down is replaced before anything is
    * signed.
@@ -163,7 +181,9 @@ class SelfSignedSource implements RotatedSource {
     const state = this.#pruned(kept);
     if (this.#options.clock.now() < endOf(state.certificate)) {
       // Also writes the trust bundle, which may be outdated after a crash.
-      await this.#options.store.save(state).catch((error: unknown) => this.#options.events.problem(error));
+      await this.#options.store.save(state).catch((error: unknown) => {
+        if (!isConflict(error)) this.#options.events.problem(error);
+      });
       return state;
     }
     if (this.#options.rotation.intervalMs <= 0) {
@@ -184,9 +204,20 @@ class SelfSignedSource implements RotatedSource {
     this.#enforce(after);
   }
 
+  /** Reads a shared store once for all changes until then. */
+  #followSoon(): void {
+    if (this.#isFollowing) return;
+    this.#isFollowing = true;
+    void this.#inTurn(() => {
+      this.#isFollowing = false;
+      return this.#follow();
+    });
+  }
+
   /** Puts in force what another program or an operator has written to a shared store. */
   async #follow(): Promise<void> {
     if (this.#closed) return;
+    this.#retry?.cancel();
     try {
       const state = await this.#load(this.#isRotating);
       this.#enforce(state);
@@ -195,14 +226,23 @@ class SelfSignedSource implements RotatedSource {
         await this.#options.store.save({ ...state, former });
         this.#enforce({ ...state, former });
       }
-      if (this.#failing) this.#options.events.recovered?.();
-      this.#failing = false;
+      if (this.#failures > 0) this.#options.events.recovered?.();
+      this.#failures = 0;
     } catch (error) {
       // Whoever wrote first has caused another change, which is followed.
       if (isConflict(error) || this.#closed) return;
-      this.#failing = true;
-      this.#options.events.problem(error);
+      this.#failed(error);
     }
+  }
+
+  /** The watch reports each change once: what could not be read or restored then is tried again. */
+  #failed(error: unknown): void {
+    const { events, clock, random } = this.#options;
+    events.problem(error);
+    if (this.#closed) return;
+    this.#retry?.cancel();
+    const wait = backoff(++this.#failures, RETRY_MS, MAX_RETRY_MS, random);
+    this.#retry = clock.setTimer(wait, () => this.#followSoon());
   }
 
   #enforce(state: AuthorityState): void {
@@ -225,8 +265,7 @@ class SelfSignedSource implements RotatedSource {
     } catch (error) {
       const kept = this.#options.store.shared?.lastGood();
       if (kept === undefined) throw error;
-      this.#failing = true;
-      this.#options.events.problem(error);
+      this.#failed(error);
       return kept;
     }
   }
@@ -255,7 +294,7 @@ class SelfSignedSource implements RotatedSource {
 
   #rotationState(): RotationState {
     const { certificate, next } = this.#known;
-    return { current: lifeOf(certificate), announcedAt: next?.announcedAt, servingSince: this.#servingSince };
+    return { current: lifeOf(certificate), nextServedSince: next?.servedSince };
   }
 
   /** Puts a state in force. True when the roots have changed. */
@@ -267,11 +306,16 @@ class SelfSignedSource implements RotatedSource {
     this.#known = {
       certificate,
       former,
-      next: next && { certificate: next.certificate, announcedAt: next.announcedAt },
+      next: next && this.#nextOf(next.certificate),
     };
     const end = endOf(certificate);
     if (changed) this.#roots = { path: [certificate], bundle, ends: { chain: end, root: end } };
     return changed;
+  }
+
+  #nextOf(certificate: string): NonNullable<Known['next']> {
+    const { next } = this.#known;
+    return next?.certificate === certificate ? next : { certificate, servedSince: this.#options.clock.now() };
   }
 
   /** The roots that were in force, are not among the stored ones, and have not expired. */

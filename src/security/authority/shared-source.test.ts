@@ -16,6 +16,7 @@ function sharedStore() {
   let version = 0;
   let state: AuthorityState | undefined;
   let failure: Error | undefined;
+  let loads = 0;
   const watchers = new Set<() => void>();
   const put = (next: AuthorityState | undefined): void => {
     state = next;
@@ -27,6 +28,7 @@ function sharedStore() {
     let last: AuthorityState | undefined;
     return {
       async load({ restore = false } = {}) {
+        loads++;
         if (failure !== undefined) throw failure;
         seen = version;
         if (state === undefined && restore && last !== undefined) put(last);
@@ -58,6 +60,13 @@ function sharedStore() {
     put,
     get state() {
       return state;
+    },
+    get loads() {
+      return loads;
+    },
+    /** The store can be used again, and nothing has changed in it. */
+    recover() {
+      failure = undefined;
     },
     fail(error: Error | undefined) {
       failure = error;
@@ -211,6 +220,57 @@ test('a store that cannot be read leaves key and roots in force, and says so onc
   store.fail(undefined);
   await time.advance(1);
   assert.equal(follower.recovered(), 1);
+});
+
+test('a change that could not be read is read soon after, without another change', async () => {
+  const { start, time, store, make } = replicas();
+  const [leader, follower] = [await start(), await start()];
+  leader.lead();
+  const root = await make(time.clock.now());
+  store.fail(new CtlError('unavailable', 'no answer'));
+  store.put({ ...root, former: [] });
+  await time.advance(1);
+  store.recover();
+  await time.advance(10_000);
+  assert.deepEqual([leader.key(), follower.key()], [root.key, root.key]);
+  assert.deepEqual([leader.recovered(), follower.recovered()], [1, 1]);
+});
+
+test('many changes of the store are read together', async () => {
+  const { start, time, store } = replicas();
+  const replica = await start();
+  await time.advance(1);
+  const before = store.loads;
+  for (let change = 0; change < 100; change++) store.put(store.state);
+  await time.advance(1);
+  assert.ok(store.loads - before <= 2, `${store.loads - before} reads`);
+  await replica.source.close();
+});
+
+test('a next root is distributed for an interval, also when the clock that announced it was slow', async () => {
+  const { start, time, store, make } = replicas();
+  const [slow, leader] = [await start(), await start()];
+  await time.advance(90 * HOUR);
+  const next = await make(time.clock.now());
+  assert.ok(store.state !== undefined && slow !== leader);
+  store.put({ ...store.state, next: { ...next, announcedAt: time.clock.now() - 3 * HOUR } });
+  leader.lead();
+  await time.advance(0.9 * HOUR);
+  assert.deepEqual(leader.rotations, []);
+  await time.advance(0.2 * HOUR);
+  assert.deepEqual(leader.rotations, ['the next root certificate signs from now on']);
+  assert.equal(slow.key(), next.key);
+});
+
+test('an earlier root that is not used is reported', async () => {
+  const { start, time, make } = replicas();
+  const root = await make(time.clock.now());
+  const one = await start();
+  const two = await start({ ...root, former: [] });
+  assert.deepEqual(two.bundle(), one.bundle());
+  assert.match(two.problems.join(), /^CtlError: .*another root certificate/);
+  const three = await start(await (async () => ({ key: '', certificate: one.bundle()[0] ?? '', former: [] }))());
+  assert.deepEqual(three.problems, []);
 });
 
 test('a leader writes a store again that was deleted, also when it was elected after that', async () => {
