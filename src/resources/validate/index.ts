@@ -7,6 +7,7 @@ import { validateEndpointSlice, validateEndpoints, validatePod, validateService 
 import { validateDestinationRule } from './destination-rule.ts';
 import { validateEnvoyFilter } from './envoy-filter.ts';
 import { validateGateway } from './gateway.ts';
+import { validateBackendTlsPolicy, validateKubernetesGateway, validateRoute } from './gateway-api.ts';
 import { validateSecret } from './secret.ts';
 import { validatePeerAuthentication, validateRequestAuthentication } from './security.ts';
 import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts';
@@ -32,6 +33,12 @@ const VALIDATORS: Validators = {
   Pod: validatePod,
   Secret: validateSecret,
   Service: validateService,
+  BackendTLSPolicy: validateBackendTlsPolicy,
+  GRPCRoute: validateRoute,
+  HTTPRoute: validateRoute,
+  KubernetesGateway: validateKubernetesGateway,
+  TCPRoute: validateRoute,
+  TLSRoute: validateRoute,
 };
 
 /** Errors in content that matches its kind's schema; paths start at the content. */

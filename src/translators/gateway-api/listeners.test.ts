@@ -1,13 +1,11 @@
 /** Which listeners of a Gateway are valid, and what its status says of them. */
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
+import { certificates } from './testing/certificates.ts';
 import { shown, translated } from './testing/translated.ts';
 
-const certs = new URL('../../../test/golden-harness/certs/', import.meta.url);
-const [CERTIFICATE = '', KEY = '', AUTHORITIES = ''] = ['tls.crt', 'tls.key', 'ca.crt'].map((name) =>
-  JSON.stringify(readFileSync(new URL(name, certs), 'utf8')),
-);
+const { certificate, key, authorities: pem } = certificates;
+const [CERTIFICATE, KEY, AUTHORITIES] = [certificate, key, pem].map((text) => JSON.stringify(text));
 
 const gateway = (listeners: string, rest = '') => `
 apiVersion: gateway.networking.k8s.io/v1
@@ -123,7 +121,7 @@ describe('a listener', () => {
     const { servers, bad } = listenersOf(gateway(HTTPS, validation(refs)) + secret('edge') + authorities);
     assert.deepEqual(bad, [['a']]);
     assert.equal(servers[0]?.tls?.mode, 'MUTUAL');
-    assert.equal(servers[0]?.tls?.clientAuthorities, JSON.parse(AUTHORITIES));
+    assert.equal(servers[0]?.tls?.clientAuthorities, pem);
   });
 
   test('without authorities to verify clients closes its connections', () => {

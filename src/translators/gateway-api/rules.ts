@@ -66,9 +66,6 @@ function rulesOf(route: HttpResource): readonly Rule[] {
   }));
 }
 
-/** The API's limit of a route's rules is 16; files are not checked by an API server. */
-const MAX_RULES = 1024;
-
 export function compileRules(route: HttpResource, context: BackendContext): CompiledRules {
   const { created, namespace, name } = route.meta;
   const id = `${namespace}/${name}`;
@@ -76,7 +73,7 @@ export function compileRules(route: HttpResource, context: BackendContext): Comp
   const backends: Backend[] = [];
   const unsupported = new Map<number, Complaint>();
   let unresolved: Complaint | undefined;
-  const rules = rulesOf(route).slice(0, MAX_RULES);
+  const rules = rulesOf(route);
   for (const [index, rule] of rules.entries()) {
     const action = actionOf(rule, context);
     unresolved ??= action.unresolved;

@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
+import { certificates } from './testing/certificates.ts';
 import { documentsOf, setChanges } from './testing/translated.ts';
 import { GatewayApiTranslator } from './translator.ts';
 
@@ -20,7 +21,7 @@ const gatewayClass = fc
 
 const listener = fc.record({
   port: fc.constantFrom(80, 443),
-  protocol: fc.constantFrom('HTTP', 'HTTPS', 'TLS', 'TCP'),
+  protocol: fc.constantFrom('HTTP', 'HTTPS', 'HTTPS', 'TLS', 'TCP'),
   hostname,
   tls: fc.constantFrom(
     { mode: 'Passthrough' },
@@ -34,13 +35,25 @@ const listener = fc.record({
   ),
 });
 
-const gateway = fc.tuple(namespace, fc.array(listener, { minLength: 1, maxLength: 3 })).map(([at, listeners]) => {
-  const named = listeners.map(({ hostname: host, ...each }, index) => ({
+const authorities = { group: '', kind: 'ConfigMap', name: 'authorities' };
+const gatewayTls = fc.constantFrom(
+  {},
+  {},
+  { tls: { frontend: { default: { validation: { caCertificateRefs: [authorities] } } } } },
+  { tls: { frontend: { perPort: [{ port: 443, tls: { validation: { caCertificateRefs: [authorities] } } }] } } },
+  { tls: { backend: { clientCertificateRef: { name: 'pair', namespace: 'shop' } } } },
+  { addresses: [{ value: '10.96.0.1' }] },
+  { addresses: [{ type: 'example.com/pool', value: 'a' }] },
+);
+
+const listeners = fc.array(listener, { minLength: 1, maxLength: 3 });
+const gateway = fc.tuple(namespace, listeners, gatewayTls).map(([at, written, rest]) => {
+  const named = written.map(({ hostname: host, ...each }, index) => ({
     name: `l${index}`,
     ...(host === '' ? {} : { hostname: host }),
     ...each,
   }));
-  const spec = { gatewayClassName: 'meshd', listeners: named };
+  const spec = { gatewayClassName: 'meshd', listeners: named, ...rest };
   return `${API}\nkind: Gateway\nmetadata: {name: gw, namespace: ${at}}\nspec: ${flow(spec)}`;
 });
 
@@ -51,24 +64,32 @@ const route = fc
     kind: fc.constantFrom('HTTPRoute', 'GRPCRoute', 'TLSRoute', 'TCPRoute'),
     at: namespace,
     name: fc.constantFrom('r1', 'r2'),
-    parents: fc.array(fc.record({ name: fc.constant('gw'), namespace, sectionName: fc.constantFrom('l0', 'l1') }), {
+    parents: fc.array(fc.tuple(namespace, fc.constantFrom({}, { port: 443 }, { sectionName: 'l0' })), {
       minLength: 1,
       maxLength: 2,
     }),
+    filters: fc.constantFrom(
+      [],
+      [{ type: 'RequestRedirect', requestRedirect: { scheme: 'https' } }],
+      [{ type: 'RequestMirror', requestMirror: { backendRef: { name: 'cart', namespace: 'shop', port: 80 } } }],
+      [{ type: 'ExternalAuth' }],
+    ),
     hostnames: fc.array(hostname, { maxLength: 2 }),
     backends: fc.array(backend, { maxLength: 2 }),
     second: fc.constantFrom(1, 2),
   })
-  .map(({ kind, at, name, parents, hostnames, backends, second }) => {
+  .map(({ kind, at, name, parents, filters, hostnames, backends, second }) => {
     const hosts = kind === 'TCPRoute' ? {} : { hostnames: hostnames.filter((each) => each !== '') };
-    const spec = { parentRefs: parents, ...hosts, rules: [{ backendRefs: backends }] };
+    const parentRefs = parents.map(([of, part]) => ({ name: 'gw', namespace: of, ...part }));
+    const rule = { backendRefs: backends, ...(kind === 'HTTPRoute' || kind === 'GRPCRoute' ? { filters } : {}) };
+    const spec = { parentRefs, ...hosts, rules: [rule] };
     const time = `2020-01-01T00:00:0${second}Z`;
     const metadata = { name, namespace: at, creationTimestamp: time };
     return `${API}\nkind: ${kind}\nmetadata: ${flow(metadata)}\nspec: ${flow(spec)}`;
   });
 
 const grant = fc.tuple(namespace, namespace).map(([at, from]) => {
-  const froms = ['HTTPRoute', 'TLSRoute', 'Gateway'].map((kind) => {
+  const froms = ['HTTPRoute', 'GRPCRoute', 'TLSRoute', 'Gateway'].map((kind) => {
     return { group: 'gateway.networking.k8s.io', kind, namespace: from };
   });
   const to = [
@@ -79,28 +100,59 @@ const grant = fc.tuple(namespace, namespace).map(([at, from]) => {
 });
 
 const service = fc
-  .tuple(namespace, fc.constantFrom('web', 'cart'), fc.constantFrom(80, 81))
-  .map(
-    ([at, name, port]) =>
-      `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: ${at}}\nspec: {ports: [{name: http, port: ${port}}]}`,
-  );
+  .record({
+    at: namespace,
+    name: fc.constantFrom('web', 'cart', 'gw-meshd'),
+    port: fc.constantFrom(80, 81),
+    rest: fc.constantFrom({}, { appProtocol: 'http' }),
+    address: fc.constantFrom('10.96.0.1', '10.96.0.2'),
+  })
+  .map(({ at, name, port, rest, address }) => {
+    const spec = flow({ clusterIP: address, ports: [{ name: 'http', port, ...rest }] });
+    return `apiVersion: v1\nkind: Service\nmetadata: {name: ${name}, namespace: ${at}}\nspec: ${spec}`;
+  });
+
+const secret = fc.tuple(namespace, fc.constantFrom('kubernetes.io/tls', 'Opaque')).map(([at, type]) => {
+  const pair = { 'tls.crt': certificates.certificate, 'tls.key': certificates.key };
+  const data = flow(type === 'Opaque' ? {} : pair);
+  return `apiVersion: v1\nkind: Secret\nmetadata: {name: pair, namespace: ${at}}\ntype: ${type}\nstringData: ${data}`;
+});
+
+const configMap = fc.tuple(namespace, fc.constantFrom(certificates.authorities, 'broken')).map(([at, text]) => {
+  const data = flow({ 'ca.crt': text });
+  return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: authorities, namespace: ${at}}\ndata: ${data}`;
+});
 
 const namespaceObject = fc
   .tuple(namespace, fc.constantFrom('a', 'b'))
   .map(([name, team]) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: {team: ${team}}}`);
 
 const policy = fc
-  .tuple(namespace, fc.constantFrom('p1', 'p2'), fc.constantFrom('http', undefined))
-  .map(([at, name, sectionName]) => {
+  .tuple(
+    namespace,
+    fc.constantFrom('p1', 'p2'),
+    fc.constantFrom('http', undefined),
+    fc.constantFrom({ wellKnownCACertificates: 'System' }, { caCertificateRefs: [authorities] }),
+  )
+  .map(([at, name, sectionName, trusted]) => {
     const targetRefs = [{ group: '', kind: 'Service', name: 'web', ...(sectionName && { sectionName }) }];
-    const validation = { hostname: 'web.example.com', wellKnownCACertificates: 'System' };
+    const validation = { hostname: 'web.example.com', ...trusted };
     const spec = flow({ targetRefs, validation });
     return `${API}\nkind: BackendTLSPolicy\nmetadata: {name: ${name}, namespace: ${at}}\nspec: ${spec}`;
   });
 
+const CLASS = `${API}\nkind: GatewayClass\nmetadata: {name: meshd}\nspec: {controllerName: mesh.io/gateway-controller}`;
+const FIRST = [{ yaml: CLASS, isDeleted: false }];
+
 const step = fc.record({
-  yaml: fc.oneof(gatewayClass, gateway, gateway, route, route, route, grant, service, namespaceObject, policy),
-  isDeleted: fc.boolean(),
+  yaml: fc.oneof(
+    { weight: 3, arbitrary: route },
+    { weight: 2, arbitrary: gateway },
+    ...[gatewayClass, grant, service, namespaceObject, policy, secret, configMap].map((arbitrary) => {
+      return { weight: 1, arbitrary };
+    }),
+  ),
+  isDeleted: fc.integer({ max: 3, min: 0 }).map((number) => number === 0),
 });
 
 /** Derived documents by key, and statuses. */
@@ -119,13 +171,13 @@ function collect(derived: Map<ResourceKey, AnyResource>, changes: readonly Resou
 }
 
 test('any sequence of changes gives what a translation of the last documents gives', () => {
-  const steps = fc.array(fc.array(step, { minLength: 1, maxLength: 4 }), { maxLength: 8 });
+  const steps = fc.array(fc.array(step, { minLength: 1, maxLength: 6 }), { maxLength: 10 });
   fc.assert(
     fc.property(steps, (batches) => {
       const translator = new GatewayApiTranslator({ domain: 'cluster.local' });
       const documents = new Map<ResourceKey, AnyResource>();
       const derived = new Map<ResourceKey, AnyResource>();
-      for (const batch of batches) {
+      for (const batch of [FIRST, ...batches]) {
         const changes = new Map<ResourceKey, ResourceChange>();
         for (const { yaml, isDeleted } of batch) {
           for (const document of documentsOf(yaml)) {
