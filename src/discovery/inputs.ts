@@ -4,7 +4,7 @@ import { systemClock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
-import { CLUSTER_KINDS, type ResourceEvent } from '../resources/index.ts';
+import { CLUSTER_KINDS, type Resource, type ResourceEvent } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import { createDirectorySource, createKubernetesSource, createMockSource, type Source } from '../sources/index.ts';
 import { createConnection } from './cluster.ts';
@@ -16,13 +16,13 @@ import type { Sources } from './sources.ts';
  * comes first.
  * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
- * @param ingress whether Ingresses of the cluster are read
+ * @param servesIngress whether an Ingress of the cluster is of the mesh; undefined: none is read
  */
 export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
-  ingress: boolean,
+  servesIngress: ((ingress: Resource<'Ingress'>) => boolean) | undefined,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const log = getScope('source');
@@ -37,9 +37,10 @@ export function configuredSources(
     if (connection === undefined) return directory();
     const meshKinds = configDir === '';
     const random = Math.random;
-    const kinds = { useEndpointSlice, meshKinds, serviceApis, ingress };
+    const kinds = { useEndpointSlice, meshKinds, serviceApis };
     const options = { cluster, connection, log, clock, random, resyncMs, namespaces, ...kinds };
-    return [...directory(), createKubernetesSource(options)];
+    const ingress = servesIngress === undefined ? {} : { servesIngress };
+    return [...directory(), createKubernetesSource({ ...options, ...ingress })];
   };
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();

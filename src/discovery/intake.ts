@@ -7,7 +7,13 @@ import { systemClock } from '../core/clock.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
-import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
+import {
+  KEY_SET_SOURCE,
+  type MeshConfig,
+  type Resource,
+  type ResourceEvent,
+  type ResourceKey,
+} from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { SourceIdentity, SourceSink } from '../sources/index.ts';
 import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
@@ -25,6 +31,8 @@ export interface IntakeOptions {
   readonly connection: Connection | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
+  /** Whether an Ingress is of the mesh: Secrets of others are not read. */
+  readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
   readonly metrics: Metrics;
   /** Called after each batch. `seenAt`: monotonic ms, when its source last saw a sign of a change. */
   readonly onChanged: (keys: ReadonlySet<ResourceKey>, seenAt: number | undefined) => void;
@@ -61,7 +69,12 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const appNamespaces = listOf(settings.appNamespace);
   const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
   const sources = createSources(
-    configuredSources(settings, connection, namespaces, mesh.ingressControllerMode !== 'OFF'),
+    configuredSources(
+      settings,
+      connection,
+      namespaces,
+      mesh.ingressControllerMode === 'OFF' ? undefined : options.servesIngress,
+    ),
   );
   const remotes = configuredRemotes(settings, connection, namespaces, sources);
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);

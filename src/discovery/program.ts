@@ -90,10 +90,10 @@ export class DiscoveryProgram {
     const http = await this.#startHttp();
     const files = await this.#openMeshFiles(cluster);
 
+    this.#translation.configure(files.mesh);
     const intake = await this.#openIntake(files, cluster);
     // At the same time: making a root's key takes about as long as reading a mesh.
     const [identity] = await Promise.all([this.#openIdentity(files, cluster, intake), intake.start()]);
-    this.#translation.configure(files.mesh);
     const model = Model.empty(modelSettings(this.#settings, files.mesh), files.mesh, files.networks);
     const publisher = this.#createPublisher(model);
     await this.#publishFirst(intake, publisher);
@@ -139,6 +139,7 @@ export class DiscoveryProgram {
       settings: this.#settings,
       connection: cluster?.client.connection,
       mesh,
+      servesIngress: (ingress) => this.#translation.servesIngress(ingress),
       metrics: this.#metrics,
       onChanged: (keys, seenAt) => this.#pipeline?.debouncer.changed(keys, seenAt),
       onChangePending: (at) => this.#pipeline?.debouncer.changePending(at),

@@ -6,6 +6,7 @@ import {
   type AnyResource,
   INGRESS_KINDS,
   type MeshConfig,
+  type Resource,
   type ResourceKey,
   SERVICE_API_KINDS,
 } from '../resources/index.ts';
@@ -19,6 +20,8 @@ export interface Translation {
   apply(taken: TakenChanges): TakenChanges;
   /** The mesh configuration in force from the next {@link apply} on. */
   configure(mesh: MeshConfig): void;
+  /** Whether an Ingress is of the mesh, as the classes and the mesh configuration are now. */
+  servesIngress(ingress: Resource<'Ingress'>): boolean;
   /** Undefined when the Gateway API is not served. */
   readonly gatewayApi: GatewayApiTranslator | undefined;
   /** Sets who is notified of the keys of objects of the Gateway API whose desired statuses changed, if any. */
@@ -56,6 +59,7 @@ export function createTranslation(
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },
     configure: (mesh) => ingress.configure(mesh),
+    servesIngress: (resource) => ingress.serves(resource),
   };
 }
 

@@ -1,7 +1,7 @@
 /** Which Secrets are read where Gateways and DestinationRules name more than the limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CONFIG_MAPS_IN, CredentialNames } from './credential-names.ts';
+import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';
 import { readObject } from './read-object.ts';
 
 /** Credentials that Gateways of namespaces name. */
@@ -69,4 +69,25 @@ test('a Gateway of the Gateway API names Secrets and ConfigMaps of the core grou
   for (const names of [secrets, configMaps]) assert.ok(names.apply([event]));
   assert.deepEqual(secrets.choose(9, NONE), ['a', 'b']);
   assert.deepEqual(configMaps.choose(9, NONE), ['c']);
+});
+
+test('an Ingress names Secrets while it is of the mesh', () => {
+  const object = (kind: string, name: string, spec: object) => ({
+    apiVersion: 'networking.k8s.io/v1',
+    kind,
+    metadata: { name, uid: 'u', resourceVersion: '1', ...(kind === 'Ingress' && { namespace: 'shop' }) },
+    spec,
+  });
+  const served = new Set(['mesh']);
+  const names = new CredentialNames(SECRETS_IN, ({ content }) => served.has(content.ingressClassName ?? ''));
+  for (const ingressClassName of ['mesh', 'other']) {
+    const ingress = object('Ingress', ingressClassName, { ingressClassName, tls: [{ secretName: ingressClassName }] });
+    assert.ok(names.apply([readObject('kubernetes', 'Ingress', ingress, 0).event]));
+  }
+  assert.deepEqual(names.choose(9, NONE), ['mesh', 'mesh-cacert']);
+  assert.equal(names.count, 2);
+  served.add('other');
+  const ingressClass = object('IngressClass', 'other', { controller: 'mesh.io/ingress-controller' });
+  assert.ok(names.apply([readObject('kubernetes', 'IngressClass', ingressClass, 0).event]), 'a class decides');
+  assert.deepEqual(names.choose(9, NONE), ['mesh', 'mesh-cacert', 'other', 'other-cacert']);
 });

@@ -2,7 +2,7 @@
  * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
  * certificate authorities. Only these are read from a cluster.
  */
-import type { AnyResource, Kind, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
+import type { AnyResource, Kind, Resource, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
 /** The names in the resources of each kind that has any. */
 type NamesIn = ReadonlyMap<Kind, (resource: AnyResource) => readonly string[]>;
@@ -19,7 +19,7 @@ const AUTHORITIES_SUFFIX = '-cacert';
 const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Secrets: credentials of Gateways, DestinationRules and Ingresses, certificates of the Gateway API. */
-const SECRETS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
+export const SECRETS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
   ['DestinationRule', secretsOf],
   ['Gateway', secretsOf],
   ['Ingress', secretsOf],
@@ -32,17 +32,24 @@ export const CONFIG_MAPS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => 
   ['KubernetesGateway', (resource) => referencesIn(resource, 'ConfigMap', ['caCertificateRefs'])],
 ]);
 
+interface Names {
+  readonly names: readonly string[];
+  /** That names them. */
+  readonly resource: AnyResource;
+}
+
 export class CredentialNames {
   readonly #namesIn: NamesIn;
-  /** By the resource that names them. */
-  readonly #byResource = new Map<ResourceKey, readonly string[]>();
+  readonly #servesIngress: (ingress: Resource<'Ingress'>) => boolean;
+  readonly #byResource = new Map<ResourceKey, Names>();
 
-  /** @param namesIn default: those of Secrets */
-  constructor(namesIn: NamesIn = SECRETS_IN) {
+  /** @param servesIngress Ingresses of other controllers name nothing that is needed; their classes may change */
+  constructor(namesIn: NamesIn = SECRETS_IN, servesIngress: (ingress: Resource<'Ingress'>) => boolean = () => true) {
     this.#namesIn = namesIn;
+    this.#servesIngress = servesIngress;
   }
 
-  /** @returns whether anything that names credentials was among the events */
+  /** @returns whether anything that decides which credentials are named was among the events */
   apply(events: readonly ResourceEvent[]): boolean {
     let noted = false;
     for (const event of events) noted = this.#note(event) || noted;
@@ -51,7 +58,7 @@ export class CredentialNames {
 
   /** @returns whether the list is of a kind that names credentials */
   replace({ events, kinds, namespace }: ResourceList): boolean {
-    if (kinds !== undefined && !kinds.some((kind) => this.#namesIn.has(kind))) return false;
+    if (kinds !== undefined && !kinds.some((kind) => this.#decides(kind))) return false;
     // The last good version of a refused document stays in force.
     const listed = new Set(events.map((event) => (event.type === 'set' ? '' : event.problem.key)));
     for (const key of this.#byResource.keys()) {
@@ -65,7 +72,7 @@ export class CredentialNames {
 
   /** How many are named. */
   get count(): number {
-    return new Set([...this.#byResource.values()].flat()).size;
+    return new Set([...this.#byNamespace().values()].flatMap((names) => [...names])).size;
   }
 
   /**
@@ -90,7 +97,8 @@ export class CredentialNames {
   /** Names by the namespace of the resources that name them, in the order of the namespaces. */
   #byNamespace(): ReadonlyMap<string, ReadonlySet<string>> {
     const found = new Map<string, Set<string>>();
-    for (const [key, names] of this.#byResource) {
+    for (const [key, { names, resource }] of this.#byResource) {
+      if (resource.kind === 'Ingress' && !this.#servesIngress(resource)) continue;
       const namespace = key.split('/')[1] ?? '';
       const known = found.get(namespace) ?? new Set<string>();
       for (const name of names) known.add(name);
@@ -99,15 +107,23 @@ export class CredentialNames {
     return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
+  /** Whether resources of a kind name any, or decide which Ingresses are served. */
+  #decides(kind: Kind): boolean {
+    return this.#namesIn.has(kind) || (kind === 'IngressClass' && this.#namesIn.has('Ingress'));
+  }
+
   #note(event: ResourceEvent): boolean {
-    if (event.type === 'delete') return this.#byResource.delete(event.key);
+    if (event.type === 'delete') {
+      const isClass = event.key.startsWith('IngressClass/') && this.#decides('IngressClass');
+      return this.#byResource.delete(event.key) || isClass;
+    }
     if (event.type !== 'set') return false;
     const { kind, meta } = event.resource;
     const namesIn = this.#namesIn.get(kind);
-    if (namesIn === undefined) return false;
+    if (namesIn === undefined) return this.#decides(kind);
     const key = `${kind}/${meta.namespace}/${meta.name}`;
     const names = namesIn(event.resource);
-    if (names.length > 0) this.#byResource.set(key, names);
+    if (names.length > 0) this.#byResource.set(key, { names, resource: event.resource });
     return names.length > 0 || this.#byResource.delete(key);
   }
 }

@@ -11,11 +11,11 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { apiVersionOf, type Connection } from '../../kubernetes/index.ts';
-import { CORE_KINDS, isSecurityKind, type Kind, MESH_KINDS } from '../../resources/index.ts';
+import { CORE_KINDS, isSecurityKind, type Kind, MESH_KINDS, type Resource } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
-import { CONFIG_MAPS_IN, CredentialNames } from './credential-names.ts';
+import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';
 import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
@@ -60,8 +60,11 @@ export interface KubernetesSourceOptions {
   readonly required?: ReadonlySet<Kind>;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;
-  /** Whether Ingresses and their classes are read where kinds of the mesh are; default: no. */
-  readonly ingress?: boolean;
+  /**
+   * Whether an Ingress is of the mesh, so that its Secrets are read. Ingresses and their classes are read where kinds
+   * of the mesh are. Absent: they are not read.
+   */
+  readonly servesIngress?: (ingress: Resource<'Ingress'>) => boolean;
   /** Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. */
   readonly maxBytes?: number;
   /** How long the server is asked to keep a watch open, seconds. */
@@ -106,17 +109,14 @@ class KubernetesSource implements Source {
   readonly #collections = new Map<string, readonly Collection[]>();
   #definitions: Definitions | undefined;
   #sink: SourceSink | undefined;
-  readonly #named: readonly NamedKind[] = [
-    { type: SECRETS, names: new CredentialNames(), isOverLimit: false },
-    { type: CONFIG_MAPS, names: new CredentialNames(CONFIG_MAPS_IN), isOverLimit: false },
-  ];
+  readonly #named: readonly NamedKind[];
   #namedTimer: Timer | undefined;
   readonly #warnings = new Set<string>();
   #isSynced = false;
   #closed = false;
 
   constructor(options: KubernetesSourceOptions) {
-    const { id = 'kubernetes', cluster, connection, clock, log } = options;
+    const { id = 'kubernetes', cluster, connection, clock, log, servesIngress } = options;
     this.id = id;
     this.cluster = cluster;
     this.#options = options;
@@ -133,6 +133,10 @@ class KubernetesSource implements Source {
       reached: () => this.#reachable.good(`the API server ${server} is reached again`),
     });
     this.#failures = new FailureReport(log, clock, server);
+    this.#named = [
+      { type: SECRETS, names: new CredentialNames(SECRETS_IN, servesIngress), isOverLimit: false },
+      { type: CONFIG_MAPS, names: new CredentialNames(CONFIG_MAPS_IN), isOverLimit: false },
+    ];
   }
 
   start(sink: SourceSink): void {
@@ -141,7 +145,7 @@ class KubernetesSource implements Source {
       useEndpointSlice,
       meshKinds,
       serviceApis = false,
-      ingress = false,
+      servesIngress,
       isRemote = false,
       clock,
       random,
@@ -149,7 +153,7 @@ class KubernetesSource implements Source {
     } = this.#options;
     for (const type of isRemote ? workloadTypes(useEndpointSlice) : coreTypes(useEndpointSlice)) this.#add(type);
     if (!meshKinds) return;
-    if (ingress) for (const type of INGRESS_TYPES) this.#add(type);
+    if (servesIngress !== undefined) for (const type of INGRESS_TYPES) this.#add(type);
     this.#definitions = new Definitions({
       connection: this.#connection,
       clock,

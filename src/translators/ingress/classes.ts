@@ -10,8 +10,8 @@ export type IngressSettings = Pick<
   'ingressClass' | 'ingressControllerMode' | 'ingressSelector' | 'ingressService'
 >;
 
-/** Controllers of the IngressClasses by name. */
-export type Controllers = ReadonlyMap<string, string | undefined>;
+/** The IngressClass of a name; undefined where there is none. */
+export type ClassOf = (name: string) => Resource<'IngressClass'> | undefined;
 
 /**
  * Whether an Ingress is served. The annotation decides before the field (Kubernetes documentation, "Deprecated
@@ -19,7 +19,7 @@ export type Controllers = ReadonlyMap<string, string | undefined>;
  */
 export function isServed(
   { meta, content }: Resource<'Ingress'>,
-  controllers: Controllers,
+  classOf: ClassOf,
   { ingressClass, ingressControllerMode: mode }: IngressSettings,
 ): boolean {
   if (mode === 'OFF') return false;
@@ -28,7 +28,8 @@ export function isServed(
   const named = content.ingressClassName;
   if (named === undefined) return mode === 'DEFAULT';
   // Without an object of that name, as in a directory, the class is the one of the mesh configuration.
-  return controllers.has(named) ? CONTROLLERS.has(controllers.get(named) ?? '') : named === ingressClass;
+  const found = classOf(named);
+  return found === undefined ? named === ingressClass : CONTROLLERS.has(found.content.controller ?? '');
 }
 
 /** Value of the label `mesh` of gateways that have no selector in the mesh configuration. */

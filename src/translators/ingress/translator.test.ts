@@ -218,7 +218,7 @@ test('an entry of tls is a server with the Secret of that name, and one without 
   const servers = (gateway.content.servers ?? []).map(({ hosts, tls }) => [
     hosts.join(),
     tls?.credentialName,
-    tls?.keyPairs,
+    tls?.closed,
   ]);
   assert.deepEqual(servers, [
     ['./*', undefined, undefined],

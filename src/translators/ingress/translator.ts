@@ -17,7 +17,7 @@ import {
 } from '../../resources/index.ts';
 import { DerivedDocuments, deriveResource } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
-import { gatewaySelector, type IngressSettings, isServed } from './classes.ts';
+import { type ClassOf, gatewaySelector, type IngressSettings, isServed } from './classes.ts';
 import { ANY_HOST, hostNames, hostRoutes, type RouteInputs } from './routes.ts';
 import { ingressWarnings } from './warnings.ts';
 
@@ -47,7 +47,7 @@ export class IngressTranslator implements Translator {
   #configured = false;
   /** All that are in force; those of other classes, too. */
   readonly #ingresses = new Map<ResourceKey, Ingress>();
-  readonly #controllers = new Map<string, string | undefined>();
+  readonly #classOf: ClassOf;
   /** Those that are served, by host. */
   readonly #byHost = new Map<string, Set<ResourceKey>>();
   readonly #served = new Map<ResourceKey, readonly string[]>();
@@ -62,6 +62,10 @@ export class IngressTranslator implements Translator {
   constructor({ namespace, domain, resource, onWarnings }: IngressOptions) {
     this.#namespace = namespace;
     this.#onWarnings = onWarnings;
+    this.#classOf = (name) => {
+      const found = resource(resourceKey('IngressClass', '', name));
+      return found?.kind === 'IngressClass' ? found : undefined;
+    };
     const namedPort = (within: string, name: string, port: string) => {
       const service = resource(resourceKey('Service', within, name));
       if (service?.kind !== 'Service') return undefined;
@@ -76,7 +80,7 @@ export class IngressTranslator implements Translator {
     this.#configured = false;
     for (const { key, after } of changes) {
       if (key.startsWith('Ingress/')) this.#setIngress(key, after?.kind === 'Ingress' ? after : undefined, hosts);
-      else if (key.startsWith('IngressClass/')) all = this.#setClass(key, after) || all;
+      else if (key.startsWith('IngressClass/')) all = true;
       else if (key.startsWith('Service/')) for (const host of this.#hostsByService.get(key) ?? []) hosts.add(host);
     }
     if (all) for (const key of this.#ingresses.keys()) this.#serve(key, hosts);
@@ -89,17 +93,15 @@ export class IngressTranslator implements Translator {
     this.#configured = true;
   }
 
+  /** Whether an Ingress is of the mesh, with the classes and the mesh configuration of now. */
+  serves(ingress: Ingress): boolean {
+    return this.#settings !== undefined && isServed(ingress, this.#classOf, this.#settings);
+  }
+
   #setIngress(key: ResourceKey, ingress: Ingress | undefined, hosts: Set<string>): void {
     if (ingress === undefined) this.#ingresses.delete(key);
     else this.#ingresses.set(key, ingress);
     this.#serve(key, hosts);
-  }
-
-  #setClass(key: ResourceKey, after: ResourceChange['after']): boolean {
-    const name = key.slice(key.lastIndexOf('/') + 1);
-    if (after?.kind === 'IngressClass') this.#controllers.set(name, after.content.controller);
-    else this.#controllers.delete(name);
-    return true;
   }
 
   /** Notes whether an Ingress is served, and adds the hosts whose routes it changes. */
@@ -107,8 +109,7 @@ export class IngressTranslator implements Translator {
     this.#gatewayChanged = true;
     const ingress = this.#ingresses.get(key);
     const before = this.#served.get(key) ?? [];
-    const isOne =
-      ingress !== undefined && this.#settings !== undefined && isServed(ingress, this.#controllers, this.#settings);
+    const isOne = ingress !== undefined && this.serves(ingress);
     const after = isOne ? hostsOf(ingress) : [];
     for (const host of [...before, ...after]) hosts.add(host);
     for (const host of before) {

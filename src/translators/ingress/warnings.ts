@@ -26,7 +26,8 @@ export function ingressWarnings({ content }: Resource<'Ingress'>): readonly Reso
   for (const [index, entry] of (content.tls ?? []).entries()) {
     const path = ['tls', index];
     for (const [at, host] of (entry.hosts ?? []).entries()) checkHost(host, [...path, 'hosts', at], warn);
-    if (!entry.secretName) warn(path, 'expected secretName: the TLS connections of its hosts are closed');
+    const effect = entry.hosts?.length ? 'the TLS connections of its hosts are closed' : 'the entry has no effect';
+    if (!entry.secretName) warn(path, `expected secretName: ${effect}`);
   }
   for (const [index, { host, http }] of (content.rules ?? []).entries()) {
     checkHost(host, ['rules', index, 'host'], warn);
