@@ -363,7 +363,7 @@ test('a start that is closed before the Secrets were read ends', async (context)
 });
 
 test('a cluster that sends more than its quota is not read, and one that grows beyond it keeps what it had', async (context) => {
-  const { home, remotes, sources, has } = await openHome(context, 50, 64 * 1024);
+  const { home, remotes, sources, has } = await openHome(context, 200, 64 * 1024);
   const [huge, east] = [await startRemote(context), await startRemote(context)];
   const many = (from: number, to: number) => Array.from({ length: to - from }, (_, index) => `s${from + index}`);
   for (const name of many(0, 1000)) huge.set(SERVICES, service(name));

@@ -295,8 +295,11 @@ function noting(source: Source, connection: Connection, kinds: Set<Kind>): Sourc
     start: (sink) => source.start(noted(sink)),
     health: () => source.health(),
     async close() {
-      await source.close();
-      connection.close();
+      try {
+        await source.close();
+      } finally {
+        connection.close();
+      }
     },
   };
 }

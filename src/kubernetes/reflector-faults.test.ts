@@ -2,8 +2,12 @@
 import assert from 'node:assert/strict';
 import { constants, type ServerHttp2Stream } from 'node:http2';
 import { afterEach, describe, test } from 'node:test';
+import { systemClock } from '../core/clock.ts';
+import { CtlError } from '../core/errors.ts';
 import { waitUntil } from '../core/testing/wait-until.ts';
-import { closeAll, follow, gateway, PATH, scripted } from './testing/followed-reflector.ts';
+import { Connection } from './connection.ts';
+import { Reflector } from './reflector.ts';
+import { cleanup, closeAll, follow, gateway, PATH, scripted, TYPE } from './testing/followed-reflector.ts';
 import type { SeenRequest } from './testing/scripted-api-server.ts';
 
 afterEach(closeAll);
@@ -119,4 +123,38 @@ describe('a reflector of an API server that fails', () => {
       await waitUntil(() => names() === 'a' && server.watches(PATH) === 1);
     });
   }
+
+  test('waits for long before it reads a list again that is too large', async () => {
+    const server = await scripted('a');
+    const waits: number[] = [];
+    const clock = {
+      now: systemClock.now,
+      setTimer: (ms: number, run: () => void) => {
+        waits.push(ms);
+        return systemClock.setTimer(ms, run);
+      },
+    };
+    const random = () => 0;
+    const connection = new Connection({ access: server.access(), clock: systemClock, random, userAgent: 'test' });
+    const failures: string[] = [];
+    const reflector = new Reflector<never>(
+      { connection, type: TYPE, clock, random },
+      {
+        convert: () => {
+          throw new CtlError('resource_exhausted', 'expected less');
+        },
+        onList: () => assert.fail('nothing fits'),
+        onChanges: () => assert.fail('nothing fits'),
+        onFailure: (error, verb) => failures.push(`${verb}: ${error.message}`),
+        onRecovered: () => {},
+      },
+    );
+    cleanup.push(async () => {
+      await reflector.close();
+      connection.close();
+    });
+    reflector.start();
+    await waitUntil(() => waits.includes(120_000));
+    assert.deepEqual(failures, ['list: expected less']);
+  });
 });

@@ -71,6 +71,8 @@ export interface ReflectorOptions {
 /** Between attempts after failures, ms. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
+/** After an answer that is too large, ms: reading as much again costs too much to try soon. */
+const RETRY_LARGE_MS = 120_000;
 const WATCH_SECONDS = 300;
 /** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
 const WATCH_GRACE_MS = 30_000;
@@ -172,8 +174,7 @@ export class Reflector<T> {
     if (error instanceof ConnectionError && error.lost) return;
     const { clock, random } = this.#options;
     const wait = backoff(Math.max(this.#failures, this.#unreadable), RETRY_BASE_MS, RETRY_MAX_MS, random);
-    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-    await sleep(clock, Math.max(wait, asked * (1 + random() / 5)), this.#ending.signal);
+    await sleep(clock, Math.max(wait, minimumWait(error) * (1 + random() / 5)), this.#ending.signal);
   }
 
   /** Counts failures of streaming lists as well: some proxies break only these. */
@@ -344,6 +345,12 @@ export class Reflector<T> {
     this.#warned.add(text);
     this.#handlers.onWarning?.(text);
   }
+}
+
+/** What the next attempt has to wait for at least, ms. */
+function minimumWait(error: CtlError): number {
+  if (error instanceof ApiError) return error.retryAfterMs ?? 0;
+  return error.code === 'resource_exhausted' ? RETRY_LARGE_MS : 0;
 }
 
 function errorFrom(error: unknown): CtlError {

@@ -129,6 +129,20 @@ test('a cluster IP of the program’s own cluster has precedence over the same o
   assert.equal(first?.source, 'Service/a/near');
 });
 
+test('a Service that only another cluster has does not replace a service entry of the same host', () => {
+  const entry = resource('ServiceEntry', 'a/own', {
+    hosts: [fqdn('web.a')],
+    ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+    resolution: 'DNS',
+    endpoints: [{ address: 'own.example.com' }],
+  });
+  const far = service('a/web', { type: 'ExternalName', externalName: 'elsewhere.example.com' }, FAR);
+  const snapshot = meshOf([entry, far]);
+  assert.equal(snapshot.services.get(WEB)?.source, 'ServiceEntry/a/own');
+  const own = service('a/web', {}, NEAR);
+  assert.equal(meshOf([entry, far, own]).services.get(WEB)?.source, 'Service/a/web');
+});
+
 describe('the network of a proxy', () => {
   const snapshot = meshOf(BOTH, OPTIONS);
   const rows: [what: string, said: string, label: string | undefined, network: string][] = [

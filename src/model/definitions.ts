@@ -163,9 +163,9 @@ export interface MergedService {
 }
 
 /**
- * Several resources of one namespace may define the same host. The orchestrator's takes precedence, then the oldest: it
- * defines the service. The others add missing ports, their addresses, and endpoints. Definitions with another
- * resolution are ignored, because one cluster cannot do both.
+ * Several resources of one namespace may define the same host. The own cluster's Service takes precedence, then the
+ * oldest service entry, then a Service of another cluster: the first defines the service. The others add missing ports,
+ * their addresses, and endpoints. Definitions with another resolution are ignored, because one cluster cannot do both.
  */
 export function mergeDefinitions(definitions: readonly Service[]): MergedService | undefined {
   const [first, ...others] = [...definitions].sort(compareDefinitions);
@@ -195,8 +195,15 @@ export function mergeDefinitions(definitions: readonly Service[]): MergedService
   return { service: { ...first, ports, addresses: [...addresses] }, parts, duplicates };
 }
 
+/** Services of the program's own cluster, service entries, Services that only other clusters have. */
+function rankOf({ registry, created }: Service): number {
+  if (registry === 'External') return 1;
+  return created === AFTER_ALL ? 2 : 0;
+}
+
 function compareDefinitions(a: Service, b: Service): number {
-  if (a.registry !== b.registry) return a.registry === 'Orchestrator' ? -1 : 1;
+  const order = rankOf(a) - rankOf(b);
+  if (order !== 0) return order;
   return compareCreated(a.created, b.created) || compareText(a.source, b.source);
 }
 

@@ -191,8 +191,8 @@ describe('a mesh of two clusters', { skip }, () => {
   test('a removed Secret takes the endpoints of its cluster away, and a new one brings them back', async () => {
     const traffic = startTraffic([target]);
     await near.api.delete(remoteSecret(''));
+    await eventually(async () => assert.equal(await statusOfFar(), undefined), { timeoutMs: 60_000 });
     await answers('near');
-    assert.equal(await statusOfFar(), undefined);
     await near.api.apply([remoteSecret(await kubeconfig())]);
     await answers('near', 'far');
     assert.deepEqual(await traffic.stop(), []);

@@ -8,7 +8,7 @@ import { fastClock } from './fast-clock.ts';
 import { ScriptedApiServer } from './scripted-api-server.ts';
 
 export const PATH = '/apis/networking.mesh.io/v1/gateways';
-const TYPE: ResourceType = {
+export const TYPE: ResourceType = {
   group: 'networking.mesh.io',
   version: 'v1',
   plural: 'gateways',
