@@ -1,11 +1,11 @@
 /** Reviews of tokens by several scripted API servers. */
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
+import { systemClock } from '../../core/clock.ts';
 import type { CtlError } from '../../core/errors.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
-import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
 import { type Claims, testIssuer } from '../testing/credentials.ts';
 import { createClusterReviews } from './cluster-reviews.ts';
@@ -39,7 +39,7 @@ async function startCluster(
   own?: string,
 ): Promise<TestCluster> {
   const server = await ScriptedApiServer.start();
-  const options = { clock: fastClock(50), random: () => 0, userAgent: 'test' };
+  const options = { clock: systemClock, random: () => 0, userAgent: 'test' };
   const connection = new Connection({ access: server.access(), ...options });
   context.after(async () => {
     connection.close();
