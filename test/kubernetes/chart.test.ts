@@ -61,7 +61,7 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     clusterID: 'east',
     credentialNames: ['shop-tls'],
     remoteClusters: { enabled: true },
-    gatewayApi: { enabled: true, image: 'registry.example/ctl-agent:1' },
+    gatewayApi: { enabled: true, authorityNames: ['authorities'], image: 'registry.example/ctl-agent:1' },
     plainText: { enabled: true },
     extraArgs: ['--log_as_json'],
     service: { annotations: { a: 'b' } },
@@ -260,6 +260,29 @@ test('a budget that forbids every eviction is refused', { skip: withoutHelm }, a
       const values = { podDisruptionBudget: { maxUnavailable } };
       await assert.rejects(renderChart(t, { chart, namespace: SYSTEM, values }), /maxUnavailable/);
     }
+});
+
+test('Secrets and ConfigMaps of all namespaces are readable by name only', { skip: withoutHelm }, async (t) => {
+  const namesWith = async (values: object) => {
+    const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+    const rules = ofKind(objects, 'ClusterRole').rules as readonly {
+      resources: string[];
+      resourceNames?: string[];
+      verbs: string[];
+    }[];
+    const found = rules.filter(
+      ({ resources, verbs }) => /secrets|configmaps/.test(resources.join()) && verbs.includes('list'),
+    );
+    return found.map(({ resources, resourceNames }) => [...resources, resourceNames]);
+  };
+  const roots = ['configmaps', ['mesh-ca-root-cert']];
+  assert.deepEqual(await namesWith({ gatewayApi: { enabled: true } }), [roots]);
+  const named = { credentialNames: ['pair'], gatewayApi: { enabled: true, authorityNames: ['authorities'] } };
+  assert.deepEqual(await namesWith(named), [
+    roots,
+    ['secrets', ['pair', 'pair-cacert']],
+    ['configmaps', ['authorities']],
+  ]);
 });
 
 interface ListedPod extends ApiObject {

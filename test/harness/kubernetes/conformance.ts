@@ -76,7 +76,7 @@ const gatewayClass = {
   spec: { controllerName: 'mesh.io/gateway-controller' },
 };
 
-/** An operator allows the Secrets of listeners by name; the suite has many. */
+/** An operator allows Secrets of listeners and ConfigMaps of authorities by name; the suite has many. */
 const secretRights = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
