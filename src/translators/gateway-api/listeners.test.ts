@@ -179,6 +179,16 @@ status: ${status}
       ['Accepted=False UnsupportedAddress', 'Programmed=False Invalid', 'ResolvedRefs=True ResolvedRefs'],
     ],
     [
+      'whose client certificate has the name of authorities says so',
+      gateway(HTTP, 'tls: {backend: {clientCertificateRef: {name: pair-cacert}}}') +
+        secret('edge').replace('name: pair', 'name: pair-cacert'),
+      [
+        'Accepted=True Accepted',
+        'Programmed=False AddressNotAssigned',
+        'ResolvedRefs=False InvalidClientCertificateRef',
+      ],
+    ],
+    [
       'whose client certificate does not exist says so',
       gateway(HTTP, 'tls: {backend: {clientCertificateRef: {name: missing}}}'),
       [
