@@ -2,21 +2,18 @@
  * Gives each Gateway its Envoy: applies the objects that run it, repairs what others change, and removes them when the
  * Gateway changes to another class. The Gateway's deletion is left to the garbage collector of the cluster.
  */
+import { backoff } from '../core/backoff.ts';
 import type { Clock } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
+import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import {
-  ApiError,
-  type KubernetesClient,
-  type KubernetesObject,
-  Reflector,
-  type ResourceType,
-} from '../kubernetes/index.ts';
+import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
+import { isRefusal, reportFailure } from './failures.ts';
 import { type FollowedObject, type FollowedObjects, followedKey } from './followed-objects.ts';
 import {
   APPLIED_ANNOTATION,
-  GATEWAY_NAME_LABEL,
+  checkName,
   gatewayObjects,
   type InfrastructureSettings,
   isContained,
@@ -27,6 +24,7 @@ import {
   managedName,
   wrongServiceType,
 } from './infrastructure.ts';
+import { ManagedObjects } from './managed-objects.ts';
 import { type DesiredStatuses, recordsOf } from './types.ts';
 
 export interface DeployerOptions {
@@ -40,46 +38,67 @@ export interface DeployerOptions {
   /** 0 ≤ x < 1. */
   readonly random: () => number;
   readonly log: Log;
+  /** `problemOf` this key has changed. */
+  onProblem(key: string): void;
 }
 
 const GATEWAY = 'KubernetesGateway';
 const FIELD_MANAGER = 'mesh.io-gateway-controller';
 /** Gateways that are worked on at the same time. */
 const CONCURRENCY = 4;
+/** Writes for all Gateways: a second, and at once. Whoever creates many Gateways must not occupy the API server. */
+const WRITES = { rate: 20, burst: 100 };
+/** Writes of the same content to one object: another program may change it back each time. */
+const REPAIRS = { rate: 1 / 30, burst: 5 };
+/** Between attempts while the API server cannot take writes, ms. */
+const PAUSE_BASE_MS = 1_000;
+const PAUSE_MAX_MS = 60_000;
 
-/** The objects of one kind that this controller made, by `namespace/name`. */
-interface Managed {
-  readonly type: ResourceType;
-  readonly reflector: Reflector<KubernetesObject>;
-  readonly objects: Map<string, KubernetesObject>;
-  synced: boolean;
+/** Why a Gateway is not deployed. */
+interface Problem {
+  readonly text: string;
+  readonly log: FailureLog;
 }
-
-const nameOf = ({ metadata }: KubernetesObject): string => `${metadata.namespace ?? ''}/${metadata.name}`;
 
 export class Deployer {
   readonly #options: DeployerOptions;
   readonly #queue: WorkQueue;
-  readonly #managed: readonly Managed[];
-  readonly #failures = new Map<string, FailureLog>();
-  /** Wrong annotations that are logged, by `namespace/name` of the Gateway. */
+  readonly #managed: ManagedObjects;
+  readonly #bucket: TokenBucket;
+  readonly #problems = new Map<string, Problem>();
+  /** Of each object: the hash of what was applied last, and how often that may be applied. By key of the Gateway. */
+  readonly #repairs = new Map<string, Map<ResourceType, { readonly hash: string; readonly bucket: TokenBucket }>>();
+  /** Wrong annotations that are logged, by key of the Gateway. */
   readonly #warned = new Map<string, string>();
-  #closed = false;
+  /** Of the API server as a whole. */
+  readonly #failures: FailureLog;
+  #pause = { times: 0, until: 0 };
+  readonly #ending = new AbortController();
 
   constructor(options: DeployerOptions) {
     this.#options = options;
-    const { clock, random } = options;
+    const { clock, random, client, log, objects } = options;
     this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: CONCURRENCY, clock, random });
-    this.#managed = MANAGED_TYPES.map((type) => this.#follow(type));
+    this.#bucket = new TokenBucket({ ...WRITES, now: clock.now });
+    this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways are deployed again');
+    this.#managed = new ManagedObjects({
+      client,
+      clock,
+      random,
+      log,
+      // Gateways may wait for this list.
+      onList: () => this.#addAll(objects.keysOf(GATEWAY)),
+      onChanged: (namespace, gateway) => this.#queue.add(followedKey(GATEWAY, namespace, gateway)),
+    });
   }
 
   start(): void {
-    for (const { reflector } of this.#managed) reflector.start();
+    this.#managed.start();
   }
 
   async close(): Promise<void> {
-    this.#closed = true;
-    await Promise.all([this.#queue.close(), ...this.#managed.map(({ reflector }) => reflector.close())]);
+    this.#ending.abort();
+    await Promise.all([this.#queue.close(), this.#managed.close()]);
   }
 
   /** Keys whose desired status or whose object in the API server has changed, of any kind. */
@@ -87,73 +106,40 @@ export class Deployer {
     for (const key of keys) {
       if (key.startsWith(`${GATEWAY}/`)) this.#queue.add(key);
       // A class decides whose its Gateways are.
-      if (key.startsWith('GatewayClass/'))
-        for (const each of this.#options.objects.keysOf(GATEWAY)) this.#queue.add(each);
+      if (key.startsWith('GatewayClass/')) this.#addAll(this.#options.objects.keysOf(GATEWAY));
     }
   }
 
-  #follow(type: ResourceType): Managed {
-    const { client, clock, random, log } = this.#options;
-    const objects = new Map<string, KubernetesObject>();
-    const failures = createFailureLog(
-      log,
-      `${type.plural} of gateways cannot be read`,
-      `${type.plural} are read again`,
-    );
-    const concerns = (object: KubernetesObject): void => {
-      const gateway = object.metadata.labels?.[GATEWAY_NAME_LABEL];
-      if (gateway !== undefined) this.#queue.add(followedKey(GATEWAY, object.metadata.namespace ?? '', gateway));
-    };
-    const options = {
-      connection: client.connection,
-      type,
-      labelSelector: `${MANAGED_LABEL}=${MANAGED_VALUE}`,
-      clock,
-      random,
-    };
-    const reflector = new Reflector<KubernetesObject>(options, {
-      convert: ({ status: _status, ...object }) => object as KubernetesObject,
-      onList: (items) => {
-        const before = [...objects.values()];
-        objects.clear();
-        for (const item of items) objects.set(nameOf(item), item);
-        managed.synced = true;
-        for (const object of [...before, ...items]) concerns(object);
-        // Gateways may wait for this list.
-        for (const key of this.#options.objects.keysOf(GATEWAY)) this.#queue.add(key);
-      },
-      onChanges: (changes) => {
-        for (const change of changes) {
-          const object = change.type === 'set' ? change.item : change.object;
-          if (change.type === 'set') objects.set(nameOf(object), object);
-          else objects.delete(nameOf(object));
-          concerns(object);
-        }
-      },
-      onFailure: (error) => failures.failed(error.oneLine()),
-      onRecovered: () => failures.succeeded(),
-    });
-    const managed: Managed = { type, reflector, objects, synced: false };
-    return managed;
+  /** Why an accepted Gateway is not deployed as asked: something refuses its objects. One line. */
+  problemOf(key: string): string | undefined {
+    return this.#problems.get(key)?.text;
+  }
+
+  #addAll(keys: Iterable<string>): void {
+    for (const key of keys) this.#queue.add(key);
   }
 
   async #work(key: string): Promise<Outcome> {
     const gateway = this.#options.objects.get(key);
     if (gateway === undefined) {
       // The garbage collector removes what is left of it.
-      this.#failures.delete(key);
-      this.#warned.delete(key.slice(key.indexOf('/') + 1));
+      this.#problems.delete(key);
+      this.#repairs.delete(key);
+      this.#warned.delete(key);
       return 'done';
     }
-    if (!this.#managed.every(({ synced }) => synced)) return 'done';
+    if (!this.#managed.areSynced) return 'done';
+    const pause = this.#pause.until - this.#options.clock.now();
+    if (pause > 0) return pause;
     try {
-      if (this.#isAccepted(key, gateway)) await this.#apply(gateway);
+      let wait = 0;
+      if (this.#isAccepted(key, gateway)) wait = await this.#apply(key, gateway);
       else if (this.#isOfOthers(gateway)) await this.#remove(gateway);
-      this.#failures.get(key)?.succeeded();
-      this.#failures.delete(key);
+      if (wait > 0) return wait;
+      this.#succeeded(key);
       return 'done';
     } catch (error) {
-      if (!this.#closed) this.#failureLog(key, gateway).failed(oneLineOf(error));
+      if (!this.#ending.signal.aborted) this.#failed(key, gateway, error);
       return 'failed';
     }
   }
@@ -173,56 +159,83 @@ export class Deployer {
     return gatewayClass !== undefined && gatewayClass.spec.controllerName !== controllerName;
   }
 
-  async #apply(gateway: FollowedObject): Promise<void> {
+  /** Returns 0, or the milliseconds until the rest may be applied. */
+  async #apply(key: string, gateway: FollowedObject): Promise<number> {
     const input = { ...gateway, version: gateway.type.version };
-    this.#warnOfServiceType(gateway, wrongServiceType(input));
-    for (const managed of gatewayObjects(input, this.#options.infrastructure())) await this.#applyOne(managed);
+    this.#warnOfServiceType(key, gateway, wrongServiceType(input));
+    checkName(gateway.name);
+    for (const managed of gatewayObjects(input, this.#options.infrastructure())) {
+      const wait = await this.#applyOne(key, managed);
+      if (wait > 0) return wait;
+      this.#ending.signal.throwIfAborted();
+    }
+    return 0;
   }
 
-  #warnOfServiceType({ namespace, name }: FollowedObject, wrong: string | undefined): void {
-    const gateway = `${namespace}/${name}`;
-    if (this.#warned.get(gateway) === wrong) return;
+  #warnOfServiceType(key: string, { namespace, name }: FollowedObject, wrong: string | undefined): void {
+    if (this.#warned.get(key) === wrong) return;
     if (wrong === undefined) {
-      this.#warned.delete(gateway);
+      this.#warned.delete(key);
       return;
     }
-    this.#warned.set(gateway, wrong);
+    this.#warned.set(key, wrong);
     const got = JSON.stringify(wrong.slice(0, 40));
     const problem = `annotation service-type: expected LoadBalancer, NodePort or ClusterIP, got ${got}`;
-    this.#options.log.warn(`Gateway ${gateway}: ${problem}; its Service is a LoadBalancer`);
+    this.#options.log.warn(`Gateway ${namespace}/${name}: ${problem}; its Service is a LoadBalancer`);
   }
 
-  async #applyOne({ type, object }: ManagedObject): Promise<void> {
+  async #applyOne(key: string, { type, object }: ManagedObject): Promise<number> {
     const { client } = this.#options;
     const { name, namespace = '', annotations = {} } = object.metadata;
-    const known = this.#managed.find((managed) => managed.type === type)?.objects;
-    const present = known?.get(`${namespace}/${name}`);
-    const current = present?.metadata.annotations?.[APPLIED_ANNOTATION] === annotations[APPLIED_ANNOTATION];
-    if (present !== undefined && current && isContained(object, present)) return;
-    if (present === undefined) await this.#checkFree(type, namespace, name);
+    const hash = annotations[APPLIED_ANNOTATION] ?? '';
+    const present = this.#managed.get(type, namespace, name);
+    const current = present?.metadata.annotations?.[APPLIED_ANNOTATION] === hash;
+    if (present !== undefined && current && isContained(object, present)) return 0;
+    const wait = this.#repairBucket(key, type, hash).take() || this.#bucket.take();
+    if (wait > 0) return wait;
+    const { uid } = (present ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
     const whole = { apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`, kind: type.kind };
-    const stored = await client.patch(
-      type,
-      name,
-      { ...whole, ...object },
-      {
-        namespace,
-        type: 'application/apply-patch+yaml',
-        fieldManager: FIELD_MANAGER,
-        force: true,
-      },
+    // The server refuses the identifier of an object that was deleted meanwhile, even if there is another of its name.
+    const metadata = { ...object.metadata, ...(uid === undefined ? {} : { uid }) };
+    await this.#managed.write(type, () =>
+      client.patch(
+        type,
+        name,
+        { ...whole, ...object, metadata },
+        {
+          namespace,
+          type: 'application/apply-patch+yaml',
+          fieldManager: FIELD_MANAGER,
+          // Not for a new object: somebody may create one of that name at this moment.
+          force: uid !== undefined,
+          signal: this.#ending.signal,
+        },
+      ),
     );
-    // Known at once, so that it is not applied again before the watch reports it.
-    known?.set(`${namespace}/${name}`, stored);
+    return 0;
   }
 
-  /** An object of that name that somebody else made is not taken over. */
-  async #checkFree(type: ResourceType, namespace: string, name: string): Promise<void> {
+  #repairBucket(key: string, type: ResourceType, hash: string): TokenBucket {
+    const ofGateway = this.#repairs.get(key) ?? new Map<ResourceType, { hash: string; bucket: TokenBucket }>();
+    this.#repairs.set(key, ofGateway);
+    const known = ofGateway.get(type);
+    if (known?.hash === hash) return known.bucket;
+    const bucket = new TokenBucket({ ...REPAIRS, now: this.#options.clock.now });
+    ofGateway.set(type, { hash, bucket });
+    return bucket;
+  }
+
+  /**
+   * The object of this name, which the watch has not reported; undefined: there is none.
+   * @throws CtlError where somebody else made it: it is not taken over
+   */
+  async #own(type: ResourceType, namespace: string, name: string): Promise<KubernetesObject | undefined> {
     try {
-      const { metadata } = await this.#options.client.get(type, name, { namespace });
-      if (metadata.labels?.[MANAGED_LABEL] === MANAGED_VALUE) return;
+      const { signal } = this.#ending;
+      const object = await this.#options.client.get(type, name, { namespace, signal });
+      if (object.metadata.labels?.[MANAGED_LABEL] === MANAGED_VALUE) return object;
     } catch (error) {
-      if (error instanceof ApiError && error.status === 404) return;
+      if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;
     }
     const reason = `${type.kind} ${name} exists, and this program did not create it: expected the name to be free`;
@@ -230,26 +243,62 @@ export class Deployer {
   }
 
   async #remove({ namespace, name, uid }: FollowedObject): Promise<void> {
-    for (const { type, objects } of this.#managed) {
-      const object = objects.get(`${namespace}/${managedName(name)}`);
+    const { client, log } = this.#options;
+    for (const type of MANAGED_TYPES) {
+      const object = this.#managed.get(type, namespace, managedName(name));
       const owners = recordsOf((object?.metadata as Record<string, unknown> | undefined)?.ownerReferences);
       if (object === undefined || !owners.some((owner) => owner.uid === uid)) continue;
-      await this.#options.client.delete(type, object.metadata.name, { namespace }).catch((error: unknown) => {
-        if (!(error instanceof ApiError && error.status === 404)) throw error;
-      });
-      objects.delete(nameOf(object));
-      this.#options.log.info(
-        `${type.kind} ${namespace}/${object.metadata.name} is deleted: its Gateway has another class`,
-      );
+      const { metadata } = object;
+      const precondition = metadata.uid === undefined ? {} : { uid: metadata.uid };
+      try {
+        await client.delete(type, metadata.name, { namespace, ...precondition, signal: this.#ending.signal });
+      } catch (error) {
+        // Deleted already; 409: another object has that name by now.
+        if (error instanceof ApiError && (error.status === 404 || error.status === 409)) continue;
+        throw error;
+      }
+      log.info(`${type.kind} ${namespace}/${metadata.name} is deleted: its Gateway has another class`);
     }
   }
 
-  #failureLog(key: string, { namespace, name }: FollowedObject): FailureLog {
-    const known = this.#failures.get(key);
-    if (known !== undefined) return known;
-    const what = `Gateway ${namespace}/${name}`;
-    const created = createFailureLog(this.#options.log, `${what} is not deployed as asked`, `${what} is deployed`);
-    this.#failures.set(key, created);
-    return created;
+  #succeeded(key: string): void {
+    this.#pause = { times: 0, until: 0 };
+    this.#failures.succeeded();
+    const problem = this.#problems.get(key);
+    if (problem === undefined) return;
+    problem.log.succeeded();
+    this.#problems.delete(key);
+    this.#options.onProblem(key);
   }
+
+  #failed(key: string, gateway: FollowedObject, error: unknown): void {
+    if (isRefusal(error)) this.#refused(key, gateway, oneLineOf(error));
+    else {
+      reportFailure(this.#failures, error);
+      const { clock, random } = this.#options;
+      const now = clock.now();
+      // Of requests at the same time, the first counts.
+      if (this.#pause.until > now) return;
+      const times = this.#pause.times + 1;
+      const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+      const pause = Math.max(Math.min(asked, PAUSE_MAX_MS), backoff(times, PAUSE_BASE_MS, PAUSE_MAX_MS, random));
+      this.#pause = { times, until: now + pause };
+    }
+  }
+
+  #refused(key: string, { namespace, name }: FollowedObject, text: string): void {
+    const what = `Gateway ${namespace}/${name}`;
+    const before = this.#problems.get(key);
+    const log =
+      before?.log ?? createFailureLog(this.#options.log, `${what} is not deployed as asked`, `${what} is deployed`);
+    log.failed(text);
+    // Versions and times in the text change with each attempt: the status is not written again for them.
+    if (before !== undefined && withoutNumbers(before.text) === withoutNumbers(text)) return;
+    this.#problems.set(key, { text, log });
+    this.#options.onProblem(key);
+  }
+}
+
+function withoutNumbers(text: string): string {
+  return text.replace(/\d+/g, '0');
 }

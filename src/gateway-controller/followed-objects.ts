@@ -1,9 +1,10 @@
 /**
  * The objects of the Gateway API as the API server has them now, with their status: each kind that it serves is listed
- * and watched. Kinds whose definition is created later are found by reading API discovery again.
+ * and watched. Kinds come and go with their definitions, which are watched: after each change API discovery is read
+ * again, until it agrees with them.
  */
+import { backoff } from '../core/backoff.ts';
 import type { Clock, Timer } from '../core/clock.ts';
-import { oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
 import {
   ApiError,
@@ -12,6 +13,7 @@ import {
   Reflector,
   type ResourceType,
 } from '../kubernetes/index.ts';
+import { reportFailure } from './failures.ts';
 import { GATEWAY_GROUP, isRecord, recordsOf, STATUS_KINDS, type StatusFields } from './types.ts';
 
 /** What is kept of an object. */
@@ -37,10 +39,20 @@ export interface FollowedOptions {
   onChanged(keys: readonly string[]): void;
 }
 
-/** How often API discovery is read, ms: a definition may be created at any time. */
-const DISCOVERY_MS = 30_000;
-/** While a kind that is needed is not served. */
-const MISSING_KIND_MS = 2_000;
+/** Until API discovery is read after a change of definitions, ms: many are applied at once. */
+const DISCOVERY_MS = 100;
+/** Until it is read again when that failed, or did not agree with the definitions; at first, and at most. */
+const RETRY_BASE_MS = 1_000;
+const RETRY_MAX_MS = 60_000;
+
+const DEFINITIONS: ResourceType = {
+  group: 'apiextensions.k8s.io',
+  version: 'v1',
+  plural: 'customresourcedefinitions',
+  kind: 'CustomResourceDefinition',
+  namespaced: false,
+  metadataOnly: true,
+};
 
 interface Followed {
   readonly type: ResourceType;
@@ -73,24 +85,35 @@ export class FollowedObjects {
   readonly #failures: FailureLog;
   /** By kind of the store. */
   readonly #kinds = new Map<string, Followed>();
+  readonly #definitions: Reflector<string>;
+  /** Plurals of the group's definitions; undefined until they are listed. */
+  #defined: Set<string> | undefined;
+  /** Whether definitions cannot be watched now. */
+  #isBlind = false;
   #timer: Timer | undefined;
   #discovering = false;
+  #again = false;
+  /** Reads of discovery in a row that failed or did not agree. */
+  #attempts = 0;
   #closed = false;
 
   constructor(options: FollowedOptions) {
     this.#options = options;
     const what = `the kinds of ${GATEWAY_GROUP}`;
     this.#failures = createFailureLog(options.log, `${what} cannot be read`, `${what} are read again`);
+    this.#definitions = this.#followDefinitions();
   }
 
   start(): void {
+    this.#definitions.start();
     void this.#discover();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
-    await Promise.all([...this.#kinds.values()].map(({ reflector }) => reflector.close()));
+    const reflectors = [...this.#kinds.values()].map(({ reflector }) => reflector);
+    await Promise.all([this.#definitions, ...reflectors].map((reflector) => reflector.close()));
   }
 
   get(key: string): FollowedObject | undefined {
@@ -109,43 +132,102 @@ export class FollowedObjects {
   /** What a write returned, which the watch reports later. */
   replace(key: string, object: KubernetesObject): void {
     const kind = this.#kinds.get(key.slice(0, key.indexOf('/')));
-    if (kind?.objects.has(key) === true) kind.objects.set(key, converted(kind.type, object));
+    const known = kind?.objects.get(key);
+    if (kind === undefined || known === undefined) return;
+    const written = converted(kind.type, object);
+    // The watch may report what came after the write before the answer to the write arrives.
+    if (known.uid === written.uid && !isOlder(written, known)) kind.objects.set(key, written);
+  }
+
+  #followDefinitions(): Reflector<string> {
+    const { client, clock, random } = this.#options;
+    return new Reflector<string>(
+      { connection: client.connection, type: DEFINITIONS, clock, random },
+      {
+        convert: ({ metadata }) => metadata.name,
+        onList: (names) => {
+          this.#defined = new Set(names.flatMap((name) => pluralOf(name) ?? []));
+          this.#definitionsChanged();
+        },
+        onChanges: (changes) => {
+          for (const change of changes) {
+            const plural = pluralOf(change.type === 'set' ? change.item : change.object.metadata.name);
+            if (plural === undefined) continue;
+            if (change.type === 'set') this.#defined?.add(plural);
+            else this.#defined?.delete(plural);
+            this.#definitionsChanged();
+          }
+        },
+        // The source reports it; discovery is read at intervals.
+        onFailure: () => {
+          this.#isBlind = true;
+          if (this.#timer === undefined) this.#discoverAfter(RETRY_MAX_MS);
+        },
+        onRecovered: () => {
+          this.#isBlind = false;
+        },
+      },
+    );
+  }
+
+  #definitionsChanged(): void {
+    this.#attempts = 0;
+    this.#discoverAfter(DISCOVERY_MS);
+  }
+
+  #discoverAfter(ms: number): void {
+    this.#timer?.cancel();
+    if (this.#closed) return;
+    this.#timer = this.#options.clock.setTimer(ms, () => {
+      this.#timer = undefined;
+      void this.#discover();
+    });
   }
 
   async #discover(): Promise<void> {
-    if (this.#closed || this.#discovering) return;
+    if (this.#discovering) {
+      this.#again = true;
+      return;
+    }
     this.#discovering = true;
-    let missing = true;
+    this.#again = false;
+    let agrees = false;
     try {
-      const served = await this.#servedTypes();
-      for (const [kind, apiKind] of Object.entries(STATUS_KINDS)) this.#follow(kind, served.get(apiKind));
-      missing = this.#kinds.size === 0;
+      const { types, plurals } = await this.#served();
+      if (this.#closed) return;
+      for (const [kind, apiKind] of Object.entries(STATUS_KINDS)) this.#follow(kind, types.get(apiKind));
+      agrees = !this.#isBlind && this.#defined?.symmetricDifference(plurals).size === 0;
       this.#failures.succeeded();
     } catch (error) {
-      if (!this.#closed) this.#failures.failed(oneLineOf(error));
+      if (!this.#closed) reportFailure(this.#failures, error);
     } finally {
       this.#discovering = false;
     }
-    if (this.#closed) return;
-    const wait = missing ? MISSING_KIND_MS : DISCOVERY_MS;
-    this.#timer = this.#options.clock.setTimer(wait, () => void this.#discover());
+    if (this.#again) this.#discoverAfter(DISCOVERY_MS);
+    else if (!agrees && this.#timer === undefined) {
+      this.#discoverAfter(backoff(++this.#attempts, RETRY_BASE_MS, RETRY_MAX_MS, this.#options.random));
+    }
   }
 
-  /** The kinds that have a status subresource, each in the version that the server prefers. */
-  async #servedTypes(): Promise<ReadonlyMap<string, ResourceType>> {
+  /** The kinds that have a status subresource, each in the version that the server prefers, and plurals of all kinds. */
+  async #served(): Promise<{
+    readonly types: ReadonlyMap<string, ResourceType>;
+    readonly plurals: ReadonlySet<string>;
+  }> {
     const types = new Map<string, ResourceType>();
-    const versions = await this.#groupVersions();
-    for (const version of versions) {
+    const plurals = new Set<string>();
+    for (const version of await this.#groupVersions()) {
       const list = await this.#json(`/apis/${GATEWAY_GROUP}/${version}`);
       const resources = recordsOf(isRecord(list) ? list.resources : undefined);
       const names = new Set(resources.map(({ name }) => name));
       for (const { name, kind, namespaced } of resources) {
-        if (typeof name !== 'string' || typeof kind !== 'string' || !names.has(`${name}/status`)) continue;
-        if (types.has(kind)) continue;
+        if (typeof name !== 'string' || typeof kind !== 'string' || name.includes('/')) continue;
+        plurals.add(name);
+        if (types.has(kind) || !names.has(`${name}/status`)) continue;
         types.set(kind, { group: GATEWAY_GROUP, version, plural: name, kind, namespaced: namespaced === true });
       }
     }
-    return types;
+    return { types, plurals };
   }
 
   async #groupVersions(): Promise<readonly string[]> {
@@ -211,7 +293,7 @@ export class FollowedObjects {
           });
           onChanged(keys);
         },
-        onFailure: (error) => failures.failed(error.oneLine()),
+        onFailure: (error) => reportFailure(failures, error),
         onRecovered: () => failures.succeeded(),
       },
     );
@@ -220,9 +302,14 @@ export class FollowedObjects {
   }
 }
 
-/** Whether a watch reports a version before that which a write has returned. */
-function isOlder(reported: FollowedObject, known: FollowedObject | undefined): boolean {
-  if (known === undefined || known.uid !== reported.uid) return false;
-  const [of, than] = [reported.resourceVersion, known.resourceVersion];
+/** The plural of a definition of the group; undefined for those of other groups. */
+function pluralOf(definition: string): string | undefined {
+  return definition.endsWith(`.${GATEWAY_GROUP}`) ? definition.slice(0, -GATEWAY_GROUP.length - 1) : undefined;
+}
+
+/** Whether one is an earlier version of the object that is known. */
+function isOlder(one: FollowedObject, known: FollowedObject | undefined): boolean {
+  if (known === undefined || known.uid !== one.uid) return false;
+  const [of, than] = [one.resourceVersion, known.resourceVersion];
   return /^\d+$/.test(of) && /^\d+$/.test(than) && BigInt(of) < BigInt(than);
 }

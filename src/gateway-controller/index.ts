@@ -10,6 +10,7 @@ import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { KubernetesClient } from '../kubernetes/index.ts';
 import { Deployer } from './deployer.ts';
+import { withDeployment } from './deployment-status.ts';
 import { FollowedObjects } from './followed-objects.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
 import { StatusWriter } from './status-writer.ts';
@@ -53,8 +54,12 @@ export class GatewayController {
       onChanged: (keys) => this.changed(keys),
     });
     this.#objects = objects;
-    this.#statuses = new StatusWriter({ ...options, objects, qps, burst, log: statusLog });
-    this.#deployer = new Deployer({ ...options, objects, log: deployLog });
+    const desired = (): DesiredStatuses => ({
+      get: (key) => withDeployment(options.desired().get(key), this.#deployer.problemOf(key)),
+    });
+    this.#statuses = new StatusWriter({ ...options, desired, objects, qps, burst, log: statusLog });
+    const onProblem = (key: string): void => this.#statuses.changed([key]);
+    this.#deployer = new Deployer({ ...options, objects, log: deployLog, onProblem });
   }
 
   start(): void {

@@ -3,6 +3,7 @@
  * ports of the listeners. All are owned by the Gateway, so that the garbage collector removes them with it.
  */
 import { createHash } from 'node:crypto';
+import { CtlError } from '../core/errors.ts';
 import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
 import { GATEWAY_GROUP, isRecord, recordsOf, type StatusFields } from './types.ts';
 
@@ -66,6 +67,13 @@ export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
 const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking.istio.io/service-type'];
 const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
 
+/** Protocols of listeners whose port gets their name. */
+const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP'];
+/** Keys that say whose an object is and for which Gateway: those of `spec.infrastructure` must not. */
+const RESERVED = [`${GATEWAY_GROUP}/`, 'gateway.mesh.io/'];
+/** Longest name of a Service, and longest value of a label. */
+const MAX_LABEL = 63;
+
 const PROXY_USER = 1337;
 const READINESS_PORT = 15_021;
 /** Seconds; the agent reads the token again for each request. */
@@ -73,6 +81,13 @@ const TOKEN_SECONDS = 43_200;
 
 export function managedName(gateway: string): string {
   return `${gateway}-meshd`;
+}
+
+/** @throws CtlError where no Service can have the name that belongs to the Gateway (RFC 1123 label) */
+export function checkName(gateway: string): void {
+  if (/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(gateway) && managedName(gateway).length <= MAX_LABEL) return;
+  const expected = `expected at most ${MAX_LABEL - managedName('').length} characters of a-z, 0-9 and -`;
+  throw new CtlError('invalid_argument', `metadata.name: ${expected}, because its Service is named <name>-meshd`);
 }
 
 /** The objects with the hash of their content. */
@@ -89,7 +104,7 @@ export function gatewayObjects(gateway: GatewayInput, settings: InfrastructureSe
   });
 }
 
-/** The Service type that the Gateway's annotation asks for; undefined where it is none. */
+/** What the Gateway's annotation asks for where that is no type of Service. */
 export function wrongServiceType({ annotations }: GatewayInput): string | undefined {
   const asked = askedServiceType(annotations);
   return asked === undefined || SERVICE_TYPES.includes(asked) ? undefined : asked;
@@ -99,12 +114,15 @@ function askedServiceType(annotations: GatewayInput['annotations']): string | un
   return SERVICE_TYPE_ANNOTATIONS.map((name) => annotations[name]).find((value) => value !== undefined);
 }
 
-/** Labels and annotations of `spec.infrastructure`. */
+/** Labels and annotations of `spec.infrastructure`, without those that this controller sets. */
 function infrastructure({ spec }: GatewayInput, field: 'labels' | 'annotations'): Record<string, string> {
   const texts = isRecord(spec.infrastructure) ? spec.infrastructure[field] : undefined;
   if (!isRecord(texts)) return {};
   return Object.fromEntries(
-    Object.entries(texts).filter((entry): entry is [string, string] => typeof entry[1] === 'string'),
+    Object.entries(texts).filter(
+      (entry): entry is [string, string] =>
+        typeof entry[1] === 'string' && !RESERVED.some((prefix) => entry[0].startsWith(prefix)),
+    ),
   );
 }
 
@@ -129,7 +147,7 @@ function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
   const ports = new Map<number, Record<string, unknown>>();
   for (const { port, protocol } of recordsOf(gateway.spec.listeners)) {
     if (typeof port !== 'number' || protocol === 'UDP' || ports.has(port)) continue;
-    const known = typeof protocol === 'string' && /^[A-Z]+$/.test(protocol);
+    const known = typeof protocol === 'string' && PROTOCOLS.includes(protocol);
     ports.set(port, {
       name: `${known ? protocol.toLowerCase() : 'tcp'}-${port}`,
       port,
@@ -150,7 +168,7 @@ function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
   };
 }
 
-/** Without `replicas`, which whoever scales the Deployment decides. */
+/** Without `replicas`: users and autoscalers set the number. */
 function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings): Record<string, unknown> {
   const { name } = gateway;
   return {

@@ -9,7 +9,7 @@ import { oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
 import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import { ApiError, type KubernetesClient } from '../kubernetes/index.ts';
+import { ApiError, ConnectionError, type KubernetesClient } from '../kubernetes/index.ts';
 import type { FollowedObject, FollowedObjects } from './followed-objects.ts';
 import { clearedEntries, clearedGateway, statusPatch } from './merge-status.ts';
 import { type DesiredStatus, type DesiredStatuses, STATUS_KINDS, type StatusFields } from './types.ts';
@@ -151,6 +151,7 @@ export class StatusWriter {
         namespace,
         type: 'application/merge-patch+json',
         subresource: 'status',
+        signal: this.#ending.signal,
       });
       objects.replace(key, stored);
       this.#succeeded(type.plural);
@@ -174,11 +175,15 @@ export class StatusWriter {
     // Repeated with the version that the watch reports.
     if (status === 409) return 'failed';
     const reason = error instanceof ApiError ? `the API server answered ${status} ${error.reason}` : oneLineOf(error);
-    this.#failureLog(plural).failed(reason, { object: key, answer: oneLineOf(error) });
+    if (!(error instanceof ConnectionError && error.lost))
+      this.#failureLog(plural).failed(reason, { object: key, answer: oneLineOf(error) });
     // The status of this object is refused. All else concerns the kind, or the server.
     if (status === 400 || status === 422) return 'failed';
-    const times = (this.#pauses.get(plural)?.times ?? 0) + 1;
-    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    const before = this.#pauses.get(plural);
+    // Of requests at the same time, the first counts.
+    if (before !== undefined && before.until > clock.now()) return 'failed';
+    const times = (before?.times ?? 0) + 1;
+    const asked = Math.min(error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0, PAUSE_MAX_MS);
     const pause = Math.max(asked, backoff(times, PAUSE_BASE_MS, PAUSE_MAX_MS, random));
     this.#pauses.set(plural, { times, until: clock.now() + pause });
     return 'failed';
@@ -187,7 +192,7 @@ export class StatusWriter {
   #remember(key: string, desired: StatusFields, stored: StatusFields, at: number): void {
     const before = this.#written.get(key);
     const quiet =
-      before === undefined || at - before.at > REPAIR_PAUSE_MS || !isDeepStrictEqual(before.desired, desired);
+      before === undefined || at - before.at > 2 * REPAIR_PAUSE_MS || !isDeepStrictEqual(before.desired, desired);
     this.#written.set(key, { desired, stored, at, times: quiet ? 1 : before.times + 1 });
   }
 

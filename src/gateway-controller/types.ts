@@ -25,7 +25,7 @@ export interface DesiredStatus {
 }
 
 /** By key of the resource: `Kind/namespace/name`. */
-export type DesiredStatuses = ReadonlyMap<string, DesiredStatus>;
+export type DesiredStatuses = Pick<ReadonlyMap<string, DesiredStatus>, 'get'>;
 
 /** The group of the API. */
 export const GATEWAY_GROUP = 'gateway.networking.k8s.io';

@@ -32,6 +32,11 @@ export interface PatchOptions extends RequestOptions {
   readonly force?: boolean;
 }
 
+export interface DeleteOptions extends RequestOptions {
+  /** Rejects with ApiError 409 where the object of this name has another identifier. */
+  readonly uid?: string;
+}
+
 /** A request for any path; without `timeoutMs`, 30 s. */
 type JsonRequest = Omit<ApiRequest, 'accept' | 'timeoutMs'> & Pick<RequestOptions, 'timeoutMs'>;
 
@@ -90,8 +95,11 @@ export class KubernetesClient {
     });
   }
 
-  async delete(type: ResourceType, name: string, options: RequestOptions = {}): Promise<void> {
-    await this.json({ method: 'DELETE', path: pathOf(type, options.namespace, name), ...limitsOf(options) });
+  async delete(type: ResourceType, name: string, options: DeleteOptions = {}): Promise<void> {
+    const { namespace, uid } = options;
+    const preconditions = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
+    const body = uid === undefined ? {} : { contentType: 'application/json', body: JSON.stringify(preconditions) };
+    await this.json({ method: 'DELETE', path: pathOf(type, namespace, name), ...body, ...limitsOf(options) });
   }
 
   /** Any path, with JSON both ways. */

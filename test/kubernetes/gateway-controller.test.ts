@@ -33,15 +33,20 @@ interface Running {
   close(): Promise<void>;
 }
 
-async function startController(owner: Owner, cluster: Kubernetes, first: readonly DesiredStatus[]): Promise<Running> {
+async function connect(owner: Owner, cluster: Kubernetes) {
   const access = await readKubeconfig(await discoveryKubeconfig(owner, cluster));
   const connection = new Connection({ access, clock: systemClock, random: Math.random, userAgent: 'test' });
+  return { client: new KubernetesClient(connection), close: () => connection.close() };
+}
+
+async function startController(owner: Owner, cluster: Kubernetes, first: readonly DesiredStatus[]): Promise<Running> {
+  const { client, close: disconnect } = await connect(owner, cluster);
   const desired = new Map(first.map((status) => [keyOf(status), status]));
   const lines: string[] = [];
   const write = (message: string, fields?: Fields) => void lines.push(`${message} ${JSON.stringify(fields ?? {})}`);
   const log = { debug: () => {}, info: write, warn: write, error: write };
   const controller = new GatewayController({
-    client: new KubernetesClient(connection),
+    client,
     controllerName: CONTROLLER,
     desired: () => desired,
     infrastructure: () => ({
@@ -62,7 +67,7 @@ async function startController(owner: Owner, cluster: Kubernetes, first: readonl
   controller.start();
   let closed: Promise<void> | undefined;
   const close = () => {
-    closed ??= controller.close().then(() => connection.close());
+    closed ??= controller.close().then(disconnect);
     return closed;
   };
   owner.after(close);
@@ -90,7 +95,10 @@ const accepted = (name: string): DesiredStatus => ({
   kind: 'KubernetesGateway',
   namespace: NS,
   name,
-  status: { conditions: [condition('Accepted', 'True', 'Accepted')], listeners: [] },
+  status: {
+    conditions: [condition('Accepted', 'True', 'Accepted'), condition('Programmed', 'True', 'Programmed')],
+    listeners: [],
+  },
 });
 
 const route = (name: string) => ({
@@ -128,6 +136,11 @@ describe('the controller of the Gateway API', { skip }, () => {
   before(async () => {
     cluster = await startKubernetes(owner);
     await applyGatewayDefinitions(cluster.api);
+    // For a moment after a definition is created, lists of the kind are answered with 429.
+    for (const plural of ['gatewayclasses', 'gateways', 'httproutes', 'grpcroutes', 'backendtlspolicies'])
+      await eventually(async () =>
+        assert.equal((await cluster.api.request({ path: `/apis/${API}/${plural}` })).status, 200),
+      );
     const gatewayClass = (name: string, controllerName: string) => ({
       apiVersion: API,
       kind: 'GatewayClass',
@@ -148,7 +161,8 @@ describe('the controller of the Gateway API', { skip }, () => {
     ((await read(API, 'HTTPRoute', name)).status as { parents: Parent[] }).parents;
 
   test('each accepted Gateway gets its Deployment, Service and ServiceAccount', async (t) => {
-    const infrastructure = { labels: { team: 'edge' }, annotations: { cost: 'low' } };
+    const reserved = { 'gateway.networking.k8s.io/gateway-name': 'other', 'gateway.mesh.io/managed': 'no' };
+    const infrastructure = { labels: { team: 'edge', ...reserved }, annotations: { cost: 'low', ...reserved } };
     const [created] = await cluster.api.apply([gateway('web', { infrastructure })]);
     await startController(t, cluster, [accepted('web')]);
     const [account, deployment, service] = await eventually(() =>
@@ -161,7 +175,7 @@ describe('the controller of the Gateway API', { skip }, () => {
     for (const { metadata } of [account, deployment, service]) {
       const labels = metadata.labels as Fields;
       assert.deepEqual([labels.team, labels['gateway.networking.k8s.io/gateway-name']], ['edge', 'web']);
-      assert.equal((metadata.annotations as Fields).cost, 'low');
+      assert.deepEqual(Object.keys(metadata.annotations as Fields).sort(), ['cost', 'gateway.mesh.io/applied']);
       const [reference] = metadata.ownerReferences as Fields[];
       assert.deepEqual([reference?.kind, reference?.name, reference?.uid], ['Gateway', 'web', created?.metadata.uid]);
     }
@@ -172,10 +186,14 @@ describe('the controller of the Gateway API', { skip }, () => {
       [[80, 80]],
     );
     const { template } = deployment.spec as {
-      template: { spec: { serviceAccountName: string; containers: Fields[] } };
+      template: { metadata: Fields; spec: { serviceAccountName: string; containers: Fields[] } };
     };
     assert.equal(template.spec.serviceAccountName, 'web-meshd');
     assert.deepEqual(template.spec.containers[0]?.args, ['proxy', 'router']);
+    assert.deepEqual(template.metadata, {
+      labels: { team: 'edge', 'gateway.networking.k8s.io/gateway-name': 'web' },
+      annotations: { cost: 'low' },
+    });
   });
 
   test('edited objects of a Gateway are repaired, deleted ones come back, and new listeners become ports', async (t) => {
@@ -222,8 +240,51 @@ describe('the controller of the Gateway API', { skip }, () => {
     const { spec } = await read('v1', 'Service', 'taken-meshd');
     assert.equal((spec as { ports: { port: number }[] }).ports[0]?.port, 1);
     assert.equal(running.log.length, 1);
+    const programmed = async () =>
+      ((await read(API, 'Gateway', 'taken')).status as { conditions: Fields[] }).conditions.find(
+        ({ type }) => type === 'Programmed',
+      );
+    await eventually(async () => {
+      const { status, reason, message } = (await programmed()) ?? {};
+      const expected =
+        'not deployed: Service taken-meshd exists, and this program did not create it: expected the name';
+      assert.deepEqual([status, reason, message], ['False', 'Invalid', `${expected} to be free`]);
+    });
     await cluster.api.delete(service);
-    await eventually(async () => assert.ok((await read('v1', 'Service', 'taken-meshd')).metadata.ownerReferences));
+    await eventually(async () => {
+      assert.ok((await read('v1', 'Service', 'taken-meshd')).metadata.ownerReferences);
+      assert.equal((await programmed())?.status, 'True');
+    });
+  });
+
+  test('a Gateway whose name is too long for a Service says so in its status, and gets no object', async (t) => {
+    const name = 'l'.repeat(58);
+    await cluster.api.apply([gateway(name)]);
+    await startController(t, cluster, [accepted(name)]);
+    await eventually(async () => {
+      const { conditions } = (await read(API, 'Gateway', name)).status as { conditions: Fields[] };
+      const { status, message } = conditions.find(({ type }) => type === 'Programmed') ?? {};
+      assert.equal(status, 'False');
+      assert.match(String(message), /metadata.name: expected at most 57 characters of a-z, 0-9 and -/);
+    });
+    await assert.rejects(read('apps/v1', 'Deployment', `${name}-meshd`), /404/);
+  });
+
+  test('an object that was replaced by another of its name is neither changed nor deleted', async (t) => {
+    const account = { apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name: 'replaced', namespace: NS } };
+    const [first] = await cluster.api.apply([account]);
+    await cluster.api.delete(account);
+    const [second] = await cluster.api.apply([account]);
+    const { client, close } = await connect(t, cluster);
+    const type = { group: '', version: 'v1', plural: 'serviceaccounts', kind: 'ServiceAccount', namespaced: true };
+    const uid = String(first?.metadata.uid);
+    const metadata = { name: 'replaced', namespace: NS, uid, labels: { taken: 'over' } };
+    const apply = { type: 'application/apply-patch+yaml', fieldManager: 'test', force: true, namespace: NS } as const;
+    await assert.rejects(client.patch(type, 'replaced', { ...account, metadata }, apply), /HTTP 4/);
+    await assert.rejects(client.delete(type, 'replaced', { namespace: NS, uid }), /HTTP 409/);
+    const present = await read('v1', 'ServiceAccount', 'replaced');
+    assert.deepEqual([present.metadata.uid, present.metadata.labels], [second?.metadata.uid, undefined]);
+    close();
   });
 
   test('a Gateway that changes to the class of another controller loses its objects and its status', async (t) => {

@@ -7,7 +7,7 @@
  *     const { results } = await bench.run({ only: 'HTTPRouteMatching' });   // name of a test → pass, fail, skip
  */
 import { spawn } from 'node:child_process';
-import { readFile, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Discovery, startDiscovery } from '../discovery.ts';
@@ -21,7 +21,6 @@ import { applyDefinitions, applyGatewayDefinitions, discoveryKubeconfig } from '
 import { programImage } from './in-pod.ts';
 import { type Image, startKubelet } from './kubelet.ts';
 import { startLoadBalancer } from './load-balancer.ts';
-import { watchCollection } from './watch.ts';
 
 export const CONFORMANCE_PROFILES = ['GATEWAY-HTTP', 'GATEWAY-GRPC', 'GATEWAY-TLS'];
 
@@ -107,23 +106,8 @@ function images(gatewayLog: string): Record<string, Image> {
   };
 }
 
-/** Writes the roots of the mesh to every namespace, from the directory of the authority. */
-function provideRoots(owner: Owner, { api }: Kubernetes, caFolder: string): void {
-  const provide = async (namespace: string): Promise<void> => {
-    const roots = await readFile(join(caFolder, 'root-cert.pem'), 'utf8');
-    const metadata = { name: 'mesh-ca-root-cert', namespace };
-    await api.apply([{ apiVersion: 'v1', kind: 'ConfigMap', metadata, data: { 'root-cert.pem': roots } }]);
-  };
-  watchCollection(owner, api, '/api/v1/namespaces', {
-    // The namespace may be ending.
-    changed: ({ metadata }) => void provide(metadata.name).catch(() => undefined),
-    gone: () => {},
-  });
-}
-
 async function startControlPlane(owner: Owner, cluster: Kubernetes, address: string): Promise<Discovery> {
   const folder = await tempDir(owner);
-  provideRoots(owner, cluster, folder);
   const meshConfig = join(folder, 'mesh.yaml');
   const discoveryAddress = `${address}:${SECURE_PORT}`;
   await writeFile(meshConfig, JSON.stringify({ defaultConfig: { discoveryAddress } }));

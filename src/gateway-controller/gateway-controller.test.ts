@@ -1,0 +1,367 @@
+/** The controller of the Gateway API with an API server that fails as told, and with others who change its objects. */
+import assert from 'node:assert/strict';
+import type { ServerHttp2Stream } from 'node:http2';
+import { afterEach, test } from 'node:test';
+import { Connection, KubernetesClient } from '../kubernetes/index.ts';
+import { fastClock } from '../kubernetes/testing/fast-clock.ts';
+import {
+  DEFINITIONS,
+  type Listed,
+  ScriptedApiServer,
+  type SeenRequest,
+} from '../kubernetes/testing/scripted-api-server.ts';
+import { type DesiredStatus, GatewayController } from './index.ts';
+
+const GROUP = 'gateway.networking.k8s.io';
+const API = `/apis/${GROUP}/v1`;
+const GATEWAYS = `${API}/gateways`;
+const ROUTES = `${API}/httproutes`;
+const SERVICES = '/api/v1/services';
+const CONTROLLER = 'mesh.io/gateway-controller';
+const NS = 'edge';
+/** Time passes this many times as fast. */
+const SPEED = 100;
+
+type Refusal = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
+
+const cleanup: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+const until = async (what: string, holds: () => boolean): Promise<void> => {
+  const end = Date.now() + 10_000;
+  while (!holds()) {
+    assert.ok(Date.now() < end, what);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
+/** A server that has the kinds, and stores patches: of statuses, and whole objects that are applied. */
+async function startServer() {
+  const server = await ScriptedApiServer.start();
+  cleanup.push(() => server.stop());
+  for (const path of [GATEWAYS, ROUTES, `${API}/gatewayclasses`]) server.serve(path);
+  for (const path of [SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments']) server.serve(path);
+  const control: Control = { refuse: () => undefined, kinds: [] };
+  const writes: SeenRequest[] = [];
+  for (const { name } of served().filter((each) => !each.name.includes('/'))) define(server, name);
+  server.intercept = (request, stream) => {
+    if (request.path === `/apis/${GROUP}`) return server.json(stream, { versions: [{ version: 'v1' }] });
+    if (request.path === API) return server.json(stream, { resources: served(control.kinds) });
+    const [, root = '', namespace = '', plural = '', name = '', status] =
+      /^(.*)\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)(\/status)?$/.exec(request.path) ?? [];
+    if (name === '') return false;
+    if (request.method !== 'GET') writes.push(request);
+    const refusal = control.refuse(request);
+    if (refusal !== undefined) return server.fail(stream, ...refusal);
+    return answer(server, `${root}/${plural}`, { namespace, name }, request, status !== undefined, stream);
+  };
+  server.set(`${API}/gatewayclasses`, { metadata: { name: 'meshd' }, spec: { controllerName: CONTROLLER } });
+  return { server, writes, control };
+}
+
+type KindRow = readonly [plural: string, kind: string, namespaced: boolean];
+
+interface Control {
+  /** The error that answers a request for an object instead. */
+  refuse: (request: SeenRequest) => Refusal | undefined;
+  /** Kinds beside those of all tests. */
+  kinds: readonly KindRow[];
+}
+
+const KINDS: readonly KindRow[] = [
+  ['gatewayclasses', 'GatewayClass', false],
+  ['gateways', 'Gateway', true],
+  ['httproutes', 'HTTPRoute', true],
+];
+
+const served = (more: readonly KindRow[] = []) =>
+  [...KINDS, ...more].flatMap(([name, kind, namespaced]) => [
+    { name, kind, namespaced },
+    { name: `${name}/status`, kind, namespaced },
+  ]);
+
+const define = (server: ScriptedApiServer, plural: string) =>
+  server.set(DEFINITIONS, { metadata: { name: `${plural}.${GROUP}` } });
+
+function answer(
+  server: ScriptedApiServer,
+  collection: string,
+  { namespace, name }: { readonly namespace: string; readonly name: string },
+  { method, body }: SeenRequest,
+  isStatus: boolean,
+  stream: ServerHttp2Stream,
+): true {
+  const present = server.find(collection, name, namespace);
+  if (method === 'DELETE') {
+    server.remove(collection, { name, namespace });
+    return server.json(stream, { kind: 'Status' });
+  }
+  if (present === undefined && (method === 'GET' || isStatus)) return server.fail(stream, 404, 'NotFound');
+  if (method === 'GET') return server.json(stream, present);
+  const patch = JSON.parse(body) as Listed;
+  if (isStatus && patch.metadata.resourceVersion !== present?.metadata.resourceVersion)
+    return server.fail(stream, 409, 'Conflict');
+  const status = { ...(present?.status as object | undefined), ...(patch.status as object | undefined) };
+  const metadata = { ...present?.metadata, ...patch.metadata, name, namespace };
+  server.set(collection, isStatus ? { ...present, metadata, status } : { ...present, ...patch, metadata });
+  return server.json(stream, server.find(collection, name, namespace));
+}
+
+function startController(server: ScriptedApiServer, statuses: readonly DesiredStatus[]) {
+  const clock = fastClock(SPEED);
+  const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+  const desired = new Map(statuses.map((each) => [`${each.kind}/${NS}/${each.name}`, each]));
+  const lines: string[] = [];
+  const write = (message: string) => void lines.push(message);
+  const log = { debug: () => {}, info: write, warn: write, error: write };
+  const controller = new GatewayController({
+    client: new KubernetesClient(connection),
+    controllerName: CONTROLLER,
+    desired: () => desired,
+    infrastructure: () => ({
+      image: 'ctl-agent:1',
+      discoveryAddress: 'meshd.mesh-system.svc:15012',
+      controlPlaneNamespace: 'mesh-system',
+      clusterId: 'Orchestrator',
+      rootConfigMap: 'roots',
+    }),
+    statusQps: 100,
+    statusBurst: 500,
+    clock,
+    now: Date.now,
+    random: () => 0,
+    statusLog: log,
+    deployLog: log,
+  });
+  controller.start();
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= controller.close().then(() => connection.close());
+    return closed;
+  };
+  cleanup.push(close);
+  return { lines, desired, changed: (...keys: string[]) => controller.changed(keys), close };
+}
+
+const attached = (name: string): DesiredStatus => ({
+  kind: 'HTTPRoute',
+  namespace: NS,
+  name,
+  status: {
+    parents: [
+      {
+        parentRef: { name: 'web' },
+        controllerName: CONTROLLER,
+        conditions: [{ type: 'Accepted', status: 'True', reason: 'Accepted', message: '' }],
+      },
+    ],
+  },
+});
+
+const accepted = (name: string): DesiredStatus => ({
+  kind: 'KubernetesGateway',
+  namespace: NS,
+  name,
+  status: {
+    conditions: ['Accepted', 'Programmed'].map((type) => ({ type, status: 'True', reason: type, message: '' })),
+    listeners: [],
+  },
+});
+
+const gateway = (name: string): Listed => ({
+  metadata: { name, namespace: NS },
+  spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
+});
+
+const hasStatus = (server: ScriptedApiServer, name: string) =>
+  JSON.stringify(server.find(ROUTES, name, NS)?.status ?? {}).includes(CONTROLLER);
+
+const isStatusWrite = ({ path }: SeenRequest) => path.endsWith('/status');
+
+test('statuses that may not be written cost few requests and one log line, until the right is given', async () => {
+  const { server, writes, control } = await startServer();
+  const names = Array.from({ length: 200 }, (_, index) => `route-${index}`);
+  for (const name of names) server.set(ROUTES, { metadata: { name, namespace: NS } });
+  control.refuse = (request) => (isStatusWrite(request) ? [403, 'Forbidden'] : undefined);
+  const { lines } = startController(server, names.map(attached));
+  await until('several attempts', () => writes.length >= 12);
+  // Four at a time, then a pause that doubles.
+  assert.ok(writes.length < 40, `${writes.length} attempts`);
+  assert.deepEqual(lines, ['a status of httproutes cannot be written: the API server answered 403 Forbidden']);
+  control.refuse = () => undefined;
+  await until('all statuses', () => names.every((name) => hasStatus(server, name)));
+  assert.deepEqual(lines.slice(1), ['statuses of httproutes are written again']);
+});
+
+test('a server that asks for a pause gets it, and then the statuses', async () => {
+  const { server, writes, control } = await startServer();
+  const names = Array.from({ length: 20 }, (_, index) => `route-${index}`);
+  for (const name of names) server.set(ROUTES, { metadata: { name, namespace: NS } });
+  const refusedAt: number[] = [];
+  control.refuse = (request) => {
+    if (!isStatusWrite(request) || refusedAt.length >= 4) return undefined;
+    refusedAt.push(Date.now());
+    return [429, 'TooManyRequests', { 'retry-after': '30' }];
+  };
+  startController(server, names.map(attached));
+  await until('four refused', () => refusedAt.length === 4);
+  await until('a write after the pause', () => writes.length > 4);
+  assert.ok((Date.now() - (refusedAt.at(-1) ?? 0)) * SPEED >= 29_000, 'the pause was kept');
+  await until('all statuses', () => names.every((name) => hasStatus(server, name)));
+});
+
+test('a version that changed meanwhile is no failure: the status is written to the newest', async () => {
+  const { server, control } = await startServer();
+  server.set(ROUTES, { metadata: { name: 'a', namespace: NS } });
+  const other = { parents: [{ parentRef: { name: 'x' }, controllerName: 'example.com/other', conditions: [] }] };
+  let raced = false;
+  control.refuse = () => {
+    if (!raced) server.set(ROUTES, { metadata: { name: 'a', namespace: NS }, status: other });
+    raced = true;
+    return undefined;
+  };
+  const { lines } = startController(server, [attached('a')]);
+  await until('the status', () => hasStatus(server, 'a'));
+  const stored = server.find(ROUTES, 'a', NS);
+  assert.ok(stored);
+  const { parents } = stored.status as { parents: unknown[] };
+  assert.deepEqual([parents.length, parents[0]], [2, other.parents[0]]);
+  assert.deepEqual(lines, []);
+});
+
+test('a status that another controller removes each time is repaired a few times, then seldom', async () => {
+  const { server, writes } = await startServer();
+  server.set(ROUTES, { metadata: { name: 'a', namespace: NS } });
+  let stripped = 0;
+  const strip = setInterval(() => {
+    if (!hasStatus(server, 'a')) return;
+    stripped++;
+    server.set(ROUTES, { metadata: { name: 'a', namespace: NS }, status: {} });
+  }, 1);
+  cleanup.push(() => clearInterval(strip));
+  startController(server, [attached('a')]);
+  await until('the first pause', () => stripped >= 6);
+  const [first, startedAt] = [writes.length, Date.now()];
+  await until('more repairs', () => stripped >= 9);
+  const seconds = ((Date.now() - startedAt) * SPEED) / 1000;
+  // One in 30 s.
+  assert.ok(writes.length - first <= seconds / 25 + 1, `${writes.length - first} writes in ${seconds} s`);
+});
+
+test('an object of a Gateway that is changed back each time is applied a few times, then seldom', async () => {
+  const { server, writes } = await startServer();
+  server.set(GATEWAYS, gateway('web'));
+  let changed = 0;
+  const change = setInterval(() => {
+    const service = server.find(SERVICES, 'web-meshd', NS);
+    if (service === undefined || (service.spec as { type: string }).type === 'NodePort') return;
+    changed++;
+    server.set(SERVICES, { ...service, spec: { ...(service.spec as object), type: 'NodePort' } });
+  }, 1);
+  cleanup.push(() => clearInterval(change));
+  startController(server, [accepted('web')]);
+  await until('the first pause', () => changed >= 5);
+  const [first, startedAt] = [writes.length, Date.now()];
+  await until('more repairs', () => changed >= 8);
+  const seconds = ((Date.now() - startedAt) * SPEED) / 1000;
+  assert.ok(writes.length - first <= seconds / 25 + 1, `${writes.length - first} writes in ${seconds} s`);
+});
+
+test('a server that takes no writes is one log line for all Gateways, and no reason in their statuses', async () => {
+  const { server, writes, control } = await startServer();
+  const names = Array.from({ length: 50 }, (_, index) => `web-${index}`);
+  for (const name of names) server.set(GATEWAYS, gateway(name));
+  let attempts = 0;
+  control.refuse = (request) => {
+    if (isStatusWrite(request)) return undefined;
+    attempts++;
+    return [503, 'ServiceUnavailable'];
+  };
+  const { lines } = startController(server, names.map(accepted));
+  await until('several attempts', () => attempts >= 12);
+  assert.ok(attempts < 40, `${attempts} attempts`);
+  assert.deepEqual(lines, [
+    'gateways cannot be deployed now: HTTP 503 ServiceUnavailable: scripted ServiceUnavailable',
+  ]);
+  control.refuse = () => undefined;
+  await until('all Services', () => names.every((name) => server.find(SERVICES, `${name}-meshd`, NS) !== undefined));
+  assert.deepEqual(lines.slice(1), ['gateways are deployed again']);
+  assert.ok(!writes.some(({ path, body }) => path.endsWith('/status') && body.includes('not deployed')));
+});
+
+test('a Gateway whose objects are refused has the reason in its status until they are taken', async () => {
+  const { server, control } = await startServer();
+  server.set(GATEWAYS, gateway('web'));
+  control.refuse = ({ path, method }) =>
+    path.includes('/deployments/') && method === 'PATCH' ? [403, 'Forbidden'] : undefined;
+  const { lines } = startController(server, [accepted('web')]);
+  const programmed = () => {
+    const { conditions = [] } = (server.find(GATEWAYS, 'web', NS)?.status ?? {}) as {
+      conditions?: { type: string; status: string; message: string }[];
+    };
+    return conditions.find(({ type }) => type === 'Programmed');
+  };
+  await until('the reason', () => programmed()?.status === 'False');
+  assert.equal(programmed()?.message, 'not deployed: HTTP 403 Forbidden: scripted Forbidden');
+  control.refuse = () => undefined;
+  await until('programmed', () => programmed()?.status === 'True');
+  assert.equal(lines.length, 2);
+});
+
+test('objects of a Gateway that changed its class are deleted by identifier', async () => {
+  const { server, writes } = await startServer();
+  server.set(`${API}/gatewayclasses`, { metadata: { name: 'other' }, spec: { controllerName: 'example.com/other' } });
+  server.set(GATEWAYS, gateway('web'));
+  const { desired, changed } = startController(server, [accepted('web')]);
+  await until('the Service', () => server.find(SERVICES, 'web-meshd', NS) !== undefined);
+  const uid = server.find(SERVICES, 'web-meshd', NS)?.metadata.uid;
+  desired.clear();
+  server.set(GATEWAYS, { ...gateway('web'), spec: { gatewayClassName: 'other' } });
+  changed(`KubernetesGateway/${NS}/web`);
+  await until('no Service', () => server.find(SERVICES, 'web-meshd', NS) === undefined);
+  const deleted = writes.find(({ method, path }) => method === 'DELETE' && path.includes('/services/'));
+  assert.deepEqual((JSON.parse(deleted?.body ?? '{}') as { preconditions?: unknown }).preconditions, { uid });
+});
+
+test('kinds are followed when they are defined; without a change, API discovery is not read again', async () => {
+  const { server, control } = await startServer();
+  server.set(ROUTES, { metadata: { name: 'a', namespace: NS } });
+  const grpc = `${API}/grpcroutes`;
+  startController(server, [attached('a'), { ...attached('b'), kind: 'GRPCRoute' }]);
+  await until('the status', () => hasStatus(server, 'a'));
+  const reads = () => server.requests.filter(({ path }) => path === `/apis/${GROUP}`).length;
+  const before = reads();
+  // Two minutes.
+  await new Promise((resolve) => setTimeout(resolve, 120_000 / SPEED));
+  assert.ok(reads() <= before + 1, `${reads() - before} reads`);
+  server.serve(grpc);
+  server.set(grpc, { metadata: { name: 'b', namespace: NS } });
+  define(server, 'grpcroutes');
+  // Discovery is behind the definitions.
+  const behind = reads();
+  await until('reads of discovery', () => reads() >= behind + 2);
+  control.kinds = [['grpcroutes', 'GRPCRoute', true]];
+  await until('the status', () => JSON.stringify(server.find(grpc, 'b', NS) ?? {}).includes(CONTROLLER));
+});
+
+test('nothing is written after the controller was closed, even by requests that wait', async () => {
+  const { server, writes, control } = await startServer();
+  const names = Array.from({ length: 30 }, (_, index) => `route-${index}`);
+  for (const name of names) server.set(ROUTES, { metadata: { name, namespace: NS } });
+  const hanging: ServerHttp2Stream[] = [];
+  control.refuse = () => undefined;
+  const { intercept } = server;
+  server.intercept = (request, stream) => {
+    if (!isStatusWrite(request)) return intercept(request, stream);
+    writes.push(request);
+    hanging.push(stream);
+    return true;
+  };
+  const { close } = startController(server, names.map(attached));
+  await until('requests that hang', () => hanging.length === 4);
+  await close();
+  assert.equal(writes.length, 4);
+  await until('aborted requests', () => hanging.every(({ closed }) => closed));
+});
