@@ -7,14 +7,15 @@ import { systemClock } from '../core/clock.ts';
 import { GatewayController, type InfrastructureSettings } from '../gateway-controller/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
+import { ROOT_CONFIG_MAP } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import { CONTROLLER_NAME } from '../translators/index.ts';
 import type { Cluster } from './cluster.ts';
+import { readNamespaces } from './intake.ts';
 import type { LeaderTask } from './leadership.ts';
+import { revisionSuffix } from './revision.ts';
 import type { Translation } from './translation.ts';
 
-/** ConfigMap with the roots of the mesh, in each namespace. */
-const ROOT_CONFIG_MAP = 'mesh-ca-root-cert';
 const SECURE_PORT = 15_012;
 
 export interface GatewayControllerInputs {
@@ -40,6 +41,7 @@ export function runGatewayController(inputs: GatewayControllerInputs): LeaderTas
     const controller = new GatewayController({
       client,
       controllerName: CONTROLLER_NAME,
+      namespaces: readNamespaces(settings, mesh),
       desired: () => translator.statuses(),
       infrastructure: () => infrastructure(settings, mesh),
       statusQps: settings.statusQps,
@@ -65,7 +67,7 @@ export function runGatewayController(inputs: GatewayControllerInputs): LeaderTas
 
 function infrastructure(settings: DiscoverySettings, { defaultConfig }: MeshConfig): InfrastructureSettings {
   const { gatewayImage, namespace, revision, clusterID } = settings;
-  const host = `meshd${revision === '' || revision === 'default' ? '' : `-${revision}`}.${namespace}.svc`;
+  const host = `meshd${revisionSuffix(revision)}.${namespace}.svc`;
   return {
     image: gatewayImage === '' ? `ctl-agent:${buildInfo().version}` : gatewayImage,
     discoveryAddress: defaultConfig.discoveryAddress ?? `${host}:${SECURE_PORT}`,

@@ -66,8 +66,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const rootNamespace = rootNamespaceOf(settings, mesh);
   const lastGood = await openStateDirectory(settings.stateDir);
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
-  const appNamespaces = listOf(settings.appNamespace);
-  const namespaces = appNamespaces.length === 0 ? [] : [...new Set([...appNamespaces, rootNamespace])];
+  const namespaces = readNamespaces(settings, mesh);
   const sources = createSources(
     configuredSources(
       settings,
@@ -137,6 +136,12 @@ function createLoggedStore(
     onTakeover: takeoverLog(),
     onWarnings: warningLog(),
   });
+}
+
+/** The namespaces whose objects are read: those of `--appNamespace` and the root namespace; empty: all. */
+export function readNamespaces(settings: DiscoverySettings, mesh: MeshConfig): readonly string[] {
+  const namespaces = listOf(settings.appNamespace);
+  return namespaces.length === 0 ? [] : [...new Set([...namespaces, rootNamespaceOf(settings, mesh)])];
 }
 
 /** The entries of a comma-separated list. */

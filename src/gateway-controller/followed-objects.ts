@@ -31,6 +31,8 @@ export interface FollowedObject {
 
 export interface FollowedOptions {
   readonly client: KubernetesClient;
+  /** Objects in other namespaces are left out; empty: all namespaces. */
+  readonly namespaces: readonly string[];
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -260,12 +262,14 @@ export class FollowedObjects {
   }
 
   #followed(kind: string, type: ResourceType): Followed {
-    const { client, clock, random, log, onChanged } = this.#options;
+    const { client, namespaces, clock, random, log, onChanged } = this.#options;
     const objects = new Map<string, FollowedObject>();
     const name = `${type.plural}.${type.group}`;
     const failures = createFailureLog(log, `no status of ${name} is written`, `${name} are read again`);
     const keyOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
       followedKey(kind, namespace, name);
+    const isFollowed = ({ namespace }: FollowedObject): boolean =>
+      !type.namespaced || namespaces.length === 0 || namespaces.includes(namespace);
     const reflector = new Reflector<FollowedObject>(
       { connection: client.connection, type, clock, random },
       {
@@ -273,7 +277,7 @@ export class FollowedObjects {
         onList: (items) => {
           const gone = new Set(objects.keys());
           objects.clear();
-          for (const item of items) {
+          for (const item of items.filter(isFollowed)) {
             objects.set(keyOf(item), item);
             gone.delete(keyOf(item));
           }
@@ -281,7 +285,8 @@ export class FollowedObjects {
           onChanged([...objects.keys(), ...gone]);
         },
         onChanges: (changes) => {
-          const keys = changes.map((change) => {
+          const followed = changes.filter((change) => change.type === 'deleted' || isFollowed(change.item));
+          const keys = followed.map((change) => {
             if (change.type === 'set') {
               if (!isOlder(change.item, objects.get(keyOf(change.item)))) objects.set(keyOf(change.item), change.item);
               return keyOf(change.item);

@@ -23,6 +23,8 @@ export interface GatewayControllerOptions {
   readonly client: KubernetesClient;
   /** `spec.controllerName` of the classes whose Gateways are controlled. */
   readonly controllerName: string;
+  /** The namespaces whose objects are controlled; empty: all. Others may belong to another control plane. */
+  readonly namespaces: readonly string[];
   /** The newest desired statuses, by key of the resource. */
   readonly desired: () => DesiredStatuses;
   readonly infrastructure: () => InfrastructureSettings;
@@ -45,9 +47,10 @@ export class GatewayController {
   readonly #deployer: Deployer;
 
   constructor(options: GatewayControllerOptions) {
-    const { client, clock, random, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
+    const { client, namespaces, clock, random, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
     const objects = new FollowedObjects({
       client,
+      namespaces,
       clock,
       random,
       log: statusLog,

@@ -48,6 +48,7 @@ async function startController(owner: Owner, cluster: Kubernetes, first: readonl
   const controller = new GatewayController({
     client,
     controllerName: CONTROLLER,
+    namespaces: [],
     desired: () => desired,
     infrastructure: () => ({
       image: 'ctl-agent:1',
