@@ -6,7 +6,7 @@ import { knownPods } from './known-pods.ts';
 const pod = (path: string, spec: object, status: object, cluster?: string) =>
   resource('Pod', path, { spec, status }, cluster === undefined ? {} : { cluster });
 
-const { snapshot } = step(emptyMesh(), [
+const pods = [
   pod(
     'shop/web',
     { serviceAccountName: 'web' },
@@ -14,8 +14,10 @@ const { snapshot } = step(emptyMesh(), [
   ),
   pod('shop/new', {}, {}),
   pod('shop/web', { serviceAccountName: 'far' }, { podIP: '10.0.0.2' }, 'far'),
-]);
-const find = knownPods({ snapshot }, 'home');
+];
+const finder = (servesOtherClusters: boolean) =>
+  knownPods(step(emptyMesh({ settings: { servesOtherClusters } }), pods), 'home');
+const find = finder(true);
 
 test('a Pod is found in the own cluster, by whichever of its names, and in another one by its name', () => {
   for (const cluster of [undefined, '', 'home']) assert.equal(find('shop', 'web', cluster)?.serviceAccount, 'web');
@@ -23,6 +25,12 @@ test('a Pod is found in the own cluster, by whichever of its names, and in anoth
   assert.equal(find('shop', 'new', 'far'), undefined);
   assert.equal(find('shop', 'web', 'unknown'), undefined);
   assert.equal(find('bank', 'web'), undefined);
+});
+
+test('a Pod is found in the own cluster, whichever is named, where the proxies of others are not served', () => {
+  for (const cluster of ['home', 'far', 'unknown']) {
+    assert.equal(finder(false)('shop', 'web', cluster)?.serviceAccount, 'web');
+  }
 });
 
 test('a Pod has its addresses in any notation, of both families, and none until its status names one', () => {
