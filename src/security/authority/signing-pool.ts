@@ -85,17 +85,17 @@ export function createSigningPool(options: SigningPoolOptions): SigningPool {
 }
 
 class Pool implements SigningPool {
-  readonly #options: SigningPoolOptions;
+  readonly #options: Omit<SigningPoolOptions, 'material'>;
   readonly #queue: FairQueue<Waiting>;
   /** Jobs to repeat, before all others. */
   readonly #again: Waiting[] = [];
   readonly #slots: readonly Slot[];
   #closed = false;
 
-  constructor(options: SigningPoolOptions) {
+  constructor({ material, ...options }: SigningPoolOptions) {
     this.#options = options;
     this.#queue = createFairQueue<Waiting>(options.maxWaiting ?? MAX_WAITING);
-    this.#slots = Array.from({ length: options.threads ?? threadsOfMachine() }, () => this.#createSlot());
+    this.#slots = Array.from({ length: options.threads ?? threadsOfMachine() }, () => this.#createSlot(material));
   }
 
   /** Starts the workers, which get the key. */
@@ -133,7 +133,7 @@ class Pool implements SigningPool {
     await Promise.all(this.#slots.map(({ pool }) => pool.destroy()));
   }
 
-  #createSlot(): Slot {
+  #createSlot(material: SigningMaterial): Slot {
     const pool = new Piscina<SignTask, SignAnswer>({
       filename: this.#options.workerFile,
       name: 'run',
@@ -146,7 +146,7 @@ class Pool implements SigningPool {
     pool.on('error', (error) => {
       if (!this.#closed) this.#options.onCrash(error);
     });
-    return { pool, pending: this.#options.material, path: undefined, busy: false };
+    return { pool, pending: material, path: undefined, busy: false };
   }
 
   #waitingCount(): number {
