@@ -15,7 +15,7 @@ import { Viewed, type Viewer } from './viewed.ts';
 import { whyDocument, whyResource } from './why.ts';
 
 export { PageMaker } from './page-maker.ts';
-export type { DebugSource, SourceStatus } from './types.ts';
+export type { DebugSource, LeaderStatus, SourceStatus } from './types.ts';
 export type { Viewer } from './viewed.ts';
 
 interface Page {
@@ -91,6 +91,10 @@ const PAGES: Readonly<Record<string, Page>> = {
   },
   endpointz: { title: 'Endpoints by service and port', answer: (mesh) => endpointz(mesh) },
   instancesz: { title: 'Services that each proxy serves', answer: (mesh) => instancesz(mesh) },
+  leaderz: {
+    title: 'Tasks that one replica does for all, and the replica that leads each; empty without a cluster',
+    answer: (mesh) => mesh.leadership(),
+  },
   push_status: {
     title: 'Conflicts, refused policies, state of the push engine',
     answer: (mesh) => pushStatus(mesh),

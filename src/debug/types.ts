@@ -21,9 +21,22 @@ export interface SourceStatus extends SourceIdentity {
   readonly health: SourceHealth;
 }
 
+/** A task that one replica does for all, such as writing statuses. */
+export interface LeaderStatus {
+  readonly task: string;
+  /** The Lease by which its leader is elected, `namespace/name`. */
+  readonly lease: string;
+  /** Whether this replica leads the task now. */
+  readonly leading: boolean;
+  /** The replica that leads, as far as this one has seen; undefined when there is none. */
+  readonly holder: string | undefined;
+}
+
 export interface DebugSource {
   /** In configured order. Where several have a document of one key, the document of the first is in force. */
   sources(): readonly SourceStatus[];
+  /** Absent when no cluster is read. */
+  leadership?(): readonly LeaderStatus[];
   /** All documents of a key, first the one in force. */
   documents(key: ResourceKey): readonly SourceDocument[];
   /** Keys with documents of several sources. */

@@ -10,7 +10,7 @@ import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, Snapshot
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
 import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
-import type { DebugSource, RefusedPolicy, SourceStatus } from './types.ts';
+import type { DebugSource, LeaderStatus, RefusedPolicy, SourceStatus } from './types.ts';
 
 /** The visibility of a caller: everything, or the documents, services and proxies of one namespace. */
 export type Viewer = 'all' | { readonly namespace: string };
@@ -59,6 +59,11 @@ export class Viewed {
   /** Undefined for a viewer of one namespace, because errors of sources name files and addresses. */
   sources(): readonly SourceStatus[] | undefined {
     return this.seesAll ? this.#source.sources() : undefined;
+  }
+
+  /** Empty for a viewer of one namespace, because names of replicas are names of Pods in another. */
+  leadership(): readonly LeaderStatus[] {
+    return this.seesAll ? (this.#source.leadership?.() ?? []) : [];
   }
 
   /** All documents of a key, first the one in force. */

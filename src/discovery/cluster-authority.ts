@@ -40,11 +40,11 @@ export function publishRootCertificates(
   { namespace, appNamespace }: DiscoverySettings,
   authority: Authority,
 ): LeaderTask {
-  const appNamespaces = listOf(appNamespace);
   const lead = async (signal: AbortSignal): Promise<void> => {
     const certificates = new RootCertificates({
       client,
-      namespaces: appNamespaces.length === 0 ? [] : [namespace, ...appNamespaces],
+      own: namespace,
+      namespaces: listOf(appNamespace),
       bundle: () => authority.trustBundle().join(''),
       clock: systemClock,
       random: Math.random,

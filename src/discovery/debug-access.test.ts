@@ -58,6 +58,7 @@ const source: DebugSource = {
     }),
   parts: (id, type) => sessions.find(({ connectionId }) => connectionId === id)?.parts(type) ?? [],
   sources: () => [{ id: 'of-shop', cluster: 'c', synced: true, health: { ok: false, reason: 'cannot list shop' } }],
+  leadership: () => [{ task: 'status', lease: 'mesh-system/status', leading: false, holder: 'discovery-of-shop' }],
   documents: (key) => [{ source: `of ${key}`, resource: service('shop', 'web'), replacesRefused: false }],
   sharedKeys: () => ['ConfigMap/shop/a', 'ConfigMap/guest/a', 'Namespace//shop'],
   problems: () => [
@@ -154,7 +155,7 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
 const PAGES =
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz push_status registryz'
+  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz push_status registryz'
     .concat(' resourcesz syncz why')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
@@ -221,7 +222,7 @@ test('with a token of a namespace every page shows only that namespace', async (
       : '?resource=VirtualService/guest/web';
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
-    if (!/resourcesz|config_distribution/.test(path)) assert.match(body, /guest/, path);
+    if (!/resourcesz|config_distribution|leaderz/.test(path)) assert.match(body, /guest/, path);
     // Endpoints and clusters of exported services are part of the configuration of its proxies.
     if (!/cdsz|edsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);

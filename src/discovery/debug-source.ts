@@ -5,6 +5,7 @@ import type { RefusedPolicies, Store } from '../store/index.ts';
 import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
 import type { GaugeSource } from './gauges.ts';
+import type { Leadership } from './leadership.ts';
 
 export interface DebugParts {
   readonly store: Store;
@@ -12,6 +13,8 @@ export interface DebugParts {
   readonly server: XdsServer;
   readonly refusedPolicies: RefusedPolicies;
   readonly sources: () => readonly SourceStatus[];
+  /** Undefined when no cluster is read. */
+  readonly leadership: Pick<Leadership, 'status'> | undefined;
   /** Undefined when distribution is not tracked. */
   readonly history: DistributionHistory | undefined;
   readonly showConfigInAdsz: boolean;
@@ -19,7 +22,7 @@ export interface DebugParts {
 
 /** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
-  const { store, engine, server, refusedPolicies, sources, history, showConfigInAdsz } = parts;
+  const { store, engine, server, refusedPolicies, sources, leadership, history, showConfigInAdsz } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -31,6 +34,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     quarantined: () => server.quarantined(),
     parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
     sources,
+    ...(leadership === undefined ? {} : { leadership: () => leadership.status() }),
     documents: (key) => store.documents(key),
     sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),

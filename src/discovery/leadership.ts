@@ -6,6 +6,7 @@ import { randomUUID } from 'node:crypto';
 import { hostname } from 'node:os';
 import { systemClock } from '../core/clock.ts';
 import { InternalError } from '../core/errors.ts';
+import type { LeaderStatus } from '../debug/index.ts';
 import { createLeaseAccess, type KubernetesClient, LeaderElection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
@@ -29,15 +30,6 @@ export interface LeaderTask {
   close(): Promise<void>;
 }
 
-export interface LeaderTaskStatus {
-  readonly task: string;
-  /** `namespace/name`. */
-  readonly lease: string;
-  readonly leading: boolean;
-  /** The identity of the leader; undefined when there is none. */
-  readonly holder: string | undefined;
-}
-
 export interface Leadership {
   /** The name of this replica in the Leases. */
   readonly identity: string;
@@ -47,7 +39,7 @@ export interface Leadership {
    * has changed.
    */
   run(task: string, lead: Lead, options?: LeaderTaskOptions): LeaderTask;
-  status(): readonly LeaderTaskStatus[];
+  status(): readonly LeaderStatus[];
   /** Gives all Leases up. */
   close(): Promise<void>;
 }

@@ -341,6 +341,16 @@ export class DiscoveryProgram {
     const { refusedPolicies } = intake;
     const sources = () => intake.status();
     const showConfigInAdsz = this.#settings.debugAdszConfig;
-    return createDebugSource({ store, engine, server, refusedPolicies, sources, history, showConfigInAdsz });
+    const leadership = this.#cluster?.leadership;
+    return createDebugSource({
+      store,
+      engine,
+      server,
+      refusedPolicies,
+      sources,
+      leadership,
+      history,
+      showConfigInAdsz,
+    });
   }
 }

@@ -29,10 +29,11 @@ async function cluster(...namespaces: readonly string[]) {
   cleanup.push(() => server.stop());
   let bundle = 'ONE';
   /** Starts another replica that leads. */
-  const lead = (only: readonly string[] = [], now = clock.now) => {
+  const lead = (only: readonly string[] = [], now = clock.now, own = 'mesh-system') => {
     const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
     const certificates = new RootCertificates({
       client: new KubernetesClient(connection),
+      own,
       namespaces: only,
       bundle: () => bundle,
       clock: { ...clock, now },
@@ -70,9 +71,16 @@ describe('the ConfigMap with root certificates', () => {
 
   test('is only in the namespaces that are managed', async () => {
     const it = await cluster('shop', 'other', 'mesh-system');
-    it.lead(['mesh-system', 'shop']);
+    it.lead(['shop']);
     await it.have('ONE', 'shop', 'mesh-system');
     assert.equal(it.dataIn('other'), undefined);
+    assert.equal(it.writes().length, 2);
+  });
+
+  test("is in the program's own namespace, also where that is one of Kubernetes", async () => {
+    const it = await cluster('shop', 'kube-system', 'kube-public');
+    it.lead([], undefined, 'kube-system');
+    await it.have('ONE', 'shop', 'kube-system');
     assert.equal(it.writes().length, 2);
   });
 

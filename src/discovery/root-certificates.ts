@@ -47,7 +47,9 @@ const CONFIG_MAPS: ResourceType = {
 
 export interface RootCertificatesOptions {
   readonly client: KubernetesClient;
-  /** The namespaces that get the ConfigMap; empty: all but those of Kubernetes. */
+  /** Namespace of the program, which gets the ConfigMap in any case. */
+  readonly own: string;
+  /** The other namespaces that get it; empty: all but those of Kubernetes. */
   readonly namespaces: readonly string[];
   /** The trust bundle in force, PEM. */
   readonly bundle: () => string;
@@ -175,9 +177,10 @@ export class RootCertificates {
   }
 
   #isWanted({ metadata: { name, deletionTimestamp } }: KubernetesObject): boolean {
-    const { namespaces } = this.#options;
-    if (deletionTimestamp !== undefined || SYSTEM_NAMESPACES.includes(name)) return false;
-    return namespaces.length === 0 || namespaces.includes(name);
+    const { own, namespaces } = this.#options;
+    if (deletionTimestamp !== undefined) return false;
+    if (name === own) return true;
+    return !SYSTEM_NAMESPACES.includes(name) && (namespaces.length === 0 || namespaces.includes(name));
   }
 
   #forget(namespace: string): void {

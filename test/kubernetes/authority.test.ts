@@ -156,6 +156,10 @@ describe('the certificate authority of two replicas', { skip }, () => {
     const repaired = async () => assert.equal(await published(namespace), root);
     await eventually(repaired, { timeoutMs: 90_000, what: 'the ConfigMap is repaired by the new leader' });
     assert.equal(await leader(), other.name);
+    const { body } = await other.http('/debug/leaderz');
+    const [shown] = (JSON.parse(body) as Record<string, unknown>[]).filter(({ task }) => task === 'root-certificates');
+    assert.match(String(shown?.holder), new RegExp(`^${other.name}_`));
+    assert.deepEqual([shown?.lease, shown?.leading], ['mesh-system/meshd-root-certificates', true]);
     const until = signed + 3;
     await eventually(() => assert.ok(signed >= until));
     done = true;
