@@ -12,6 +12,9 @@ import type { Complaint } from './conditions.ts';
 import type { Documents } from './documents.ts';
 import { isPermitted, type Referrer } from './references.ts';
 
+/** Proxies get no key pair of such a Secret: its SDS name would be that of the authorities of another credential. */
+const AUTHORITIES_SUFFIX = '-cacert';
+
 export interface ServerCertificates {
   /** The Secrets that can be used. */
   readonly keyPairs: readonly SecretName[];
@@ -45,6 +48,9 @@ export function keyPairSecret(
   const { group = '', kind = 'Secret', name } = reference;
   const invalid = (message: string): Complaint => ({ reason: 'InvalidCertificateRef', message });
   if (group !== '' || kind !== 'Secret') return invalid(`${kind} ${name}: expected a Secret of the core group`);
+  if (name.endsWith(AUTHORITIES_SUFFIX)) {
+    return invalid(`Secret ${name}: names that end in ${AUTHORITIES_SUFFIX} are those of certificate authorities`);
+  }
   const target = reference.namespace ?? namespace;
   if (!isPermitted(documents, gatewayIn(namespace), '', 'Secret', { namespace: target, name })) {
     const message = `Secret ${target}/${name}: no ReferenceGrant in namespace ${target} permits the reference`;

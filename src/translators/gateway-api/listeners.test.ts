@@ -91,6 +91,11 @@ describe('a listener', () => {
       [['a', INVALID, 'ResolvedRefs=False InvalidCertificateRef']],
     ],
     [
+      'whose certificate has a name that proxies cannot request is not programmed',
+      '{name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: pair-cacert}]}}',
+      [['a', INVALID, 'ResolvedRefs=False InvalidCertificateRef']],
+    ],
+    [
       'whose certificate is in another namespace needs a ReferenceGrant',
       '{name: a, port: 443, protocol: HTTPS, tls: {certificateRefs: [{name: pair, namespace: shop}]}}',
       [['a', INVALID, 'ResolvedRefs=False RefNotPermitted']],
@@ -109,7 +114,8 @@ describe('a listener', () => {
   ];
   for (const [behaviour, listeners, bad] of rows) {
     test(behaviour, () => {
-      assert.deepEqual(listenersOf(gateway(listeners) + secret('edge') + secret('shop')).bad, bad);
+      const secrets = secret('edge') + secret('edge').replace('name: pair', 'name: pair-cacert') + secret('shop');
+      assert.deepEqual(listenersOf(gateway(listeners) + secrets).bad, bad);
     });
   }
 
