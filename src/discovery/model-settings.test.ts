@@ -31,6 +31,18 @@ test('a changed trust domain or root namespace is warned about once, and again w
   ]);
 });
 
+test('a changed class of Ingresses, or a mode that was OFF, is warned about where an API server is read', () => {
+  const off = watch({}, { ingressControllerMode: 'OFF' });
+  assert.deepEqual(off({ ingressControllerMode: 'OFF', connectTimeout: 1 }), []);
+  const restart = 'ingressControllerMode of the mesh configuration is now "STRICT", which needs a restart; ';
+  assert.deepEqual(off({ ingressControllerMode: 'STRICT' }), [`${restart}until then no Ingress is read`]);
+  assert.deepEqual(off({ ingressControllerMode: 'STRICT', connectTimeout: 2 }), []);
+  assert.deepEqual(watch({}, {})({ ingressClass: 'edge' }), [
+    'ingressClass of the mesh configuration is now "edge"; Secrets of its Ingresses may be read only after a restart',
+  ]);
+  assert.deepEqual(watch({ configDir: 'config' }, {})({ ingressClass: 'edge' }), [], 'a directory is read whole');
+});
+
 test('a field that a flag overrides, or that keeps its value, needs no restart', () => {
   const change = watch({ namespace: 'mesh-system', trustDomain: 'flag.example' }, {});
   assert.deepEqual(change({ trustDomain: 'two.example', rootNamespace: 'mesh-system' }), []);

@@ -53,8 +53,12 @@ export function restartWatch(
 ): (next: MeshConfig) => void {
   const inForce = modelSettings(settings, first);
   let last = inForce;
+  let ingress = ingressRestart(settings, first, first);
   return (next) => {
     const wanted = modelSettings(settings, next);
+    const message = ingressRestart(settings, first, next);
+    if (message !== undefined && message !== ingress) warn(message);
+    ingress = message;
     for (const field of FIXED) {
       if (wanted[field] === last[field]) continue;
       const [now, then] = [JSON.stringify(inForce[field]), JSON.stringify(wanted[field])];
@@ -67,4 +71,18 @@ export function restartWatch(
     }
     last = wanted;
   };
+}
+
+/** Which change of the Ingresses that are served takes effect only at start; undefined for none. */
+function ingressRestart({ configDir }: DiscoverySettings, first: MeshConfig, next: MeshConfig): string | undefined {
+  // What is read of an API server is decided at start, and Secrets when an Ingress changes.
+  if (configDir !== '' || next.ingressControllerMode === 'OFF') return undefined;
+  if (first.ingressControllerMode === 'OFF') {
+    const mode = JSON.stringify(next.ingressControllerMode);
+    const change = `ingressControllerMode of the mesh configuration is now ${mode}`;
+    return `${change}, which needs a restart; until then no Ingress is read`;
+  }
+  if (next.ingressClass === first.ingressClass) return undefined;
+  const change = `ingressClass of the mesh configuration is now ${JSON.stringify(next.ingressClass)}`;
+  return `${change}; Secrets of its Ingresses may be read only after a restart`;
 }
