@@ -4,25 +4,22 @@ import type { ServerHttp2Stream } from 'node:http2';
 import { afterEach, test } from 'node:test';
 import { Connection, KubernetesClient } from '../kubernetes/index.ts';
 import { fastClock } from '../kubernetes/testing/fast-clock.ts';
-import {
-  DEFINITIONS,
-  type Listed,
-  ScriptedApiServer,
-  type SeenRequest,
-} from '../kubernetes/testing/scripted-api-server.ts';
+import type { Listed, ScriptedApiServer, SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
 import { type DesiredStatus, GatewayController } from './index.ts';
+import {
+  API,
+  CONTROLLER,
+  define,
+  GATEWAYS,
+  GROUP,
+  ROUTES,
+  SERVICES,
+  startGatewayServer,
+} from './testing/gateway-server.ts';
 
-const GROUP = 'gateway.networking.k8s.io';
-const API = `/apis/${GROUP}/v1`;
-const GATEWAYS = `${API}/gateways`;
-const ROUTES = `${API}/httproutes`;
-const SERVICES = '/api/v1/services';
-const CONTROLLER = 'mesh.io/gateway-controller';
 const NS = 'edge';
 /** Time passes this many times as fast. */
 const SPEED = 100;
-
-type Refusal = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
 
 const cleanup: (() => Promise<void> | void)[] = [];
 afterEach(async () => {
@@ -37,76 +34,10 @@ const until = async (what: string, holds: () => boolean): Promise<void> => {
   }
 };
 
-/** A server that has the kinds, and stores patches: of statuses, and whole objects that are applied. */
 async function startServer() {
-  const server = await ScriptedApiServer.start();
-  cleanup.push(() => server.stop());
-  for (const path of [GATEWAYS, ROUTES, `${API}/gatewayclasses`]) server.serve(path);
-  for (const path of [SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments']) server.serve(path);
-  const control: Control = { refuse: () => undefined, kinds: [] };
-  const writes: SeenRequest[] = [];
-  for (const { name } of served().filter((each) => !each.name.includes('/'))) define(server, name);
-  server.intercept = (request, stream) => {
-    if (request.path === `/apis/${GROUP}`) return server.json(stream, { versions: [{ version: 'v1' }] });
-    if (request.path === API) return server.json(stream, { resources: served(control.kinds) });
-    const [, root = '', namespace = '', plural = '', name = '', status] =
-      /^(.*)\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)(\/status)?$/.exec(request.path) ?? [];
-    if (name === '') return false;
-    if (request.method !== 'GET') writes.push(request);
-    const refusal = control.refuse(request);
-    if (refusal !== undefined) return server.fail(stream, ...refusal);
-    return answer(server, `${root}/${plural}`, { namespace, name }, request, status !== undefined, stream);
-  };
-  server.set(`${API}/gatewayclasses`, { metadata: { name: 'meshd' }, spec: { controllerName: CONTROLLER } });
-  return { server, writes, control };
-}
-
-type KindRow = readonly [plural: string, kind: string, namespaced: boolean];
-
-interface Control {
-  /** The error that answers a request for an object instead. */
-  refuse: (request: SeenRequest) => Refusal | undefined;
-  /** Kinds beside those of all tests. */
-  kinds: readonly KindRow[];
-}
-
-const KINDS: readonly KindRow[] = [
-  ['gatewayclasses', 'GatewayClass', false],
-  ['gateways', 'Gateway', true],
-  ['httproutes', 'HTTPRoute', true],
-];
-
-const served = (more: readonly KindRow[] = []) =>
-  [...KINDS, ...more].flatMap(([name, kind, namespaced]) => [
-    { name, kind, namespaced },
-    { name: `${name}/status`, kind, namespaced },
-  ]);
-
-const define = (server: ScriptedApiServer, plural: string) =>
-  server.set(DEFINITIONS, { metadata: { name: `${plural}.${GROUP}` } });
-
-function answer(
-  server: ScriptedApiServer,
-  collection: string,
-  { namespace, name }: { readonly namespace: string; readonly name: string },
-  { method, body }: SeenRequest,
-  isStatus: boolean,
-  stream: ServerHttp2Stream,
-): true {
-  const present = server.find(collection, name, namespace);
-  if (method === 'DELETE') {
-    server.remove(collection, { name, namespace });
-    return server.json(stream, { kind: 'Status' });
-  }
-  if (present === undefined && (method === 'GET' || isStatus)) return server.fail(stream, 404, 'NotFound');
-  if (method === 'GET') return server.json(stream, present);
-  const patch = JSON.parse(body) as Listed;
-  if (isStatus && patch.metadata.resourceVersion !== present?.metadata.resourceVersion)
-    return server.fail(stream, 409, 'Conflict');
-  const status = { ...(present?.status as object | undefined), ...(patch.status as object | undefined) };
-  const metadata = { ...present?.metadata, ...patch.metadata, name, namespace };
-  server.set(collection, isStatus ? { ...present, metadata, status } : { ...present, ...patch, metadata });
-  return server.json(stream, server.find(collection, name, namespace));
+  const started = await startGatewayServer();
+  cleanup.push(() => started.server.stop());
+  return started;
 }
 
 function startController(
@@ -215,6 +146,25 @@ test('a server that asks for a pause gets it, and then the statuses', async () =
   await until('a write after the pause', () => writes.length > 4);
   assert.ok((Date.now() - (refusedAt.at(-1) ?? 0)) * SPEED >= 29_000, 'the pause was kept');
   await until('all statuses', () => names.every((name) => hasStatus(server, name)));
+});
+
+test('an object whose status is refused is one log line, while others are written', async () => {
+  const { server, control } = await startServer();
+  for (const name of ['bad', 'good']) server.set(ROUTES, { metadata: { name, namespace: NS } });
+  let refused = 0;
+  control.refuse = ({ path }) => {
+    if (!path.includes('/bad/')) return undefined;
+    refused++;
+    return [422, 'Invalid'];
+  };
+  const { lines } = startController(server, [attached('bad'), attached('good')]);
+  for (const count of [1, 2, 3, 4]) {
+    await until('another attempt', () => refused >= count);
+    server.set(ROUTES, { metadata: { name: 'good', namespace: NS } });
+    await until('the status of the other', () => hasStatus(server, 'good'));
+  }
+  const reason = 'HTTP 422 Invalid: scripted Invalid';
+  assert.deepEqual(lines, [`the status of HTTPRoute/${NS}/bad is refused: ${reason}`]);
 });
 
 test('a version that changed meanwhile is no failure: the status is written to the newest', async () => {

@@ -54,7 +54,10 @@ export class StatusWriter {
   readonly #queue: WorkQueue;
   readonly #bucket: TokenBucket;
   readonly #written = new Map<string, Written>();
+  /** Of kinds, by plural. */
   readonly #failures = new Map<string, FailureLog>();
+  /** Of objects whose status is refused, by key. */
+  readonly #refused = new Map<string, FailureLog>();
   /** Kinds that cannot be written now. */
   readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
   readonly #ending = new AbortController();
@@ -80,6 +83,7 @@ export class StatusWriter {
     const object = this.#options.objects.get(key);
     if (object === undefined) {
       this.#written.delete(key);
+      this.#refused.delete(key);
       return 'done';
     }
     if (this.#change(key, object) === undefined) return 'done';
@@ -154,7 +158,7 @@ export class StatusWriter {
         signal: this.#ending.signal,
       });
       objects.replace(key, stored);
-      this.#succeeded(type.plural);
+      this.#succeeded(key, type.plural);
       if (wanted === undefined) this.#written.delete(key);
       else this.#remember(key, fieldsOf(wanted), objects.get(key)?.status ?? {}, clock.now());
       return 'done';
@@ -163,7 +167,9 @@ export class StatusWriter {
     }
   }
 
-  #succeeded(plural: string): void {
+  #succeeded(key: string, plural: string): void {
+    this.#refused.get(key)?.succeeded();
+    this.#refused.delete(key);
     this.#pauses.delete(plural);
     this.#failures.get(plural)?.succeeded();
   }
@@ -174,11 +180,14 @@ export class StatusWriter {
     if (status === 404 || this.#ending.signal.aborted) return 'done';
     // Repeated with the version that the watch reports.
     if (status === 409) return 'failed';
+    // The status of this object is refused. All else concerns the kind, or the server.
+    if (status === 400 || status === 422) {
+      this.#refusalLog(key).failed(oneLineOf(error));
+      return 'failed';
+    }
     const reason = error instanceof ApiError ? `the API server answered ${status} ${error.reason}` : oneLineOf(error);
     if (!(error instanceof ConnectionError && error.lost))
       this.#failureLog(plural).failed(reason, { object: key, answer: oneLineOf(error) });
-    // The status of this object is refused. All else concerns the kind, or the server.
-    if (status === 400 || status === 422) return 'failed';
     const before = this.#pauses.get(plural);
     // Of requests at the same time, the first counts.
     if (before !== undefined && before.until > clock.now()) return 'failed';
@@ -194,6 +203,14 @@ export class StatusWriter {
     const quiet =
       before === undefined || at - before.at > 2 * REPAIR_PAUSE_MS || !isDeepStrictEqual(before.desired, desired);
     this.#written.set(key, { desired, stored, at, times: quiet ? 1 : before.times + 1 });
+  }
+
+  #refusalLog(key: string): FailureLog {
+    const known = this.#refused.get(key);
+    if (known !== undefined) return known;
+    const created = createFailureLog(this.#options.log, `the status of ${key} is refused`, `${key} has its status`);
+    this.#refused.set(key, created);
+    return created;
   }
 
   #failureLog(plural: string): FailureLog {
