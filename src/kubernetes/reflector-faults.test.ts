@@ -8,7 +8,7 @@ import { waitUntil } from '../core/testing/wait-until.ts';
 import { Connection } from './connection.ts';
 import { Reflector } from './reflector.ts';
 import { cleanup, closeAll, follow, gateway, PATH, scripted, TYPE } from './testing/followed-reflector.ts';
-import type { SeenRequest } from './testing/scripted-api-server.ts';
+import { type SeenRequest, statusObject } from './testing/scripted-api-server.ts';
 
 afterEach(closeAll);
 
@@ -91,6 +91,63 @@ describe('a reflector of an API server that fails', () => {
     await waitUntil(() => calls.includes('watch failed'));
     refusing = false;
     await waitUntil(() => names() === 'a,b');
+  });
+
+  test('pauses when the server forgets each version as soon as it has listed it', async () => {
+    const server = await scripted('a');
+    const times: number[] = [];
+    server.intercept = ({ query }, stream) => {
+      if (!query.has('sendInitialEvents')) return false;
+      times.push(systemClock.now());
+      const bookmark = { resourceVersion: '102', annotations: { 'k8s.io/initial-events-end': 'true' } };
+      stream.respond({ ':status': 200, 'content-type': 'application/json' });
+      stream.write(`${JSON.stringify({ type: 'ADDED', object: gateway('a') })}\n`);
+      stream.write(`${JSON.stringify({ type: 'BOOKMARK', object: { metadata: bookmark } })}\n`);
+      stream.end(`${JSON.stringify({ type: 'ERROR', object: statusObject(410, 'Expired') })}\n`);
+      return true;
+    };
+    const { names } = await follow(server);
+    await waitUntil(() => times.length >= 6);
+    assert.equal(names(), 'a');
+    // Pauses of 0.5, 1, 2, 4 and 8 s, by the clock of the test, 50 times as fast.
+    assert.ok((times[5] ?? 0) - (times[0] ?? 0) >= 15_500 / 50);
+  });
+
+  test('waits twice as long for a bookmark after each list that a silent watch has caused', async () => {
+    const server = await scripted('a');
+    const speed = 200;
+    const { names, lists } = await follow(server, { watchSeconds: 100_000, speed });
+    let silentAt = Number.POSITIVE_INFINITY;
+    for (const count of [1, 2]) {
+      await waitUntil(() => lists() === count && server.watches(PATH) === 1);
+      server.bookmark();
+      server.set(PATH, gateway(`b${count}`));
+      await waitUntil(() => names().endsWith(`b${count}`));
+      server.intercept = ({ query }, stream) => {
+        if (query.has('sendInitialEvents')) return false;
+        stream.respond({ ':status': 200, 'content-type': 'application/json' });
+        silentAt = systemClock.now();
+        return true;
+      };
+      server.endWatches();
+    }
+    await waitUntil(() => lists() === 3);
+    assert.ok(systemClock.now() - silentAt >= 300_000 / speed);
+  });
+
+  test('refuses a list that begins again in place of its next page', async () => {
+    const server = await scripted('a');
+    server.streamingLists = false;
+    let pages = 0;
+    server.intercept = ({ query }, stream) => {
+      if (!query.has('limit')) return false;
+      pages++;
+      const metadata = { resourceVersion: '101', continue: 'same' };
+      return server.json(stream, { kind: 'List', metadata, items: [gateway('a')] });
+    };
+    const { calls } = await follow(server);
+    await waitUntil(() => calls.includes('list failed'));
+    assert.equal(pages, 2);
   });
 
   const withoutStreams: Readonly<Record<string, (request: SeenRequest, stream: ServerHttp2Stream) => void>> = {

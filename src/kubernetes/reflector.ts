@@ -76,8 +76,14 @@ const RETRY_LARGE_MS = 120_000;
 const WATCH_SECONDS = 300;
 /** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
 const WATCH_GRACE_MS = 30_000;
-/** Bookmarks come every minute; watches that bring no frame for this long are not served, ms. */
+/**
+ * Bookmarks come every minute; watches that bring no frame for this long are not served, ms. Some servers and proxies
+ * pass bookmarks on less often, so this doubles with each list that it causes.
+ */
 const SILENCE_MS = 150_000;
+const MAX_SILENCE_MS = 3_600_000;
+/** A version that the server forgets this soon after its list was listed in vain, ms. */
+const EARLY_EXPIRY_MS = 60_000;
 /**
  * Answers to a streaming list from servers and proxies that have none. Servers from 1.27 on answer 422 where the
  * feature is off; older ones ignore what they do not know, or answer 400 or 422.
@@ -117,6 +123,11 @@ export class Reflector<T> {
   #bookmarked = false;
   /** For how long watches have brought no frame, ms. */
   #silentMs = 0;
+  /** For how long they may, ms. */
+  #silenceLimitMs = SILENCE_MS;
+  #listedAt = Number.NEGATIVE_INFINITY;
+  /** Lists in a row that were in vain, for the server forgot their version at once. */
+  #earlyExpiries = 0;
   /** Events that could not be read since a watch that ended in good order. */
   #unreadable = 0;
   #failures = 0;
@@ -167,13 +178,18 @@ export class Reflector<T> {
     const unknown = error instanceof ApiError && error.status === 504;
     if (expired || unknown || unreadable) this.#version = undefined;
     this.#failures++;
-    // The server no longer has this version. That is no failure, and a list needs no pause.
-    if (expired && verb === 'watch' && this.#failures === 1) return;
+    const { clock, random } = this.#options;
+    if (expired && verb === 'watch') {
+      const isEarly = clock.now() - this.#listedAt < EARLY_EXPIRY_MS;
+      this.#earlyExpiries = isEarly ? this.#earlyExpiries + 1 : 0;
+      // The server no longer has a version that is old. That is no failure, and a list needs no pause.
+      if (!isEarly && this.#failures === 1) return;
+    }
     this.#handlers.onFailure(error, verb);
     // A lost connection paces its own attempts.
     if (error instanceof ConnectionError && error.lost) return;
-    const { clock, random } = this.#options;
-    const wait = backoff(Math.max(this.#failures, this.#unreadable), RETRY_BASE_MS, RETRY_MAX_MS, random);
+    const others = expired ? this.#earlyExpiries : this.#unreadable;
+    const wait = backoff(Math.max(this.#failures, others), RETRY_BASE_MS, RETRY_MAX_MS, random);
     await sleep(clock, Math.max(wait, minimumWait(error) * (1 + random() / 5)), this.#ending.signal);
   }
 
@@ -208,7 +224,7 @@ export class Reflector<T> {
     const response = await this.#open(query, 'watch', ANSWER_TIMEOUT_MS);
     const startedAt = this.#options.clock.now();
     const deadlineMs = seconds * 1000 + WATCH_GRACE_MS;
-    const silenceMs = this.#bookmarked ? Math.max(SILENCE_MS - this.#silentMs, 0) : undefined;
+    const silenceMs = this.#bookmarked ? Math.max(this.#silenceLimitMs - this.#silentMs, 0) : undefined;
     const watch = new WatchStream(this.#context, response, initial, { deadlineMs, silenceMs });
     const { frames, isSilent } = await watch.ended;
     if (this.#isClosed()) return;
@@ -218,6 +234,7 @@ export class Reflector<T> {
       this.#version = undefined;
       // Until the next one, so that a server that sends no more bookmarks is not listed again and again.
       this.#bookmarked = false;
+      this.#silenceLimitMs = Math.min(this.#silenceLimitMs * 2, MAX_SILENCE_MS);
       return;
     }
     if (frames > 0) {
@@ -252,6 +269,7 @@ export class Reflector<T> {
     if (this.#isClosed()) return;
     this.#handlers.onList(items);
     this.#version = version;
+    this.#listedAt = this.#options.clock.now();
     this.#failedStreams = 0;
     this.#succeeded();
   }
@@ -293,6 +311,7 @@ export class Reflector<T> {
         const item = this.#convert(object);
         if (item !== undefined) items.push(item);
       }
+      if (next !== '' && page.continue === next) throw new CtlError('unavailable', 'the list does not end');
       next = page.continue;
       if (next === '') return this.#listed(items, page.resourceVersion);
     }

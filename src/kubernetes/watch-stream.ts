@@ -70,6 +70,7 @@ export class WatchStream<T> {
   #listing: Map<string, T> | undefined;
   #frames = 0;
   #isSilent = false;
+  #isFinished = false;
   #deadline: Timer | undefined;
   /** While a list is sent: the longest pause. Of a watch: the time until it counts as served. */
   #patience: Timer | undefined;
@@ -99,6 +100,9 @@ export class WatchStream<T> {
   }
 
   #take(chunk: Buffer): void {
+    // A stream that was ended here can still give what it has buffered. After changes that were not taken, later ones
+    // would move the version past them.
+    if (this.#isFinished) return;
     this.#expectBookmark();
     try {
       const { events, error } = this.#read(chunk);
@@ -210,6 +214,7 @@ export class WatchStream<T> {
   }
 
   #finish(): void {
+    this.#isFinished = true;
     this.#deadline?.cancel();
     this.#patience?.cancel();
     this.#silence?.cancel();

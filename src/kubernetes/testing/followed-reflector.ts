@@ -23,10 +23,14 @@ export async function closeAll(): Promise<void> {
   for (const close of cleanup.splice(0).reverse()) await close();
 }
 
-/** A reflector with what it reported: the objects that follow from lists and changes, and a line for each call. */
+/**
+ * A reflector with what it reported: the objects that follow from lists and changes, and a line for each call.
+ *
+ * @param speed how many times as fast as the machine's the reflector's clock is
+ */
 export async function follow(
   server: ScriptedApiServer,
-  { port = server.port, watchSeconds = 300, onChange = (): void => {} } = {},
+  { port = server.port, watchSeconds = 300, speed = 50, onChange = (): void => {} } = {},
 ) {
   const objects = new Map<string, unknown>();
   const calls: string[] = [];
@@ -39,7 +43,7 @@ export async function follow(
     userAgent: 'test',
   });
   connection.observe({ lost: (reason) => calls.push(`lost: ${reason}`), reached: () => calls.push('reached') });
-  const options = { connection, type: TYPE, clock: fastClock(50), random: () => 0, watchSeconds };
+  const options = { connection, type: TYPE, clock: fastClock(speed), random: () => 0, watchSeconds };
   const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
     convert: (object) => ({ name: nameOf(object), spec: object.spec }),
     onList: (items) => {
