@@ -5,6 +5,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { CredentialPlugin } from './credential-plugin.ts';
 import { readKubeconfig } from './kubeconfig.ts';
@@ -101,6 +102,7 @@ users: [{name: u, user: {exec: ${exec}}}]
     await script('expiring', 'echo oops >&2; exit 3');
     pass(90_000);
     assert.equal(await credentials.token(), 'one');
+    while ((await runs()) < 2) await pause(5);
     assert.equal(await credentials.token(), 'one');
     assert.equal(await runs(), 2);
     pass(60_000);
@@ -167,6 +169,29 @@ users: [{name: u, user: {exec: ${exec}}}]
     const pid = Number(await readFile(pids, 'utf8'));
     await run;
     await waitUntil(() => !isRunning(pid));
+  });
+
+  test('that leaves a program behind which keeps its output open is ended with that program', async () => {
+    const pids = join(folder, 'left');
+    const { path } = await script('leaving', `sleep 1000 &\necho $! > ${pids}`);
+    await assert.rejects(runPlugin({ program: path, args: [], env: {} }, {}, 1000), /did not end within 1 s/);
+    const pid = Number(await readFile(pids, 'utf8'));
+    await waitUntil(() => !isRunning(pid));
+  });
+
+  test('that hangs while its last credentials are valid holds no request up', async () => {
+    const status = { token: 'one', expirationTimestamp: '2026-01-01T00:10:00Z' };
+    const { path, runs } = await script('hanging', prints(status));
+    const { credentials, pass } = plugin({ command: path });
+    assert.equal(await credentials.token(), 'one');
+    const go = join(folder, 'go');
+    await script('hanging', `while [ ! -e ${go} ]; do sleep 0.05; done\n${prints({ token: 'two' })}`);
+    pass(9.5 * 60_000);
+    assert.equal(await credentials.token(), 'one');
+    assert.equal(await credentials.token(), 'one');
+    await writeFile(go, '');
+    while ((await credentials.token()) !== 'two') await pause(5);
+    assert.equal(await runs(), 2);
   });
 });
 

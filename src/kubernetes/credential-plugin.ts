@@ -103,12 +103,10 @@ export class CredentialPlugin {
     this.#running ??= this.#renew().finally(() => {
       this.#running = undefined;
     });
-    try {
-      return await this.#running;
-    } catch (error) {
-      if (usable !== undefined) return usable;
-      throw error;
-    }
+    if (usable === undefined) return this.#running;
+    // Valid until the program has ended: requests need not wait for it, nor know that it failed.
+    this.#running.catch(() => undefined);
+    return usable;
   }
 
   async #renew(): Promise<Credential> {

@@ -1,10 +1,17 @@
 /**
  * The access to a cluster as files describe it now. Before each use the files' times are compared; what changed is read
- * again. While files cannot be used, what was read before stays in use: an editor writes a file in several steps.
+ * again. While files cannot be used, what was read before stays in use, and they are tried again at intervals: an
+ * editor writes a file in several steps, and files that it names can follow later.
  */
 import { stat } from 'node:fs/promises';
+import { backoff } from '../core/backoff.ts';
+import { systemClock } from '../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
+
+/** Between attempts to use files that cannot be used, ms. */
+const RETRY_BASE_MS = 1000;
+const RETRY_MAX_MS = 60_000;
 
 export class FollowedAccess implements ClusterAccess {
   readonly server: URL;
@@ -16,6 +23,11 @@ export class FollowedAccess implements ClusterAccess {
   #current: ClusterAccess;
   /** Times and sizes of the files when they were read last. */
   #stamp: string;
+  /** Attempts in a row to use these files that failed. */
+  #failures = 0;
+  #retryAt = 0;
+  /** What was reported last of these files. */
+  #problem: string | undefined;
   #reading: Promise<void> | undefined;
 
   private constructor(
@@ -68,8 +80,11 @@ export class FollowedAccess implements ClusterAccess {
 
   async #readChanged(): Promise<void> {
     const stamp = await stampOf(this.#files);
-    if (stamp === this.#stamp) return;
-    this.#stamp = stamp;
+    if (stamp !== this.#stamp) {
+      this.#stamp = stamp;
+      this.#failures = 0;
+      this.#problem = undefined;
+    } else if (this.#failures === 0 || systemClock.now() < this.#retryAt) return;
     try {
       const access = await this.#read();
       if (access.server.href !== this.server.href || access.serverName !== this.serverName) {
@@ -80,9 +95,19 @@ export class FollowedAccess implements ClusterAccess {
       // Fails where a file that it names cannot be read.
       await access.tls();
       this.#current = access;
+      this.#failures = 0;
     } catch (error) {
-      this.#onProblem(error instanceof CtlError ? error : new CtlError('unavailable', messageOf(error), {}, error));
+      this.#failures++;
+      this.#retryAt = systemClock.now() + backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, Math.random);
+      this.#report(error instanceof CtlError ? error : new CtlError('unavailable', messageOf(error), {}, error));
     }
+  }
+
+  #report(error: CtlError): void {
+    const line = error.oneLine();
+    if (line === this.#problem) return;
+    this.#problem = line;
+    this.#onProblem(error);
   }
 }
 

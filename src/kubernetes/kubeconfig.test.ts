@@ -4,6 +4,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as pause } from 'node:timers/promises';
 import { CtlError } from '../core/errors.ts';
 import { inClusterAccess } from './in-cluster.ts';
 import { readKubeconfig } from './kubeconfig.ts';
@@ -191,6 +192,21 @@ describe('a kubeconfig', () => {
     ]);
     await write('rotated', config(SERVER, 'token: four'));
     assert.equal(await access.token(), 'four');
+  });
+
+  test('that has changed before a file that it names is there is read once the file is', async () => {
+    const problems: string[] = [];
+    const [first, second] = [await write('first.pem', PEM), join(folder, 'second.pem')];
+    const text = (file: string) => config(`${SERVER}, certificate-authority: ${file}`, '');
+    const renewed = PEM.replace('MIIB', 'MIIC');
+    const path = await write('ahead', text(first));
+    const access = await readKubeconfig(path, { onProblem: (error) => void problems.push(error.oneLine()) });
+    await write('ahead', text(second));
+    assert.deepEqual(await access.tls(), { ca: PEM });
+    assert.deepEqual(await access.tls(), { ca: PEM });
+    await writeFile(second, renewed);
+    while ((await access.tls()).ca !== renewed) await pause(20);
+    assert.equal(problems.length, 1);
   });
 
   test('that is not there is refused with its name', async () => {

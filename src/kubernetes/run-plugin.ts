@@ -32,9 +32,10 @@ export function runPlugin(
   const chunks: Buffer[] = [];
   let bytes = 0;
   let stderr = '';
+  let isClosed = false;
   const fail = (message: string): void => {
     reject(new CtlError('unavailable', `the credential plugin ${program} ${message}`));
-    endGroup(child);
+    if (!isClosed) endGroup(child);
   };
   const timer = setTimeout(() => fail(`did not end within ${timeoutMs / 1000} s`), timeoutMs);
   child.stdout.on('data', (chunk: Buffer) => {
@@ -51,6 +52,7 @@ export function runPlugin(
   });
   child.once('close', (code, signal) => {
     clearTimeout(timer);
+    isClosed = true;
     if (code === 0) resolve(Buffer.concat(chunks).toString('utf8'));
     else {
       const line =
@@ -67,12 +69,12 @@ export function runPlugin(
   return promise;
 }
 
-/** Ends the program, and all that it has started. */
+/** Ends the program and all that it has started, which can outlive it and keep its output open. */
 function endGroup(child: ChildProcess): void {
   const { pid } = child;
   child.stdout?.destroy();
   child.stderr?.destroy();
-  if (pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+  if (pid === undefined) return;
   try {
     process.kill(-pid, 'SIGKILL');
   } catch {
