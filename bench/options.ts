@@ -39,6 +39,8 @@ export interface BenchOptions extends Size {
   readonly timeoutMs: number;
   /** `dist`: the output of `npm run build`, as in production, built once per run. `sources`: as in development. */
   readonly server: 'dist' | 'sources';
+  /** Binary of another control plane with the same flags, such as Istio's `pilot-discovery`; empty: ctl-discovery. */
+  readonly peer: string;
   /** Takes CPU profiles of the server, which the report sums up. They slow it down somewhat. */
   readonly profile: boolean;
   /** Folder of the report and its plots. */
@@ -69,6 +71,7 @@ const ARGUMENTS = {
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
+  peer: { fallback: '', meaning: "binary to measure in place of ctl-discovery, such as Istio's pilot-discovery" },
   out: { fallback: join(REPOSITORY, '.cache/bench'), meaning: 'folder of the report' },
   json: { fallback: '', meaning: 'file for the results as JSON (default: results.json in the report folder)' },
 } as const satisfies Readonly<Record<string, Argument>>;
@@ -144,6 +147,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     seconds: whole('seconds', text('seconds'), 1),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
     server: oneOf('server', text('server'), ['dist', 'sources'] as const),
+    peer: text('peer'),
     profile,
     out: text('out'),
     json: text('json') === '' ? undefined : text('json'),

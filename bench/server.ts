@@ -1,5 +1,6 @@
 /** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
-import { join } from 'node:path';
+import { writeFile } from 'node:fs/promises';
+import { extname, join, resolve } from 'node:path';
 import { buildAside } from '../test/harness/built.ts';
 import { type Child, startChild } from '../test/harness/child.ts';
 import { eventually } from '../test/harness/eventually.ts';
@@ -7,6 +8,7 @@ import { tempDir } from '../test/harness/files.ts';
 import { request } from '../test/harness/http.ts';
 import type { Owner } from '../test/harness/owner.ts';
 import { readSamples, type Samples } from './metrics.ts';
+import type { BenchOptions } from './options.ts';
 import { type ServerPorts, serverPorts } from './ports.ts';
 import { monotonicMs } from './world/clock.ts';
 
@@ -14,7 +16,11 @@ const REPOSITORY = join(import.meta.dirname, '..');
 const READY_TIMEOUT_MS = 60_000;
 
 /** Builds the program into a folder of its own, so that another build does not replace it during the run. */
-export async function programFor(owner: Owner, server: 'dist' | 'sources'): Promise<string> {
+export async function programFor(
+  owner: Owner,
+  { server, peer }: Pick<BenchOptions, 'server' | 'peer'>,
+): Promise<string> {
+  if (peer !== '') return resolve(peer);
   if (server === 'sources') return join(REPOSITORY, 'src/ctl-discovery.ts');
   return join(await buildAside(owner), 'ctl-discovery.js');
 }
@@ -67,6 +73,7 @@ function keptFolder(owner: Owner, configDir: string): Promise<string> {
 
 export async function startServer(owner: Owner, options: ServerOptions): Promise<Server> {
   const ports = options.ports ?? (await serverPorts());
+  const isPeer = extname(options.program) === '';
   const profiling = options.profiles === undefined ? [] : ['--cpu-prof', '--cpu-prof-dir', options.profiles];
   const flags = [
     options.configDir === undefined ? [] : ['--configDir', options.configDir],
@@ -74,7 +81,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     ['--grpcAddr', `127.0.0.1:${ports.grpc}`],
     ['--httpAddr', `127.0.0.1:${ports.http}`],
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
-    ['--introspect_port', String(ports.introspection)],
+    isPeer ? await peerFlags(owner, ports) : ['--introspect_port', String(ports.introspection)],
     // A log line for each connection would distort the measurement.
     ['--log_output_level', 'default:info,ads:warn'],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
@@ -83,14 +90,15 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
   const folder = await keptFolder(owner, options.configDir ?? options.kubeconfig ?? '');
   const startedAt = monotonicMs();
   const child = await startChild(owner, {
-    name: 'ctl-discovery',
-    command: process.execPath,
-    args: [...profiling, options.program, 'discovery', ...flags],
+    name: isPeer ? 'peer' : 'ctl-discovery',
+    command: isPeer ? options.program : process.execPath,
+    args: isPeer ? ['discovery', ...flags] : [...profiling, options.program, 'discovery', ...flags],
     // The push engine is measured. Making an authority's key at the start would add 0.1 to 2 CPU s at random.
     // So there is no authority, and no TLS without files for it.
     env: {
       ENABLE_CA_SERVER: 'false',
       CTL_CERT_PROVIDER: 'none',
+      PILOT_CERT_PROVIDER: 'none',
       SELF_SIGNED_CA_DIR: join(folder, 'ca'),
       CTL_STATE_DIR: join(folder, 'state'),
       ...options.env,
@@ -107,6 +115,18 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     stop: async () => void (await child.stop()),
     kill: async () => void (await child.kill()),
   };
+}
+
+/** Without the files it would wait for ConfigMaps; it has the introspection port under another name. */
+async function peerFlags(owner: Owner, ports: ServerPorts): Promise<string[]> {
+  const file = join(await tempDir(owner), 'empty.yaml');
+  await writeFile(file, '{}');
+  return [
+    ['--meshConfig', file],
+    ['--networksConfig', file],
+    ['--httpsAddr', ''],
+    ['--ctrlz_port', String(ports.introspection)],
+  ].flat();
 }
 
 function tlsFlags(tls: ServerTls | undefined): string[][] {

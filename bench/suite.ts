@@ -75,7 +75,7 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
       await rm(profiles, { recursive: true, force: true });
       await mkdir(profiles, { recursive: true });
     }
-    const program = await programFor(scopeOfRun, first.server);
+    const program = await programFor(scopeOfRun, first);
     for (const options of runs)
       for (const { name, run } of benches) {
         // Encoding, the model and the agent do not depend on the protocol.

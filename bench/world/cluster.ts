@@ -10,8 +10,8 @@ import type { BenchOptions } from '../options.ts';
 /** Requests to the API server at once while the objects are created. */
 const WRITERS = 16;
 const DEFINITIONS = [
-  definition('VirtualService', 'virtualservices', 'networking.mesh.io', 'v1alpha3'),
-  definition('DestinationRule', 'destinationrules', 'networking.mesh.io', 'v1alpha3'),
+  definition('VirtualService', 'virtualservices', 'networking.istio.io'),
+  definition('DestinationRule', 'destinationrules', 'networking.istio.io'),
 ];
 
 export interface BenchObject {
@@ -97,7 +97,7 @@ function* objectsOf({ services, endpoints, namespaces }: BenchOptions): Generato
     const ports = [{ name: 'http', port: 80, targetPort: 8080, protocol: 'TCP' }];
     yield { apiVersion: 'v1', kind: 'Service', metadata, spec: { selector: { app: name }, ports } };
     const host = `${name}.${namespace}.svc.cluster.local`;
-    const apiVersion = 'networking.mesh.io/v1alpha3';
+    const apiVersion = 'networking.istio.io/v1';
     yield number % 2 === 0
       ? {
           apiVersion,

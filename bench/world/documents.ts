@@ -3,8 +3,9 @@
  * varies from round to round comes in as `version`.
  */
 
-const API = 'networking.mesh.io/v1alpha3';
-const SECURITY_API = 'security.mesh.io/v1beta1';
+/** The groups that Istio's control plane reads as well (`--program`). */
+const API = 'networking.istio.io/v1';
+const SECURITY_API = 'security.istio.io/v1';
 
 /** Every service has these two ports. */
 export const HTTP_PORT = 8080;
