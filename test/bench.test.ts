@@ -21,6 +21,7 @@ const BASE: BenchOptions = {
   seconds: 2,
   timeoutMs: 20_000,
   server: 'sources',
+  peer: '',
   profile: false,
   out: '',
   json: undefined,

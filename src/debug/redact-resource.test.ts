@@ -186,42 +186,58 @@ test('every field with a text is marked as secret or listed as plain', () => {
  */
 const PLAIN = `
   abort.grpcStatus abort.http2Error address addresses[] addresses[].address addresses[].hostname addresses[].ip
-  addresses[].nodeName addresses[].type allowOrigins[].exact allowOrigins[].prefix allowOrigins[].regex
-  attributes[].name attributes[].value authority.exact authority.prefix authority.regex binaryData{} body.bytes
-  body.string conditions[].status conditions[].type consistentHash.httpHeaderName
-  consistentHash.httpQueryParameterName containers[].name corsPolicy.allowHeaders[] corsPolicy.allowMethods[]
-  corsPolicy.allowOrigin[] corsPolicy.exposeHeaders[] corsPolicy.maxAge data{} delay.exponentialDelay delay.fixedDelay
-  delegate.name delegate.namespace destination.host destination.subset distribute[].from egressProxy.host
-  egressProxy.subset egress[].bind egress[].hosts[] endpoints[].address endpoints[].addresses[] endpoints[].hostname
-  endpoints[].labels{} endpoints[].locality endpoints[].network endpoints[].nodeName endpoints[].serviceAccount
-  endpoints[].topology{} endpoints[].zone exportTo[] failover[].from failover[].to fromHeaders[].name
-  fromHeaders[].prefix gateways[] host hosts[] http.idleTimeout httpCookie.name httpCookie.path httpCookie.ttl
-  http[].name http[].timeout ingress[].bind ingress[].defaultEndpoint ingress[].hostname ingress[].ip
-  initContainers[].name jwtRules[].audiences[] jwtRules[].fromCookies[] jwtRules[].fromParams[]
-  jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[] jwtRules[].timeout labels{}
-  loadBalancer.warmupDurationSecs locality localityLbSetting.failoverPriority[] match[].destinationSubnets[]
-  match[].gateways[] match[].name match[].sniHosts[] match[].sourceLabels{} match[].sourceNamespace
-  match[].sourceSubnet match[].statPrefix method.exact method.prefix method.regex mirror.host mirror.subset network
-  notReadyAddresses[].hostname notReadyAddresses[].ip notReadyAddresses[].nodeName operation.hosts[]
-  operation.methods[] operation.notHosts[] operation.notMethods[] operation.notPaths[] operation.notPorts[]
-  operation.paths[] operation.ports[] outlierDetection.baseEjectionTime outlierDetection.interval
-  outputClaimToHeaders[].claim outputClaimToHeaders[].header podIPs[].ip port.name port.protocol ports[].appProtocol
-  ports[].name ports[].protocol ports[].targetPort provider.name redirect.authority redirect.scheme redirect.uri
-  request.remove[] response.remove[] retries.backoff retries.perTryTimeout retries.retryOn rewrite.authority
-  rewrite.uri scheme.exact scheme.prefix scheme.regex selector.matchLabels{} selector{} servers[].bind
-  servers[].defaultEndpoint servers[].hosts[] servers[].name serviceAccount source.ipBlocks[] source.namespaces[]
-  source.notIpBlocks[] source.notNamespaces[] source.notPrincipals[] source.notRemoteIpBlocks[]
-  source.notRequestPrincipals[] source.notServiceAccounts[] source.principals[] source.remoteIpBlocks[]
-  source.requestPrincipals[] source.serviceAccounts[] spec.clusterIP spec.clusterIPs[] spec.externalIPs[]
-  spec.externalName spec.externalTrafficPolicy spec.hostname spec.internalTrafficPolicy spec.loadBalancerIP
-  spec.nodeName spec.podCIDR spec.podCIDRs[] spec.selector{} spec.serviceAccountName spec.sessionAffinity
-  spec.subdomain spec.trafficDistribution status.hostIP status.podIP subjectAltNames[] subsets[].labels{}
+  addresses[].nodeName addresses[].type addresses[].value allowOrigins[].exact allowOrigins[].prefix
+  allowOrigins[].regex attributes[].name attributes[].value authority.exact authority.prefix authority.regex
+  backendRef.group backendRef.kind backendRef.name backendRef.namespace backendRefs[].group backendRefs[].kind
+  backendRefs[].name backendRefs[].namespace binaryData{} body.bytes body.string caCertificateRefs[].group
+  caCertificateRefs[].kind caCertificateRefs[].name caCertificateRefs[].namespace certificateRefs[].group
+  certificateRefs[].kind certificateRefs[].name certificateRefs[].namespace clientCertificateRef.group
+  clientCertificateRef.kind clientCertificateRef.name clientCertificateRef.namespace conditions[].status
+  conditions[].type consistentHash.httpHeaderName consistentHash.httpQueryParameterName containers[].name controller
+  controllerName cors.allowHeaders[] cors.allowMethods[] cors.allowOrigins[] cors.exposeHeaders[]
+  corsPolicy.allowHeaders[] corsPolicy.allowMethods[] corsPolicy.allowOrigin[] corsPolicy.exposeHeaders[]
+  corsPolicy.maxAge data{} delay.exponentialDelay delay.fixedDelay delegate.name delegate.namespace destination.host
+  destination.subset distribute[].from egressProxy.host egressProxy.subset egress[].bind egress[].hosts[]
+  endpoints[].address endpoints[].addresses[] endpoints[].hostname endpoints[].labels{} endpoints[].locality
+  endpoints[].network endpoints[].nodeName endpoints[].serviceAccount endpoints[].topology{} endpoints[].zone
+  exportTo[] extensionRef.group extensionRef.kind extensionRef.name extensionRef.namespace failover[].from
+  failover[].to filters[].type fromHeaders[].name fromHeaders[].prefix from[].group from[].kind from[].namespace
+  gatewayClassName gateways[] host hostnames[] hosts[] http.idleTimeout httpCookie.name httpCookie.path httpCookie.ttl
+  http[].name http[].timeout infrastructure.annotations{} infrastructure.labels{} ingressClassName ingress[].bind
+  ingress[].defaultEndpoint ingress[].hostname ingress[].ip initContainers[].name jwtRules[].audiences[]
+  jwtRules[].fromCookies[] jwtRules[].fromParams[] jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[]
+  jwtRules[].timeout kinds[].group kinds[].kind labels{} listeners[].hostname listeners[].name listeners[].protocol
+  loadBalancer.warmupDurationSecs locality localityLbSetting.failoverPriority[] matchExpressions[].key
+  matchExpressions[].operator matchExpressions[].values[] match[].destinationSubnets[] match[].gateways[] match[].name
+  match[].sniHosts[] match[].sourceLabels{} match[].sourceNamespace match[].sourceSubnet match[].statPrefix
+  matches[].method method.exact method.method method.prefix method.regex method.service method.type mirror.host
+  mirror.subset namespaces.from network notReadyAddresses[].hostname notReadyAddresses[].ip
+  notReadyAddresses[].nodeName operation.hosts[] operation.methods[] operation.notHosts[] operation.notMethods[]
+  operation.notPaths[] operation.notPorts[] operation.paths[] operation.ports[] outlierDetection.baseEjectionTime
+  outlierDetection.interval outputClaimToHeaders[].claim outputClaimToHeaders[].header parametersRef.group
+  parametersRef.kind parametersRef.name parametersRef.namespace parentRefs[].group parentRefs[].kind parentRefs[].name
+  parentRefs[].namespace parentRefs[].sectionName path.replaceFullPath path.replacePrefixMatch path.type path.value
+  paths[].path podIPs[].ip port.name port.protocol ports[].appProtocol ports[].name ports[].protocol
+  ports[].targetPort provider.name redirect.authority redirect.scheme redirect.uri request.remove[]
+  requestHeaderModifier.remove[] requestRedirect.hostname requestRedirect.scheme resource.kind resource.name
+  response.remove[] responseHeaderModifier.remove[] retries.backoff retries.perTryTimeout retries.retryOn
+  retry.backoff rewrite.authority rewrite.uri rules[].host rules[].name scheme.exact scheme.prefix scheme.regex
+  selector.matchLabels{} selector{} servers[].bind servers[].defaultEndpoint servers[].hosts[] servers[].name
+  service.name serviceAccount source.ipBlocks[] source.namespaces[] source.notIpBlocks[] source.notNamespaces[]
+  source.notPrincipals[] source.notRemoteIpBlocks[] source.notRequestPrincipals[] source.notServiceAccounts[]
+  source.principals[] source.remoteIpBlocks[] source.requestPrincipals[] source.serviceAccounts[] spec.clusterIP
+  spec.clusterIPs[] spec.externalIPs[] spec.externalName spec.externalTrafficPolicy spec.hostname
+  spec.internalTrafficPolicy spec.loadBalancerIP spec.nodeName spec.podCIDR spec.podCIDRs[] spec.selector{}
+  spec.serviceAccountName spec.sessionAffinity spec.subdomain spec.trafficDistribution status.hostIP status.podIP
+  subjectAltNames[] subjectAltNames[].hostname subjectAltNames[].type subjectAltNames[].uri subsets[].labels{}
   subsets[].name targetRef.group targetRef.kind targetRef.name targetRef.namespace targetRefs[].group
-  targetRefs[].kind targetRefs[].name targetRefs[].namespace tcp.connectTimeout tcp.idleTimeout
-  tcp.maxConnectionDuration tcpKeepalive.interval tcpKeepalive.time tls.caCertCredentialName tls.caCertificates
-  tls.caCrl tls.cipherSuites[] tls.clientCertificate tls.credentialName tls.credentialNames[] tls.privateKey
-  tls.serverCertificate tls.sni tls.subjectAltNames[] tls.verifyCertificateHash[] tls.verifyCertificateSpki[]
-  tlsCertificates[].caCertificates tlsCertificates[].privateKey tlsCertificates[].serverCertificate tunnel.protocol
-  tunnel.targetHost type uri.exact uri.prefix uri.regex uriRegexRewrite.match uriRegexRewrite.rewrite warmup.duration
-  workloadSelector.labels{} workloadSelector.matchLabels{}
+  targetRefs[].kind targetRefs[].name targetRefs[].namespace targetRefs[].sectionName tcp.connectTimeout
+  tcp.idleTimeout tcp.maxConnectionDuration tcpKeepalive.interval tcpKeepalive.time timeouts.backendRequest
+  timeouts.request tls.caCertCredentialName tls.caCertificates tls.caCrl tls.cipherSuites[] tls.clientCertificate
+  tls.credentialName tls.credentialNames[] tls.mode tls.options{} tls.privateKey tls.serverCertificate tls.sni
+  tls.subjectAltNames[] tls.verifyCertificateHash[] tls.verifyCertificateSpki[] tlsCertificates[].caCertificates
+  tlsCertificates[].privateKey tlsCertificates[].serverCertificate tls[].hosts[] tls[].secretName to[].group to[].kind
+  to[].name tunnel.protocol tunnel.targetHost type uri.exact uri.prefix uri.regex uriRegexRewrite.match
+  uriRegexRewrite.rewrite urlRewrite.hostname validation.hostname validation.mode validation.wellKnownCACertificates
+  warmup.duration workloadSelector.labels{} workloadSelector.matchLabels{}
 `.trim();
