@@ -46,7 +46,7 @@ const GATEWAY = 'KubernetesGateway';
 const FIELD_MANAGER = 'mesh.io-gateway-controller';
 /** Gateways that are worked on at the same time. */
 const CONCURRENCY = 4;
-/** Writes for all Gateways: a second, and at once. Whoever creates many Gateways must not occupy the API server. */
+/** Writes for all Gateways: a second, and at once. A user who creates many Gateways must not occupy the API server. */
 const WRITES = { rate: 20, burst: 100 };
 /** Writes of the same content to one object: another program may change it back each time. */
 const REPAIRS = { rate: 1 / 30, burst: 5 };

@@ -54,7 +54,7 @@ function explain(error: unknown, options: Options): string {
 /** How often to look whether the process that started this one is still there, milliseconds. */
 const PARENT_CHECK_MS = 500;
 
-/** Whoever started the demo may be killed without a chance to pass the signal on: being an orphan stops it as well. */
+/** The parent process may be killed without a chance to pass the signal on: an orphaned demo stops as well. */
 function stopWithParent(stopping: AbortController): void {
   const parent = process.ppid;
   const check = () => {

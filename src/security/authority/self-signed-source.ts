@@ -229,7 +229,7 @@ class SelfSignedSource implements RotatedSource {
       if (this.#failures > 0) this.#options.events.recovered?.();
       this.#failures = 0;
     } catch (error) {
-      // Whoever wrote first has caused another change, which is followed.
+      // The replica that wrote first has caused another change, which is followed.
       if (isConflict(error) || this.#closed) return;
       this.#failed(error);
     }

@@ -12,8 +12,8 @@ export const LEGACY_ISSUER = 'kubernetes/serviceaccount';
 const PROBE_INTERVAL_MS = 1000;
 
 /**
- * Issuers that are remembered as reviewed within the interval. Whoever makes issuers up can cause more reviews, and
- * could as well name the API server's.
+ * Issuers that are remembered as reviewed within the interval. A caller that makes up more of them can cause more
+ * reviews, as it could by naming the API server's.
  */
 const MAX_PROBED = 100;
 

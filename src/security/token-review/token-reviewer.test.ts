@@ -187,7 +187,7 @@ describe('a token of a service account', () => {
       assert.deepEqual(server.requests, []);
     });
 
-  test('of another issuer causes at most one request in a second, whoever sends it', async () => {
+  test('of another issuer causes at most one request in a second, from all callers together', async () => {
     const { outcome, reviews, server, clock } = await world();
     answerWith(server, () => ({ error: 'unknown key' }));
     const other = () => token({ iss: 'https://elsewhere.example' });
