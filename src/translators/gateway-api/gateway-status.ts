@@ -4,20 +4,15 @@ import { type Complaint, condition, verdict } from './conditions.ts';
 import type { Documents } from './documents.ts';
 import { SUPPORTED_FEATURES } from './features.ts';
 import { acceptsInsecureClients } from './listener-tls.ts';
-import type { GatewayPlan, PlannedListener } from './listeners.ts';
+import { classComplaint, type GatewayPlan, type PlannedListener } from './listeners.ts';
 import { GATEWAY_GROUP } from './references.ts';
 import type { Condition, ListenerStatus, StatusContent } from './status-types.ts';
 
-export function classStatus({ meta, content }: Resource<'GatewayClass'>): StatusContent {
-  const { generation } = meta;
-  const parameters: Complaint | undefined =
-    content.parametersRef === undefined
-      ? undefined
-      : { reason: 'InvalidParameters', message: 'parametersRef: no kind of parameters is supported' };
+export function classStatus(gatewayClass: Resource<'GatewayClass'>): StatusContent {
+  const { generation } = gatewayClass.meta;
+  const accepted = { reason: 'Accepted', message: 'Gateways of this class are served' };
   return {
-    conditions: [
-      verdict('Accepted', parameters, { reason: 'Accepted', message: 'Gateways of this class are served' }, generation),
-    ],
+    conditions: [verdict('Accepted', classComplaint(gatewayClass), accepted, generation)],
     supportedFeatures: SUPPORTED_FEATURES.map((name) => ({ name })),
   };
 }

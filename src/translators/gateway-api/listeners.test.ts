@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { certificates } from './testing/certificates.ts';
-import { shown, translated } from './testing/translated.ts';
+import { documentsOf, setChanges, shown, translated } from './testing/translated.ts';
 
 const { certificate, key, authorities: pem } = certificates;
 const [CERTIFICATE, KEY, AUTHORITIES] = [certificate, key, pem].map((text) => JSON.stringify(text));
@@ -217,5 +217,24 @@ status: ${status}
   test('that is not accepted derives nothing', () => {
     const { servers } = listenersOf(gateway(HTTP, 'infrastructure: {parametersRef: {group: a.b, kind: C, name: d}}'));
     assert.deepEqual(servers, []);
+  });
+
+  test('whose class is not accepted is not accepted either and derives nothing, until the class is', () => {
+    const gatewayClass = (parameters: string) => `
+apiVersion: gateway.networking.k8s.io/v1
+kind: GatewayClass
+metadata: {name: meshd}
+spec: {controllerName: mesh.io/gateway-controller${parameters}}
+---
+`;
+    const refused = gatewayClass(', parametersRef: {group: example.com, kind: Size, name: large}');
+    const { translator, derived, status } = translated(refused + gateway(HTTP));
+    assert.deepEqual([...derived.keys()], []);
+    const conditions = () => shown(status('KubernetesGateway/edge/public')?.conditions).slice(0, 2);
+    assert.deepEqual(conditions(), ['Accepted=False InvalidParameters', 'Programmed=False Invalid']);
+    assert.deepEqual(shown(status('GatewayClass//meshd')?.conditions), ['Accepted=False InvalidParameters']);
+    const changes = translator.apply(setChanges(documentsOf(gatewayClass(''))));
+    assert.ok(changes.some(({ key, after }) => key.startsWith('Gateway/edge/') && after !== undefined));
+    assert.equal(conditions()[0], 'Accepted=True Accepted');
   });
 });

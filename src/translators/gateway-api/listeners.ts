@@ -69,10 +69,14 @@ export interface GatewayPlan {
 
 type KubernetesGateway = Resource<'KubernetesGateway'>;
 
-/** The listeners of a Gateway of this controller. */
-export function planGateway(documents: Documents, gateway: KubernetesGateway): GatewayPlan {
+/** The listeners of a Gateway of a class of this controller. */
+export function planGateway(
+  documents: Documents,
+  gateway: KubernetesGateway,
+  gatewayClass: Resource<'GatewayClass'>,
+): GatewayPlan {
   const { namespace, name, created } = gateway.meta;
-  const rejected = gatewayComplaint(gateway);
+  const rejected = classComplaint(gatewayClass) ?? gatewayComplaint(gateway);
   const base = { namespace, name, created, ...clientCertificate(documents, gateway) };
   const planned = gateway.content.listeners.map((listener) => planListener(documents, gateway, listener));
   if (rejected === undefined) {
@@ -100,6 +104,13 @@ function clientCertificate(
 const NO_KEY_PAIR: SecretName = { namespace: '', name: '' };
 
 const ADDRESS_TYPES: ReadonlySet<string> = new Set(['IPAddress', 'Hostname']);
+
+/** Why a class is not accepted, nor any Gateway of it. */
+export function classComplaint({ meta, content }: Resource<'GatewayClass'>): Complaint | undefined {
+  if (content.parametersRef === undefined) return undefined;
+  const message = `parametersRef of GatewayClass ${meta.name}: no kind of parameters is supported`;
+  return { reason: 'InvalidParameters', message };
+}
 
 function gatewayComplaint({ content }: KubernetesGateway): Complaint | undefined {
   if (content.infrastructure?.parametersRef !== undefined) {

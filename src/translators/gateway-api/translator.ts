@@ -119,7 +119,8 @@ export class GatewayApiTranslator implements Translator {
     const before = this.#plans.get(id);
     const plan = this.#documents.reading(`gateway:${key}`, () => {
       const gateway = this.#documents.get('KubernetesGateway', namespace, name);
-      return gateway !== undefined && this.#isOurs(gateway) ? planGateway(this.#documents, gateway) : undefined;
+      const known = gateway && this.#documents.get('GatewayClass', '', gateway.content.gatewayClassName);
+      return known && this.#isOurs(known) ? planGateway(this.#documents, gateway, known) : undefined;
     });
     dirty.statuses.add(key);
     if (JSON.stringify(before) === JSON.stringify(plan)) return;
@@ -136,9 +137,8 @@ export class GatewayApiTranslator implements Translator {
     }
   }
 
-  #isOurs({ content }: Resource<'KubernetesGateway'>): boolean {
-    const known = this.#documents.get('GatewayClass', '', content.gatewayClassName);
-    return known?.content.controllerName === this.#controllerName;
+  #isOurs({ content }: Resource<'GatewayClass'>): boolean {
+    return content.controllerName === this.#controllerName;
   }
 
   #updateRoute(key: ResourceKey, dirty: Dirty): void {
@@ -194,8 +194,7 @@ export class GatewayApiTranslator implements Translator {
     const { kind, namespace, name } = namesOf(key);
     if (kind === 'GatewayClass') {
       const resource = this.#documents.get('GatewayClass', '', name);
-      const isOurs = resource?.content.controllerName === this.#controllerName;
-      this.#setStatus(key, resource, isOurs ? classStatus(resource) : undefined);
+      this.#setStatus(key, resource, resource && this.#isOurs(resource) ? classStatus(resource) : undefined);
       return;
     }
     if (kind === 'BackendTLSPolicy') {
