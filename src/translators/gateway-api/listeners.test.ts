@@ -143,6 +143,65 @@ describe('a listener', () => {
   });
 });
 
+describe('the hostname of a listener that is not accepted reaches no wider listener:', () => {
+  const TLS = 'tls: {certificateRefs: [{name: pair}]}';
+  const listener = (name: string, hostname: string, port: number, rest: string) =>
+    `{name: ${name}, hostname: '${hostname}', port: ${port}, ${rest}}`;
+  /** A route of all hostnames below example, attached to the listener for them. */
+  const route = (kind: string) => `
+apiVersion: gateway.networking.k8s.io/v1
+kind: ${kind}
+metadata: {name: wide, namespace: edge}
+spec:
+  parentRefs: [{name: public, sectionName: wide}]
+  hostnames: ['*.example', a.example]
+  rules: [{backendRefs: [{name: web, port: 80}]}]
+---
+`;
+  const hostsOf = (yaml: string) => {
+    const documents = [...translated(yaml + secret('edge')).derived.values()];
+    const ofKind = <K extends string>(kind: K) => documents.filter((each) => each.kind === kind);
+    const servers = ofKind('Gateway').flatMap(({ content }) => ('servers' in content && content.servers) || []);
+    const routed = ofKind('VirtualService').flatMap(({ content }) => ('hosts' in content && content.hosts) || []);
+    const closed = servers.filter(({ tls }) => tls?.closed !== undefined);
+    return { closed, servers: servers.map(({ hosts }) => hosts.join()).sort(), routed: routed.map(String).sort() };
+  };
+  const [HTTPS, PASSTHROUGH] = [`protocol: HTTPS, ${TLS}`, 'protocol: TLS, tls: {mode: Passthrough}'];
+  const rows: readonly [what: string, kind: string, wide: string, others: readonly string[]][] = [
+    ['of two with TLS', 'HTTPRoute', HTTPS, [HTTPS, HTTPS]],
+    ['of two with TLS that is passed through', 'TLSRoute', PASSTHROUGH, [PASSTHROUGH, PASSTHROUGH]],
+    ['of two with different modes of TLS', 'HTTPRoute', HTTPS, [PASSTHROUGH, HTTPS]],
+    ['of one with an unsupported mode', 'HTTPRoute', HTTPS, ['protocol: HTTPS, tls: {mode: Passthrough}']],
+  ];
+  for (const [what, kind, wide, others] of rows) {
+    test(`${what}, connections are closed`, () => {
+      const narrow = others.map((rest, index) => listener(`n${index}`, 'a.example', 443, rest));
+      const all = [listener('wide', '*.example', 443, wide), ...narrow].join();
+      const { closed, servers, routed } = hostsOf(gateway(all) + route(kind));
+      assert.deepEqual([servers, routed], [['*.example', 'a.example'], ['*.example']]);
+      assert.deepEqual(
+        closed.map(({ hosts, port, tls }) => [hosts, port.protocol, tls?.mode, tls?.closed?.slice(0, 23)]),
+        [[['a.example'], 'HTTPS', 'SIMPLE', 'closes its connections:']],
+      );
+    });
+  }
+
+  test('of two without TLS, requests are answered with 404', () => {
+    const [wide, one, two] = [
+      ['wide', '*.example'],
+      ['a', 'a.example'],
+      ['b', 'a.example'],
+    ].map(([name = '', hostname = '']) => listener(name, hostname, 80, 'protocol: HTTP'));
+    const own = route('HTTPRoute').replace('name: wide', 'name: own').replace(', sectionName: wide', '');
+    const yaml = gateway([wide, one, two].join()) + route('HTTPRoute') + own;
+    assert.deepEqual(hostsOf(yaml).routed, ['*.example', 'a.example']);
+    const narrow = [...translated(yaml).derived.values()].find(
+      ({ kind, content }) => kind === 'VirtualService' && 'hosts' in content && content.hosts?.[0] === 'a.example',
+    );
+    assert.deepEqual(narrow?.kind === 'VirtualService' && narrow.content.http, [{ directResponse: { status: 404 } }]);
+  });
+});
+
 describe('a Gateway', () => {
   const HTTP = '{name: a, port: 80, protocol: HTTP}';
   const service = (spec: string, status = '{}') => `

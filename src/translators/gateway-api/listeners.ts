@@ -46,8 +46,10 @@ export interface PlannedListener {
   /** Whether proxies get a configuration for it. */
   readonly isServed: boolean;
   /**
-   * Why its connections are closed: it has no certificate, or cannot verify clients. They must not reach another
-   * listener of the port, such as one for all names, which may demand less of clients.
+   * Why its connections are closed, or its requests are answered with 404 where they are not encrypted: it has no
+   * certificate, cannot verify clients, or has the hostname of another listener. They must not reach another listener
+   * of the port, such as one for all names, which may have routes of others, or demand less of clients. Of listeners
+   * with the same hostname, the first one is closed.
    */
   readonly closedBecause: string | undefined;
   /** Whether the hosts of another TLS listener of the port overlap with its own. */
@@ -143,9 +145,25 @@ function planListener(documents: Documents, gateway: KubernetesGateway, listener
     rejected,
     unresolved,
     isServed: rejected === undefined && use !== undefined && (tls === undefined || tls.settings !== undefined),
-    closedBecause: rejected?.isConflict === true ? undefined : tls?.closedBecause,
+    closedBecause:
+      closedBecause(gateway, listener, rejected) ?? (rejected?.isConflict ? undefined : tls?.closedBecause),
     overlaps: overlaps(gateway, listener),
   };
+}
+
+/** Why the name of a listener that is not accepted is closed: without that, it would belong to a wider listener. */
+function closedBecause(
+  { content }: KubernetesGateway,
+  listener: GatewayListener,
+  rejected: PlannedListener['rejected'],
+): string | undefined {
+  if (rejected === undefined || rejected.reason === PROTOCOL_CONFLICT || !hasHostname(listener.protocol))
+    return undefined;
+  const hostname = hostnameOf(listener.hostname);
+  const first = content.listeners.find(
+    (other) => other.port === listener.port && hostnameOf(other.hostname) === hostname,
+  );
+  return first === listener ? rejected.message : undefined;
 }
 
 function hasHostname(protocol: string): boolean {
@@ -219,6 +237,9 @@ function familyOf(protocol: string): string {
   return protocol === 'HTTPS' ? 'TLS' : protocol;
 }
 
+/** No listener of the port is accepted then. */
+const PROTOCOL_CONFLICT = 'ProtocolConflict';
+
 function conflictOf({ content }: KubernetesGateway, listener: GatewayListener): PlannedListener['rejected'] {
   for (const other of content.listeners) {
     if (other === listener || other.port !== listener.port) continue;
@@ -229,11 +250,11 @@ function conflictOf({ content }: KubernetesGateway, listener: GatewayListener): 
     });
     if (familyOf(other.protocol) !== familyOf(listener.protocol)) {
       return {
-        ...conflict('ProtocolConflict', ''),
+        ...conflict(PROTOCOL_CONFLICT, ''),
         message: `port ${listener.port} has protocol ${other.protocol} in listener ${other.name}`,
       };
     }
-    if (!hasHostname(listener.protocol)) return conflict('ProtocolConflict', `protocol ${listener.protocol}`);
+    if (!hasHostname(listener.protocol)) return conflict(PROTOCOL_CONFLICT, `protocol ${listener.protocol}`);
     if (hostnameOf(other.hostname) === hostnameOf(listener.hostname)) {
       return conflict('HostnameConflict', `hostname ${hostnameOf(listener.hostname)}`);
     }

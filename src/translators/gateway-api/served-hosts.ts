@@ -1,5 +1,5 @@
 /** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
-import type { AnyResource, HttpRoute, RouteDestination } from '../../resources/index.ts';
+import type { AnyResource, HttpRoute, RouteDestination, ServerTlsSettings } from '../../resources/index.ts';
 import { deriveResource } from '../derived.ts';
 import { covers } from './hostnames.ts';
 import { type GatewayPlan, gatewayKeyOf, type PlannedListener } from './listeners.ts';
@@ -36,17 +36,22 @@ export function listenerDocuments(of: ListenerOf): readonly AnyResource[] {
 
 const PROTOCOLS = { http: 'HTTP', https: 'HTTPS', terminate: 'TLS', passthrough: 'TLS', tcp: 'TCP' } as const;
 
+function tlsOf({ use, tls, closedBecause }: PlannedListener): ServerTlsSettings | undefined {
+  if (use === 'http') return undefined;
+  if (closedBecause !== undefined) return { mode: 'SIMPLE', closed: `closes its connections: ${closedBecause}` };
+  return use === 'passthrough' ? { mode: 'PASSTHROUGH' } : tls;
+}
+
 function derivedGateway({ gateway, listener }: ListenerOf, name: string, hostname: string): AnyResource {
   const { namespace, created } = gateway;
-  const { use = 'http', port, tls, closedBecause } = listener;
+  const { use, port, closedBecause } = listener;
+  // A closed listener also owns the names in requests of connections to other listeners, as one for HTTPS does.
+  const isClosedTls = use !== 'http' && closedBecause !== undefined;
+  const tls = tlsOf(listener);
   const server = {
-    port: { number: port, name: listener.name, protocol: PROTOCOLS[use] },
+    port: { number: port, name: listener.name, protocol: isClosedTls ? 'HTTPS' : PROTOCOLS[use ?? 'http'] },
     hosts: [hostname],
     ...(tls === undefined ? {} : { tls }),
-    ...(closedBecause === undefined
-      ? {}
-      : { tls: { mode: 'SIMPLE' as const, closed: `closes its connections: ${closedBecause}` } }),
-    ...(use === 'passthrough' ? { tls: { mode: 'PASSTHROUGH' as const } } : {}),
   };
   const selector = { [GATEWAY_NAME_LABEL]: gateway.name };
   const content = {
@@ -82,7 +87,10 @@ export function hostDocuments(
   routes: readonly TranslatedRoute[],
 ): readonly AnyResource[] {
   const { gateway, listener } = of;
-  if (!listener.isServed || isIsolated(of, hostname)) return [];
+  const { isServed, closedBecause, use } = listener;
+  // All requests for the name of a closed listener are answered with 404.
+  const isClosed = closedBecause !== undefined && use === 'http' && hostname === listener.hostname;
+  if (!(isServed || isClosed) || isIsolated(of, hostname)) return [];
   const { namespace, created } = gateway;
   const derived = (content: { http: HttpRoute[] } | ReturnType<typeof connectionRoutes>, gatewayOf: string) =>
     deriveResource(
@@ -91,8 +99,8 @@ export function hostDocuments(
       { hosts: [hostname], gateways: [`${namespace}/${gatewayOf}`], ...content },
       gatewayKeyOf(gateway),
     );
-  if (listener.use === 'http' || listener.use === 'https') {
-    return [derived({ http: httpRoutes(listener, routes) }, gatewayName(of))];
+  if (use === 'http' || use === 'https') {
+    return [derived({ http: httpRoutes(listener, isClosed ? [] : routes) }, gatewayName(of))];
   }
   const [first] = routes.toSorted(compareRoutes);
   if (first === undefined && !listener.overlaps) return [];
