@@ -34,13 +34,14 @@ export interface ProxyNode {
   readonly dnsDomain: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly interception: 'REDIRECT' | 'TPROXY' | 'NONE';
+  /** The one that the credential proves, where it is bound to a Pod; else as the node states it. */
   readonly clusterId: string;
   readonly network: string;
   /** The account that the node names, else the one that its credential proves; '' when there is neither. */
   readonly serviceAccount: string;
   /**
-   * The identity that the stream's credential proves; undefined on addresses that require none. All other members are
-   * unproven.
+   * The identity that the stream's credential proves; undefined on addresses that require none. Members that do not
+   * say otherwise are unproven.
    */
   readonly identity: Identity | undefined;
   /** `region/zone/subzone`; '' when not sent. */

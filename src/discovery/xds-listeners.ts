@@ -33,6 +33,7 @@ export async function startXdsServer(
     listeners,
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
     podOf: knownPods(engine, settings.clusterID),
+    ownCluster: settings.clusterID,
     services: secured?.services ?? [],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,

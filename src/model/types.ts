@@ -30,7 +30,7 @@ export type { ModelSettings } from './settings.ts';
 export interface ProxyNetwork {
   readonly network: string;
   readonly labels: Readonly<Record<string, string>>;
-  /** ID of the cluster that it states. */
+  /** ID of its cluster: the one that its credential proves, else the one that it states. */
   readonly clusterId?: string;
 }
 

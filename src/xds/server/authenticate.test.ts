@@ -46,6 +46,7 @@ beforeEach(async () => {
       podAddress === undefined
         ? undefined
         : { serviceAccount: 'web', uid: 'uid', has: (address) => address === podAddress },
+    ownCluster: 'home',
     authenticate: () => {
       asked++;
       return answer.promise;
@@ -65,7 +66,12 @@ function open(from = client) {
     call.once('data', () => resolve('served'));
     call.once('error', ({ code, details }: ServiceError) => resolve(`${status[code]}: ${details}`));
   });
-  call.write(encodeSotwRequest({ typeUrl: XDS.cds.url, node: encodeNode(SIDECAR_ID, { NAMESPACE: 'shop' }) }));
+  call.write(
+    encodeSotwRequest({
+      typeUrl: XDS.cds.url,
+      node: encodeNode(SIDECAR_ID, { NAMESPACE: 'shop', CLUSTER_ID: 'elsewhere' }),
+    }),
+  );
   return { call, outcome };
 }
 
@@ -94,6 +100,13 @@ describe('a stream that is authenticated', { timeout: 20_000 }, () => {
     answer.resolve(web());
     assert.equal(await outcome, 'served');
     assert.equal(server.connections()[0]?.node.serviceAccount, 'web');
+  });
+
+  it('is in the cluster of the Pod of its credential', async () => {
+    const { outcome } = open();
+    answer.resolve(web({ pod: { name: 'web-1', uid: 'uid' } }));
+    assert.equal(await outcome, 'served');
+    assert.equal(server.connections()[0]?.node.clusterId, 'home');
   });
 
   it('is not read at all when authentication fails, however malformed its message is', async () => {

@@ -61,7 +61,7 @@ function authorizeFor(of: Caller, pod: KnownPod | undefined, id = OWN, metadata:
     asked.push(`${namespace}/${name} ${cluster}`);
     return pod;
   };
-  const node = authorizedNode(parseNode(encodeNode(id, { NAMESPACE: 'shop', ...metadata })), of, podOf);
+  const node = authorizedNode(parseNode(encodeNode(id, { NAMESPACE: 'shop', ...metadata })), of, podOf, 'home');
   return { ...node, asked };
 }
 
@@ -73,6 +73,12 @@ describe('a node whose credential is bound to a Pod', () => {
     assert.deepEqual([...asked, ...remote.asked], ['shop/web-1 undefined', 'shop/web-1 east']);
     const dotted: Caller = { ...bound, pod: { name: 'web.v1', uid: 'one' } };
     authorizeFor(dotted, undefined, 'sidecar~10.0.0.1~web.v1.shop~shop.svc.cluster.local');
+  });
+
+  it('is in the cluster that the credential proves, whatever it states', () => {
+    const clusterOf = (of: Caller) => authorizeFor(of, known(), OWN, { CLUSTER_ID: 'elsewhere' }).clusterId;
+    const east: Caller = { ...bound, pod: { name: 'web-1', uid: 'one', cluster: 'east' } };
+    assert.deepEqual([clusterOf(bound), clusterOf(east), clusterOf(caller)], ['home', 'east', 'elsewhere']);
   });
 
   it('is served before the registry knows the Pod, its successor of the same name, or its address', () => {

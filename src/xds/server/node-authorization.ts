@@ -1,6 +1,6 @@
 /**
  * Checks a proxy's node against its credential: a stream may have only the namespace and the service account of its
- * caller, and where the credential is bound to a Pod, only the name and the addresses of that Pod.
+ * caller, and where the credential is bound to a Pod, only the name, the addresses and the cluster of that Pod.
  */
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
@@ -79,11 +79,15 @@ function podOfNode(node: ProxyNode, bound: Caller['pod'], podOf: PodFinder): Kno
  * The node with the caller's identity and service account, and the addresses that its Pod has. Throws CtlError
  * permission_denied when the node names another namespace, service account, Pod or address than the credential. A
  * namespace of another trust domain counts as the one of the same name here.
+ * The cluster, which decides about the proxy's network, is that of the credential's Pod, whatever the node states.
+ * Without a Pod in the credential it is the one that the node states.
+ * @param ownCluster ID of the program's own cluster
  */
 export function authorizedNode(
   node: ProxyNode,
   { identity, pod: bound }: Caller,
   podOf: PodFinder = () => undefined,
+  ownCluster = '',
 ): ProxyNode {
   const { namespace, serviceAccount } = identity;
   if (node.namespace !== namespace) throw denied('node.metadata.NAMESPACE', node.namespace, namespace);
@@ -99,5 +103,6 @@ export function authorizedNode(
     throw denied('node.id', `${name} (service account ${pod.serviceAccount})`, serviceAccount);
   }
   const addresses = bound === undefined || pod === undefined ? node.addresses : addressesOfPod(node, pod);
-  return { ...node, addresses, serviceAccount, identity };
+  const clusterId = bound === undefined ? node.clusterId : (bound.cluster ?? ownCluster);
+  return { ...node, addresses, clusterId, serviceAccount, identity };
 }

@@ -67,6 +67,8 @@ export interface XdsServerOptions {
   readonly authenticate?: (call: StreamCall) => Promise<Caller | undefined>;
   /** The Pods that nodes of authenticated streams are compared with; left out: none is known. */
   readonly podOf?: PodFinder;
+  /** ID of the program's own cluster: that of callers whose credential is bound to one of its Pods. */
+  readonly ownCluster?: string;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
@@ -286,6 +288,7 @@ export class XdsServer {
       admission: this.#admission.of(call.connection.address),
       caller,
       podOf: this.#options.podOf,
+      ownCluster: this.#options.ownCluster,
       observer,
       clock,
       closed: (ended) => {

@@ -58,6 +58,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly caller: Caller | undefined;
   /** Absent: Pods are not known. */
   readonly podOf?: PodFinder | undefined;
+  /** ID of the program's own cluster. */
+  readonly ownCluster?: string | undefined;
   readonly observer: XdsObserver;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
@@ -127,12 +129,12 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
   async #begin(request: Request): Promise<void> {
-    const { admission, caller, engine, observer, podOf, transport } = this.#deps;
+    const { admission, caller, engine, observer, podOf, ownCluster, transport } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
-      const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf);
+      const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf, ownCluster);
       const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(
         authorized,
