@@ -31,7 +31,7 @@ test('the registry Orchestrator needs a directory or a cluster, other registries
 test('with a directory and a cluster, both are read', () => {
   const access = { server: new URL('https://10.0.0.1'), tls: async () => ({}), token: async () => undefined };
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes), createConnection(access), [], () => true).map(({ id }) => id);
+    configuredSources(defaultDiscoverySettings(changes), createConnection(access), [], {}).map(({ id }) => id);
   assert.deepEqual(idsOf({}), ['kubernetes']);
   assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir: '/nowhere' }), [
     'mock',
@@ -42,7 +42,7 @@ test('with a directory and a cluster, both are read', () => {
 
 test('sources have the order of the registries; a directory that is not a registry comes first', async () => {
   const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
-    configuredSources(defaultDiscoverySettings(changes), undefined, [], () => true).map(
+    configuredSources(defaultDiscoverySettings(changes), undefined, [], {}).map(
       ({ id, cluster }) => `${id} ${cluster}`,
     );
   const configDir = '/nowhere';
@@ -64,7 +64,7 @@ test('without the registry Orchestrator only configuration is read from a direct
   );
   await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
   const sources = createSources(
-    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], () => true),
+    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], {}),
   );
   context.after(async () => {
     await sources.close();

@@ -4,9 +4,15 @@ import { systemClock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
-import { CLUSTER_KINDS, type Resource, type ResourceEvent } from '../resources/index.ts';
+import { CLUSTER_KINDS, type ResourceEvent } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import { createDirectorySource, createKubernetesSource, createMockSource, type Source } from '../sources/index.ts';
+import {
+  createDirectorySource,
+  createKubernetesSource,
+  createMockSource,
+  type KubernetesSourceOptions,
+  type Source,
+} from '../sources/index.ts';
 import { createConnection } from './cluster.ts';
 import { RemoteClusters } from './remote-clusters.ts';
 import type { Sources } from './sources.ts';
@@ -16,13 +22,13 @@ import type { Sources } from './sources.ts';
  * comes first.
  * @param connection to the cluster; undefined when no cluster is read
  * @param namespaces that are read from the cluster; empty: all
- * @param servesIngress whether an Ingress of the cluster is of the mesh; undefined: none is read
+ * @param serves which Ingresses and Gateways of the cluster are of the mesh; without `servesIngress` no Ingress is read
  */
 export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
-  servesIngress: ((ingress: Resource<'Ingress'>) => boolean) | undefined,
+  serves: Pick<KubernetesSourceOptions, 'servesGateway' | 'servesIngress'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const log = getScope('source');
@@ -39,8 +45,7 @@ export function configuredSources(
     const random = Math.random;
     const kinds = { useEndpointSlice, meshKinds, serviceApis };
     const options = { cluster, connection, log, clock, random, resyncMs, namespaces, ...kinds };
-    const ingress = servesIngress === undefined ? {} : { servesIngress };
-    return [...directory(), createKubernetesSource({ ...options, ...ingress })];
+    return [...directory(), createKubernetesSource({ ...options, ...serves })];
   };
   const sources = registries.flatMap((registry) => {
     if (registry === 'Orchestrator') return orchestrator();

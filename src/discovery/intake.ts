@@ -7,13 +7,7 @@ import { systemClock } from '../core/clock.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
-import {
-  KEY_SET_SOURCE,
-  type MeshConfig,
-  type Resource,
-  type ResourceEvent,
-  type ResourceKey,
-} from '../resources/index.ts';
+import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { SourceIdentity, SourceSink } from '../sources/index.ts';
 import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
@@ -24,6 +18,7 @@ import { SourceMeter } from './observers.ts';
 import type { RemoteClusters } from './remote-clusters.ts';
 import { createSources, type Sources } from './sources.ts';
 import { openStateDirectory } from './state-directory.ts';
+import type { Translation } from './translation.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
@@ -31,8 +26,8 @@ export interface IntakeOptions {
   readonly connection: Connection | undefined;
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
-  /** Whether an Ingress is of the mesh: Secrets of others are not read. */
-  readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
+  /** Which Ingresses and Gateways are of the mesh: Secrets of others are not read. */
+  readonly serves: Pick<Translation, 'servesGateway' | 'servesIngress'>;
   readonly metrics: Metrics;
   /** Called after each batch. `seenAt`: monotonic ms, when its source last saw a sign of a change. */
   readonly onChanged: (keys: ReadonlySet<ResourceKey>, seenAt: number | undefined) => void;
@@ -67,14 +62,9 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const lastGood = await openStateDirectory(settings.stateDir);
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const namespaces = readNamespaces(settings, mesh);
-  const sources = createSources(
-    configuredSources(
-      settings,
-      connection,
-      namespaces,
-      mesh.ingressControllerMode === 'OFF' ? undefined : options.servesIngress,
-    ),
-  );
+  const { servesGateway, servesIngress } = options.serves;
+  const serves = mesh.ingressControllerMode === 'OFF' ? { servesGateway } : { servesGateway, servesIngress };
+  const sources = createSources(configuredSources(settings, connection, namespaces, serves));
   const remotes = configuredRemotes(settings, connection, namespaces, sources);
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
   const meter = new SourceMeter(metrics);

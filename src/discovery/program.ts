@@ -139,7 +139,7 @@ export class DiscoveryProgram {
       settings: this.#settings,
       connection: cluster?.client.connection,
       mesh,
-      servesIngress: (ingress) => this.#translation.servesIngress(ingress),
+      serves: this.#translation,
       metrics: this.#metrics,
       onChanged: (keys, seenAt) => this.#pipeline?.debouncer.changed(keys, seenAt),
       onChangePending: (at) => this.#pipeline?.debouncer.changePending(at),

@@ -8,11 +8,12 @@ import {
   type MeshConfig,
   type Resource,
   type ResourceKey,
+  resourceKey,
   SERVICE_API_KINDS,
 } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { TakenChanges } from '../store/index.ts';
-import { GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
+import { CONTROLLER_NAME, GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
 import { warningLog } from './document-log.ts';
 
 export interface Translation {
@@ -21,7 +22,9 @@ export interface Translation {
   /** The mesh configuration in force from the next {@link apply} on. */
   configure(mesh: MeshConfig): void;
   /** Whether an Ingress is of the mesh, as the classes and the mesh configuration are now. */
-  servesIngress(ingress: Resource<'Ingress'>): boolean;
+  readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
+  /** Whether a Gateway of the Gateway API is of a class of the mesh, as the classes are now. */
+  readonly servesGateway: (gateway: Resource<'KubernetesGateway'>) => boolean;
   /** Undefined when the Gateway API is not served. */
   readonly gatewayApi: GatewayApiTranslator | undefined;
   /** Sets who is notified of the keys of objects of the Gateway API whose desired statuses changed, if any. */
@@ -59,7 +62,11 @@ export function createTranslation(
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },
     configure: (mesh) => ingress.configure(mesh),
-    servesIngress: (resource) => ingress.serves(resource),
+    servesIngress: (document) => ingress.serves(document),
+    servesGateway: ({ content }) => {
+      const found = resource(resourceKey('GatewayClass', '', content.gatewayClassName));
+      return found?.kind === 'GatewayClass' && found.content.controllerName === CONTROLLER_NAME;
+    },
   };
 }
 

@@ -1,6 +1,7 @@
 /** Which Secrets are read where Gateways and DestinationRules name more than the limit. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { keyOf } from '../../resources/index.ts';
 import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';
 import { readObject } from './read-object.ts';
 
@@ -79,7 +80,9 @@ test('an Ingress names Secrets while it is of the mesh', () => {
     spec,
   });
   const served = new Set(['mesh']);
-  const names = new CredentialNames(SECRETS_IN, ({ content }) => served.has(content.ingressClassName ?? ''));
+  const names = new CredentialNames(SECRETS_IN, {
+    servesIngress: ({ content }) => served.has(content.ingressClassName ?? ''),
+  });
   for (const ingressClassName of ['mesh', 'other']) {
     const ingress = object('Ingress', ingressClassName, { ingressClassName, tls: [{ secretName: ingressClassName }] });
     assert.ok(names.apply([readObject('kubernetes', 'Ingress', ingress, 0).event]));
@@ -90,4 +93,45 @@ test('an Ingress names Secrets while it is of the mesh', () => {
   const ingressClass = object('IngressClass', 'other', { controller: 'mesh.io/ingress-controller' });
   assert.ok(names.apply([readObject('kubernetes', 'IngressClass', ingressClass, 0).event]), 'a class decides');
   assert.deepEqual(names.choose(9, NONE), ['mesh', 'mesh-cacert', 'other', 'other-cacert']);
+});
+
+test('a Gateway of the Gateway API names Secrets and ConfigMaps while its class is of the mesh', () => {
+  const event = (kind: 'KubernetesGateway' | 'GatewayClass', name: string, spec: object) => {
+    const namespaced = kind === 'KubernetesGateway';
+    const metadata = { name, uid: 'u', resourceVersion: '1', ...(namespaced && { namespace: 'edge' }) };
+    const object = { apiVersion: 'gateway.networking.k8s.io/v1', kind: namespaced ? 'Gateway' : kind, metadata, spec };
+    return readObject('kubernetes', kind, object, 0).event;
+  };
+  const gateway = (gatewayClassName: string) =>
+    event('KubernetesGateway', gatewayClassName, {
+      gatewayClassName,
+      listeners: [
+        { name: 'a', port: 443, protocol: 'HTTPS', tls: { certificateRefs: [{ name: `${gatewayClassName}-pair` }] } },
+      ],
+      tls: {
+        frontend: {
+          default: { validation: { caCertificateRefs: [{ group: '', kind: 'ConfigMap', name: gatewayClassName }] } },
+        },
+      },
+    });
+  const served = new Set(['mesh']);
+  for (const [namesIn, end] of [
+    [SECRETS_IN, '-pair'],
+    [CONFIG_MAPS_IN, ''],
+  ] as const) {
+    const names = new CredentialNames(namesIn, {
+      servesGateway: ({ content }) => served.has(content.gatewayClassName),
+    });
+    assert.ok(names.apply([gateway('mesh'), gateway('other')]));
+    assert.deepEqual(names.choose(9, NONE), [`mesh${end}`]);
+    served.add('other');
+    const gatewayClass = event('GatewayClass', 'other', { controllerName: 'mesh.io/gateway-controller' });
+    assert.ok(names.apply([gatewayClass]), 'a class decides');
+    assert.deepEqual(names.choose(9, NONE), [`mesh${end}`, `other${end}`]);
+    served.delete('other');
+    assert.ok(gatewayClass.type === 'set');
+    const deleted = { type: 'delete', key: keyOf(gatewayClass.resource), eventTime: 0 } as const;
+    assert.ok(names.apply([deleted]), 'a deleted class decides');
+    assert.deepEqual(names.choose(9, NONE), [`mesh${end}`]);
+  }
 });

@@ -38,15 +38,29 @@ interface Names {
   readonly resource: AnyResource;
 }
 
+/**
+ * Which resources with a class are of the mesh: the others are served by other controllers, so that nothing that they
+ * name is needed. The answer for a resource may change with its class. Absent: all are.
+ */
+export interface ServedByMesh {
+  readonly servesIngress?: (ingress: Resource<'Ingress'>) => boolean;
+  readonly servesGateway?: (gateway: Resource<'KubernetesGateway'>) => boolean;
+}
+
+/** The kinds of classes, and of the resources that they decide about. */
+const CLASSES: ReadonlyMap<Kind, Kind> = new Map([
+  ['GatewayClass', 'KubernetesGateway'],
+  ['IngressClass', 'Ingress'],
+]);
+
 export class CredentialNames {
   readonly #namesIn: NamesIn;
-  readonly #servesIngress: (ingress: Resource<'Ingress'>) => boolean;
+  readonly #served: ServedByMesh;
   readonly #byResource = new Map<ResourceKey, Names>();
 
-  /** @param servesIngress Ingresses of other controllers name nothing that is needed; their classes may change */
-  constructor(namesIn: NamesIn = SECRETS_IN, servesIngress: (ingress: Resource<'Ingress'>) => boolean = () => true) {
+  constructor(namesIn: NamesIn = SECRETS_IN, served: ServedByMesh = {}) {
     this.#namesIn = namesIn;
-    this.#servesIngress = servesIngress;
+    this.#served = served;
   }
 
   /** @returns whether anything that decides which credentials are named was among the events */
@@ -98,7 +112,7 @@ export class CredentialNames {
   #byNamespace(): ReadonlyMap<string, ReadonlySet<string>> {
     const found = new Map<string, Set<string>>();
     for (const [key, { names, resource }] of this.#byResource) {
-      if (resource.kind === 'Ingress' && !this.#servesIngress(resource)) continue;
+      if (!this.#serves(resource)) continue;
       const namespace = key.split('/')[1] ?? '';
       const known = found.get(namespace) ?? new Set<string>();
       for (const name of names) known.add(name);
@@ -107,14 +121,21 @@ export class CredentialNames {
     return new Map([...found].sort(([a], [b]) => (a < b ? -1 : 1)));
   }
 
-  /** Whether resources of a kind name any, or decide which Ingresses are served. */
+  #serves(resource: AnyResource): boolean {
+    const { servesIngress, servesGateway } = this.#served;
+    if (resource.kind === 'Ingress') return servesIngress?.(resource) !== false;
+    return resource.kind !== 'KubernetesGateway' || servesGateway?.(resource) !== false;
+  }
+
+  /** Whether resources of a kind name any, or decide which resources are served. */
   #decides(kind: Kind): boolean {
-    return this.#namesIn.has(kind) || (kind === 'IngressClass' && this.#namesIn.has('Ingress'));
+    const decided = CLASSES.get(kind);
+    return this.#namesIn.has(kind) || (decided !== undefined && this.#namesIn.has(decided));
   }
 
   #note(event: ResourceEvent): boolean {
     if (event.type === 'delete') {
-      const isClass = event.key.startsWith('IngressClass/') && this.#decides('IngressClass');
+      const isClass = [...CLASSES.keys()].some((kind) => event.key.startsWith(`${kind}/`) && this.#decides(kind));
       return this.#byResource.delete(event.key) || isClass;
     }
     if (event.type !== 'set') return false;

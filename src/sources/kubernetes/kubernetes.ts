@@ -65,6 +65,11 @@ export interface KubernetesSourceOptions {
    * of the mesh are. Absent: they are not read.
    */
   readonly servesIngress?: (ingress: Resource<'Ingress'>) => boolean;
+  /**
+   * Whether a Gateway of the Gateway API is of the mesh, so that its Secrets and ConfigMaps are read. Absent: those of
+   * all are.
+   */
+  readonly servesGateway?: (gateway: Resource<'KubernetesGateway'>) => boolean;
   /** Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. */
   readonly maxBytes?: number;
   /** How long the server is asked to keep a watch open, seconds. */
@@ -116,7 +121,7 @@ class KubernetesSource implements Source {
   #closed = false;
 
   constructor(options: KubernetesSourceOptions) {
-    const { id = 'kubernetes', cluster, connection, clock, log, servesIngress } = options;
+    const { id = 'kubernetes', cluster, connection, clock, log } = options;
     this.id = id;
     this.cluster = cluster;
     this.#options = options;
@@ -134,8 +139,8 @@ class KubernetesSource implements Source {
     });
     this.#failures = new FailureReport(log, clock, server);
     this.#named = [
-      { type: SECRETS, names: new CredentialNames(SECRETS_IN, servesIngress), isOverLimit: false },
-      { type: CONFIG_MAPS, names: new CredentialNames(CONFIG_MAPS_IN), isOverLimit: false },
+      { type: SECRETS, names: new CredentialNames(SECRETS_IN, options), isOverLimit: false },
+      { type: CONFIG_MAPS, names: new CredentialNames(CONFIG_MAPS_IN, options), isOverLimit: false },
     ];
   }
 
