@@ -14,6 +14,7 @@ import type { SourceStatus } from '../debug/index.ts';
 import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../kubernetes/index.ts';
 import type { Kind } from '../resources/index.ts';
 import type { Source, SourceSink } from '../sources/index.ts';
+import { ownUid, refusingOwn } from './own-cluster.ts';
 import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
 import type { Sources } from './sources.ts';
 
@@ -66,6 +67,8 @@ interface Remote {
   readonly kinds: ReadonlySet<Kind>;
   /** Whether it has been read once. */
   isRead: boolean;
+  /** Whether it is the program's own cluster, which is not read a second time. */
+  isOwn: boolean;
   /** Settles when it has been read once, or is not waited for any more. */
   readonly read: Promise<void>;
   /** The one before, whose client is used until this one has been read. */
@@ -92,6 +95,9 @@ export class RemoteClusters {
   /** Entries are applied one list after the other. */
   #applying: Promise<void> = Promise.resolve();
   readonly #ending = Promise.withResolvers<void>();
+  readonly #abort = new AbortController();
+  /** UID of the own cluster, for the entries that are being applied; see `ownUid`. */
+  #ownUid: Promise<string | undefined> | undefined;
   #closed = false;
 
   constructor(options: RemoteClustersOptions) {
@@ -125,8 +131,8 @@ export class RemoteClusters {
     await Promise.race([waiting.promise, read, this.#ending.promise]);
     timer.cancel();
     if (this.#closed) return;
-    for (const [cluster, { isRead, secret }] of this.#remotes) {
-      if (isRead) continue;
+    for (const [cluster, { isRead, isOwn, secret }] of this.#remotes) {
+      if (isRead || isOwn) continue;
       const { health } = sources.status().find(({ id }) => id === sourceId(cluster)) ?? {};
       const reason = health?.ok === false ? `: ${health.reason}` : '';
       log.warn(`cluster ${cluster} (Secret ${secret}) has not been read yet${reason}; serving without it`);
@@ -135,9 +141,9 @@ export class RemoteClusters {
 
   /** The clusters and their clients, with the credentials in force. */
   clients(): readonly RemoteClient[] {
-    return [...this.#remotes].map(([cluster, remote]) => {
-      const { client, access } = inForce(remote);
-      return { cluster, client, ownToken: () => access.token() };
+    return [...this.#remotes].flatMap(([cluster, remote]) => {
+      const used = inForce(remote);
+      return used === undefined ? [] : { cluster, client: used.client, ownToken: () => used.access.token() };
     });
   }
 
@@ -150,6 +156,7 @@ export class RemoteClusters {
 
   async close(): Promise<void> {
     this.#closed = true;
+    this.#abort.abort();
     this.#ending.resolve();
     for (const timer of this.#removals.values()) timer.cancel();
     await this.#secrets.close();
@@ -163,6 +170,7 @@ export class RemoteClusters {
   }
 
   async #apply(entries: readonly RemoteEntry[]): Promise<void> {
+    this.#ownUid = undefined;
     const problems = new Map<string, Problem>();
     const wanted = this.#choose(entries, problems);
     this.#removeOthers(wanted);
@@ -171,7 +179,7 @@ export class RemoteClusters {
       try {
         await this.#use(entry);
       } catch (error) {
-        const kept = this.#remotes.has(entry.cluster) ? 'what was in force before stays' : 'the cluster is not read';
+        const kept = consequenceOf(inForce(this.#remotes.get(entry.cluster)));
         problems.set(placeOf(entry), { entry, problem: `${oneLineOf(error)}; ${kept}` });
       }
     }
@@ -215,14 +223,35 @@ export class RemoteClusters {
     const before = this.#remotes.get(cluster);
     if (before?.secret === secret && before.digest === digest) return;
     const access = await readKubeconfig({ text, name });
-    const { log, connect, createSource } = this.#options;
+    this.#ownUid ??= this.#readOwnUid();
+    const uid = await this.#ownUid;
+    if (this.#closed) return;
+    const { log, connect, createSource, clock } = this.#options;
     const connection = connect(access);
-    const replaced = before === undefined ? '' : ', which replaces what was in force once it has been read';
+    const replacedOne = inForce(before);
+    const replaced = replacedOne === undefined ? '' : ', which replaces what was in force once it has been read';
     log.info(`cluster ${cluster}: reading ${connection.server} with ${name}${replaced}`);
-    const replacedOne = before === undefined ? undefined : inForce(before);
     const kinds = new Set<Kind>();
     const required = replacedOne?.kinds ?? new Set();
-    const source = noting(createSource(sourceId(cluster), cluster, connection, required), connection, kinds);
+    const noted = noting(createSource(sourceId(cluster), cluster, connection, required), connection, kinds);
+    const refused = Promise.withResolvers<void>();
+    const onOwn = (): string => {
+      remote.isOwn = true;
+      refused.resolve();
+      const same = `${connection.server} is the API server of this one (it has the same Service default/kubernetes)`;
+      const problem = `${name}: expected a kubeconfig of another cluster; ${same}; ${consequenceOf(replacedOne)}`;
+      log.error(problem);
+      return problem;
+    };
+    const source = uid === undefined ? noted : refusingOwn(noted, { uid, clock, onOwn });
+    const added = this.#options.sources.add(source).then(
+      () => {
+        if (remote.isOwn) return;
+        remote.isRead = true;
+        remote.before = undefined;
+      },
+      (error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`),
+    );
     const remote: Remote = {
       secret,
       digest,
@@ -230,16 +259,22 @@ export class RemoteClusters {
       kinds,
       client: new KubernetesClient(connection),
       isRead: false,
-      read: this.#options.sources.add(source).then(
-        () => {
-          remote.isRead = true;
-          remote.before = undefined;
-        },
-        (error: unknown) => log.error(`cluster ${cluster}: ${oneLineOf(error)}`),
-      ),
+      isOwn: false,
+      read: Promise.race([added, refused.promise]),
       before: replacedOne,
     };
     this.#remotes.set(cluster, remote);
+  }
+
+  async #readOwnUid(): Promise<string | undefined> {
+    const { connection, log } = this.#options;
+    try {
+      return await ownUid(connection, this.#abort.signal);
+    } catch (error) {
+      const consequence = 'a Secret with a kubeconfig of this same cluster would not be noticed';
+      if (!this.#closed) log.warn(`cannot read Service default/kubernetes: ${oneLineOf(error)}; ${consequence}`);
+      return undefined;
+    }
   }
 
   /** Removes the clusters without an entry, after a delay. */
@@ -273,9 +308,15 @@ function placeOf({ secret, cluster }: RemoteEntry): string {
   return `Secret ${secret}, key ${cluster}`;
 }
 
-/** The one that is read with: the newest that has been read, or the only one. */
-function inForce(remote: Remote): Remote {
-  return remote.isRead || remote.before === undefined ? remote : remote.before;
+/** The one that is read with: the newest that has been read, or the only one. Undefined where that is refused. */
+function inForce(remote: Remote | undefined): Remote | undefined {
+  if (remote === undefined || remote.isRead) return remote;
+  return remote.before ?? (remote.isOwn ? undefined : remote);
+}
+
+/** @param before what is in force; undefined: nothing */
+function consequenceOf(before: Remote | undefined): string {
+  return before === undefined ? 'the cluster is not read' : 'what was in force before stays';
 }
 
 /** A source that notes the kinds that it lists, and closes its connection when it is closed. */
