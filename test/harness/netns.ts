@@ -85,8 +85,22 @@ function namespace(owner: Owner, name: string, network: number, number: number):
 /** Existing namespaces. A process that exits without running its owners' hooks removes them on its way out. */
 const alive = new Set<string>();
 process.once('exit', () => {
-  for (const name of alive) spawnSync('ip', ['netns', 'delete', name]);
+  for (const name of alive) {
+    killAll(spawnSync('ip', ['netns', 'pids', name], { encoding: 'utf8' }).stdout);
+    spawnSync('ip', ['netns', 'delete', name]);
+  }
 });
+
+/** Ends processes that outlived their parent, such as the Envoy of an agent that was killed. */
+function killAll(pids: string): void {
+  for (const pid of pids.split('\n').filter((line) => line !== '')) {
+    try {
+      process.kill(Number(pid), 'SIGKILL');
+    } catch {
+      // It has ended by itself.
+    }
+  }
+}
 
 async function createNamespace(owner: Owner, name: string, network: number, number: number): Promise<Namespace> {
   await execute('ip', ['netns', 'add', name]);
@@ -94,6 +108,7 @@ async function createNamespace(owner: Owner, name: string, network: number, numb
   alive.add(name);
   owner.after(async () => {
     alive.delete(name);
+    killAll((await execute('ip', ['netns', 'pids', name])).stdout);
     await execute('ip', ['netns', 'delete', name]);
   });
   const created = namespace(owner, name, network, number);

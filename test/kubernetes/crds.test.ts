@@ -60,6 +60,8 @@ function meshDocuments(pattern: string): { readonly where: string; readonly docu
       .map((document) => document.toJS() as ApiObject | null)
       .filter((document) => document !== null)
       .filter(({ apiVersion = '' }) => /\.(mesh|istio)\.io\//.test(apiVersion))
+      // Users cannot write derived documents: they do not come from an API server.
+      .filter((document) => !('derived' in document))
       .map((document) => ({ where: `${file}: ${document.kind} ${document.metadata.name}`, document })),
   );
 }

@@ -7,12 +7,14 @@ import { blocksOf, documentsOf } from '../../src/dev/docs/markdown.ts';
 import {
   type ApiObject,
   applyDefinitions,
+  applyGatewayDefinitions,
+  conformanceUnavailable,
   kubernetesUnavailable,
   startKubernetes,
 } from '../harness/kubernetes/index.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
-const skip = kubernetesUnavailable() ?? false;
+const skip = kubernetesUnavailable() ?? conformanceUnavailable() ?? false;
 
 /** Objects in fenced blocks, with the document and line of the block. Settings of the mesh are YAML, but no objects. */
 function objects(): { readonly where: string; readonly object: ApiObject }[] {
@@ -33,6 +35,7 @@ function objects(): { readonly where: string; readonly object: ApiObject }[] {
 test('the API server accepts every object in README and docs', { skip }, async (t) => {
   const cluster = await startKubernetes(t);
   await applyDefinitions(cluster.api, { istio: true });
+  await applyGatewayDefinitions(cluster.api);
   const namespace = await cluster.newNamespace();
   const found = objects();
   assert.ok(found.length > 0);
