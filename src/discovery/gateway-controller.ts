@@ -3,66 +3,38 @@
  * and deploys gateways.
  */
 import { buildInfo } from '../core/build-info.ts';
-import { systemClock } from '../core/clock.ts';
 import { GatewayController, type InfrastructureSettings } from '../gateway-controller/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
 import { ROOT_CONFIG_MAP } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import { CONTROLLER_NAME } from '../translators/index.ts';
-import type { Cluster } from './cluster.ts';
-import { readNamespaces } from './intake.ts';
+import { type ControllerInputs, runWhileLeading, statusOptions } from './leader-controller.ts';
 import type { LeaderTask } from './leadership.ts';
 import { revisionSuffix } from './revision.ts';
-import type { Translation } from './translation.ts';
 
 const SECURE_PORT = 15_012;
-
-export interface GatewayControllerInputs {
-  readonly settings: DiscoverySettings;
-  readonly cluster: Cluster;
-  readonly translation: Translation;
-  /** The mesh configuration at the start. */
-  readonly mesh: MeshConfig;
-}
 
 /**
  * Starts to take part in the election; undefined when the Gateway API is not served. Called once everything has been
  * read: statuses that are computed from less would be wrong.
  */
-export function runGatewayController(inputs: GatewayControllerInputs): LeaderTask | undefined {
+export function runGatewayController(inputs: ControllerInputs): LeaderTask | undefined {
   const { settings, cluster, translation, mesh } = inputs;
-  const { client, leadership } = cluster;
   const translator = translation.gatewayApi;
   if (translator === undefined) return undefined;
-  let running: GatewayController | undefined;
-  translation.onStatuses((keys) => running?.changed([...keys]));
-  const lead = async (signal: AbortSignal): Promise<void> => {
-    const controller = new GatewayController({
-      client,
+  const create = () =>
+    new GatewayController({
+      ...statusOptions(inputs),
       controllerName: CONTROLLER_NAME,
-      namespaces: readNamespaces(settings, mesh),
       desired: () => translator.statuses(),
       infrastructure: () => infrastructure(settings, mesh),
-      statusQps: settings.statusQps,
-      statusBurst: settings.statusBurst,
-      clock: systemClock,
-      now: Date.now,
-      random: Math.random,
-      statusLog: getScope('status'),
       deployLog: getScope('orch'),
     });
-    running = controller;
-    controller.start();
-    await new Promise<void>((resolve) => {
-      if (signal.aborted) resolve();
-      else signal.addEventListener('abort', () => resolve(), { once: true });
-    });
-    running = undefined;
-    await controller.close();
-  };
   // All revisions have one controller name, and so would write the same objects.
-  return leadership.run('gateway-api', lead, { acrossRevisions: true });
+  const task = runWhileLeading(cluster.leadership, 'gateway-api', create, { acrossRevisions: true });
+  translation.onStatuses('gatewayApi', task.changed);
+  return task;
 }
 
 function infrastructure(settings: DiscoverySettings, { defaultConfig }: MeshConfig): InfrastructureSettings {

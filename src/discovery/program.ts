@@ -31,6 +31,7 @@ import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
+import { runIngressStatuses } from './ingress-statuses.ts';
 import { type Intake, openIntake } from './intake.ts';
 import { followKeySets, type KeySets } from './key-sets.ts';
 import { type FollowedMeshFiles, followMeshFiles, type MeshFiles } from './mesh-files.ts';
@@ -100,7 +101,7 @@ export class DiscoveryProgram {
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain: its requests may wait for an API server that does not answer.
-    this.#runGatewayController(files, cluster);
+    this.#runControllers(files, cluster);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
@@ -206,11 +207,11 @@ export class DiscoveryProgram {
     this.#pipeline.engine.publish(publication);
   }
 
-  #runGatewayController({ mesh }: MeshFiles, cluster: Cluster | undefined): void {
+  #runControllers({ mesh }: MeshFiles, cluster: Cluster | undefined): void {
     if (cluster === undefined) return;
-    const settings = this.#settings;
-    const task = runGatewayController({ settings, cluster, translation: this.#translation, mesh });
-    if (task !== undefined) this.#closers.add(() => task.close());
+    const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
+    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs)])
+      if (task !== undefined) this.#closers.add(() => task.close());
   }
 
   #startPool(): PoolGenerator | undefined {

@@ -27,9 +27,12 @@ export interface Translation {
   readonly servesGateway: (gateway: Resource<'KubernetesGateway'>) => boolean;
   /** Undefined when the Gateway API is not served. */
   readonly gatewayApi: GatewayApiTranslator | undefined;
-  /** Sets who is notified of the keys of objects of the Gateway API whose desired statuses changed, if any. */
-  onStatuses(notify: (keys: ReadonlySet<ResourceKey>) => void): void;
+  readonly ingress: IngressTranslator;
+  /** Sets the function that is called with the keys of objects whose desired statuses changed, if any. */
+  onStatuses(of: 'gatewayApi' | 'ingress', notify: StatusChanges): void;
 }
+
+type StatusChanges = (keys: ReadonlySet<ResourceKey>) => void;
 
 /** Documents of other APIs are no part of the mesh. */
 const TRANSLATED: ReadonlySet<string> = new Set([...SERVICE_API_KINDS, ...INGRESS_KINDS]);
@@ -48,16 +51,21 @@ export function createTranslation(
     onWarnings: warningLog(),
   });
   const translators: readonly Translator[] = gatewayApi === undefined ? [ingress] : [gatewayApi, ingress];
-  let notify: (keys: ReadonlySet<ResourceKey>) => void = () => {};
+  const notify: Record<'gatewayApi' | 'ingress', StatusChanges> = { gatewayApi: () => {}, ingress: () => {} };
+  const notifyOfStatuses = (): void => {
+    const [ofGatewayApi, ofIngress] = [gatewayApi?.takeStatusChanges(), ingress.takeStatusChanges()];
+    if (ofGatewayApi !== undefined && ofGatewayApi.size > 0) notify.gatewayApi(ofGatewayApi);
+    if (ofIngress.size > 0) notify.ingress(ofIngress);
+  };
   return {
     gatewayApi,
-    onStatuses(next) {
-      notify = next;
+    ingress,
+    onStatuses(of, next) {
+      notify[of] = next;
     },
     apply(taken) {
       const derived = translators.flatMap((translator) => translator.apply(taken.changes));
-      const statuses = gatewayApi?.takeStatusChanges();
-      if (statuses !== undefined && statuses.size > 0) notify(statuses);
+      notifyOfStatuses();
       const own = taken.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },

@@ -10,7 +10,8 @@ import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
 import { isRefusal, reportFailure } from './failures.ts';
-import { type FollowedObject, type FollowedObjects, followedKey } from './followed-objects.ts';
+import { type FollowedObject, followedKey } from './followed-kind.ts';
+import type { FollowedObjects } from './followed-objects.ts';
 import {
   APPLIED_ANNOTATION,
   checkName,

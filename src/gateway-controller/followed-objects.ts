@@ -4,42 +4,12 @@
  * again, until it agrees with them.
  */
 import { backoff } from '../core/backoff.ts';
-import type { Clock, Timer } from '../core/clock.ts';
-import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import {
-  ApiError,
-  type KubernetesClient,
-  type KubernetesObject,
-  Reflector,
-  type ResourceType,
-} from '../kubernetes/index.ts';
+import type { Timer } from '../core/clock.ts';
+import { createFailureLog, type FailureLog } from '../core/log.ts';
+import { ApiError, type KubernetesObject, Reflector, type ResourceType } from '../kubernetes/index.ts';
 import { reportFailure } from './failures.ts';
-import { GATEWAY_GROUP, isRecord, recordsOf, STATUS_KINDS, type StatusFields } from './types.ts';
-
-/** What is kept of an object. */
-export interface FollowedObject {
-  readonly type: ResourceType;
-  readonly namespace: string;
-  readonly name: string;
-  readonly uid: string;
-  readonly resourceVersion: string;
-  readonly annotations: Readonly<Record<string, string>>;
-  readonly status: StatusFields;
-  /** Of Gateways and GatewayClasses only. */
-  readonly spec: StatusFields;
-}
-
-export interface FollowedOptions {
-  readonly client: KubernetesClient;
-  /** Objects in other namespaces are left out; empty: all namespaces. */
-  readonly namespaces: readonly string[];
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
-  readonly log: Log;
-  /** Keys of objects that were added, changed or removed. */
-  onChanged(keys: readonly string[]): void;
-}
+import { FollowedKind, type FollowedObject, type FollowedOptions } from './followed-kind.ts';
+import { GATEWAY_GROUP, isRecord, recordsOf, STATUS_KINDS } from './types.ts';
 
 /** Until API discovery is read after a change of definitions, ms: many are applied at once. */
 const DISCOVERY_MS = 100;
@@ -56,37 +26,11 @@ const DEFINITIONS: ResourceType = {
   metadataOnly: true,
 };
 
-interface Followed {
-  readonly type: ResourceType;
-  readonly reflector: Reflector<FollowedObject>;
-  readonly objects: Map<string, FollowedObject>;
-  synced: boolean;
-}
-
-export function followedKey(kind: string, namespace: string, name: string): string {
-  return `${kind}/${namespace}/${name}`;
-}
-
-function converted(type: ResourceType, { metadata, status, spec }: KubernetesObject): FollowedObject {
-  const { namespace = '', name, uid = '', resourceVersion = '', annotations = {} } = metadata;
-  const read = type.kind === 'Gateway' || type.kind === 'GatewayClass';
-  return {
-    type,
-    namespace,
-    name,
-    uid,
-    resourceVersion,
-    annotations: read ? annotations : {},
-    status: isRecord(status) ? status : {},
-    spec: read && isRecord(spec) ? spec : {},
-  };
-}
-
 export class FollowedObjects {
   readonly #options: FollowedOptions;
   readonly #failures: FailureLog;
   /** By kind of the store. */
-  readonly #kinds = new Map<string, Followed>();
+  readonly #kinds = new Map<string, FollowedKind>();
   readonly #definitions: Reflector<string>;
   /** Plurals of the group's definitions; undefined until they are listed. */
   #defined: Set<string> | undefined;
@@ -114,31 +58,25 @@ export class FollowedObjects {
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
-    const reflectors = [...this.#kinds.values()].map(({ reflector }) => reflector);
-    await Promise.all([this.#definitions, ...reflectors].map((reflector) => reflector.close()));
+    await Promise.all([this.#definitions, ...this.#kinds.values()].map((each) => each.close()));
   }
 
   get(key: string): FollowedObject | undefined {
-    return this.#kinds.get(key.slice(0, key.indexOf('/')))?.objects.get(key);
+    return this.#kinds.get(kindOf(key))?.get(key);
   }
 
   /** Whether the objects of this kind are listed: one that `get` does not know then does not exist. */
   isSynced(kind: string): boolean {
-    return this.#kinds.get(kind)?.synced ?? false;
+    return this.#kinds.get(kind)?.isSynced ?? false;
   }
 
   *keysOf(kind: string): Iterable<string> {
-    yield* this.#kinds.get(kind)?.objects.keys() ?? [];
+    yield* this.#kinds.get(kind)?.keys() ?? [];
   }
 
   /** What a write returned, which the watch reports later. */
   replace(key: string, object: KubernetesObject): void {
-    const kind = this.#kinds.get(key.slice(0, key.indexOf('/')));
-    const known = kind?.objects.get(key);
-    if (kind === undefined || known === undefined) return;
-    const written = converted(kind.type, object);
-    // The watch may report what came after the write before the answer to the write arrives.
-    if (known.uid === written.uid && !isOlder(written, known)) kind.objects.set(key, written);
+    this.#kinds.get(kindOf(key))?.replace(key, object);
   }
 
   #followDefinitions(): Reflector<string> {
@@ -252,58 +190,13 @@ export class FollowedObjects {
     if (before?.type.version === type?.version) return;
     if (before !== undefined) {
       this.#kinds.delete(kind);
-      void before.reflector.close();
-      this.#options.onChanged([...before.objects.keys()]);
+      void before.close();
+      this.#options.onChanged([...before.keys()]);
     }
     if (type === undefined || this.#closed) return;
-    const followed = this.#followed(kind, type);
+    const followed = new FollowedKind({ ...this.#options, kind, type });
     this.#kinds.set(kind, followed);
-    followed.reflector.start();
-  }
-
-  #followed(kind: string, type: ResourceType): Followed {
-    const { client, namespaces, clock, random, log, onChanged } = this.#options;
-    const objects = new Map<string, FollowedObject>();
-    const name = `${type.plural}.${type.group}`;
-    const failures = createFailureLog(log, `no status of ${name} is written`, `${name} are read again`);
-    const keyOf = ({ namespace, name }: { readonly namespace: string; readonly name: string }) =>
-      followedKey(kind, namespace, name);
-    const isFollowed = ({ namespace }: FollowedObject): boolean =>
-      !type.namespaced || namespaces.length === 0 || namespaces.includes(namespace);
-    const reflector = new Reflector<FollowedObject>(
-      { connection: client.connection, type, clock, random },
-      {
-        convert: (object) => converted(type, object),
-        onList: (items) => {
-          const gone = new Set(objects.keys());
-          objects.clear();
-          for (const item of items.filter(isFollowed)) {
-            objects.set(keyOf(item), item);
-            gone.delete(keyOf(item));
-          }
-          followed.synced = true;
-          onChanged([...objects.keys(), ...gone]);
-        },
-        onChanges: (changes) => {
-          const followed = changes.filter((change) => change.type === 'deleted' || isFollowed(change.item));
-          const keys = followed.map((change) => {
-            if (change.type === 'set') {
-              if (!isOlder(change.item, objects.get(keyOf(change.item)))) objects.set(keyOf(change.item), change.item);
-              return keyOf(change.item);
-            }
-            const { namespace = '', name } = change.object.metadata;
-            const key = followedKey(kind, namespace, name);
-            objects.delete(key);
-            return key;
-          });
-          onChanged(keys);
-        },
-        onFailure: (error) => reportFailure(failures, error),
-        onRecovered: () => failures.succeeded(),
-      },
-    );
-    const followed: Followed = { type, reflector, objects, synced: false };
-    return followed;
+    followed.start();
   }
 }
 
@@ -312,9 +205,7 @@ function pluralOf(definition: string): string | undefined {
   return definition.endsWith(`.${GATEWAY_GROUP}`) ? definition.slice(0, -GATEWAY_GROUP.length - 1) : undefined;
 }
 
-/** Whether one is an earlier version of the object that is known. */
-function isOlder(one: FollowedObject, known: FollowedObject | undefined): boolean {
-  if (known === undefined || known.uid !== one.uid) return false;
-  const [of, than] = [one.resourceVersion, known.resourceVersion];
-  return /^\d+$/.test(of) && /^\d+$/.test(than) && BigInt(of) < BigInt(than);
+/** The kind of the object that a key is for. */
+function kindOf(key: string): string {
+  return key.slice(0, key.indexOf('/'));
 }

@@ -5,39 +5,27 @@
  *   translation ──desired statuses──▶ status writer ──▶ status of the objects
  *                                 └──▶ deployer ──────▶ Deployment, Service, ServiceAccount of each Gateway
  *   API server ──objects with their status, objects of gateways──▶ both
+ *
+ * The same writer writes the addresses of Ingresses, in a task of its own.
  */
-import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
-import type { KubernetesClient } from '../kubernetes/index.ts';
 import { Deployer } from './deployer.ts';
 import { withDeployment } from './deployment-status.ts';
 import { FollowedObjects } from './followed-objects.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
+import { gatewayRules } from './merge-status.ts';
 import { StatusWriter } from './status-writer.ts';
-import type { DesiredStatuses } from './types.ts';
+import type { DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 export type { InfrastructureSettings } from './infrastructure.ts';
-export type { DesiredStatus, DesiredStatuses } from './types.ts';
+export { IngressStatuses } from './ingress-statuses.ts';
+export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
-export interface GatewayControllerOptions {
-  readonly client: KubernetesClient;
+export interface GatewayControllerOptions extends StatusControllerOptions {
   /** `spec.controllerName` of the classes whose Gateways are controlled. */
   readonly controllerName: string;
-  /** The namespaces whose objects are controlled; empty: all. Others may belong to another control plane. */
-  readonly namespaces: readonly string[];
-  /** The newest desired statuses, by key of the resource. */
-  readonly desired: () => DesiredStatuses;
   readonly infrastructure: () => InfrastructureSettings;
-  /** Status writes a second, and how many at once. */
-  readonly statusQps: number;
-  readonly statusBurst: number;
-  readonly clock: Clock;
-  /** Milliseconds since the epoch. */
-  readonly now: () => number;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
-  /** Of statuses, and of the objects of gateways. */
-  readonly statusLog: Log;
+  /** Of the objects of gateways. */
   readonly deployLog: Log;
 }
 
@@ -60,7 +48,8 @@ export class GatewayController {
     const desired = (): DesiredStatuses => ({
       get: (key) => withDeployment(options.desired().get(key), this.#deployer.problemOf(key)),
     });
-    this.#statuses = new StatusWriter({ ...options, desired, objects, qps, burst, log: statusLog });
+    const rules = gatewayRules(options.controllerName);
+    this.#statuses = new StatusWriter({ ...options, desired, objects, rules, qps, burst, log: statusLog });
     const onProblem = (key: string): void => this.#statuses.changed([key]);
     this.#deployer = new Deployer({ ...options, objects, log: deployLog, onProblem });
   }

@@ -3,7 +3,8 @@
  * in the lists of routes and policies, stay as they are.
  */
 import { isDeepStrictEqual } from 'node:util';
-import { isRecord, recordsOf, type StatusFields } from './types.ts';
+import type { StatusRules } from './status-writer.ts';
+import { type DesiredStatus, isRecord, recordsOf, STATUS_KINDS, type StatusFields } from './types.ts';
 
 export interface MergeOptions {
   readonly controllerName: string;
@@ -130,4 +131,28 @@ export function clearedGateway(
     lastTransitionTime: time,
   }));
   return { conditions: [...others, ...pending], addresses: null, listeners: null };
+}
+
+/** The rules of the Gateway API. */
+export function gatewayRules(controllerName: string): StatusRules {
+  return {
+    fieldsOf: gatewayFields,
+    patch: (current, desired, time) => statusPatch(current, desired, { controllerName, time }),
+    removal({ type, status }, written, time) {
+      const entries = clearedEntries(status, controllerName);
+      if (entries !== undefined || written === undefined || type.kind !== 'Gateway') return entries;
+      return clearedGateway(status, written, time);
+    },
+  };
+}
+
+/** A Gateway has all fields of its own: those that are left out are empty. */
+function gatewayFields({ kind, status }: DesiredStatus): StatusFields {
+  const fields = apiFields(status);
+  return STATUS_KINDS[kind] === 'Gateway' ? { addresses: [], listeners: [], ...fields } : fields;
+}
+
+/** As the API has it: fields that are undefined do not exist. */
+export function apiFields(status: object): StatusFields {
+  return JSON.parse(JSON.stringify(status)) as StatusFields;
 }

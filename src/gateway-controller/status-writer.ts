@@ -9,15 +9,34 @@ import { oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
 import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import { ApiError, ConnectionError, type KubernetesClient } from '../kubernetes/index.ts';
-import type { FollowedObject, FollowedObjects } from './followed-objects.ts';
-import { clearedEntries, clearedGateway, statusPatch } from './merge-status.ts';
-import { type DesiredStatus, type DesiredStatuses, STATUS_KINDS, type StatusFields } from './types.ts';
+import { ApiError, ConnectionError, type KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
+import type { FollowedObject } from './followed-kind.ts';
+import type { DesiredStatus, DesiredStatuses, StatusFields } from './types.ts';
+
+/** The objects of the API server. */
+export interface StatusObjects {
+  get(key: string): FollowedObject | undefined;
+  /** Takes what a write returned. */
+  replace(key: string, object: KubernetesObject): void;
+}
+
+/** How the statuses of an API are merged. Patches are merge patches (RFC 7386) of `status`; undefined: no change. */
+export interface StatusRules {
+  /** The desired fields, as the API has them. */
+  fieldsOf(desired: DesiredStatus): StatusFields;
+  /** @param time of changes, RFC 3339 with seconds */
+  patch(current: StatusFields, desired: StatusFields, time: string): Record<string, unknown> | undefined;
+  /**
+   * For an object that has no desired status any more.
+   * @param written the fields that it had by the last desired status; undefined when that is not known
+   */
+  removal(object: FollowedObject, written: StatusFields | undefined, time: string): Record<string, unknown> | undefined;
+}
 
 export interface StatusWriterOptions {
   readonly client: KubernetesClient;
-  readonly objects: FollowedObjects;
-  readonly controllerName: string;
+  readonly objects: StatusObjects;
+  readonly rules: StatusRules;
   /** The newest desired statuses. */
   readonly desired: () => DesiredStatuses;
   /** Writes a second, and how many at once (CTL_STATUS_QPS, CTL_STATUS_BURST). */
@@ -39,7 +58,7 @@ const REPAIR_PAUSE_MS = 30_000;
 const PAUSE_BASE_MS = 1_000;
 const PAUSE_MAX_MS = 60_000;
 
-/** What was written last to an object. */
+/** What was written last to an object, or was found as desired. */
 interface Written {
   readonly desired: StatusFields;
   /** The status as the server stored it, with its defaults. */
@@ -101,24 +120,26 @@ export class StatusWriter {
     const desired = this.#options.desired().get(key);
     const written = this.#written.get(key);
     const time = `${new Date(this.#options.now()).toISOString().slice(0, 19)}Z`;
-    if (desired === undefined) return this.#removal(object, written, time);
+    const { rules } = this.#options;
+    if (desired === undefined) {
+      const removal = rules.removal(object, written?.desired, time);
+      if (removal === undefined) this.#written.delete(key);
+      return removal;
+    }
     // The object was deleted and created again since: its status is computed soon.
     if (desired.uid !== undefined && desired.uid !== object.uid) return undefined;
-    const status = fieldsOf(desired);
+    const status = rules.fieldsOf(desired);
     // The server may have added defaults to what was written.
     const settled =
       written !== undefined &&
       isDeepStrictEqual(written.desired, status) &&
       isDeepStrictEqual(written.stored, object.status);
     if (settled) return undefined;
-    return statusPatch(object.status, status, { controllerName: this.#options.controllerName, time });
-  }
-
-  /** For objects that this controller has nothing to say about any more. */
-  #removal(object: FollowedObject, written: Written | undefined, time: string): Record<string, unknown> | undefined {
-    const entries = clearedEntries(object.status, this.#options.controllerName);
-    if (entries !== undefined || written === undefined || object.type.kind !== 'Gateway') return entries;
-    return clearedGateway(object.status, written.desired, time);
+    const patch = rules.patch(object.status, status, time);
+    // Written by the leader before this one.
+    if (patch === undefined && written === undefined)
+      this.#written.set(key, { desired: status, stored: object.status, at: -Infinity, times: 0 });
+    return patch;
   }
 
   /** Milliseconds for which the object is not written: its kind cannot be written, or others change it all the time. */
@@ -141,11 +162,11 @@ export class StatusWriter {
 
   #isRepair(key: string, written: Written): boolean {
     const desired = this.#options.desired().get(key);
-    return desired !== undefined && isDeepStrictEqual(fieldsOf(desired), written.desired);
+    return desired !== undefined && isDeepStrictEqual(this.#options.rules.fieldsOf(desired), written.desired);
   }
 
   async #write(key: string, object: FollowedObject, status: Record<string, unknown>): Promise<Outcome> {
-    const { client, objects, clock, desired } = this.#options;
+    const { client, objects, clock, desired, rules } = this.#options;
     const { type, namespace, name, uid, resourceVersion } = object;
     const wanted = desired().get(key);
     try {
@@ -160,7 +181,7 @@ export class StatusWriter {
       objects.replace(key, stored);
       this.#succeeded(key, type.plural);
       if (wanted === undefined) this.#written.delete(key);
-      else this.#remember(key, fieldsOf(wanted), objects.get(key)?.status ?? {}, clock.now());
+      else this.#remember(key, rules.fieldsOf(wanted), objects.get(key)?.status ?? {}, clock.now());
       return 'done';
     } catch (error) {
       return this.#failed(key, type.plural, error);
@@ -224,11 +245,4 @@ export class StatusWriter {
     this.#failures.set(plural, created);
     return created;
   }
-}
-
-/** The desired fields. A Gateway has all of its own: those that are left out are empty. */
-function fieldsOf({ kind, status }: DesiredStatus): StatusFields {
-  // As the API has it: fields that are undefined do not exist.
-  const fields = JSON.parse(JSON.stringify(status)) as StatusFields;
-  return STATUS_KINDS[kind] === 'Gateway' ? { addresses: [], listeners: [], ...fields } : fields;
 }

@@ -1,4 +1,7 @@
-/** What the controller of the Gateway API is told to write, and what it sees of the cluster. */
+/** What controllers write, and what they see of the cluster. */
+import type { Clock } from '../core/clock.ts';
+import type { Log } from '../core/log.ts';
+import type { KubernetesClient } from '../kubernetes/index.ts';
 
 /** A condition without the time of its last change (Kubernetes Condition). */
 export interface Condition {
@@ -27,7 +30,25 @@ export interface DesiredStatus {
 /** By key of the resource: `Kind/namespace/name`. */
 export type DesiredStatuses = Pick<ReadonlyMap<string, DesiredStatus>, 'get'>;
 
-/** The group of the API. */
+/** Of a controller that writes statuses. */
+export interface StatusControllerOptions {
+  readonly client: KubernetesClient;
+  /** The namespaces whose objects are controlled; empty: all. Others may belong to another control plane. */
+  readonly namespaces: readonly string[];
+  /** The newest desired statuses, by key of the resource. */
+  readonly desired: () => DesiredStatuses;
+  /** Status writes a second, and how many at once. */
+  readonly statusQps: number;
+  readonly statusBurst: number;
+  readonly clock: Clock;
+  /** Milliseconds since the epoch. */
+  readonly now: () => number;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly statusLog: Log;
+}
+
+/** The group of the Gateway API. */
 export const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 
 /** Kinds with a status that is written: the kind of the API by the kind of the store. */

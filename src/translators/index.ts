@@ -14,5 +14,11 @@ export {
   type StatusContent,
   SUPPORTED_FEATURES,
 } from './gateway-api/index.ts';
-export { type IngressOptions, type IngressSettings, IngressTranslator } from './ingress/index.ts';
+export {
+  type IngressAddress,
+  type IngressOptions,
+  type IngressSettings,
+  type IngressStatus,
+  IngressTranslator,
+} from './ingress/index.ts';
 export type { Translator, TranslatorOptions } from './types.ts';

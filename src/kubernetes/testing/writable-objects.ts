@@ -1,6 +1,6 @@
 /**
  * Makes a scripted API server store what clients write, one object at a time, with the checks of a real one: names are
- * unique, and a write that has a version must have the newest.
+ * unique, and a write that has a version must have the newest. A `status` is written as part of its object.
  */
 import type { ServerHttp2Stream } from 'node:http2';
 import type { Listed, ScriptedApiServer, SeenRequest } from './scripted-api-server.ts';
@@ -8,7 +8,7 @@ import type { Listed, ScriptedApiServer, SeenRequest } from './scripted-api-serv
 /** Returned by `refuse`: the status and reason of an error that answers a request instead. */
 export type Refusal = readonly [status: number, reason: string];
 
-const OBJECT = /^(\/api\/v1|\/apis\/[^/]+\/[^/]+)\/namespaces\/([^/]+)\/([^/]+)(?:\/([^/]+))?$/;
+const OBJECT = /^(\/api\/v1|\/apis\/[^/]+\/[^/]+)\/namespaces\/([^/]+)\/([^/]+)(?:\/([^/]+)(?:\/status)?)?$/;
 
 /** `refuse` is called for each request and can be replaced while it runs. */
 export function storeWrites(server: ScriptedApiServer): { refuse: (request: SeenRequest) => Refusal | undefined } {

@@ -41,3 +41,8 @@ export function gatewaySelector({ ingressSelector, ingressService }: IngressSett
   const named = ingressService === '' || ingressService === DEFAULT_SERVICE ? DEFAULT_GATEWAY : ingressService;
   return { mesh: ingressSelector || named };
 }
+
+/** The name of the Service in front of the gateways: its addresses are those of all Ingresses that are served. */
+export function gatewayService({ ingressService }: IngressSettings): string {
+  return ingressService || DEFAULT_SERVICE;
+}

@@ -17,8 +17,9 @@ import {
 } from '../../resources/index.ts';
 import { DerivedDocuments, deriveResource } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
-import { type ClassOf, gatewaySelector, type IngressSettings, isServed } from './classes.ts';
+import { type ClassOf, gatewaySelector, gatewayService, type IngressSettings, isServed } from './classes.ts';
 import { ANY_HOST, hostNames, hostRoutes, type RouteInputs } from './routes.ts';
+import { gatewayAddresses, type IngressStatus, IngressStatusTable } from './statuses.ts';
 import { ingressWarnings } from './warnings.ts';
 
 type Ingress = Resource<'Ingress'>;
@@ -58,9 +59,12 @@ export class IngressTranslator implements Translator {
   /** Of those that are served, as text. */
   readonly #warnings = new Map<ResourceKey, string>();
   #gatewayChanged = false;
+  readonly #resource: IngressOptions['resource'];
+  readonly #statuses = new IngressStatusTable();
 
   constructor({ namespace, domain, resource, onWarnings }: IngressOptions) {
     this.#namespace = namespace;
+    this.#resource = resource;
     this.#onWarnings = onWarnings;
     this.#classOf = (name) => {
       const found = resource(resourceKey('IngressClass', '', name));
@@ -77,8 +81,12 @@ export class IngressTranslator implements Translator {
   apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
     const hosts = new Set<string>();
     let all = this.#configured;
+    const serviceKey = this.#serviceKey();
+    if (this.#configured && serviceKey !== undefined)
+      this.#statuses.setAddresses(gatewayAddresses(this.#resource(serviceKey)));
     this.#configured = false;
     for (const { key, after } of changes) {
+      if (key === serviceKey) this.#statuses.setAddresses(gatewayAddresses(after));
       if (key.startsWith('Ingress/')) this.#setIngress(key, after?.kind === 'Ingress' ? after : undefined, hosts);
       else if (key.startsWith('IngressClass/')) all = true;
       else if (key.startsWith('Service/')) for (const host of this.#hostsByService.get(key) ?? []) hosts.add(host);
@@ -96,6 +104,22 @@ export class IngressTranslator implements Translator {
   /** Whether an Ingress is of the mesh, with the classes and the mesh configuration of now. */
   serves(ingress: Ingress): boolean {
     return this.#settings !== undefined && isServed(ingress, this.#classOf, this.#settings);
+  }
+
+  /** The desired status of each Ingress that is served. */
+  statuses(): { get(key: ResourceKey): IngressStatus | undefined } {
+    return this.#statuses;
+  }
+
+  /** Keys whose desired status changed since the last call, or which have none any more. */
+  takeStatusChanges(): ReadonlySet<ResourceKey> {
+    return this.#statuses.takeChanges();
+  }
+
+  /** Of the Service in front of the gateways; undefined until the first configuration. */
+  #serviceKey(): ResourceKey | undefined {
+    if (this.#settings === undefined) return undefined;
+    return resourceKey('Service', this.#namespace, gatewayService(this.#settings));
   }
 
   #setIngress(key: ResourceKey, ingress: Ingress | undefined, hosts: Set<string>): void {
@@ -124,6 +148,7 @@ export class IngressTranslator implements Translator {
     }
     if (isOne) this.#served.set(key, after);
     else this.#served.delete(key);
+    this.#statuses.set(key, isOne ? ingress : undefined);
     this.#warn(key, isOne ? ingress : undefined);
   }
 

@@ -1,0 +1,69 @@
+/** Controllers that run where this replica leads: they write what the translation computes to the API server. */
+import { systemClock } from '../core/clock.ts';
+import type { StatusControllerOptions } from '../gateway-controller/index.ts';
+import { getScope } from '../logging/index.ts';
+import type { MeshConfig, ResourceKey } from '../resources/index.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
+import type { Cluster } from './cluster.ts';
+import { readNamespaces } from './intake.ts';
+import type { Leadership, LeaderTask, LeaderTaskOptions } from './leadership.ts';
+import type { Translation } from './translation.ts';
+
+export interface ControllerInputs {
+  readonly settings: DiscoverySettings;
+  readonly cluster: Cluster;
+  readonly translation: Translation;
+  /** The mesh configuration at the start. */
+  readonly mesh: MeshConfig;
+}
+
+export interface Controller {
+  start(): void;
+  /** The desired statuses of these keys have changed. */
+  changed(keys: readonly string[]): void;
+  /** Nothing is written after it has resolved. */
+  close(): Promise<void>;
+}
+
+/** What all controllers that write statuses need. */
+export function statusOptions({ settings, cluster, mesh }: ControllerInputs): Omit<StatusControllerOptions, 'desired'> {
+  return {
+    client: cluster.client,
+    namespaces: readNamespaces(settings, mesh),
+    statusQps: settings.statusQps,
+    statusBurst: settings.statusBurst,
+    clock: systemClock,
+    now: Date.now,
+    random: Math.random,
+    statusLog: getScope('status'),
+  };
+}
+
+/** Takes part in the election for a task; runs a new controller whenever this replica leads. */
+export function runWhileLeading(
+  leadership: Leadership,
+  task: string,
+  create: () => Controller,
+  options?: LeaderTaskOptions,
+): LeaderTask & { readonly changed: (keys: ReadonlySet<ResourceKey>) => void } {
+  let running: Controller | undefined;
+  const lead = async (signal: AbortSignal): Promise<void> => {
+    const controller = create();
+    running = controller;
+    controller.start();
+    await new Promise<void>((resolve) => {
+      if (signal.aborted) resolve();
+      else signal.addEventListener('abort', () => resolve(), { once: true });
+    });
+    running = undefined;
+    await controller.close();
+  };
+  const elected = leadership.run(task, lead, options);
+  return {
+    get isLeading() {
+      return elected.isLeading;
+    },
+    close: () => elected.close(),
+    changed: (keys) => running?.changed([...keys]),
+  };
+}

@@ -1,0 +1,55 @@
+/**
+ * Writes the addresses of the gateways to the Ingresses that they serve: `status.loadBalancer.ingress`, from which
+ * external-dns and people learn where an Ingress is reached.
+ */
+import { isDeepStrictEqual } from 'node:util';
+import type { ResourceType } from '../kubernetes/index.ts';
+import { FollowedKind } from './followed-kind.ts';
+import { apiFields } from './merge-status.ts';
+import { type StatusRules, StatusWriter } from './status-writer.ts';
+import type { StatusControllerOptions } from './types.ts';
+
+const INGRESSES: ResourceType = {
+  group: 'networking.k8s.io',
+  version: 'v1',
+  plural: 'ingresses',
+  kind: 'Ingress',
+  namespaced: true,
+};
+
+/** Addresses are written whole. What others wrote to an Ingress that is no longer served stays. */
+const RULES: StatusRules = {
+  fieldsOf: ({ status }) => apiFields(status),
+  patch: (current, { loadBalancer }) =>
+    loadBalancer === undefined || isDeepStrictEqual(current.loadBalancer, loadBalancer) ? undefined : { loadBalancer },
+  removal: ({ status }, written) =>
+    written?.loadBalancer === undefined || !isDeepStrictEqual(status.loadBalancer, written.loadBalancer)
+      ? undefined
+      : { loadBalancer: null },
+};
+
+export class IngressStatuses {
+  readonly #objects: FollowedKind;
+  readonly #writer: StatusWriter;
+
+  constructor(options: StatusControllerOptions) {
+    const { statusQps: qps, statusBurst: burst, statusLog: log } = options;
+    const onChanged = (keys: readonly string[]): void => this.changed(keys);
+    this.#objects = new FollowedKind({ ...options, kind: 'Ingress', type: INGRESSES, log, onChanged });
+    this.#writer = new StatusWriter({ ...options, objects: this.#objects, rules: RULES, qps, burst, log });
+  }
+
+  start(): void {
+    this.#objects.start();
+  }
+
+  /** The desired statuses of these keys have changed. */
+  changed(keys: readonly string[]): void {
+    this.#writer.changed(keys);
+  }
+
+  /** Nothing is written after it has resolved. */
+  async close(): Promise<void> {
+    await Promise.all([this.#objects.close(), this.#writer.close()]);
+  }
+}
