@@ -179,7 +179,7 @@ describe('a leader election', () => {
     assert.equal(it.lease?.spec.holderIdentity, before[0]);
   });
 
-  test('waits for a whole lease when the Lease of a dead leader is deleted', async () => {
+  test('creates a deleted Lease after a whole lease, and leads after another', async () => {
     const { it, leaders, replicaOf } = simulation('a', 'b');
     await it.advance(SECOND);
     const [first] = leaders();
@@ -187,8 +187,11 @@ describe('a leader election', () => {
     const others = () => leaders().filter((each) => each !== first);
     it.edit(undefined);
     await it.advance(14 * SECOND);
+    assert.equal(it.lease, undefined);
+    await it.advance(14 * SECOND);
+    assert.notEqual(it.lease, undefined);
     assert.deepEqual(others(), []);
-    await it.advance(2 * SECOND);
+    await it.advance(4 * SECOND);
     assert.equal(others().length, 1);
   });
 

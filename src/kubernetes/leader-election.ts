@@ -9,10 +9,11 @@
  * writes hang, or whose process was stopped for a while, has therefore stopped before another begins, as long as no
  * clock runs half as fast again as another.
  *
- * Two things are stricter than there. A Lease that is deleted is taken for held until LEASE_MS have passed, because its
- * leader learns of the deletion later than others might. Only a replica that has just started creates it at once. A
- * Lease without a holder is free at once only if its holder has given it up; after an edit by hand it is taken for held
- * as well.
+ * Two things are stricter than there. A Lease that is deleted is taken for held until LEASE_MS have passed, because
+ * its leader learns of the deletion later than others might. The replica that creates it then leads only after
+ * LEASE_MS more: another may have led in between by a Lease that was deleted too, and it learns of the new one when it
+ * renews its own. Only a replica that has just started creates the Lease and leads at once. A Lease without a holder
+ * is free at once only if its holder has given it up; after an edit by hand it is taken for held as well.
  */
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep, type Timer } from '../core/clock.ts';
@@ -69,11 +70,13 @@ export class LeaderElection {
   readonly #failures: FailureLog;
   readonly #closing = new AbortController();
   /** The Lease as it was seen last; undefined: not known. */
-  #seen: { readonly lease: Lease | undefined } | undefined;
+  #seen: { readonly lease: Lease | undefined; readonly isFree: boolean } | undefined;
   /** Whether the Lease was ever seen, or seen to be missing. */
   #hasLooked = false;
   /** When the Lease may be taken, as far as this replica knows, by the monotonic clock, ms. */
   #freeAt = 0;
+  /** Whether a Lease of this replica may be one that it created and has not led by. */
+  #hasCreated = false;
   #term: Term | undefined;
   #waking = new AbortController();
   #running: Promise<void> | undefined;
@@ -145,8 +148,15 @@ export class LeaderElection {
     }
     try {
       const spec = this.#spec(seen.lease);
+      if (seen.lease === undefined && !seen.isFree) {
+        this.#hasCreated = true;
+        this.#observe(await access.create(spec));
+        this.#failures.succeeded();
+        return undefined;
+      }
       const lease = seen.lease === undefined ? await access.create(spec) : await access.replace(seen.lease, spec);
       this.#failures.succeeded();
+      this.#hasCreated = false;
       return { lease, until: at + DEADLINE_MS, ending: new AbortController(), deadline: undefined };
     } catch (error) {
       if (!isConflict(error)) throw error;
@@ -284,10 +294,11 @@ export class LeaderElection {
   #observe(lease: Lease | undefined): void {
     if (this.#seen !== undefined && this.#seen.lease?.version === lease?.version) return;
     const { clock, identity } = this.#options;
-    const atOnce = lease === undefined ? !this.#hasLooked : lease.spec.holderIdentity === identity || isReleased(lease);
+    const isOwn = lease?.spec.holderIdentity === identity && !this.#hasCreated;
+    const isFree = lease === undefined ? !this.#hasLooked : isOwn || isReleased(lease);
     this.#hasLooked = true;
-    this.#seen = { lease };
-    this.#freeAt = clock.now() + (atOnce ? 0 : durationOf(lease));
+    this.#seen = { lease, isFree };
+    this.#freeAt = clock.now() + (isFree ? 0 : durationOf(lease));
     // A leader checks by a renewal whether this is its own Lease: the watch may be behind its own writes.
     if (this.#term === undefined || lease?.spec.holderIdentity !== identity) this.#waking.abort();
   }
