@@ -39,7 +39,7 @@ export interface BenchOptions extends Size {
   readonly timeoutMs: number;
   /** `dist`: the output of `npm run build`, as in production, built once per run. `sources`: as in development. */
   readonly server: 'dist' | 'sources';
-  /** Binary of another control plane with the same flags, such as Istio's `pilot-discovery`; empty: ctl-discovery. */
+  /** Binary of another control plane with the same flags, which reads a cluster: Istio's `pilot-discovery`; or empty. */
   readonly peer: string;
   /** Takes CPU profiles of the server, which the report sums up. They slow it down somewhat. */
   readonly profile: boolean;
@@ -71,7 +71,7 @@ const ARGUMENTS = {
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
-  peer: { fallback: '', meaning: "binary to measure in place of ctl-discovery, such as Istio's pilot-discovery" },
+  peer: { fallback: '', meaning: "a binary in place of ctl-discovery (bench kubernetes): Istio's pilot-discovery" },
   out: { fallback: join(REPOSITORY, '.cache/bench'), meaning: 'folder of the report' },
   json: { fallback: '', meaning: 'file for the results as JSON (default: results.json in the report folder)' },
 } as const satisfies Readonly<Record<string, Argument>>;
