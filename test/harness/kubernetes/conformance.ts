@@ -12,9 +12,11 @@ import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Discovery, startDiscovery } from '../discovery.ts';
 import { envoyPath } from '../envoy.ts';
+import { eventually } from '../eventually.ts';
 import { tempDir } from '../files.ts';
 import { createNetworkHere } from '../netns.ts';
 import type { Owner } from '../owner.ts';
+import type { KubernetesApi } from './api.ts';
 import { conformancePath } from './conformance-programs.ts';
 import { type Kubernetes, startKubernetes } from './control-plane.ts';
 import { applyDefinitions, applyGatewayDefinitions, discoveryKubeconfig } from './deploy.ts';
@@ -124,6 +126,16 @@ async function startControlPlane(owner: Owner, cluster: Kubernetes, address: str
   });
 }
 
+/** The suite reads once, when it starts, which features the class supports. */
+async function featuresWritten(api: KubernetesApi): Promise<void> {
+  const path = await api.path({ ...gatewayClass });
+  const features = async () => {
+    const { status } = await api.get<{ status?: { supportedFeatures?: unknown[] } }>(path);
+    return (status?.supportedFeatures?.length ?? 0) > 0;
+  };
+  await eventually(features, { what: `the features of GatewayClass ${CLASS} are written` });
+}
+
 /** Starts everything that the suite needs. It ends with the owner. */
 export async function startConformance(owner: Owner): Promise<Conformance> {
   const network = await createNetworkHere(owner);
@@ -137,6 +149,7 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   // Tests of mirrors read the logs of backends.
   await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
   const discovery = await startControlPlane(owner, cluster, network.address);
+  await featuresWritten(api);
   const kubeconfig = await cluster.kubeconfig(owner);
   const ended = new AbortController();
   owner.after(() => ended.abort());
