@@ -27,6 +27,7 @@ export const MODULES = [
   'xds',
   'debug',
   'gateway-controller',
+  'webhooks',
   'discovery',
   'agent',
   'cli',
@@ -74,6 +75,8 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'index',
   ],
   'src/push/': ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'],
+  // `admission` runs in a worker; `server`, on the main thread, imports no handler.
+  'src/webhooks/': ['types', 'patch', 'injection', 'validation', 'admission', 'server', 'configurations', 'index'],
   // The protocol knows neither how requests are read nor who serves it.
   'src/xds/': ['protocol', 'request', 'server', 'index'],
 };

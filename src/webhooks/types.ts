@@ -1,0 +1,111 @@
+/**
+ * The contracts between the parts of the webhooks:
+ *
+ *   HTTPS server (main thread) ──body──▶ worker: review ──AdmissionRequest──▶ injection, validation
+ *        ▲                                                                        │
+ *        └──────────────────────────── bytes of the answer ◀──AdmissionAnswer─────┘
+ *
+ * Everything here is plain data, and the handlers are pure: the same request and settings give the same answer.
+ */
+
+/** What a webhook of the API server asks (admission.k8s.io/v1 and v1beta1, AdmissionRequest), as far as it is read. */
+export interface AdmissionRequest {
+  readonly uid: string;
+  readonly operation: 'CREATE' | 'UPDATE' | 'DELETE' | 'CONNECT';
+  readonly kind: { readonly group: string; readonly version: string; readonly kind: string };
+  /** Empty for objects without a namespace. */
+  readonly namespace: string;
+  /** Empty where the API server generates the name after admission. */
+  readonly name: string;
+  /** Empty for the object itself. */
+  readonly subResource: string;
+  readonly dryRun: boolean;
+  /** The new object; undefined for DELETE. */
+  readonly object: unknown;
+  /** The object that is replaced or deleted; undefined for CREATE. */
+  readonly oldObject: unknown;
+}
+
+/** What is answered (AdmissionResponse). */
+export interface AdmissionAnswer {
+  readonly allowed: boolean;
+  /** Why it is not allowed, for the user of `kubectl apply`. */
+  readonly refusal?: { readonly code: number; readonly reason: string; readonly message: string };
+  /** Empty or undefined: the object stays as it is. */
+  readonly patch?: readonly JsonPatchOperation[];
+  readonly warnings?: readonly string[];
+  readonly outcome: AdmissionOutcome;
+}
+
+/** For the metrics `sidecar_injection_*_total` and `cfg_validation_*`. */
+export type AdmissionOutcome = 'injected' | 'skipped' | 'injection-failed' | 'valid' | 'invalid';
+
+/** RFC 6902. */
+export type JsonPatchOperation =
+  | { readonly op: 'add' | 'replace' | 'test'; readonly path: string; readonly value: unknown }
+  | { readonly op: 'remove'; readonly path: string };
+
+/** A text of the user's configuration, and where it came from, for messages about it. */
+export interface ConfigText {
+  readonly text: string;
+  /** A file, or `ConfigMap mesh-system/mesh-sidecar-injector key config`. */
+  readonly origin: string;
+}
+
+/** What injection needs to know: cloneable, and small enough to be sent to a worker when it changes. */
+export interface InjectionSettings {
+  /** Policy, selectors and templates; undefined: the built-in ones only. */
+  readonly config: ConfigText | undefined;
+  /** Values for templates; undefined: none. */
+  readonly values: ConfigText | undefined;
+  /** `defaultConfig` of the mesh configuration, as its author wrote it: JSON of the API's ProxyConfig. */
+  readonly proxyConfig: Readonly<Record<string, unknown>>;
+  /** `host:port` of the secured address of the control plane, unless `proxyConfig` names one. */
+  readonly discoveryAddress: string;
+  /** Namespace of the control plane. */
+  readonly controlPlaneNamespace: string;
+  readonly trustDomain: string;
+  /** DNS domain of the cluster, such as `cluster.local`. */
+  readonly domain: string;
+  /** `--clusterID`: the cluster of Pods unless the path of the request names one (`/inject/cluster/X`). */
+  readonly clusterId: string;
+  /** REVISION; empty: the default revision. */
+  readonly revision: string;
+  readonly jwtPolicy: string;
+  /** The image of ctl-agent, unless values or annotations name one. */
+  readonly image: string;
+  /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
+  readonly rootConfigMap: string;
+}
+
+/** Parameters in the path of a request: `/inject/cluster/X/net/Y`. */
+export interface InjectionParameters {
+  readonly cluster?: string;
+  readonly network?: string;
+}
+
+/** A Pod as the API has it; nothing of it has been checked. */
+export type PodObject = Readonly<Record<string, unknown>>;
+
+export type Injected =
+  | { readonly kind: 'injected'; readonly pod: PodObject; readonly warnings: readonly string[] }
+  /** One line that names the annotation, label, selector or policy that decided. */
+  | { readonly kind: 'skipped'; readonly reason: string };
+
+/** Injection with compiled templates. */
+export interface Injector {
+  /**
+   * The Pod with its sidecar; the argument is not changed.
+   * @param namespace the Pod's, which its own metadata need not have
+   * @throws CtlError `invalid_argument` with the field, such as `metadata.annotations[proxy.mesh.io/config]`
+   */
+  inject(pod: PodObject, namespace: string, parameters?: InjectionParameters): Injected;
+}
+
+/** The check of one document of the mesh. */
+export interface ValidatedDocument {
+  /** Each with its field path; empty: the document is valid. */
+  readonly problems: readonly string[];
+  /** What is legal and likely wrong. */
+  readonly warnings: readonly string[];
+}
