@@ -13,6 +13,7 @@ import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
+import { buildAside, createScope, type Scope } from '../../test/harness/index.ts';
 import { buildConformance, buildHelm, buildKubernetes } from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
@@ -24,6 +25,12 @@ for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => 
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const BIN = join(REPOSITORY, 'node_modules/.bin');
+
+/**
+ * Test processes and their children keep the code that V8 compiled: without it each file compiles all modules that it
+ * loads. Node compares the text of a module before it uses its code.
+ */
+process.env.NODE_COMPILE_CACHE ??= join(REPOSITORY, '.cache/compiled-tests');
 
 interface Stage {
   readonly name: string;
@@ -92,9 +99,22 @@ function lintStage(): Stage {
 }
 
 const CORES = availableParallelism();
+/** Tests with programs of their own wait for much of their time: for timers, drains, watches. */
+const WAITING_FILES = CORES + 2;
+
+/** What ends with the run. */
+const scope: Scope = createScope();
+let built: Promise<string> | undefined;
+
+/** Builds the programs for all tests that start them. */
+async function preparePrograms(): Promise<void> {
+  built ??= buildAside(scope);
+  process.env.TEST_PROGRAMS = await built;
+}
 
 /** Without Go these tests are skipped: each says so and is counted. A build that fails fails the stage. */
 async function prepareKubernetes(): Promise<void> {
+  await preparePrograms();
   const report = (line: string) => void process.stdout.write(`set-up: ${line}\n`);
   const options = { report, signal: interrupted.signal };
   const reason = (await buildKubernetes(options)) ?? (await buildConformance(options)) ?? (await buildHelm(options));
@@ -118,14 +138,15 @@ const STAGES: readonly Stage[] = [
   }),
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
-    concurrency: CORES,
+    concurrency: WAITING_FILES,
     // Of a whole file, which on a crowded machine takes several times as long.
     timeoutMs: 900_000,
     verbose: true,
+    prepare: preparePrograms,
   }),
   testStage('kubernetes', {
     patterns: ['test/kubernetes/**/*.test.ts'],
-    concurrency: CORES,
+    concurrency: WAITING_FILES,
     timeoutMs: 900_000,
     verbose: true,
     prepare: prepareKubernetes,
@@ -182,4 +203,8 @@ async function main(args: readonly string[]): Promise<number> {
   return total.failed > 0 || nothing || interrupted.signal.aborted ? 1 : 0;
 }
 
-process.exitCode = await main(process.argv.slice(2));
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} finally {
+  await scope.close();
+}

@@ -8,11 +8,11 @@ import { mkdir } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import { promisify } from 'node:util';
-import { createNetwork, eventually, type Namespace, netnsUnavailable, tempDir } from '../harness/index.ts';
+import { createNetwork, eventually, type Namespace, netnsUnavailable, programFile, tempDir } from '../harness/index.ts';
 import { suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
-const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+const PROGRAM = programFile('ctl-discovery');
 const owner = suiteOwner();
 
 /** The outcome of a TCP connection to an address from inside a namespace, in one word. */

@@ -4,7 +4,7 @@ import { execFile } from 'node:child_process';
 import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { promisify } from 'node:util';
-import { request, startDiscovery, tempDir } from '../harness/index.ts';
+import { programFile, request, startDiscovery, tempDir } from '../harness/index.ts';
 import { SimProxy } from '../harness/sim-proxy.ts';
 import { endpoints, resource } from './support/config.ts';
 import { waitSynced } from './support/mesh.ts';
@@ -288,7 +288,7 @@ test('discovery becomes ready with configuration and with an empty directory', a
 
 test('`ctl-discovery request` prints the answer, and fails when the answer is an error', async () => {
   const { ports } = mesh().discovery();
-  const program = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+  const program = programFile('ctl-discovery');
   const run = (...args: readonly string[]) => promisify(execFile)(process.execPath, [program, 'request', ...args]);
   const url = `http://127.0.0.1:${ports.http}`;
   const { stdout } = await run('GET', `${url}/debug/syncz`);

@@ -34,7 +34,9 @@ const scope = createScope();
 let folder = '';
 
 before(async () => {
-  folder = await buildAside(scope);
+  folder = process.env.TEST_PROGRAMS ?? (await buildAside(scope));
+  // The programs use the compiled code in their own folder, as they do for users.
+  delete process.env.NODE_COMPILE_CACHE;
 });
 after(() => scope.close());
 

@@ -10,10 +10,11 @@ import {
   eventually,
   type Namespace,
   netnsUnavailable,
+  programFile,
   startChild,
   tempDir,
 } from '../harness/index.ts';
-import { example, ROOT } from './support/documents.ts';
+import { example } from './support/documents.ts';
 
 /** A machine of the quickstart: a network namespace and the folder in which its commands run. */
 interface Machine {
@@ -40,11 +41,11 @@ async function makeMachine(t: TestContext, netns: Namespace, programs: string): 
   return { netns, folder, start, run };
 }
 
-/** A folder with `ctl-discovery`, run from its sources. */
+/** A folder with the command `ctl-discovery`. */
 async function programsFolder(t: TestContext): Promise<string> {
   const folder = await tempDir(t);
   const file = join(folder, 'ctl-discovery');
-  await writeFile(file, `#!/bin/sh\nexec ${process.execPath} ${join(ROOT, 'src/ctl-discovery.ts')} "$@"\n`);
+  await writeFile(file, `#!/bin/sh\nexec ${process.execPath} ${programFile('ctl-discovery')} "$@"\n`);
   await chmod(file, 0o755);
   return folder;
 }
@@ -54,8 +55,8 @@ function adapt(control: Namespace, workload: Namespace): (text: string) => strin
   const words: Readonly<Record<string, string>> = {
     '192.0.2.1:': `${control.address}:`,
     '192.0.2.2': workload.address,
-    '/opt/meshd/dist/ctl-discovery.js': join(ROOT, 'src/ctl-discovery.ts'),
-    '/opt/meshd/dist/ctl-agent.js': join(ROOT, 'src/ctl-agent.ts'),
+    '/opt/meshd/dist/ctl-discovery.js': programFile('ctl-discovery'),
+    '/opt/meshd/dist/ctl-agent.js': programFile('ctl-agent'),
     '/usr/local/bin/envoy': envoyPath(),
     // They replace the shell, so that a signal to the shell ends them.
     'SELF_SIGNED_CA_DIR=mesh/ca': 'exec env SELF_SIGNED_CA_DIR=mesh/ca',

@@ -7,7 +7,6 @@
  *   zone b:  program ─▶ 127.0.0.1:80 (Envoy) ─┴─▶ application b
  */
 import assert from 'node:assert/strict';
-import { join } from 'node:path';
 import { before, test } from 'node:test';
 import {
   type Child,
@@ -17,6 +16,7 @@ import {
   eventually,
   type Namespace,
   netnsUnavailable,
+  programFile,
   startEchoIn,
   startEnvoy,
   tempDir,
@@ -27,7 +27,7 @@ import { eventuallyAll } from './support/traffic.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
 
-const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+const PROGRAM = programFile('ctl-discovery');
 const NAMESPACE = 'shop';
 const APPLICATION_PORT = 8080;
 const ZONES = ['a', 'b'] as const;

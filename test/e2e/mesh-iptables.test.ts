@@ -11,6 +11,7 @@ import {
   type Envoy,
   type Namespace,
   netnsUnavailable,
+  programFile,
   redirectTraffic,
   runCtlAgent,
   startEchoIn,
@@ -299,7 +300,7 @@ describe('on a host', { skip }, () => {
   test('without permission, or without iptables, one line says so', async (t) => {
     const network = await createNetwork(t);
     const namespace = await network.addNamespace('one');
-    const program = [process.execPath, 'src/ctl-agent.ts'];
+    const program = [process.execPath, programFile('ctl-agent')];
     for (const command of [['mesh-iptables', '-b', '*'], ['mesh-clean-iptables']]) {
       const nobody = ['setpriv', '--reuid=65534', '--clear-groups', ...program, ...command];
       const denied = await failureOf(namespace.run(...nobody));

@@ -15,6 +15,7 @@ import {
   eventually,
   type Namespace,
   netnsUnavailable,
+  programFile,
   redirectTraffic,
   startEchoIn,
   startEnvoy,
@@ -28,7 +29,7 @@ const skip = (await netnsUnavailable()) ?? false;
 
 const PROXY_UID = 1337;
 const ADMIN_PORT = 15000;
-const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
+const PROGRAM = programFile('ctl-discovery');
 
 /**
  * Connects, sends bytes other than HTTP, and prints the answer until it contains them. Runs inside a namespace.

@@ -1,6 +1,6 @@
 /** `ctl-agent proxy` in a process of its own, from its sources, with the real Envoy as its child. */
 import { chown, readFile } from 'node:fs/promises';
-import { join } from 'node:path';
+import { programFile } from './built.ts';
 import { type Child, type Exit, startChild } from './child.ts';
 import { asUser, envoyPath } from './envoy.ts';
 import { eventually } from './eventually.ts';
@@ -8,8 +8,6 @@ import { freePorts, tempDir } from './files.ts';
 import { type Response, request } from './http.ts';
 import type { Namespace } from './netns.ts';
 import type { Owner } from './owner.ts';
-
-const PROGRAM = join(import.meta.dirname, '../../src/ctl-agent.ts');
 
 export interface AgentPorts {
   readonly admin: number;
@@ -47,7 +45,7 @@ export interface AgentOptions {
   readonly uid?: number;
   /** Envoy may open transparent sockets, which redirection by TPROXY needs. */
   readonly transparent?: boolean;
-  /** Default: the sources. */
+  /** Default: that of `programFile`. */
   readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
   readonly waitReady?: boolean;
@@ -108,7 +106,8 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
     PROXY_CONFIG: JSON.stringify(proxyConfig),
     ...options.env,
   };
-  const argv = asUser([process.execPath, options.program ?? PROGRAM, 'proxy', role, ...(options.flags ?? [])], options);
+  const { program = programFile('ctl-agent'), flags = [] } = options;
+  const argv = asUser([process.execPath, program, 'proxy', role, ...flags], options);
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
   const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
   const agent = controlled(child, name, ports, folder, netns);

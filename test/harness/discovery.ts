@@ -1,12 +1,11 @@
 /** `ctl-discovery discovery` in a process of its own, from its sources, on free loopback ports. */
 import { join } from 'node:path';
+import { programFile } from './built.ts';
 import { type Child, type Exit, startChild } from './child.ts';
 import { eventually } from './eventually.ts';
 import { freePorts, tempDir } from './files.ts';
 import { type Response, request } from './http.ts';
 import type { Owner } from './owner.ts';
-
-const PROGRAM = join(import.meta.dirname, '../../src/ctl-discovery.ts');
 
 export interface DiscoveryPorts {
   readonly grpc: number;
@@ -28,7 +27,7 @@ export interface DiscoveryOptions {
   readonly flags?: readonly string[];
   /** Ports of an earlier process, for a restart on the same addresses. Default: free ports. */
   readonly ports?: DiscoveryPorts;
-  /** Default: the sources. */
+  /** Default: that of `programFile`. */
   readonly program?: string;
   /** `false` returns as soon as the process runs. Default true. */
   readonly waitReady?: boolean;
@@ -85,7 +84,7 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
   const child = await startChild(owner, {
     name: 'ctl-discovery',
     command: process.execPath,
-    args: [options.program ?? PROGRAM, 'discovery', ...flags, ...(options.flags ?? [])],
+    args: [options.program ?? programFile('ctl-discovery'), 'discovery', ...flags, ...(options.flags ?? [])],
     env: { SELF_SIGNED_CA_DIR: caDir, CTL_STATE_DIR: join(caDir, 'state'), ...options.env },
   });
   const discovery = controlled(child, ports);

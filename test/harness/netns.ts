@@ -7,15 +7,13 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
+import { programFile } from './built.ts';
 import { type Child, startChild } from './child.ts';
 import { claimNumber } from './claims.ts';
 import type { Owner } from './owner.ts';
 
 const execute = promisify(execFile);
-
-const CTL_AGENT = join(import.meta.dirname, '../../src/ctl-agent.ts');
 
 /** Why namespaces cannot be made here, or undefined when they can: for the `skip` of a test. */
 export async function netnsUnavailable(): Promise<string | undefined> {
@@ -226,7 +224,7 @@ export interface RedirectOptions {
 
 /** Runs a command of ctl-agent inside a namespace; rejects when it fails. Gives its stdout. */
 export function runCtlAgent(target: Namespace, ...args: readonly string[]): Promise<string> {
-  return target.run(process.execPath, CTL_AGENT, ...args);
+  return target.run(process.execPath, programFile('ctl-agent'), ...args);
 }
 
 /** Redirects what leaves a namespace to port 15001 and what enters it to port 15006, by `ctl-agent mesh-iptables`. */

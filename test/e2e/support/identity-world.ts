@@ -19,6 +19,7 @@ import {
   type Namespace,
   type Network,
   type Owner,
+  programFile,
   redirectTraffic,
   startAgent,
   startChild,
@@ -31,7 +32,7 @@ const PROXY_UID = 1337;
 export const TRUST_DOMAIN = 'cluster.local';
 const AUDIENCE = 'mesh-ca';
 const TOKEN_TTL_MS = 3_600_000;
-const DISCOVERY = join(import.meta.dirname, '../../../src/ctl-discovery.ts');
+const DISCOVERY = programFile('ctl-discovery');
 const APPLICATION = join(import.meta.dirname, '../../harness/workload-main.ts');
 
 /** The ports of every application. Service ports differ from container ports, which policies must distinguish. */

@@ -117,7 +117,7 @@ export async function assembleImage(owner: Owner, stage: string, source: string)
       const mounts = Object.entries(folders).flat();
       const argv = ['--mount', '--', 'sh', '-c', RUN, 'sh', root, String(uid), ...mounts, '--', ...entry, ...args];
       // A file of the host, which is not in the image.
-      const inside = { ...env, NODE_EXTRA_CA_CERTS: undefined };
+      const inside = { ...env, NODE_EXTRA_CA_CERTS: undefined, NODE_COMPILE_CACHE: undefined };
       return await startChild(scope, { name: stage, command: 'unshare', args: argv, env: inside, cwd: '/' });
     },
   };

@@ -8,9 +8,9 @@ import { writeFile } from 'node:fs/promises';
 import { createServer, type RequestListener } from 'node:http';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
-import { freePort, type Owner, tempDir } from '../../harness/index.ts';
+import { freePort, type Owner, programFile, tempDir } from '../../harness/index.ts';
 
-const CTL_JWT = join(import.meta.dirname, '../../../src/ctl-jwt.ts');
+const CTL_JWT = programFile('ctl-jwt');
 
 /** A private key in a file for ctl-jwt. */
 export interface IssuerKey {

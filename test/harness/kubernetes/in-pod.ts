@@ -3,14 +3,12 @@
  * account, by which they reach the API server.
  */
 import { execFile } from 'node:child_process';
-import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startRelay } from '../../../src/kubernetes/testing/relay.ts';
+import { programFile } from '../built.ts';
 import type { Owner } from '../owner.ts';
 import { API_SERVICE_ADDRESS } from './control-plane.ts';
 import type { Image } from './kubelet.ts';
-
-const REPOSITORY = join(import.meta.dirname, '../../..');
 
 /**
  * Makes the API server reachable for Pods at the same port of another address, as kube-proxy does. Needs a network
@@ -60,6 +58,6 @@ export function programImage(
     ...(apiPort === undefined
       ? []
       : [`KUBERNETES_SERVICE_HOST=${API_SERVICE_ADDRESS}`, `KUBERNETES_SERVICE_PORT=${apiPort}`]),
-    ...['sh', '-c', IN_POD, 'sh', log, hosts(), process.execPath, join(REPOSITORY, 'src', `${program}.ts`), ...args],
+    ...['sh', '-c', IN_POD, 'sh', log, hosts(), process.execPath, programFile(program), ...args],
   ];
 }
