@@ -1,0 +1,2 @@
+/** JSON Patch: the answer of a mutating webhook. */
+export { jsonPatch } from './json-patch.ts';
