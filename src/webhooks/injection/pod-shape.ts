@@ -1,0 +1,26 @@
+/** Reading of Pods, whose shape nobody has checked. */
+
+export type PodRecord = Readonly<Record<string, unknown>>;
+
+export function isRecord(value: unknown): value is PodRecord {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+export function recordOf(value: unknown): PodRecord {
+  return isRecord(value) ? value : {};
+}
+
+/** The objects of a list. */
+export function recordsOf(value: unknown): readonly PodRecord[] {
+  return Array.isArray(value) ? value.filter(isRecord) : [];
+}
+
+/** The texts by name of labels or annotations. */
+export function textsOf(value: unknown): Readonly<Record<string, string>> {
+  const entries = Object.entries(recordOf(value));
+  return Object.fromEntries(entries.filter((entry): entry is [string, string] => typeof entry[1] === 'string'));
+}
+
+export function textOf(value: unknown): string {
+  return typeof value === 'string' ? value : '';
+}

@@ -1,0 +1,95 @@
+/**
+ * What templates can read (`{{ pod.metadata.labels["app"] }}`, `{{ proxy.logLevel }}`). Plain data: texts of users
+ * among them never become part of the text of a template.
+ */
+
+type Fields = Readonly<Record<string, unknown>>;
+
+export interface TemplateData {
+  readonly pod: {
+    readonly metadata: {
+      /** Empty for Pods whose name the API server generates after injection. */
+      readonly name: string;
+      readonly generateName: string;
+      readonly namespace: string;
+      /** With the names of `mesh.io` beside those of `istio.io`. */
+      readonly labels: Readonly<Record<string, string>>;
+      readonly annotations: Readonly<Record<string, string>>;
+    };
+    /** As the API has it. */
+    readonly spec: Fields;
+  };
+  readonly namespace: string;
+  readonly workload: WorkloadData;
+  readonly proxy: ProxyData;
+  /** Those of the user over those of the program. */
+  readonly values: Fields;
+  /** The proxy configuration in force: that of the mesh below that of the Pod, with `discoveryAddress`. */
+  readonly proxyConfig: Fields;
+  readonly mesh: MeshData;
+  /** Empty: the default revision. */
+  readonly revision: string;
+  readonly cluster: string;
+  readonly network: string;
+}
+
+/** What the Pod belongs to, from its owner and labels. */
+export interface WorkloadData {
+  /** Name of the Deployment or of the other owner, else of the Pod. */
+  readonly name: string;
+  /** `kubernetes://apis/apps/v1/namespaces/shop/deployments/web`; empty without an owner. */
+  readonly owner: string;
+  /** Labels `service.mesh.io/canonical-name` and `…-revision` as Services show them. */
+  readonly canonicalName: string;
+  readonly canonicalRevision: string;
+}
+
+export interface MeshData {
+  readonly trustDomain: string;
+  /** DNS domain of the cluster. */
+  readonly domain: string;
+  readonly rootConfigMap: string;
+  readonly controlPlaneNamespace: string;
+  readonly jwtPolicy: string;
+}
+
+/** The settings of the proxy's containers: values, overridden by annotations and labels of the Pod. */
+export interface ProxyData {
+  readonly image: string;
+  /** Empty: the API server's default. */
+  readonly imagePullPolicy: string;
+  /** Names of Secrets. */
+  readonly imagePullSecrets: readonly string[];
+  /** Command line of the agent in the image. */
+  readonly command: readonly string[];
+  readonly resources: Fields;
+  readonly initResources: Fields;
+  readonly logLevel: string;
+  readonly componentLogLevel: string;
+  /** Levels of the agent; empty: its default. */
+  readonly agentLogLevel: string;
+  /** Port of the agent for probes of the application and metrics; 0: none, and no readiness probe. */
+  readonly statusPort: number;
+  readonly readiness: {
+    readonly initialDelaySeconds: number;
+    readonly periodSeconds: number;
+    readonly failureThreshold: number;
+  };
+  readonly interceptionMode: 'REDIRECT' | 'TPROXY' | 'NONE';
+  /** Whether a container of the Pod sets the redirection up. */
+  readonly redirects: boolean;
+  /** Arguments of `mesh-iptables`. */
+  readonly redirection: readonly string[];
+  /** Whether containers of the application start only when the proxy is ready. */
+  readonly holdApplication: boolean;
+  /** Whether the proxy is an init container with `restartPolicy: Always`. */
+  readonly native: boolean;
+  readonly rewriteProbes: boolean;
+  readonly mergeMetrics: boolean;
+  /** ConfigMap with a piece of bootstrap; empty: none. */
+  readonly bootstrapOverride: string;
+  readonly volumes: readonly Fields[];
+  readonly volumeMounts: readonly Fields[];
+  /** Further environment of the agent, of `proxyMetadata`: name and value. */
+  readonly env: readonly { readonly name: string; readonly value: string }[];
+}
