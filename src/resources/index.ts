@@ -7,6 +7,7 @@ export {
   workloadLabels,
   writtenKind,
 } from './aliases.ts';
+export { type CheckedDocument, checkDocument, type FieldMessage } from './check.ts';
 export { authoritiesOf, keyPairOf, secretBytes } from './credentials.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';

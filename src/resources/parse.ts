@@ -87,30 +87,47 @@ interface Envelope {
   readonly warnings: readonly ValidationError[];
 }
 
+/** A document as it was read, with everything that is wrong with it. */
+export type ReadDocument =
+  | { readonly resource: AnyResource; readonly warnings: readonly ValidationError[] }
+  | { readonly errors: readonly ValidationError[]; readonly key?: ResourceKey }
+  | { readonly ignored: IgnoredDocument };
+
 /** @param index position of the document in its file, to identify it when it has no name */
 export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Locate, index = 0): ParsedResource {
-  const problem = (errors: readonly ValidationError[], key?: ResourceKey): ParsedResource => ({
-    problem: { ...problemOf(errors, origin, locate, index, key), ...refusedPolicy(raw) },
-  });
-  if (!isObject(raw)) return problem([{ path: [], message: `expected a resource, got ${shown(raw)}` }]);
+  const read = readDocument(raw, origin);
+  if ('ignored' in read) return read;
+  if ('errors' in read) {
+    return { problem: { ...problemOf(read.errors, origin, locate, index, read.key), ...refusedPolicy(raw) } };
+  }
+  const { resource, warnings } = read;
+  return { resource: warnings.length === 0 ? resource : { ...resource, warnings: warningsOf(warnings, locate) } };
+}
+
+/** Reads a document; nothing is left out of the errors. */
+export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument {
+  if (!isObject(raw)) return { errors: [{ path: [], message: `expected a resource, got ${shown(raw)}` }] };
   const document = withoutNulls(raw);
-  if (!isObject(document)) return problem([{ path: [], message: 'expected a resource' }]);
+  if (!isObject(document)) return { errors: [{ path: [], message: 'expected a resource' }] };
   const kind = documentKind(document, origin);
-  if (typeof kind !== 'string') return 'path' in kind ? problem([kind]) : kind;
+  if (typeof kind !== 'string') return 'path' in kind ? { errors: [kind] } : kind;
   const envelope = parseEnvelope(kind, document);
-  if ('errors' in envelope) return problem(envelope.errors, keyIn(kind, document.metadata));
+  if ('errors' in envelope) return refused(envelope.errors, keyIn(kind, document.metadata));
   const { meta } = envelope;
   const key = resourceKey(kind, meta.namespace, meta.name);
   const broken = brokenText(document);
-  if (broken !== undefined) return problem([broken], key);
+  if (broken !== undefined) return { errors: [broken], key };
   // Nearly all documents have none.
   const empty = document === raw ? undefined : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path));
-  if (empty !== undefined) return problem([{ path: ['spec', ...empty], message: EMPTY }], key);
+  if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY }], key };
   const content = parseContent(envelope, document);
-  if ('errors' in content) return problem(content.errors, key);
+  if ('errors' in content) return { errors: content.errors, key };
   const warnings = [...envelope.warnings, ...content.warnings];
-  const resource = resourceOf(kind, meta, content.content, origin);
-  return { resource: warnings.length === 0 ? resource : { ...resource, warnings: warningsOf(warnings, locate) } };
+  return { resource: resourceOf(kind, meta, content.content, origin), warnings };
+}
+
+function refused(errors: readonly ValidationError[], key: ResourceKey | undefined): ReadDocument {
+  return key === undefined ? { errors } : { errors, key };
 }
 
 /** Maximum warnings of one document; a document with more has another problem than a misspelt field. */

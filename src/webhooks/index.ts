@@ -10,5 +10,4 @@ export type {
   Injector,
   JsonPatchOperation,
   PodObject,
-  ValidatedDocument,
 } from './types.ts';

@@ -101,11 +101,3 @@ export interface Injector {
    */
   inject(pod: PodObject, namespace: string, parameters?: InjectionParameters): Injected;
 }
-
-/** The check of one document of the mesh. */
-export interface ValidatedDocument {
-  /** Each with its field path; empty: the document is valid. */
-  readonly problems: readonly string[];
-  /** What is legal and likely wrong. */
-  readonly warnings: readonly string[];
-}

@@ -1,0 +1,40 @@
+/** Checks a document for its author: everything that is wrong with it, and what is legal and likely a mistake. */
+import { kindOf } from './aliases.ts';
+import { fieldPath, type ValidationError } from './issues.ts';
+import { likelyMistakes } from './likely-mistakes.ts';
+import { readDocument } from './parse.ts';
+import type { Kind } from './types.ts';
+
+/** A message about a field; an empty field is the whole document. */
+export interface FieldMessage {
+  readonly field: string;
+  readonly message: string;
+}
+
+export interface CheckedDocument {
+  /** Undefined where it cannot be read. */
+  readonly kind: Kind | undefined;
+  /** None: a mesh accepts the document. */
+  readonly errors: readonly FieldMessage[];
+  readonly warnings: readonly FieldMessage[];
+}
+
+/** Accepts and refuses as `parseResource` does. Undefined for documents of kinds that a mesh does not read. */
+export function checkDocument(document: unknown): CheckedDocument | undefined {
+  const read = readDocument(document, { source: 'check' });
+  if ('ignored' in read) return undefined;
+  if ('errors' in read) return { kind: kindIn(document), errors: read.errors.map(fieldMessage), warnings: [] };
+  const { resource, warnings } = read;
+  const likely = likelyMistakes(resource).map(({ path, message }) => ({ path: ['spec', ...path], message }));
+  return { kind: resource.kind, errors: [], warnings: [...warnings, ...likely].map(fieldMessage) };
+}
+
+function fieldMessage({ path, message }: ValidationError): FieldMessage {
+  return { field: fieldPath(path), message };
+}
+
+function kindIn(document: unknown): Kind | undefined {
+  if (typeof document !== 'object' || document === null) return undefined;
+  const { apiVersion, kind } = document as Readonly<Record<string, unknown>>;
+  return typeof apiVersion === 'string' && typeof kind === 'string' ? kindOf(apiVersion, kind) : undefined;
+}

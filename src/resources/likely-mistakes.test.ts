@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { parse } from 'yaml';
+import { checkDocument } from './index.ts';
+
+/** The warnings about a document of the networking kinds, `field: message`. */
+function warnings(kind: string, spec: string): string[] {
+  const document = {
+    apiVersion: 'networking.mesh.io/v1alpha3',
+    kind,
+    metadata: { name: 'a', namespace: 'n' },
+    spec: parse(spec) as unknown,
+  };
+  const checked = checkDocument(document);
+  assert.deepEqual(checked?.errors, []);
+  return checked.warnings.map(({ field, message }) => `${field}: ${message}`);
+}
+
+const routes = (...http: string[]) => `{hosts: [a.b], http: [${http.join(', ')}]}`;
+const to = 'route: [{destination: {host: a.b}}]';
+const split = (first: string, second: string) =>
+  `{route: [{destination: {host: a.b}${first}}, {destination: {host: c.d}${second}}]}`;
+const entry = (fields: string) => `{hosts: [a.b], resolution: DNS, ${fields}}`;
+const server = (port: string) => `{servers: [{hosts: ['*'], port: {${port}}, tls: {mode: PASSTHROUGH}}]}`;
+
+const likely: readonly [what: string, kind: string, spec: string, expected: RegExp][] = [
+  [
+    'a route behind one without matches',
+    'VirtualService',
+    routes(`{${to}}`, `{match: [{uri: {exact: /a}}], ${to}}`),
+    /^spec\.http\[1\]: never reached: http\[0\] matches every request$/,
+  ],
+  [
+    'a route behind one that matches every path',
+    'VirtualService',
+    routes(`{match: [{method: {exact: GET}}, {uri: {prefix: /}}], ${to}}`, `{${to}}`),
+    /^spec\.http\[1\]: never reached: http\[0\]/,
+  ],
+  [
+    'a match that an earlier route has',
+    'VirtualService',
+    routes(`{match: [{uri: {exact: /a}}], ${to}}`, `{match: [{name: b, uri: {exact: /a}}], ${to}}`),
+    /^spec\.http\[1\]\.match\[0\]: never reached: the same as http\[0\]\.match\[0\]$/,
+  ],
+  [
+    'one of several destinations without a weight',
+    'VirtualService',
+    routes(split(', weight: 1', '')),
+    /^spec\.http\[0\]\.route\[1\]: gets no request/,
+  ],
+  [
+    'an attempt as long as the whole request',
+    'VirtualService',
+    routes(`{timeout: 1s, retries: {attempts: 2, perTryTimeout: 1s}, ${to}}`),
+    /^spec\.http\[0\]\.retries\.perTryTimeout: no time is left/,
+  ],
+  [
+    'plain HTTP on the port of HTTPS',
+    'Gateway',
+    '{servers: [{hosts: ["*"], port: {number: 443, name: a, protocol: HTTP}}]}',
+    /^spec\.servers\[0\]\.port\.protocol: HTTP on port 443 is plain text/,
+  ],
+  [
+    'HTTPS on the port of plain HTTP',
+    'Gateway',
+    server('number: 80, name: a, protocol: HTTPS'),
+    /^spec\.servers\[0\]\.port\.protocol: HTTPS on port 80/,
+  ],
+  [
+    'connections to an external host without addresses',
+    'ServiceEntry',
+    entry('ports: [{number: 5432, name: db, protocol: TCP}]'),
+    /^spec\.ports\[0\]: without addresses, TCP connections to port 5432 of any address belong to it$/,
+  ],
+  [
+    'a subset without labels',
+    'DestinationRule',
+    '{host: a.b, subsets: [{name: v1}]}',
+    /^spec\.subsets\[0\]: subset "v1" has no labels/,
+  ],
+];
+for (const [what, kind, spec, expected] of likely) {
+  test(`a ${kind} with ${what} is accepted with a warning`, () => {
+    const [first, ...more] = warnings(kind, spec);
+    assert.match(first ?? 'no warning', expected);
+    assert.deepEqual(more, []);
+  });
+}
+
+const meant: readonly [what: string, kind: string, spec: string][] = [
+  ['a last route without matches', 'VirtualService', routes(`{match: [{uri: {exact: /a}}], ${to}}`, `{${to}}`)],
+  [
+    'a match of every path at one gateway',
+    'VirtualService',
+    `{gateways: [g, mesh], ${routes(`{match: [{uri: {prefix: /}, gateways: [g]}], ${to}}`, `{${to}}`).slice(1)}`,
+  ],
+  ['a weight of 0', 'VirtualService', routes(split(', weight: 100', ', weight: 0'))],
+  [
+    'attempts that are shorter',
+    'VirtualService',
+    routes(`{timeout: 3s, retries: {attempts: 2, perTryTimeout: 1s}, ${to}}`),
+  ],
+  ['HTTP on another port', 'Gateway', '{servers: [{hosts: ["*"], port: {number: 8080, name: a, protocol: HTTP}}]}'],
+  ['addresses', 'ServiceEntry', entry('addresses: [192.0.2.1], ports: [{number: 5432, name: db, protocol: TCP}]')],
+  ['a protocol with names', 'ServiceEntry', entry('ports: [{number: 443, name: a, protocol: TLS}]')],
+  ['labels', 'DestinationRule', '{host: a.b, subsets: [{name: v1, labels: {version: v1}}]}'],
+];
+for (const [what, kind, spec] of meant) {
+  test(`a ${kind} with ${what} causes no warning`, () => assert.deepEqual(warnings(kind, spec), []));
+}

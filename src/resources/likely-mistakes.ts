@@ -1,0 +1,106 @@
+/**
+ * Valid settings that their author probably did not mean. The author gets a warning when the document is checked; the
+ * mesh acts on the document as it is.
+ */
+import { shown, type ValidationError } from './issues.ts';
+import type { ContentOf, HttpMatch, HttpRoute } from './schemas.ts';
+import type { AnyResource, Kind } from './types.ts';
+
+type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
+
+const FINDERS: Finders = {
+  DestinationRule: ({ subsets = [] }) =>
+    subsets.flatMap(({ name, labels = {}, trafficPolicy }, index) =>
+      Object.keys(labels).length > 0 || trafficPolicy !== undefined
+        ? []
+        : [{ path: ['subsets', index], message: `subset ${shown(name)} has no labels: it is the whole service` }],
+    ),
+  Gateway: ({ servers = [] }) =>
+    servers.flatMap(({ port }, index) => {
+      const path = ['servers', index, 'port', 'protocol'];
+      if (port.number === 443 && isPlainHttp(port.protocol))
+        return [{ path, message: `${port.protocol} on port 443 is plain text: clients expect HTTPS there` }];
+      if (port.number === 80 && port.protocol === 'HTTPS')
+        return [{ path, message: 'HTTPS on port 80: clients send plain text there' }];
+      return [];
+    }),
+  ServiceEntry: ({ addresses = [], ports = [], location }) =>
+    addresses.length > 0 || location === 'MESH_INTERNAL'
+      ? []
+      : ports.flatMap(({ protocol, number }, index) =>
+          isConnection(protocol)
+            ? [
+                {
+                  path: ['ports', index],
+                  message: `without addresses, ${protocol} connections to port ${number} of any address belong to it`,
+                },
+              ]
+            : [],
+        ),
+  VirtualService: ({ http = [] }) => [...neverReached(http), ...unweighted(http), ...tooShort(http)],
+};
+
+/** Paths start at the content. */
+export function likelyMistakes(resource: AnyResource): readonly ValidationError[] {
+  // The table is indexed by the same kind as the content.
+  const find = FINDERS[resource.kind] as ((content: unknown) => readonly ValidationError[]) | undefined;
+  return find?.(resource.content) ?? [];
+}
+
+function isPlainHttp(protocol: string | undefined): boolean {
+  return ['HTTP', 'HTTP2', 'GRPC'].includes(protocol?.toUpperCase() ?? '');
+}
+
+/** A protocol whose connections are told apart by their address alone. */
+function isConnection(protocol: string | undefined): boolean {
+  return protocol?.toUpperCase() === 'TCP';
+}
+
+/** Routes behind one that matches every request, or with the same match as an earlier one. */
+function neverReached(routes: readonly HttpRoute[]): ValidationError[] {
+  const all = routes.findIndex(({ match }) => !match?.length || match.some(matchesAll));
+  const found: ValidationError[] = [];
+  const first = new Map<string, string>();
+  routes.forEach(({ match = [] }, index) => {
+    if (all >= 0 && index > all) {
+      found.push({ path: ['http', index], message: `never reached: http[${all}] matches every request` });
+      return;
+    }
+    match.forEach((each, at) => {
+      const { name: _name, statPrefix: _statPrefix, ...condition } = each;
+      const text = JSON.stringify(condition);
+      const earlier = first.get(text);
+      if (earlier === undefined) first.set(text, `http[${index}].match[${at}]`);
+      else found.push({ path: ['http', index, 'match', at], message: `never reached: the same as ${earlier}` });
+    });
+  });
+  return found;
+}
+
+function matchesAll({ name: _name, statPrefix: _statPrefix, ignoreUriCase: _case, uri, ...rest }: HttpMatch): boolean {
+  if (Object.keys(rest).length > 0) return false;
+  return uri === undefined || ('prefix' in uri && (uri.prefix === '/' || uri.prefix === ''));
+}
+
+/** One of several destinations without a weight gets no request. */
+function unweighted(routes: readonly HttpRoute[]): ValidationError[] {
+  return routes.flatMap(({ route = [] }, index) =>
+    route.length < 2
+      ? []
+      : route.flatMap(({ weight }, at) =>
+          weight === undefined
+            ? [{ path: ['http', index, 'route', at], message: 'gets no request: it has no weight, and others do' }]
+            : [],
+        ),
+  );
+}
+
+/** The first attempt of a request uses up its whole time. */
+function tooShort(routes: readonly HttpRoute[]): ValidationError[] {
+  return routes.flatMap(({ timeout, retries }, index) => {
+    const { attempts = 0, perTryTimeout } = retries ?? {};
+    if (!timeout || perTryTimeout === undefined || attempts < 1 || perTryTimeout < timeout) return [];
+    const message = 'no time is left for another attempt: it is not shorter than the timeout of the route';
+    return [{ path: ['http', index, 'retries', 'perTryTimeout'], message }];
+  });
+}

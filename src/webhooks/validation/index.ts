@@ -1,0 +1,2 @@
+/** Validation of the mesh's documents for the API server. */
+export { validateRequest } from './validate.ts';

@@ -1,0 +1,95 @@
+/**
+ * Decides about a document of the mesh before the API server stores it: with the schemas and rules of the store, so
+ * that what is admitted here comes into force there.
+ */
+import { toCtlError } from '../../core/errors.ts';
+import { type CheckedDocument, checkDocument, type FieldMessage, MESH_KINDS } from '../../resources/index.ts';
+import type { AdmissionAnswer, AdmissionRequest } from '../types.ts';
+
+/** Problems in one message: more do not help its reader. */
+const MAX_PROBLEMS = 32;
+/** The API server cuts warnings after 256 characters each, and drops those beyond 4,096 in total. */
+const MAX_WARNINGS = 16;
+const MAX_WARNING = 256;
+
+const CHECKED: ReadonlySet<string> = new Set(MESH_KINDS);
+const VALID: AdmissionAnswer = { allowed: true, outcome: 'valid' };
+
+/** Answers `/validate`. */
+export function validateRequest(request: AdmissionRequest): AdmissionAnswer {
+  const { operation, subResource, object, oldObject } = request;
+  // What is deleted does no harm; a status is not read.
+  if ((operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return VALID;
+  const checked = check(named(object, request.namespace));
+  if (checked === undefined || !isMeshKind(checked)) return VALID;
+  const { errors } = checked;
+  if (errors.length === 0) return { ...VALID, ...warningsOf(checked.warnings.map(line)) };
+  if (operation === 'UPDATE' && (isBeingDeleted(object) || isNoWorse(errors, check(oldObject)))) {
+    const refused = errors.map((error) => `not in force, as before this change: ${line(error)}`);
+    return { ...VALID, ...warningsOf(refused) };
+  }
+  const message = messageOf(request, errors);
+  return { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome: 'invalid' };
+}
+
+/** A new object may get its name after admission. */
+function named(document: unknown, namespace: string): unknown {
+  if (!isRecord(document) || !isRecord(document.metadata)) return document;
+  const { metadata } = document;
+  if (metadata.name !== undefined || typeof metadata.generateName !== 'string') return document;
+  return { ...document, metadata: { namespace, ...metadata, name: 'generated' } };
+}
+
+/** Of a kind of the mesh, or meant to be. The Gateway API writes its problems into statuses. */
+function isMeshKind({ kind }: CheckedDocument): boolean {
+  return kind === undefined || CHECKED.has(kind);
+}
+
+function check(document: unknown): CheckedDocument | undefined {
+  try {
+    return checkDocument(document);
+  } catch (error) {
+    const message = `expected an object that can be read: ${toCtlError(error).message}`;
+    return { kind: undefined, errors: [{ field: '', message }], warnings: [] };
+  }
+}
+
+/**
+ * Whether an object with errors had all of them before: it was stored before this version checked it, and its labels,
+ * its owners or other fields can be changed.
+ */
+function isNoWorse(errors: readonly FieldMessage[], before: CheckedDocument | undefined): boolean {
+  const known = new Set(before?.errors.map(line));
+  return errors.every((error) => known.has(line(error)));
+}
+
+/** The last finalizer is removed by an update. */
+function isBeingDeleted(document: unknown): boolean {
+  return isRecord(document) && isRecord(document.metadata) && typeof document.metadata.deletionTimestamp === 'string';
+}
+
+function messageOf({ kind, namespace, name }: AdmissionRequest, errors: readonly FieldMessage[]): string {
+  const what = `${kind.kind} ${[namespace, name].filter((part) => part !== '').join('/')}`.trimEnd();
+  const shown = errors.slice(0, MAX_PROBLEMS).map(line);
+  const more = errors.length > MAX_PROBLEMS ? [`and ${errors.length - MAX_PROBLEMS} more`] : [];
+  return `${what}: ${[...shown, ...more].join('; ')}`;
+}
+
+function line({ field, message }: FieldMessage): string {
+  return field === '' ? message : `${field}: ${message}`;
+}
+
+function warningsOf(lines: readonly string[]): Pick<AdmissionAnswer, 'warnings'> {
+  if (lines.length === 0) return {};
+  const shown = lines.slice(0, MAX_WARNINGS);
+  const more = lines.length > MAX_WARNINGS ? [`${lines.length - MAX_WARNINGS} more warnings`] : [];
+  return { warnings: [...shown, ...more].map(shortened) };
+}
+
+function shortened(text: string): string {
+  return text.length <= MAX_WARNING ? text : `${text.slice(0, MAX_WARNING - 1)}…`;
+}
+
+function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
