@@ -4,6 +4,7 @@ export {
   INGRESS_CLASS_ANNOTATION,
   isClusterScoped,
   kindOf,
+  meshKey,
   workloadLabels,
   writtenKind,
 } from './aliases.ts';
