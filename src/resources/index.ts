@@ -139,5 +139,5 @@ export {
   type ServiceApiKind,
   type Substitute,
 } from './types.ts';
-export { derivedRouteProblem } from './validate/derived-route.ts';
+export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { compileRegex } from './validate/values.ts';

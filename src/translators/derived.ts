@@ -23,12 +23,14 @@ export interface DerivedName {
 /**
  * A derived document.
  * @param from the document that it is derived from, for messages
+ * @param hashed what the fingerprint is made from: the content, or less that decides it
  */
 export function deriveResource<K extends MeshKind>(
   kind: K,
   { namespace, name, created }: DerivedName,
   content: ContentOf<K>,
   from: ResourceKey,
+  hashed: object = withHashedRoutes(content),
 ): AnyResource {
   const meta: ResourceMeta = {
     name,
@@ -39,27 +41,28 @@ export function deriveResource<K extends MeshKind>(
   };
   const origin = { source: DERIVED_SOURCE, file: from };
   // The union pairs kind and content, as the parameters do.
-  const fingerprint = fingerprintOf(kind, meta, withHashedRoutes(content));
+  const fingerprint = fingerprintOf(kind, meta, hashed);
   return { kind, meta, content, origin, fingerprint } as AnyResource;
 }
 
 /** From here on, a change of one route must not cost the hash of all. */
 const MANY_ROUTES = 32;
 const NO_META: ResourceMeta = { name: '', namespace: '', labels: {}, annotations: {} };
-/** Hashes of routes: of thousands of a hostname, a change replaces a few. Routes are never changed in place. */
+/** Hashes of routes and of lists of them, of which a change replaces a few. Neither is changed in place. */
 const routeHashes = new WeakMap<object, string>();
 
-/** The content of a VirtualService with many HTTP routes, with hashes in place of these. */
+/** The content of a VirtualService with many HTTP routes, with a hash in place of these. */
 function withHashedRoutes(content: object): object {
   if (!('http' in content) || !Array.isArray(content.http) || content.http.length < MANY_ROUTES) return content;
-  return { ...content, http: content.http.map((route: object) => hashOf(route)) };
+  const routes: readonly object[] = content.http;
+  return { ...content, http: hashOf(routes, () => routes.map((route) => hashOf(route, () => route))) };
 }
 
-function hashOf(route: object): string {
-  const known = routeHashes.get(route);
+function hashOf(value: object, hashed: () => unknown): string {
+  const known = routeHashes.get(value);
   if (known !== undefined) return known;
-  const hash = fingerprintOf('VirtualService', NO_META, route);
-  routeHashes.set(route, hash);
+  const hash = fingerprintOf('VirtualService', NO_META, hashed());
+  routeHashes.set(value, hash);
   return hash;
 }
 

@@ -1,12 +1,17 @@
 /** Validates the routes of derived documents: what Envoy would refuse in them comes from a user's document. */
 import { fieldPath } from '../issues.ts';
-import type { HttpRoute } from '../schema/virtual-service.ts';
+import type { HttpMatch, HttpRoute } from '../schema/virtual-service.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { errorList } from './validation-errors.ts';
 import { checkHeaderText, checkRegex } from './values.ts';
 
 /** Envoy's `path_separated_prefix`. */
 const PATH_PREFIX = /^[^?#]+[^?#/]$/;
+
+/** The first error of a match of a derived route, one line; undefined for a match without any. */
+export function derivedMatchProblem(match: HttpMatch): string | undefined {
+  return derivedRouteProblem({ match: [match], directResponse: { status: 200 } });
+}
 
 /** The first error of a derived route, one line; undefined for a route without any. */
 export function derivedRouteProblem(route: HttpRoute): string | undefined {

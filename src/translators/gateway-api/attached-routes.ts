@@ -1,5 +1,6 @@
 /** Which routes are attached where: by listener and hostname. */
 import type { ResourceKey } from '../../resources/index.ts';
+import { HostRoutes } from './host-routes.ts';
 import type { GatewayPlan } from './listeners.ts';
 import type { TranslatedRoute } from './routes.ts';
 
@@ -12,7 +13,7 @@ export interface HostAddress {
 }
 
 interface ListenerRoutes {
-  readonly byHost: Map<string, Map<ResourceKey, TranslatedRoute>>;
+  readonly byHost: Map<string, HostRoutes>;
   readonly routes: Set<ResourceKey>;
 }
 
@@ -23,10 +24,16 @@ export class AttachedRoutes {
   readonly #changedHosts = new Map<string, HostAddress>();
   readonly #changedGateways = new Set<string>();
 
+  /** Marks the hostnames where the route is added, removed or does something else. */
   replace(key: ResourceKey, route: TranslatedRoute | undefined): void {
     const before = this.#routes.get(key);
-    for (const host of hostsOf(before)) this.#remove(key, host);
-    for (const host of hostsOf(route)) if (route !== undefined) this.#add(key, route, host);
+    const [hostsBefore, hostsAfter] = [hostsOf(before), hostsOf(route)];
+    for (const [address, host] of hostsBefore) if (!hostsAfter.has(address)) this.#remove(key, host);
+    for (const [address, host] of hostsAfter) {
+      if (route === undefined) continue;
+      this.#add(route, host);
+      if (!hostsBefore.has(address) || before?.compiled !== route.compiled) this.#mark(host);
+    }
     if (route === undefined) this.#routes.delete(key);
     else this.#routes.set(key, route);
   }
@@ -42,8 +49,9 @@ export class AttachedRoutes {
     this.#changedGateways.add(gateway);
   }
 
-  routesOf({ gateway, listener, hostname }: HostAddress): readonly TranslatedRoute[] {
-    return [...(this.#gateways.get(gateway)?.get(listener)?.byHost.get(hostname)?.values() ?? [])];
+  /** Undefined without any. */
+  routesOf({ gateway, listener, hostname }: HostAddress): HostRoutes | undefined {
+    return this.#gateways.get(gateway)?.get(listener)?.byHost.get(hostname);
   }
 
   /** Number of routes that are attached to a listener. */
@@ -66,22 +74,22 @@ export class AttachedRoutes {
   }
 
   #mark(host: HostAddress): void {
-    this.#changedHosts.set(`${host.gateway}/${host.listener}/${host.hostname}`, host);
+    this.#changedHosts.set(addressOf(host), host);
     this.#changedGateways.add(host.gateway);
   }
 
-  #add(key: ResourceKey, route: TranslatedRoute, host: HostAddress): void {
+  #add(route: TranslatedRoute, host: HostAddress): void {
     const listeners = this.#gateways.get(host.gateway) ?? new Map<string, ListenerRoutes>();
     this.#gateways.set(host.gateway, listeners);
     const listener = listeners.get(host.listener) ?? { byHost: new Map(), routes: new Set() };
     listeners.set(host.listener, listener);
-    const routes = listener.byHost.get(host.hostname) ?? new Map<ResourceKey, TranslatedRoute>();
+    const routes = listener.byHost.get(host.hostname) ?? new HostRoutes();
     listener.byHost.set(host.hostname, routes);
-    routes.set(key, route);
-    listener.routes.add(key);
-    this.#mark(host);
+    routes.set(route);
+    listener.routes.add(route.key);
   }
 
+  /** From a hostname; the route may be attached with others, which are added afterwards. */
   #remove(key: ResourceKey, host: HostAddress): void {
     const listeners = this.#gateways.get(host.gateway);
     const listener = listeners?.get(host.listener);
@@ -95,12 +103,17 @@ export class AttachedRoutes {
   }
 }
 
-function hostsOf(route: TranslatedRoute | undefined): readonly HostAddress[] {
-  return (route?.attachments ?? []).flatMap(({ gateway, listener, hostnames }) =>
-    hostnames.map((hostname) => ({
-      gateway: `${gateway.namespace}/${gateway.name}`,
-      listener: listener.name,
-      hostname,
-    })),
-  );
+function addressOf({ gateway, listener, hostname }: HostAddress): string {
+  return `${gateway}/${listener}/${hostname}`;
+}
+
+function hostsOf(route: TranslatedRoute | undefined): ReadonlyMap<string, HostAddress> {
+  const hosts = new Map<string, HostAddress>();
+  for (const { gateway, listener, hostnames } of route?.attachments ?? []) {
+    for (const hostname of hostnames) {
+      const host = { gateway: `${gateway.namespace}/${gateway.name}`, listener: listener.name, hostname };
+      hosts.set(addressOf(host), host);
+    }
+  }
+  return hosts;
 }

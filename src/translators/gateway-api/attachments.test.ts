@@ -122,3 +122,103 @@ test('the status of a Gateway counts the routes of each listener', () => {
     'ResolvedRefs=True ResolvedRefs',
   ]);
 });
+
+describe('an HTTPRoute and a GRPCRoute at one listener', () => {
+  const LISTENERS = `
+apiVersion: gateway.networking.k8s.io/v1
+kind: Gateway
+metadata: {name: both, namespace: shop}
+spec:
+  gatewayClassName: meshd
+  listeners: [{name: one, port: 80, protocol: HTTP}, {name: two, port: 81, protocol: HTTP}]
+---
+`;
+  const written = (kind: string, name: string, year: number, hostnames: string, parent = 'sectionName: one') => `
+apiVersion: gateway.networking.k8s.io/v1
+kind: ${kind}
+metadata: {name: ${name}, namespace: shop, creationTimestamp: '${year}-01-01T00:00:00Z'}
+spec: {parentRefs: [{name: both, ${parent}}], hostnames: ${hostnames}, rules: [{backendRefs: [{name: web, port: 80}]}]}
+---
+`;
+  /** Names of the routes that are not accepted. */
+  function refused(yaml: string): string[] {
+    const { translator } = translated(LISTENERS + yaml);
+    return [...translator.statuses()].flatMap(([key, { status }]) => {
+      const [accepted] = shown(status.parents?.[0]?.conditions);
+      if (accepted === undefined || accepted === 'Accepted=True Accepted') return [];
+      assert.equal(accepted, 'Accepted=False HostnameConflict');
+      return [key.split('/')[2] ?? ''];
+    });
+  }
+
+  const rows: readonly [behaviour: string, yaml: string, expected: readonly string[]][] = [
+    [
+      'are both accepted with other hostnames',
+      written('HTTPRoute', 'a', 2020, '[a.example]') + written('GRPCRoute', 'b', 2021, '[b.example, "*.a.example"]'),
+      [],
+    ],
+    [
+      'are both accepted at different listeners',
+      written('HTTPRoute', 'a', 2020, '[a.example]') +
+        written('GRPCRoute', 'b', 2021, '[a.example]', 'sectionName: two'),
+      [],
+    ],
+    [
+      'with a common hostname: the older one is accepted',
+      written('HTTPRoute', 'a', 2021, '[a.example]') + written('GRPCRoute', 'b', 2020, '[b.example, a.example]'),
+      ['a'],
+    ],
+    [
+      'with a hostname below the wildcard of the other: the older one is accepted',
+      written('HTTPRoute', 'a', 2020, '["*.example"]') + written('GRPCRoute', 'b', 2021, '[x.a.example]'),
+      ['b'],
+    ],
+    [
+      'with a wildcard above the hostname of the other: the older one is accepted',
+      written('HTTPRoute', 'a', 2020, '[x.a.example]') + written('GRPCRoute', 'b', 2021, '["*.example"]'),
+      ['b'],
+    ],
+    [
+      'of which one has no hostname: the older one is accepted',
+      written('HTTPRoute', 'a', 2021, '[]') + written('GRPCRoute', 'b', 2020, '[a.example]'),
+      ['a'],
+    ],
+    [
+      'of the same age: the first by name is accepted',
+      written('HTTPRoute', 'b', 2020, '[a.example]') + written('GRPCRoute', 'a', 2020, '[a.example]'),
+      ['b'],
+    ],
+    [
+      'are accepted when they only conflict with a route that is refused',
+      written('HTTPRoute', 'a', 2020, '[a.example]') +
+        written('GRPCRoute', 'b', 2021, '[a.example, c.example]') +
+        written('HTTPRoute', 'c', 2022, '[c.example]'),
+      ['b'],
+    ],
+    [
+      'are accepted where another listener of the Gateway accepts them',
+      written('HTTPRoute', 'a', 2020, '[a.example]') + written('GRPCRoute', 'b', 2021, '[a.example]', ''),
+      [],
+    ],
+  ];
+  for (const [behaviour, yaml, expected] of rows) {
+    test(behaviour, () => assert.deepEqual(refused(yaml), expected));
+  }
+
+  test('only the accepted one gets requests, until it is deleted', () => {
+    const http = written('HTTPRoute', 'a', 2020, '[a.example]');
+    const { translator, derived, status } = translated(
+      LISTENERS + http + written('GRPCRoute', 'b', 2021, '[a.example]'),
+    );
+    const name = 'VirtualService/shop/gateway-api~both~one~a.example';
+    const routes = (document: unknown) =>
+      (document as { content: { http: { name?: string }[] } } | undefined)?.content.http.map((each) => each.name);
+    assert.deepEqual(routes(derived.get(name)), ['HTTPRoute/shop/a/0']);
+    const listeners = () => status('KubernetesGateway/shop/both')?.listeners?.map((each) => each.attachedRoutes);
+    assert.deepEqual(listeners(), [1, 0]);
+    const changes = translator.apply([{ key: 'HTTPRoute/shop/a', before: undefined, after: undefined }]);
+    assert.deepEqual(routes(changes.find(({ key }) => key === name)?.after), ['GRPCRoute/shop/b/0']);
+    assert.deepEqual(shown(status('GRPCRoute/shop/b')?.parents?.[0]?.conditions)[0], 'Accepted=True Accepted');
+    assert.deepEqual(listeners(), [1, 0]);
+  });
+});

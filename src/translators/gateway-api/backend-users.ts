@@ -68,7 +68,7 @@ function usesOf(route: TranslatedRoute | undefined): ReadonlyMap<ServiceName, Us
   const gateways = [...new Set(route.attachments.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`))].sort();
   const isGrpc = route.key.startsWith('GRPCRoute/');
   const uses = new Map<ServiceName, { gateways: readonly string[]; grpcPorts: number[] }>();
-  for (const { namespace, service, port } of route.backends) {
+  for (const { namespace, service, port } of route.compiled.backends) {
     const name = `${namespace}/${service}`;
     const use = uses.get(name) ?? { gateways, grpcPorts: [] };
     if (isGrpc && !use.grpcPorts.includes(port)) use.grpcPorts.push(port);

@@ -28,6 +28,8 @@ export class Documents {
   readonly #grants = new Map<string, Set<ResourceKey>>();
   readonly #readers = new Map<Fact, Set<string>>();
   readonly #reads = new Map<string, ReadonlySet<Fact>>();
+  /** Facts whose last reader is gone since the last {@link takeUnread}; some may have new readers. */
+  readonly #unread = new Set<Fact>();
   #recording: Set<Fact> | undefined;
 
   /** @returns the facts that changed; none for a document that is not read */
@@ -88,12 +90,21 @@ export class Documents {
     return this.#readers.get(fact) ?? [];
   }
 
+  /** Facts that lost all readers since the last call. */
+  takeUnread(): readonly Fact[] {
+    const facts = [...this.#unread].filter((fact) => !this.#readers.has(fact));
+    this.#unread.clear();
+    return facts;
+  }
+
   #replaceReads(reader: string, facts: ReadonlySet<Fact>): void {
     for (const fact of this.#reads.get(reader) ?? []) {
       if (facts.has(fact)) continue;
       const readers = this.#readers.get(fact);
       readers?.delete(reader);
-      if (readers?.size === 0) this.#readers.delete(fact);
+      if (readers?.size !== 0) continue;
+      this.#readers.delete(fact);
+      this.#unread.add(fact);
     }
     for (const fact of facts) {
       const readers = this.#readers.get(fact);

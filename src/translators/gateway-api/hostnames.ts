@@ -24,3 +24,38 @@ export function commonHostnames(listener: string, route: readonly string[] | und
   if (route === undefined || route.length === 0) return [listener];
   return [...new Set(route.flatMap((written) => intersection(listener, hostnameOf(written)) ?? []))];
 }
+
+/** Hostnames with a value for each; those with hosts in common with another are found without comparing all. */
+export class HostnameSet<T> {
+  readonly #names = new Map<string, T>();
+  /** Wildcard → a value with a narrower hostname. */
+  readonly #below = new Map<string, T>();
+
+  /** The value that a hostname has already stays. */
+  add(hostname: string, value: T): void {
+    if (!this.#names.has(hostname)) this.#names.set(hostname, value);
+    for (const wide of wildcardsOf(hostname)) if (!this.#below.has(wide)) this.#below.set(wide, value);
+  }
+
+  /** The value of a hostname that has hosts in common with any of these. */
+  firstCommon(hostnames: readonly string[]): T | undefined {
+    for (const hostname of hostnames) {
+      const found = this.#names.get(hostname) ?? this.#below.get(hostname);
+      if (found !== undefined) return found;
+      for (const wide of wildcardsOf(hostname)) {
+        const wider = this.#names.get(wide);
+        if (wider !== undefined) return wider;
+      }
+    }
+    return undefined;
+  }
+}
+
+/** The wildcards that cover a hostname, without itself. */
+function wildcardsOf(hostname: string): readonly string[] {
+  if (hostname === ANY_HOST) return [];
+  const labels = hostname.split('.').slice(1);
+  // `*.example.com` is not below itself.
+  const wide = labels.map((_, index) => `*.${labels.slice(index).join('.')}`);
+  return [...wide.filter((name) => name !== hostname), ANY_HOST];
+}

@@ -1,5 +1,12 @@
 /** Matches of HTTPRoute and GRPCRoute rules as matches of a virtual service, with their precedence. */
-import type { GrpcRouteMatch, HttpMatch, HttpRouteMatch, NamedMatch, StringMatch } from '../../resources/index.ts';
+import {
+  derivedMatchProblem,
+  type GrpcRouteMatch,
+  type HttpMatch,
+  type HttpRouteMatch,
+  type NamedMatch,
+  type StringMatch,
+} from '../../resources/index.ts';
 import type { Complaint } from './conditions.ts';
 import { escapeRegex } from './filters.ts';
 import type { MatchedPath } from './paths.ts';
@@ -9,6 +16,8 @@ export interface CompiledMatch extends Omit<Precedence, 'path'> {
   /** Undefined: every request. */
   readonly match: HttpMatch | undefined;
   readonly path: MatchedPath;
+  /** Why Envoy cannot compare it. */
+  readonly problem: string | undefined;
 }
 
 const ROOT: MatchedPath = { type: 'prefix', value: '' };
@@ -59,9 +68,11 @@ function pathField({ type, value }: MatchedPath): HttpMatch {
 }
 
 function compiled(match: HttpMatch, path: MatchedPath, length: number): CompiledMatch {
+  const isEmpty = Object.keys(match).length === 0;
   return {
-    match: Object.keys(match).length === 0 ? undefined : match,
+    match: isEmpty ? undefined : match,
     path,
+    problem: isEmpty ? undefined : derivedMatchProblem(match),
     length,
     method: match.method !== undefined,
     headers: Object.keys(match.headers ?? {}).length,

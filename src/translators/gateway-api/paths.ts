@@ -75,13 +75,19 @@ export function redirectOf(redirect: RequestRedirect, matched: MatchedPath): Htt
 
 const DEFAULT_PORTS: Readonly<Record<string, number>> = { http: 80, https: 443 };
 
+/** Where a redirect is answered. */
+export interface ListenerScheme {
+  readonly port: number;
+  readonly scheme: 'http' | 'https';
+}
+
 /**
  * The port in the address of a redirect: that of the redirect, else the default one of its scheme, else that of the
  * listener. Addresses leave out the default port of the scheme; it still replaces a port in the request's host.
  */
 export function redirectPort(
   { port, scheme, hostname }: RequestRedirect,
-  listener: { readonly port: number; readonly scheme: 'http' | 'https' },
+  listener: ListenerScheme,
 ): Pick<HttpRedirect, 'port' | 'impliedPort'> {
   const effective = port ?? (scheme === undefined ? listener.port : DEFAULT_PORTS[scheme]);
   if (effective === undefined) return {};

@@ -1,21 +1,10 @@
 /** A route as translated: where it attaches, what it does there, and its status. */
-import type { Resource, ResourceKey } from '../../resources/index.ts';
-import { type Attachment, attach, type ParentResult } from './attachments.ts';
-import { type Backend, type BackendContext, resolveBackend } from './backends.ts';
+import type { ResourceKey } from '../../resources/index.ts';
+import type { Attachment, ParentResult } from './attachments.ts';
+import type { Compiled, RouteResource } from './compiled.ts';
 import { type Complaint, condition, verdict } from './conditions.ts';
-import type { Documents } from './documents.ts';
-import { type GatewayPlan, ROUTE_KINDS, type RouteKind } from './listeners.ts';
-import { type CompiledRoute, compileRules } from './rules.ts';
+import { ROUTE_KINDS, type RouteKind } from './listeners.ts';
 import type { Condition, RouteParentStatus } from './status-types.ts';
-
-export type RouteResource = { [K in RouteKind]: Resource<K> }[RouteKind];
-
-/** Where connections of a TLSRoute or TCPRoute go. */
-export interface ConnectionTarget {
-  /** Undefined: the share of a backend that cannot be used. */
-  readonly backend: Backend | undefined;
-  readonly weight: number;
-}
 
 export interface TranslatedRoute {
   readonly key: ResourceKey;
@@ -23,91 +12,47 @@ export interface TranslatedRoute {
   /** `namespace/name` */
   readonly route: string;
   readonly attachments: readonly Attachment[];
-  /** Of HTTPRoute and GRPCRoute. */
-  readonly routes: readonly CompiledRoute[];
-  /** Of TLSRoute and TCPRoute. */
-  readonly targets: readonly ConnectionTarget[];
-  /** Backends that get requests or connections. */
-  readonly backends: readonly Backend[];
-  /** Entries for the Gateways of this controller. */
-  readonly parents: readonly RouteParentStatus[];
-}
-
-export interface RouteOptions {
-  readonly documents: Documents;
-  readonly domain: string;
-  readonly controllerName: string;
-  readonly planOf: (namespace: string, name: string) => GatewayPlan | undefined;
+  /** The same object until its rules, or what they lead to, change. */
+  readonly compiled: Compiled;
 }
 
 export function isRouteKind(kind: string): kind is RouteKind {
   return ROUTE_KINDS.some((each) => each === kind);
 }
 
-interface Compiled {
-  readonly routes: readonly CompiledRoute[];
-  readonly targets: readonly ConnectionTarget[];
-  readonly backends: readonly Backend[];
-  readonly unsupported: ReadonlyMap<number, Complaint>;
-  readonly unresolved: Complaint | undefined;
-  readonly ruleCount: number;
-}
-
-export function translateRoute(key: ResourceKey, route: RouteResource, options: RouteOptions): TranslatedRoute {
-  const { documents, domain, planOf, controllerName } = options;
-  const { kind, meta, content } = route;
-  const hostnames = 'hostnames' in content ? content.hostnames : undefined;
-  const parentRefs = content.parentRefs ?? [];
-  const results = attach(documents, { kind, meta, parentRefs, hostnames }, planOf);
-  const name = `${meta.namespace}/${meta.name}`;
-  const base = { key, created: meta.created, route: name };
-  if (results.length === 0) {
-    return { ...base, attachments: [], routes: [], targets: [], backends: [], parents: [] };
-  }
-  const context = { documents, kind, namespace: meta.namespace, domain };
-  const compiled = compile(route, context);
-  const isRefused = compiled.ruleCount > 0 && compiled.unsupported.size === compiled.ruleCount;
-  const parents = results.map((result) => ({
-    parentRef: result.reference,
-    controllerName,
-    conditions: conditionsOf(result, compiled, isRefused, meta.generation),
-  }));
-  const { routes, targets, backends } = compiled;
-  const attachments = results.flatMap((result) => result.attachments);
-  return { ...base, attachments, routes, targets, backends, parents };
-}
-
-function compile(route: RouteResource, context: BackendContext): Compiled {
-  if (route.kind === 'HTTPRoute' || route.kind === 'GRPCRoute') {
-    return { targets: [], ...compileRules(route as Resource<'HTTPRoute'> | Resource<'GRPCRoute'>, context) };
-  }
-  return compileConnections(route as Resource<'TCPRoute'> | Resource<'TLSRoute'>, context);
-}
-
-/** Nothing distinguishes the connections of several rules: the first rule has them all. */
-function compileConnections(route: Resource<'TCPRoute'> | Resource<'TLSRoute'>, context: BackendContext): Compiled {
-  const [rule] = route.content.rules ?? [];
-  const targets: ConnectionTarget[] = [];
-  let unresolved: Complaint | undefined;
-  for (const reference of rule?.backendRefs ?? []) {
-    const { weight = 1 } = reference;
-    const backend = resolveBackend(context, reference);
-    if ('reason' in backend) unresolved ??= backend;
-    if (weight > 0) targets.push({ backend: 'reason' in backend ? undefined : backend, weight });
-  }
-  const backends = targets.flatMap(({ backend }) => backend ?? []);
-  return { routes: [], targets, backends, unsupported: new Map(), unresolved, ruleCount: rule === undefined ? 0 : 1 };
+export function translateRoute(
+  key: ResourceKey,
+  { meta }: RouteResource,
+  parents: readonly ParentResult[],
+  compiled: Compiled,
+): TranslatedRoute {
+  const attachments = parents.flatMap((parent) => parent.attachments);
+  return { key, created: meta.created, route: `${meta.namespace}/${meta.name}`, attachments, compiled };
 }
 
 const ACCEPTED: Complaint = { reason: 'Accepted', message: 'the route is attached' };
 const RESOLVED: Complaint = { reason: 'ResolvedRefs', message: 'all references are resolved' };
 
+/** Entries for the Gateways of this controller. */
+export function parentStatuses(
+  { meta }: RouteResource,
+  parents: readonly ParentResult[],
+  compiled: Compiled,
+  controllerName: string,
+): readonly RouteParentStatus[] {
+  return parents.map(({ reference, complaint }) => ({
+    parentRef: reference,
+    controllerName,
+    conditions: conditionsOf(complaint, compiled, meta.generation),
+  }));
+}
+
 function conditionsOf(
-  { complaint }: ParentResult,
-  { unsupported, unresolved }: Compiled,
-  isRefused: boolean,
+  complaint: Complaint | undefined,
+  { unsupported, unresolved, ruleCount }: Compiled,
   generation: number | undefined,
 ): readonly Condition[] {
+  const isRefused = ruleCount > 0 && unsupported.size === ruleCount;
   const [first] = unsupported.values();
   const conditions = [
     verdict('Accepted', complaint ?? (isRefused ? first : undefined), ACCEPTED, generation),

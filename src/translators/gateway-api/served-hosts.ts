@@ -1,11 +1,10 @@
 /** From listeners and the routes of their hostnames to Gateways and VirtualServices. */
 import type { AnyResource, HttpRoute, RouteDestination, ServerTlsSettings } from '../../resources/index.ts';
 import { deriveResource } from '../derived.ts';
+import type { HostRoutes, HostRules } from './host-routes.ts';
 import { covers } from './hostnames.ts';
 import { type GatewayPlan, gatewayKeyOf, type PlannedListener } from './listeners.ts';
-import { comparePrecedence, compareRoutes } from './precedence.ts';
 import type { TranslatedRoute } from './routes.ts';
-import { routeAt } from './rules.ts';
 
 /** The label of the Pods of a Gateway (GEP-1762). */
 export const GATEWAY_NAME_LABEL = 'gateway.networking.k8s.io/gateway-name';
@@ -84,7 +83,7 @@ export function isIsolated({ gateway, listener }: ListenerOf, hostname: string):
 export function hostDocuments(
   of: ListenerOf,
   hostname: string,
-  routes: readonly TranslatedRoute[],
+  routes: HostRoutes | undefined,
 ): readonly AnyResource[] {
   const { gateway, listener } = of;
   const { isServed, closedBecause, use } = listener;
@@ -92,17 +91,21 @@ export function hostDocuments(
   const isClosed = closedBecause !== undefined && use === 'http' && hostname === listener.hostname;
   if (!(isServed || isClosed) || isIsolated(of, hostname)) return [];
   const { namespace, created } = gateway;
-  const derived = (content: { http: HttpRoute[] } | ReturnType<typeof connectionRoutes>, gatewayOf: string) =>
-    deriveResource(
-      'VirtualService',
-      { namespace, name: gatewayName(of, hostname), created },
-      { hosts: [hostname], gateways: [`${namespace}/${gatewayOf}`], ...content },
-      gatewayKeyOf(gateway),
-    );
+  const derived = (
+    routed: { http: HttpRoute[] } | ReturnType<typeof connectionRoutes>,
+    by: string,
+    digest?: string,
+  ) => {
+    const content = { hosts: [hostname], gateways: [`${namespace}/${by}`], ...routed };
+    const hashed = digest === undefined ? content : { ...content, http: digest };
+    const name = { namespace, name: gatewayName(of, hostname), created };
+    return deriveResource('VirtualService', name, content, gatewayKeyOf(gateway), hashed);
+  };
   if (use === 'http' || use === 'https') {
-    return [derived({ http: httpRoutes(listener, isClosed ? [] : routes) }, gatewayName(of))];
+    const { http, digest } = httpRoutes(listener, isClosed ? undefined : routes);
+    return [derived({ http }, gatewayName(of), digest)];
   }
-  const [first] = routes.toSorted(compareRoutes);
+  const [first] = routes?.inOrder ?? [];
   if (first === undefined && !listener.overlaps) return [];
   const connections = connectionRoutes(listener, hostname, first);
   if (!hasGatewayPerHost(listener)) return [derived(connections, gatewayName(of))];
@@ -113,17 +116,16 @@ export function hostDocuments(
 /** The answer for hosts of a listener that no route has. */
 const NOT_FOUND: HttpRoute = { directResponse: { status: 404 } };
 
-function httpRoutes(listener: PlannedListener, routes: readonly TranslatedRoute[]): HttpRoute[] {
-  const at = { port: listener.port, scheme: listener.use === 'https' ? ('https' as const) : ('http' as const) };
-  const all = routes.flatMap((route) => route.routes).sort(comparePrecedence);
-  return all.length === 0 ? [NOT_FOUND] : all.map((route) => routeAt(route, at));
+function httpRoutes({ use, port }: PlannedListener, routes: HostRoutes | undefined): HostRules {
+  const rules = routes?.rules({ port, scheme: use === 'https' ? 'https' : 'http' });
+  return rules === undefined || rules.http.length === 0 ? { http: [NOT_FOUND], digest: '' } : rules;
 }
 
 /** Connections for which there is no backend are closed. */
 const CLOSED: RouteDestination = { destination: { host: '' }, weight: 1, unusable: true };
 
 function connectionRoutes(listener: PlannedListener, hostname: string, route: TranslatedRoute | undefined) {
-  const targets = (route?.targets ?? []).map(
+  const targets = (route?.compiled.targets ?? []).map(
     ({ backend, weight }): RouteDestination =>
       backend === undefined
         ? { ...CLOSED, weight }

@@ -1,10 +1,12 @@
 /**
  * The Gateway API as a translator: incremental, from changed documents to what depends on them.
  *
- *   GatewayClass, Gateway ─▶ plan of its listeners ─▶ routes that attach ─▶ hostnames of listeners ─▶ derived documents
+ *   GatewayClass, Gateway ─▶ plan of its listeners ─▶ routes that attach ─┬▶ hostnames of listeners ─▶ documents
+ *   Service, ReferenceGrant ─▶ backends ─▶ compiled rules of routes ──────┘
  *
  * A computation of one of these stages is repeated when something changed that it read (`documents.ts`), so that a
- * change of one route translates that route and the hostnames that it has or had.
+ * change of one route translates that route and the hostnames that it has or had. Rules do not depend on where their
+ * route is attached: a change of a Gateway compiles none.
  */
 import {
   type AnyResource,
@@ -17,13 +19,17 @@ import {
 import { DerivedDocuments } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
 import { AttachedRoutes, type HostAddress } from './attached-routes.ts';
+import { attach, type ParentResult } from './attachments.ts';
 import { type Policy, type ServiceName, serviceDocuments } from './backend-tls.ts';
 import { BackendUsers } from './backend-users.ts';
+import { Backends } from './backends.ts';
+import { type Compiled, compile, type RouteResource } from './compiled.ts';
 import { Documents, type Fact } from './documents.ts';
 import { classStatus, gatewayStatus } from './gateway-status.ts';
 import { type GatewayPlan, planFact, planGateway } from './listeners.ts';
 import { policyAncestors } from './policy-status.ts';
-import { isRouteKind, type RouteResource, translateRoute } from './routes.ts';
+import { RouteConflicts } from './route-conflicts.ts';
+import { isRouteKind, parentStatuses, translateRoute } from './routes.ts';
 import { hostDocuments, listenerDocuments } from './served-hosts.ts';
 import type { DesiredStatus, StatusContent } from './status-types.ts';
 
@@ -38,18 +44,33 @@ export interface GatewayApiOptions extends TranslatorOptions {
 /** What is to be computed again, by the key of its document. */
 interface Dirty {
   readonly gateways: Set<ResourceKey>;
+  /** Identifiers of references to backends. */
+  readonly backends: Set<string>;
+  /** Where routes attach. */
   readonly routes: Set<ResourceKey>;
+  /** What routes do. */
+  readonly rules: Set<ResourceKey>;
   /** Of Gateways, GatewayClasses and policies; those of routes are computed with the route. */
   readonly statuses: Set<ResourceKey>;
   /** `namespace/name` of Services. */
   readonly services: Set<ServiceName>;
 }
 
+/** A route that has a Gateway of this controller as a parent. */
+interface CandidateRoute {
+  readonly resource: RouteResource;
+  readonly parents: readonly ParentResult[];
+}
+
 export class GatewayApiTranslator implements Translator {
   readonly #domain: string;
   readonly #controllerName: string;
   readonly #documents = new Documents();
+  readonly #backends: Backends;
   readonly #plans = new Map<string, GatewayPlan>();
+  readonly #routes = new Map<ResourceKey, CandidateRoute>();
+  readonly #rules = new Map<ResourceKey, Compiled>();
+  readonly #conflicts = new RouteConflicts();
   readonly #attached = new AttachedRoutes();
   readonly #users = new BackendUsers();
   readonly #derived = new DerivedDocuments();
@@ -58,17 +79,26 @@ export class GatewayApiTranslator implements Translator {
 
   constructor({ domain, controllerName = CONTROLLER_NAME }: GatewayApiOptions) {
     this.#domain = domain;
+    this.#backends = new Backends(this.#documents, domain);
     this.#controllerName = controllerName;
   }
 
   apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
     const facts = changes.flatMap(({ key, after }) => this.#documents.put(key, after));
     if (facts.length === 0) return [];
-    const dirty: Dirty = { gateways: new Set(), routes: new Set(), statuses: new Set(), services: new Set() };
+    const dirty = nothingDirty();
     for (const fact of facts) this.#mark(fact, dirty);
     for (const { key, after } of changes) this.#markOwn(key, after, dirty);
     for (const key of dirty.gateways) this.#updateGateway(key, dirty);
-    for (const key of dirty.routes) this.#updateRoute(key, dirty);
+    for (const id of dirty.backends) {
+      const fact = this.#backends.update(id);
+      if (fact !== undefined) this.#mark(fact, dirty);
+    }
+    for (const key of dirty.routes) this.#attachRoute(key);
+    for (const key of dirty.rules) this.#rules.delete(key);
+    for (const key of new Set([...dirty.routes, ...dirty.rules, ...this.#conflicts.takeChanged()]))
+      this.#updateRoute(key, dirty);
+    this.#backends.forget(this.#documents.takeUnread());
     for (const service of dirty.services) this.#updateService(service, dirty);
     for (const host of this.#attached.takeChangedHosts()) this.#updateHost(host);
     for (const gateway of this.#attached.takeChangedGateways()) dirty.statuses.add(`KubernetesGateway/${gateway}`);
@@ -94,7 +124,9 @@ export class GatewayApiTranslator implements Translator {
       const colon = reader.indexOf(':');
       const [stage, key] = [reader.slice(0, colon), reader.slice(colon + 1)];
       if (stage === 'gateway') dirty.gateways.add(key);
+      else if (stage === 'backend') dirty.backends.add(key);
       else if (stage === 'route') dirty.routes.add(key);
+      else if (stage === 'rules') dirty.rules.add(key);
       else if (stage === 'service') dirty.services.add(key);
       else dirty.statuses.add(key);
     }
@@ -105,8 +137,10 @@ export class GatewayApiTranslator implements Translator {
     const kind = kindOf(key);
     if (kind === undefined) return;
     if (kind === 'KubernetesGateway') dirty.gateways.add(key);
-    else if (isRouteKind(kind)) dirty.routes.add(key);
-    else if (kind === 'BackendTLSPolicy') {
+    else if (isRouteKind(kind)) {
+      dirty.routes.add(key);
+      dirty.rules.add(key);
+    } else if (kind === 'BackendTLSPolicy') {
       const policy = resource?.kind === kind ? (resource as Policy) : undefined;
       for (const service of this.#users.setPolicy(key, policy)) dirty.services.add(service);
     }
@@ -141,26 +175,54 @@ export class GatewayApiTranslator implements Translator {
     return content.controllerName === this.#controllerName;
   }
 
-  #updateRoute(key: ResourceKey, dirty: Dirty): void {
-    const route = this.#documents.reading(`route:${key}`, () => {
+  /** Where a route could attach, other routes apart. */
+  #attachRoute(key: ResourceKey): void {
+    const candidate = this.#documents.reading(`route:${key}`, (): CandidateRoute | undefined => {
       const { kind, namespace, name } = namesOf(key);
       const found = isRouteKind(kind) ? this.#documents.get(kind, namespace, name) : undefined;
       if (found === undefined) return undefined;
       // The resource is of one of the kinds.
       const resource = found as RouteResource;
-      const translated = translateRoute(key, resource, {
-        documents: this.#documents,
-        domain: this.#domain,
-        controllerName: this.#controllerName,
-        planOf: (ofNamespace, gateway) => this.#plans.get(`${ofNamespace}/${gateway}`),
-      });
-      return { resource, translated };
+      const { meta, content } = resource;
+      const hostnames = 'hostnames' in content ? content.hostnames : undefined;
+      const attachable = { kind: resource.kind, meta, parentRefs: content.parentRefs ?? [], hostnames };
+      const planOf = (ofNamespace: string, gateway: string) => this.#plans.get(`${ofNamespace}/${gateway}`);
+      const parents = attach(this.#documents, attachable, planOf);
+      return parents.length === 0 ? undefined : { resource, parents };
     });
-    const translated = route?.translated;
+    const { kind, meta } = candidate?.resource ?? {};
+    const route = kind && meta && { kind, created: meta.created, route: `${meta.namespace}/${meta.name}` };
+    this.#conflicts.set(key, route, candidate?.parents ?? []);
+    if (candidate === undefined) this.#routes.delete(key);
+    else this.#routes.set(key, candidate);
+  }
+
+  #updateRoute(key: ResourceKey, dirty: Dirty): void {
+    const candidate = this.#routes.get(key);
+    if (candidate === undefined) {
+      this.#rules.delete(key);
+      this.#documents.forget(`rules:${key}`);
+      this.#attached.replace(key, undefined);
+      for (const service of this.#users.setRoute(key, undefined)) dirty.services.add(service);
+      this.#setStatus(key, undefined, undefined);
+      return;
+    }
+    const { resource } = candidate;
+    const compiled = this.#compiled(key, resource);
+    const parents = this.#conflicts.accepted(key, candidate.parents);
+    const translated = translateRoute(key, resource, parents, compiled);
     this.#attached.replace(key, translated);
     for (const service of this.#users.setRoute(key, translated)) dirty.services.add(service);
-    const parents = translated?.parents ?? [];
-    this.#setStatus(key, route?.resource, parents.length === 0 ? undefined : { parents });
+    this.#setStatus(key, resource, { parents: parentStatuses(resource, parents, compiled, this.#controllerName) });
+  }
+
+  #compiled(key: ResourceKey, route: RouteResource): Compiled {
+    const known = this.#rules.get(key);
+    if (known !== undefined) return known;
+    const context = { backends: this.#backends, kind: route.kind, namespace: route.meta.namespace };
+    const compiled = this.#documents.reading(`rules:${key}`, () => compile(route, context));
+    this.#rules.set(key, compiled);
+    return compiled;
   }
 
   /** What gateways do with the connections to a Service, and the statuses of its policies. */
@@ -185,7 +247,7 @@ export class GatewayApiTranslator implements Translator {
     const listener = plan?.listeners.find((each) => each.name === name);
     const routes = this.#attached.routesOf({ gateway, listener: name, hostname });
     const owner = `host/${gateway}/${name}/${hostname}`;
-    if (plan === undefined || listener === undefined || (routes.length === 0 && listener.hostname !== hostname)) {
+    if (plan === undefined || listener === undefined || (routes === undefined && listener.hostname !== hostname)) {
       this.#derived.replace(owner, []);
     } else this.#derived.replace(owner, hostDocuments({ gateway: plan, listener }, hostname, routes));
   }
@@ -243,6 +305,17 @@ export class GatewayApiTranslator implements Translator {
     this.#statuses.set(key, after);
     this.#changedStatuses.add(key);
   }
+}
+
+function nothingDirty(): Dirty {
+  return {
+    gateways: new Set(),
+    backends: new Set(),
+    routes: new Set(),
+    rules: new Set(),
+    statuses: new Set(),
+    services: new Set(),
+  };
 }
 
 function kindOf(key: ResourceKey): ServiceApiKind | undefined {
