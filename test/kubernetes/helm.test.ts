@@ -45,13 +45,14 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
       controlPlane = container.podIP;
       return discovery(container);
     },
-    'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', {
-      log: agentLog,
-      apiPort,
-      hosts: () => `${controlPlane} meshd.mesh-system.svc`,
-    }),
+    'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', { log: agentLog, apiPort }),
   };
-  await startKubelet(t, { api: cluster.api, network: await createNetworkHere(t), images });
+  await startKubelet(t, {
+    api: cluster.api,
+    network: await createNetworkHere(t),
+    images,
+    hosts: () => `${controlPlane} meshd.mesh-system.svc`,
+  });
   const env = {
     ...process.env,
     PATH: [dirname(helmPath()), dirname(KUBECTL), process.env.PATH].join(':'),

@@ -11,7 +11,6 @@ import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { createInterface } from 'node:readline';
 import { type Discovery, startDiscovery } from '../discovery.ts';
-import { envoyPath } from '../envoy.ts';
 import { eventually } from '../eventually.ts';
 import { tempDir } from '../files.ts';
 import { createNetworkHere } from '../netns.ts';
@@ -96,11 +95,8 @@ const secretRights = [
 
 function images(gatewayLog: string): Record<string, Image> {
   const echo: Image = () => [conformancePath('echo-basic')];
-  const agent: Image = (container) => [
-    `ENVOY_PATH=${envoyPath()}`,
-    'TERMINATION_DRAIN_DURATION_SECONDS=1',
-    ...programImage('ctl-agent', { log: gatewayLog })(container),
-  ];
+  const env = { TERMINATION_DRAIN_DURATION_SECONDS: '1' };
+  const agent = programImage('ctl-agent', { log: gatewayLog, env });
   return {
     ...Object.fromEntries(ECHO_IMAGES.map((name) => [name, echo])),
     [DNS_IMAGE]: () => ['sleep', 'infinity'],

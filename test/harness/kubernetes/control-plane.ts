@@ -46,8 +46,8 @@ const AUDIENCES = [TOKEN_ISSUER, 'mesh-ca', 'istio-ca'];
 
 /**
  * The controllers that run: service accounts and their root certificate, endpoints, deletion of namespaces, and
- * Deployments. The garbage collector runs only when it is asked for: it deletes objects whose owners do not exist, as
- * in tests.
+ * Deployments and Jobs. The garbage collector runs only when it is asked for: it deletes objects whose owners do not
+ * exist, as in tests.
  */
 const CONTROLLERS = [
   'serviceaccount-controller',
@@ -58,6 +58,7 @@ const CONTROLLERS = [
   'namespace-controller',
   'deployment-controller',
   'replicaset-controller',
+  'job-controller',
 ];
 
 export interface KubernetesOptions {

@@ -1,51 +1,14 @@
-/**
- * Volumes of Pods of the simulated kubelet: Secrets, ConfigMaps, tokens of service accounts and fields of the Pod, as
- * files below a folder. There is no mount: `relocate` changes paths in arguments and variables to that folder.
- */
-import { mkdir, writeFile } from 'node:fs/promises';
+/** Volumes of Pods of the simulated kubelet, as folders that its containers mount. */
+import { chmod, mkdir, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import type { ApiObject, KubernetesApi } from './api.ts';
-
-interface Items {
-  readonly items?: readonly { readonly key: string; readonly path: string }[];
-  readonly optional?: boolean;
-}
-
-interface DownwardFile {
-  readonly path: string;
-  readonly fieldRef: { readonly fieldPath: string };
-}
-
-interface Projection {
-  readonly secret?: Items & { readonly name: string };
-  readonly configMap?: Items & { readonly name: string };
-  readonly serviceAccountToken?: {
-    readonly path: string;
-    readonly audience?: string;
-    readonly expirationSeconds?: number;
-  };
-  readonly downwardAPI?: { readonly items: readonly DownwardFile[] };
-}
-
-export interface Volume {
-  readonly name: string;
-  readonly secret?: Items & { readonly secretName: string };
-  readonly configMap?: Items & { readonly name: string };
-  readonly downwardAPI?: { readonly items: readonly DownwardFile[] };
-  readonly projected?: { readonly sources: readonly Projection[] };
-  readonly emptyDir?: object;
-}
-
-export interface VolumeMount {
-  readonly name: string;
-  readonly mountPath: string;
-}
+import type { KubernetesApi } from '../api.ts';
+import { fieldOf, type ReadKey, resourceOf } from './fields.ts';
+import type { DownwardFile, Items, Pod, Projection, Volume } from './types.ts';
 
 export interface VolumeOptions {
   readonly api: KubernetesApi;
-  readonly pod: ApiObject & { readonly spec: { readonly serviceAccountName?: string } };
-  /** The value of a `fieldRef`. */
-  field(path: string): string;
+  readonly pod: Pod;
+  readonly podIP: string;
 }
 
 /** Text or bytes by path in the volume. */
@@ -59,23 +22,48 @@ function chosen(data: Readonly<Record<string, string | Buffer>>, { items }: Item
   return new Map(items.map(({ key, path }) => [path, data[key] ?? '']));
 }
 
+/** The data of a Secret or ConfigMap; undefined when it does not exist and is optional. */
+async function dataOf(
+  { api, pod }: Pick<VolumeOptions, 'api' | 'pod'>,
+  kind: 'secrets' | 'configmaps',
+  name: string,
+  optional: boolean,
+): Promise<Readonly<Record<string, string | Buffer>> | undefined> {
+  const answer = await api.request({ path: `/api/v1/namespaces/${pod.metadata.namespace}/${kind}/${name}` });
+  if (answer.status === 404 && optional) return undefined;
+  if (answer.status !== 200) throw new Error(`${kind} ${name}: the API server answered ${answer.status}`);
+  const { data = {} } = answer.json() as { data?: Record<string, string> };
+  if (kind === 'configmaps') return data;
+  return Object.fromEntries(Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64')]));
+}
+
+/** Reads variables of a Pod's containers. */
+export const keyReader =
+  (options: Pick<VolumeOptions, 'api' | 'pod'>): ReadKey =>
+  async (kind, name, key, optional) => {
+    const value = (await dataOf(options, kind, name, optional))?.[key];
+    if (value === undefined && !optional) throw new Error(`${kind} ${name} has no key ${key}`);
+    return value?.toString();
+  };
+
 async function objectFiles(
-  { api, pod }: VolumeOptions,
+  options: VolumeOptions,
   kind: 'secrets' | 'configmaps',
   name: string,
   items: Items,
 ): Promise<Files> {
-  const answer = await api.request({ path: `/api/v1/namespaces/${pod.metadata.namespace}/${kind}/${name}` });
-  if (answer.status === 404 && items.optional === true) return new Map();
-  if (answer.status !== 200) throw new Error(`${kind} ${name}: the API server answered ${answer.status}`);
-  const { data = {} } = answer.json() as { data?: Record<string, string> };
-  if (kind === 'configmaps') return chosen(data, items);
-  const decoded = Object.entries(data).map(([key, value]) => [key, Buffer.from(value, 'base64')] as const);
-  return chosen(Object.fromEntries(decoded), items);
+  const data = await dataOf(options, kind, name, items.optional === true);
+  return data === undefined ? new Map() : chosen(data, items);
 }
 
-function downwardFiles({ field }: VolumeOptions, items: readonly DownwardFile[]): Files {
-  return new Map(items.map(({ path, fieldRef }) => [path, field(fieldRef.fieldPath)]));
+function downwardFiles({ pod, podIP }: VolumeOptions, items: readonly DownwardFile[]): Files {
+  return new Map(
+    items.map(({ path, fieldRef, resourceFieldRef }) => {
+      if (fieldRef !== undefined) return [path, fieldOf(pod, podIP, fieldRef.fieldPath)];
+      if (resourceFieldRef !== undefined) return [path, resourceOf(pod, undefined, resourceFieldRef)];
+      throw new Error(`the simulated kubelet knows no such source of ${path}`);
+    }),
+  );
 }
 
 async function tokenFile(
@@ -116,29 +104,18 @@ async function filesOf(options: VolumeOptions, volume: Volume): Promise<Files> {
 }
 
 /**
- * Writes the volumes that a container mounts below its folder. Rejects while an object that they need does not exist.
+ * Writes each volume of the Pod to a folder of its name. Rejects while an object that they need does not exist. Every
+ * user may read the files, and write to volumes of the kind `emptyDir`.
  */
-export async function writeVolumes(
-  folder: string,
-  mounts: readonly VolumeMount[],
-  volumes: readonly Volume[],
-  options: VolumeOptions,
-): Promise<void> {
-  for (const { name, mountPath } of mounts) {
-    const volume = volumes.find((candidate) => candidate.name === name);
-    if (volume === undefined) throw new Error(`the Pod has no volume ${name}`);
+export async function writeVolumes(folder: string, options: VolumeOptions): Promise<void> {
+  for (const volume of options.pod.spec.volumes ?? []) {
     const files = await filesOf(options, volume);
-    const root = join(folder, mountPath);
+    const root = join(folder, volume.name);
     await mkdir(root, { recursive: true });
+    if (volume.emptyDir !== undefined) await chmod(root, 0o777);
     for (const [path, content] of files) {
       await mkdir(dirname(join(root, path)), { recursive: true });
       await writeFile(join(root, path), content);
     }
   }
-}
-
-/** A text that begins with the path of a mount, with the path of its files in the folder. */
-export function relocate(text: string, folder: string, mounts: readonly VolumeMount[]): string {
-  const inside = mounts.some(({ mountPath }) => text === mountPath || text.startsWith(`${mountPath}/`));
-  return inside ? join(folder, text) : text;
 }
