@@ -3,7 +3,8 @@
  * account, by which they reach the API server.
  */
 import { execFile } from 'node:child_process';
-import { appendFileSync } from 'node:fs';
+import { appendFileSync, existsSync } from 'node:fs';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { startRelay } from '../../../src/kubernetes/testing/relay.ts';
 import { programFile } from '../built.ts';
@@ -11,6 +12,8 @@ import { envoyPath } from '../envoy.ts';
 import type { Owner } from '../owner.ts';
 import { API_SERVICE_ADDRESS } from './control-plane.ts';
 import type { Image } from './kubelet.ts';
+
+const PACKAGES = join(import.meta.dirname, '../../../node_modules');
 
 /**
  * Makes the API server reachable for Pods at the same port of another address, as kube-proxy does. Needs a network
@@ -31,16 +34,32 @@ export interface ProgramImage {
   /** The port of `exposeApiServer`, for programs that call the API server. */
   readonly apiPort?: number;
   readonly env?: Readonly<Record<string, string>>;
+  /** Folder of the built programs. Default: the one that `npm test` builds, else the sources. */
+  readonly programs?: string;
 }
 
-/** The image of a program. */
-export function programImage(program: 'ctl-discovery' | 'ctl-agent', { log, apiPort, env }: ProgramImage): Image {
+/** Where the images of the Dockerfile have Node.js and the programs. */
+const [NODE, DIST] = ['/usr/local/bin/node', '/opt/meshd/dist'];
+
+/** The image of a program, with its files where those of the Dockerfile have them. */
+export function programImage(program: 'ctl-discovery' | 'ctl-agent', options: ProgramImage): Image {
+  const { log, apiPort, env, programs = process.env.TEST_PROGRAMS } = options;
   const server = apiPort && { KUBERNETES_SERVICE_HOST: API_SERVICE_ADDRESS, KUBERNETES_SERVICE_PORT: String(apiPort) };
+  const command = programs === undefined ? [process.execPath, programFile(program)] : [NODE, `${DIST}/${program}.js`];
+  const built = { [NODE]: process.execPath, [DIST]: programs ?? '', '/opt/meshd/node_modules': PACKAGES };
+  const files = {
+    ...(programs === undefined ? {} : built),
+    ...(program === 'ctl-agent' ? { '/usr/local/bin/envoy': envoyPath() } : {}),
+  };
   return ({ args }) => ({
-    argv: [process.execPath, programFile(program), ...args],
+    argv: [...command, ...args],
     env: { ...(server || {}), ...env },
-    // Where the images of the Dockerfile have it.
-    files: program === 'ctl-agent' ? { '/usr/local/bin/envoy': envoyPath() } : {},
-    onOutput: (text) => appendFileSync(log, text),
+    files,
+    onOutput: (text) => append(log, text),
   });
+}
+
+/** Without the folder the test has ended: it does not read the log any more. */
+function append(log: string, text: string): void {
+  if (existsSync(dirname(log))) appendFileSync(log, text);
 }
