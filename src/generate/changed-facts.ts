@@ -4,6 +4,7 @@
  */
 import {
   type ChangeSet,
+  clustersOfChange,
   gatewayName,
   hostMatches,
   isWildcardHost,
@@ -98,8 +99,12 @@ function scopeFacts(before: Scope | undefined, after: Scope | undefined, change:
   const facts: Collected = new Map();
   if (change.everything || before === undefined || after === undefined) return facts.set(fact.SCOPE, undefined);
   const scopes = [before, after];
-  if (change.hosts.size > 0 || change.destinationRules.size > 0) facts.set(fact.ANY_HOST, undefined);
-  for (const host of change.hosts) hostFacts(facts, scopes, host);
+  if (change.destinationRules.size > 0) facts.set(fact.ANY_HOST, undefined);
+  for (const host of change.hosts) {
+    const clusters = clustersOfHost(before, after, host);
+    if (clusters === undefined) hostFacts(facts.set(fact.ANY_HOST, undefined), scopes, host);
+    else for (const cluster of clusters) addressFacts(facts, cluster, scopes, host);
+  }
   for (const host of change.destinationRules) ruleFacts(facts, scopes, host);
   for (const { before: old, after: current } of change.virtualServices.values()) {
     for (const virtualService of [old, current]) {
@@ -107,6 +112,31 @@ function scopeFacts(before: Scope | undefined, after: Scope | undefined, change:
     }
   }
   return facts;
+}
+
+/** The clusters for whose proxies alone the service of a host changed; undefined: it changed for all. */
+function clustersOfHost(before: Scope, after: Scope, host: string): ReadonlySet<string> | undefined {
+  const clusters = new Set<string>();
+  const lists = [before, after].map((scope) => [scope, ...scope.egress].map(({ services }) => services.get(host)));
+  const [was = [], is = []] = lists;
+  for (let index = 0; index < Math.max(was.length, is.length); index++) {
+    if (was[index] === is[index]) continue;
+    const found = clustersOfChange(was[index], is[index]);
+    if (found === undefined) return undefined;
+    for (const cluster of found) clusters.add(cluster);
+  }
+  return clusters;
+}
+
+/** The addresses of a service in a cluster changed. */
+function addressFacts(facts: Collected, cluster: string, scopes: readonly Scope[], host: string): void {
+  const ofHost: Collected = new Map([[fact.ANY_HOST, undefined]]);
+  hostFacts(ofHost, scopes, host);
+  for (const [name, members] of ofHost) {
+    if (!fact.isOfServices(name)) continue;
+    if (members === undefined) facts.set(fact.inCluster(cluster, name), undefined);
+    else list(facts, fact.inCluster(cluster, name), ...members);
+  }
 }
 
 /** A service was added, removed or redefined. */

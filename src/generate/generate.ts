@@ -23,7 +23,7 @@ import {
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { patcherOf } from './patches/index.ts';
-import { type Facts, MeshReader, recorded, unrecorded } from './reads/index.ts';
+import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
   type GatewayView,
@@ -146,7 +146,7 @@ export function generate(
     if (selected === undefined) continue;
     const generator = generatorOf(snapshot, view, type);
     const built = new Map<Unit, readonly GeneratedResource[]>();
-    const generated = unitOutputs(generator, selected, placements);
+    const generated = unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
     for (const [unit, output] of generated.outputs) {
       const problem = problemOf(output, (resources) => dangling(type, resources));
       const message = problem ?? (output instanceof Error ? undefined : output.problem);
@@ -169,6 +169,7 @@ function unitOutputs(
   generator: BoundGenerator,
   selected: 'all' | ReadonlySet<Unit>,
   placements: readonly Placement[],
+  factsOf: (read: Facts) => Facts,
 ): { readonly outputs: readonly (readonly [unit: Unit, output: UnitOutput | Error])[]; readonly reads: TypeReads } {
   const list = selected === 'all' ? recorded(() => generator.units()) : undefined;
   let existing: ReadonlySet<Unit> | undefined;
@@ -181,10 +182,20 @@ function unitOutputs(
   const outputs = ordered.map((unit) => {
     const { value: output, facts: read } = recorded(() => attempt(() => generator.generate(unit, placements)));
     // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
-    if (output instanceof Error || exists(output) || isListed(unit)) facts.set(unit, read);
+    if (output instanceof Error || exists(output) || isListed(unit)) facts.set(unit, factsOf(read));
     return [unit, output] as const;
   });
-  return { outputs, reads: { list: list?.facts, units: facts } };
+  return { outputs, reads: { list: list && factsOf(list.facts), units: facts } };
+}
+
+/** Types whose resources contain addresses of services. */
+const ADDRESSED: ReadonlySet<GeneratedType> = new Set(['lds', 'rds', 'vhds']);
+
+/** The read facts: what was read of services includes their addresses in the view's cluster. */
+function factsOfView(read: Facts, view: View, type: GeneratedType): Facts {
+  const cluster = view.part === 'outbound' ? view.cluster : undefined;
+  if (cluster === undefined || !ADDRESSED.has(type)) return read;
+  return [...read, ...read.filter(fact.isOfServices).map((name) => fact.inCluster(cluster, name))];
 }
 
 /** Why an output cannot be used; undefined when it can. */

@@ -94,6 +94,8 @@ export interface OutboundView extends PatchedView {
   readonly virtualHosts: 'inline' | 'discovered';
   readonly endpointNames: EndpointNames;
   readonly capabilities: Capabilities;
+  /** The cluster whose addresses of services the proxy uses; absent where they are the same as in the own cluster. */
+  readonly cluster?: string;
 }
 
 /** A service port served by the workload itself. */

@@ -9,6 +9,7 @@ import { compareCreated, compareText } from './order.ts';
 import { mayClaimForOthers, ownCallersOnly } from './ownership.ts';
 import { parseProtocol, protocolOfPort } from './protocol.ts';
 import type { ModelSettings, Resolution, Service, ServiceKey, ServicePort } from './types.ts';
+import { clusterIps } from './virtual-ips.ts';
 import { normaliseExportTo } from './visibility.ts';
 
 /** What definitions read besides their resource. */
@@ -18,8 +19,8 @@ export interface DefinitionContext {
 }
 
 /**
- * Creation time of Services that only other clusters have: later than all, so that cluster IPs of the program's own
- * cluster take precedence over equal ones.
+ * Creation time of Services that only other clusters have: later than all, so that everything of the program's own
+ * cluster takes precedence over them.
  */
 const AFTER_ALL = Number.MAX_SAFE_INTEGER;
 
@@ -60,7 +61,6 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
   const { spec } = content;
   const external = spec.type === 'ExternalName' ? spec.externalName : undefined;
   const headless = external === undefined && spec.clusterIP === 'None';
-  const clusterIps = spec.clusterIPs ?? (spec.clusterIP === undefined ? [] : [spec.clusterIP]);
   const exportTo = meta.annotations[EXPORT_TO]?.split(',').flatMap((name) => name.trim() || []);
   return {
     key,
@@ -73,7 +73,7 @@ function orchestratorService(resource: Resource<'Service'>, key: ServiceKey, con
       const protocol = port.protocol === 'UDP' ? 'UDP' : protocolOfPort(port.port, name, port.appProtocol);
       return [{ name, port: port.port, protocol }];
     }),
-    addresses: external === undefined ? clusterIps.filter((ip) => ip !== '' && ip !== 'None') : [],
+    addresses: clusterIps(resource),
     resolution: external !== undefined ? 'dns' : headless ? 'passthrough' : 'eds',
     headless,
     ...(external === undefined ? {} : { externalName: external }),

@@ -4,12 +4,12 @@
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import type { ClusterAddressIndexes } from './cluster-addresses.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
 import type { EndpointsDocument } from './headless-addresses.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
-import type { AddressIndexes } from './ownership.ts';
 import type { Health, RegistryKind, Service } from './types.ts';
 import {
   bareWorkload,
@@ -28,7 +28,7 @@ import {
   type WorkloadIndexes,
 } from './workloads.ts';
 
-export interface EndpointIndexes extends WorkloadIndexes, DefinitionContext, AddressIndexes {
+export interface EndpointIndexes extends WorkloadIndexes, ClusterAddressIndexes {
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;

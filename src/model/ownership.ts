@@ -84,14 +84,6 @@ export function hostConflicts(services: readonly Service[], settings: OwnershipS
   });
 }
 
-/** Virtual IPs of an orchestrator Service, in the form of {@link addressId}. */
-export function virtualIps(resource: Resource<'Service'> | undefined): readonly string[] {
-  const { clusterIP, clusterIPs, type } = resource?.content.spec ?? {};
-  if (type === 'ExternalName') return [];
-  const written = clusterIPs ?? (clusterIP === undefined ? [] : [clusterIP]);
-  return [...new Set(written.flatMap((address) => addressId(address) ?? []))];
-}
-
 /** The indexes in which the owner of an address is looked up. */
 export interface AddressIndexes {
   /** Address (`addressId`) → keys of the Pods that have it. */

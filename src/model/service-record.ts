@@ -3,7 +3,8 @@
  * parts. A change rebuilds the parts that it concerns and merges the differences; other endpoints of the service are
  * not touched.
  */
-
+import type { Resource } from '../resources/index.ts';
+import { withClusterAddresses } from './cluster-addresses.ts';
 import { type Counts, countBy, NO_COUNTS } from './counts.ts';
 import { definitionOf, mergeDefinitions } from './definitions.ts';
 import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts';
@@ -60,16 +61,24 @@ const NO_READS: ReadonlySet<string> = new Set();
 const NO_ENDPOINTS: readonly Endpoint[] = [];
 const NONE_REMOVED: ReadonlySet<Endpoint> = new Set();
 
-/** The record of the service `key`, defined by `definers`, after a change. */
+/** The resources that define a service. */
+export interface Definers {
+  /** The Services of one name in several clusters. The first is in force, the others have addresses and endpoints. */
+  readonly services: readonly Resource<'Service'>[];
+  readonly entries: readonly Resource<'ServiceEntry'>[];
+}
+
+/** The record of the service `key` after a change. */
 export function nextRecord(
   key: string,
-  definers: readonly Definer[],
+  { services, entries }: Definers,
   indexes: EndpointIndexes,
   before: ServiceRecord | undefined,
   dirt: Dirt,
 ): RecordStep {
   const reads = new Set<string>();
   const conflicts: NameConflict[] = [];
+  const definers: readonly Definer[] = [...services.slice(0, 1), ...entries];
   const definitions = definers.map((definer) => {
     const definition = definitionOf(definer, key, indexes);
     if (definer.kind === 'Service') return definition;
@@ -78,7 +87,7 @@ export function nextRecord(
     return own.service;
   });
   const merged = mergeDefinitions(definitions);
-  const defined = merged && withExcludedRanges(merged.service, indexes, reads);
+  const defined = merged && withExcludedRanges(withClusterAddresses(merged.service, services, indexes), indexes, reads);
   const namespace = merged?.service.namespace ?? '';
   const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
   const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);

@@ -42,6 +42,13 @@ export interface ExcludedRange {
   readonly owner: ResourceKey;
 }
 
+/** The addresses of a service for the proxies of one cluster. */
+export interface ClusterAddresses {
+  readonly cluster: string;
+  /** Empty: no address leads to the service there. */
+  readonly addresses: readonly string[];
+}
+
 export interface Service {
   readonly key: ServiceKey;
   readonly hostname: string;
@@ -52,6 +59,16 @@ export interface Service {
    * entries.
    */
   readonly addresses: readonly string[];
+  /**
+   * The other clusters whose proxies use other addresses, in the order of their names: see `cluster-addresses.ts`.
+   * Absent where there are none.
+   */
+  readonly clusterAddresses?: readonly ClusterAddresses[];
+  /**
+   * Set if all of its addresses belong to other Services in the cluster of the proxies that see it. Other services
+   * without an address share the listeners of their ports; this one has none for connections.
+   */
+  readonly unaddressed?: true;
   /**
    * Ranges among {@link addresses} that are not used at some ports, because connections there are to a headless Service
    * of another namespace.

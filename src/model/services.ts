@@ -2,7 +2,7 @@
  * Recomputes the services and endpoints whose reads changed, keeps those that are equal, and updates the indexes with
  * the differences.
  */
-import type { Resource } from '../resources/index.ts';
+import { nextAddressClusters } from './cluster-addresses.ts';
 import { type Counts, NO_COUNTS } from './counts.ts';
 import type { EndpointIndexes } from './endpoints.ts';
 import { deepEqual } from './equal.ts';
@@ -11,7 +11,7 @@ import { updateInstances } from './instances.ts';
 import { nextLocalityNames } from './localities.ts';
 import { nextNetworkNames } from './network-names.ts';
 import { peersOf } from './peers.ts';
-import { type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
+import { type Definers, type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
 import type { State, Totals } from './state.ts';
 import { tableOf } from './tables.ts';
 import type { ChangeSet, NameConflict, ServiceKey, ServicePeers } from './types.ts';
@@ -65,6 +65,7 @@ export function updateServices(
     records: state.records.with(records),
     readers: readers.apply(state.readers),
     totals: nextTotals(state, records),
+    addressClusters: nextAddressClusters(state.addressClusters, services.values()),
     localities: nextLocalityNames(state.localities, moves('localities')),
     networkNames: nextNetworkNames(state.networkNames, state.networks, moves('networks')),
   };
@@ -75,15 +76,13 @@ export function updateServices(
   };
 }
 
-/** The Service in force among those of one name in several clusters, and the ServiceEntries. */
-function definersOf(state: State, key: ServiceKey): (Resource<'Service'> | Resource<'ServiceEntry'>)[] {
+function definersOf(state: State, key: ServiceKey): Definers {
   const table = tableOf(state.resources, 'Service');
   const entries = tableOf(state.resources, 'ServiceEntry');
   const sources = membersOf(state.definers, key);
   // Keys of the program's own cluster have no cluster suffix, and so come first.
-  const [service] = sources.flatMap((source) => table.get(source) ?? []);
-  const others = sources.flatMap((source) => entries.get(source) ?? []);
-  return service === undefined ? others : [service, ...others];
+  const services = sources.flatMap((source) => table.get(source) ?? []);
+  return { services, entries: sources.flatMap((source) => entries.get(source) ?? []) };
 }
 
 /** The counts before and after a change of some records. */

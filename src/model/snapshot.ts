@@ -47,6 +47,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
     networkNames: registry.networkNames.all,
+    addressClusters: registry.addressClusters.all,
     networkOfProxy: (proxy, address) => networkOfProxy(proxy, address, registry.networkNames, registry.networkOf),
     scopeOf,
     gatewaysFor: (namespace, labels) => selectGateways(mesh, namespace, labels),

@@ -6,6 +6,7 @@
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../resources/index.ts';
+import { type AddressClusters, NO_ADDRESS_CLUSTERS } from './cluster-addresses.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
 import { type LocalityNames, NO_LOCALITY_NAMES } from './localities.ts';
@@ -67,6 +68,8 @@ export interface State {
    * EndpointSlices that name it without a Pod.
    */
   readonly addressOwners: Groups;
+  /** Those of them that are the virtual IPs of other clusters' Services, with the keys of these. */
+  readonly remoteVirtualIps: Groups;
   readonly headlessAddresses: HeadlessAddresses;
   /** Address ranges (as `claimedRanges` writes them) → keys of the ServiceEntries that have them. */
   readonly claimedRanges: Groups;
@@ -84,6 +87,7 @@ export interface State {
   /** Keys of running pods without a service at their addresses. */
   readonly unservedPods: PMap<true>;
   readonly totals: Totals;
+  readonly addressClusters: AddressClusters;
   readonly localities: LocalityNames;
   /** `address:<service key>` → its conflicts about addresses owned by others. */
   readonly nameConflicts: PMap<readonly NameConflict[]>;
@@ -108,6 +112,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     definers: groups,
     services: PMap.empty(),
     addressOwners: groups,
+    remoteVirtualIps: groups,
     headlessAddresses: groups,
     claimedRanges: groups,
     peerPolicies: NO_PEER_POLICIES,
@@ -126,6 +131,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
       withoutPod: 0,
       withoutInstances: 0,
     },
+    addressClusters: NO_ADDRESS_CLUSTERS,
     localities: NO_LOCALITY_NAMES,
     nameConflicts: PMap.empty(),
   };

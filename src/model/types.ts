@@ -115,6 +115,8 @@ export interface Snapshot extends MeshSnapshot {
   networkOfProxy(proxy: ProxyNetwork, address: string): string;
   /** Networks that the configuration names or that endpoints are in; the same object until they change. */
   readonly networkNames: ReadonlySet<string>;
+  /** The other clusters whose proxies use other addresses for some service; the same object until they change. */
+  readonly addressClusters: ReadonlySet<string>;
   /**
    * The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default
    * Sidecar, then the root namespace's, then none.

@@ -15,12 +15,12 @@ import {
 } from './headless-addresses.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { addressId } from './networks.ts';
-import { virtualIps } from './ownership.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
 import type { Dirt } from './service-record.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { ModelSettings, ServiceKey } from './types.ts';
+import { virtualIps } from './virtual-ips.ts';
 import { ADDRESS_READ, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
@@ -46,6 +46,11 @@ function idsOf(addresses: readonly string[]): readonly string[] {
 
 const NO_ADDRESSES: readonly string[] = [];
 
+/** The virtual IPs of a Service of another cluster. */
+function virtualIpsElsewhere(resource: AnyResource | undefined): readonly string[] {
+  return resource?.meta.cluster === undefined ? NO_ADDRESSES : virtualIps(ofKind(resource, 'Service'));
+}
+
 /** `namespace/name` of the Service of a document of endpoints. */
 function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
   const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
@@ -70,6 +75,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const selectingPods = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
+  const remoteIps = new GroupEdits();
   const ranges = new GroupEdits();
   for (const { key, before, after } of changed) {
     switch ((after ?? before)?.kind) {
@@ -91,6 +97,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
       case 'Service':
       case 'ServiceEntry':
         ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
+        remoteIps.move(key, virtualIpsElsewhere(before), virtualIpsElsewhere(after));
         ranges.move(key, claimedRanges(before), claimedRanges(after));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
@@ -109,6 +116,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     selectingPods: selectingPods.apply(state.selectingPods),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
+    remoteVirtualIps: remoteIps.apply(state.remoteVirtualIps),
     claimedRanges: ranges.apply(state.claimedRanges),
   };
 }
@@ -205,6 +213,18 @@ class DirtyServices {
     for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
+  /** Services with a virtual IP of this Service in other clusters: see `cluster-addresses.ts`. */
+  addSharing(resource: AnyResource): void {
+    const { addressOwners, remoteVirtualIps, resources, settings } = this.#state;
+    if (remoteVirtualIps.size === 0 && resource.meta.cluster === undefined) return;
+    for (const address of virtualIps(ofKind(resource, 'Service'))) {
+      for (const owner of membersOf(addressOwners, address)) {
+        const service = resources.Service.get(owner);
+        for (const key of definedKeys(service, settings)) this.add(key, `${ADDRESS_READ}${address}`);
+      }
+    }
+  }
+
   /** Services with address ranges in which a headless Service appeared or disappeared. */
   addRangesAround(headlessKeys: readonly string[]): void {
     if (headlessKeys.length === 0 || this.#state.claimedRanges.size === 0) return;
@@ -248,6 +268,7 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
     case 'ServiceEntry':
       for (const address of virtualIps(ofKind(side, 'Service'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
+      dirty.addSharing(side);
       break;
     case 'Endpoints':
     case 'EndpointSlice': {

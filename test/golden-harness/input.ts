@@ -12,7 +12,7 @@
  *       edge: {type: router, address: 10.0.0.2, namespace: mesh-system, labels: {app: gateway}}
  *
  * A document's `derived` has the fields that users cannot write (`schema/derived.ts`). It is merged into the content;
- * lists are merged item by item.
+ * lists are merged item by item. Its `cluster` is the ID of another cluster that it is from.
  */
 import { readFileSync } from 'node:fs';
 import { parseAllDocuments } from 'yaml';
@@ -38,6 +38,8 @@ const proxy = z.strictObject({
   namespace: z.string().default('default'),
   labels: z.record(z.string(), z.string()).default({}),
   interception: z.enum(['REDIRECT', 'TPROXY', 'NONE']).default('REDIRECT'),
+  /** The ID of its cluster. */
+  cluster: z.string().default(DEFAULT_SETTINGS.clusterId),
   network: z.string().default(''),
   locality: z.string().default(''),
   extensions: z.array(z.string()).optional(),
@@ -88,17 +90,25 @@ export function readResources(file: string, documents: readonly unknown[]): AnyR
   return documents
     .filter((document) => document !== null)
     .map((document, index) => {
-      const { derived, ...written } = isObject(document) ? document : {};
+      const { derived, cluster, ...written } = isObject(document) ? document : {};
       const parsed = parseResource(
         isObject(document) ? written : document,
         { source: 'golden', file },
         () => undefined,
         index,
       );
-      if ('resource' in parsed) return derived === undefined ? parsed.resource : withDerived(parsed.resource, derived);
+      if ('resource' in parsed) {
+        const resource =
+          cluster === undefined ? parsed.resource : ofCluster(parsed.resource, z.string().parse(cluster));
+        return derived === undefined ? resource : withDerived(resource, derived);
+      }
       const problem = 'ignored' in parsed ? parsed.ignored : `${parsed.problem.field}: ${parsed.problem.message}`;
       throw new Error(`${file}: document ${index + 2}: ${problem}`);
     });
+}
+
+function ofCluster(resource: AnyResource, cluster: string): AnyResource {
+  return { ...resource, meta: { ...resource.meta, cluster } };
 }
 
 function withDerived(resource: AnyResource, derived: unknown): AnyResource {
@@ -154,7 +164,7 @@ export function derivedFrom(resources: readonly AnyResource[], domain: string, m
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
+  const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -166,7 +176,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     dnsDomain,
     labels,
     interception,
-    clusterId: 'Orchestrator',
+    clusterId: cluster,
     network,
     serviceAccount: 'default',
     identity:

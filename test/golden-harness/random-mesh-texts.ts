@@ -11,6 +11,11 @@ export function service(
   return `{apiVersion: v1, kind: Service, metadata: {name: ${name}, namespace: ${namespace}}, spec: {clusterIP: ${ip}, ports: [${list}]}}`;
 }
 
+/** A resource of another cluster. */
+export function inCluster(cluster: string, made: string): string {
+  return made.replace('{', `{cluster: ${cluster}, `);
+}
+
 export function endpoints(
   namespace: string,
   name: string,

@@ -16,11 +16,12 @@ import {
 } from '../../src/resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
+import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
 import { WIDE_SLOTS } from './random-mesh-wide-slots.ts';
 
 const FORMS: readonly (readonly AnyResource[])[] = [
-  ...[...BASIC_SLOTS, ...WIDE_SLOTS].map((forms) =>
+  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS].map((forms) =>
     readResources(
       'random-mesh.ts',
       forms.map((form) => parse(form) as unknown),
@@ -63,6 +64,8 @@ export const NODES: readonly ProxyNode[] = [
   proxyNode('other-discovering', { address: '10.0.9.6', namespace: 'd', discoversVirtualHosts: true }),
   proxyNode('repeating', { address: '10.0.9.5', namespace: 'c', locality: 'r1/z1', shortEndpointNames: true }),
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
+  proxyNode('far', { address: '10.0.9.4', namespace: 'a', cluster: 'far', discoversVirtualHosts: true }),
+  proxyNode('far-client', { address: '10.0.9.3', namespace: 'c', cluster: 'far' }),
   proxyNode('unredirected', {
     type: 'sidecar',
     address: '10.0.2.1',

@@ -3,7 +3,9 @@
  * other cluster cannot be reached and while its credentials are replaced.
  */
 import assert from 'node:assert/strict';
+import { execFile } from 'node:child_process';
 import { after, before, describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import { type Relay, startRelay } from '../../src/kubernetes/testing/relay.ts';
 import { sidecar, startProxy } from '../e2e/support/mesh.ts';
 import { startTraffic } from '../e2e/support/steady-traffic.ts';
@@ -12,10 +14,15 @@ import {
   createScope,
   type Discovery,
   eventually,
+  exchange,
+  inOwnNetwork,
   netnsUnavailable,
+  type Owner,
   request,
   startDiscovery,
   startEcho,
+  startEnvoy,
+  startTcpEcho,
 } from '../harness/index.ts';
 import {
   applyDefinitions,
@@ -48,12 +55,37 @@ const slice = (addresses: readonly string[]) => ({
   ports: [{ name: 'http', port: PORT, protocol: 'TCP' }],
   endpoints: addresses.map((address) => ({ addresses: [address], conditions: { ready: true } })),
 });
+const TCP_PORT = 7491;
+/** A Service for connections, with an address that is chosen, and its endpoint. */
+const tcpService = (name: string, clusterIP: string, endpoint: string) => [
+  {
+    ...service,
+    metadata: { name, namespace: NAMESPACE },
+    spec: { clusterIP, ports: [{ name: 'tcp', port: TCP_PORT, protocol: 'TCP' }] },
+  },
+  {
+    ...slice([endpoint]),
+    metadata: { name: `${name}-1`, namespace: NAMESPACE, labels: { 'kubernetes.io/service-name': name } },
+    ports: [{ name: 'tcp', port: TCP_PORT, protocol: 'TCP' }],
+  },
+];
 const remoteSecret = (kubeconfig: string) => ({
   apiVersion: 'v1',
   kind: 'Secret',
   metadata: { name: 'remote-east', namespace: 'mesh-system', labels: { 'mesh.io/multiCluster': 'true' } },
   stringData: { east: kubeconfig },
 });
+
+/** Leads connections from this network namespace to an address to the port for redirected ones of an Envoy. */
+async function redirect(owner: Owner, address: string): Promise<void> {
+  const run = (command: string, ...args: readonly string[]) => promisify(execFile)(command, args);
+  const rule = ['OUTPUT', '--destination', address, '--protocol', 'tcp', '--jump', 'REDIRECT', '--to-ports', '15001'];
+  // The namespace has no route to it otherwise.
+  await run('ip', 'address', 'add', `${address}/32`, 'dev', 'lo');
+  owner.after(async () => void (await run('ip', 'address', 'delete', `${address}/32`, 'dev', 'lo')));
+  await run('iptables', '--table', 'nat', '--append', ...rule);
+  owner.after(async () => void (await run('iptables', '--table', 'nat', '--delete', ...rule)));
+}
 
 describe('a mesh of two clusters', { skip }, () => {
   const owner = createScope();
@@ -120,6 +152,31 @@ describe('a mesh of two clusters', { skip }, () => {
     await answers('near', 'moved');
     await far.api.apply([slice([FAR])]);
     await answers('near', 'far');
+  });
+
+  test('a proxy of the other cluster reaches Services by the addresses that they have there', {
+    skip: !inOwnNetwork() && 'redirects connections in a network namespace of its own, as `npm test` has',
+  }, async () => {
+    const [own, other, nearDb, farCache] = ['10.127.11.70', '10.127.11.71', '10.244.11.31', '10.244.12.31'] as const;
+    await startTcpEcho(owner, { name: 'db', address: nearDb, port: TCP_PORT });
+    await startTcpEcho(owner, { name: 'cache', address: farCache, port: TCP_PORT });
+    // The address of `db` here is that of `cache` there.
+    await near.api.apply(tcpService('db', own, nearDb));
+    await far.api.apply([...tcpService('db', other, nearDb).slice(0, 1), ...tcpService('cache', own, farCache)]);
+    await startEnvoy(owner, {
+      id: `sidecar~10.244.12.11~east.${NAMESPACE}~${NAMESPACE}.svc.cluster.local`,
+      metadata: { NAMESPACE, LABELS: { app: 'east' }, INTERCEPTION_MODE: 'REDIRECT', CLUSTER_ID: 'east' },
+      mode: 'delta',
+      adsPort: discovery.ports.grpc,
+    });
+    for (const address of [own, other]) await redirect(owner, address);
+    const answer = async (address: string) => {
+      const text = await exchange({ address, port: TCP_PORT, send: 'ping', until: 'ping', timeoutMs: 5000 });
+      return text.split('\n')[0];
+    };
+    await eventually(async () => assert.deepEqual([await answer(other), await answer(own)], ['db', 'cache']), {
+      timeoutMs: 60_000,
+    });
   });
 
   test('no request fails while the other cluster is unreachable, and the own one is followed', async () => {

@@ -50,4 +50,4 @@ export {
 } from './names.ts';
 export { type EffectivePolicy, effectivePolicy, gatewayPolicy, isGatewayTls } from './traffic-policy.ts';
 export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
-export { scopeIdOfView, scopeOfView } from './view-scope.ts';
+export { addressedScope, scopeIdOfView, scopeOfView } from './view-scope.ts';

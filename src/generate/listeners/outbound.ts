@@ -7,13 +7,13 @@ import { compareText, type ModelSettings, type Scope } from '../../model/index.t
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import {
+  addressedScope,
   BLACKHOLE_CLUSTER,
   cidrRanges,
   hasFamilyOf,
   InputCache,
   isIpAddress,
   listenerName,
-  scopeOfView,
   VIRTUAL_LISTENER_UNIT,
   VIRTUAL_OUTBOUND_LISTENER,
   wildcardBinds,
@@ -54,13 +54,13 @@ const NO_TIMEOUT = 0;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
 
 export function outboundListenerUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
-  if (scopeOfView(snapshot, view) === undefined) return [];
+  if (addressedScope(snapshot, view) === undefined) return [];
   const ports = plannedPorts(snapshot, view);
   return view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
 }
 
 export function outboundListeners(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
-  const scope = scopeOfView(snapshot, view);
+  const scope = addressedScope(snapshot, view);
   if (scope === undefined) return NOTHING;
   if (unit === VIRTUAL_LISTENER_UNIT) {
     return view.interception === 'NONE'

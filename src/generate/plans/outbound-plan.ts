@@ -5,7 +5,7 @@
 import type { Memos } from '../../core/memo.ts';
 import type { ModelSettings } from '../../model/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
-import { parseOutboundRouteName, scopeOfView } from '../common/index.ts';
+import { addressedScope, parseOutboundRouteName } from '../common/index.ts';
 import { sniffs } from '../filters/index.ts';
 import { fact, type MeshReader, note, type ScopeReader, unrecorded } from '../reads/index.ts';
 import type { OutboundView, Unit } from '../types.ts';
@@ -69,7 +69,7 @@ export function routePlan(snapshot: MeshReader, view: OutboundView, name: string
 
 /** The plan of a view; callers record the facts they use of it. */
 function outboundPlan(snapshot: MeshReader, view: OutboundView): OutboundPlan {
-  const scope = scopeOfView(snapshot, view);
+  const scope = addressedScope(snapshot, view);
   if (scope === undefined) return EMPTY;
   const { settings, mesh, memos } = snapshot;
   // For as long as the scope exists, for the many units that read it one after the other.

@@ -219,7 +219,7 @@ class PortBuilder {
       return [];
     }
     const addresses = addressesOf(this.#memos, service);
-    if (addresses.length === 0) return [shared];
+    if (addresses.length === 0) return service.unaddressed === true ? [] : [shared];
     // Connections to addresses of a family that the machine does not have are impossible, and Envoy may reject a
     // listener for them.
     return addresses

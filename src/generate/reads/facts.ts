@@ -47,6 +47,14 @@ export const routesAt = (number: number): Fact => `routes at ${number}`;
 export const routesFor = (name: string): Fact => `routes for ${name}`;
 export const connectionsAt = (number: number): Fact => `connections at ${number}`;
 
+/**
+ * The same of services, for readers that use the addresses of their cluster: these can change without the services that
+ * all others read.
+ */
+export const inCluster = (cluster: string, name: Fact): Fact => `${name} in ${cluster}`;
+export const isOfServices = (name: Fact): boolean => OF_SERVICES.test(name);
+const OF_SERVICES = /^(?:hosts|ports|HTTP ports|any host|(?:host|port|HTTP port|any port) \S+)$/;
+
 /** A configuration resource: its fact is its key. */
 export const resource = (key: ResourceKey): Fact => key;
 /** Whether a Gateway passes mutual TLS through by server name. */

@@ -3,15 +3,16 @@
  * through it, so that nothing can be read without being recorded.
  */
 import type { Memos } from '../../core/memo.ts';
-import type {
-  ConfigKind,
-  EgressListener,
-  Endpoint,
-  MeshSnapshot,
-  ModelSettings,
-  Scope,
-  ServiceKey,
-  ServicePeers,
+import {
+  type ConfigKind,
+  type EgressListener,
+  type Endpoint,
+  type MeshSnapshot,
+  type ModelSettings,
+  type Scope,
+  type ServiceKey,
+  type ServicePeers,
+  servicesInCluster,
 } from '../../model/index.ts';
 import type { MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
 import * as fact from './facts.ts';
@@ -38,10 +39,23 @@ export interface ScopeReader extends Pick<Scope, 'id' | 'namespace' | 'sidecar' 
 }
 
 function readScope(memos: Memos, scope: Scope): ScopeReader {
-  return memos.weak<Scope, ScopeReader>('read scopes').get(scope, () => scopeReader(memos, scope));
+  return memos
+    .weak<Scope, ScopeReader>('read scopes')
+    .get(scope, () => scopeReader(memos, scope, (services) => Services.of(memos, services)));
 }
 
-function scopeReader(memos: Memos, scope: Scope): ScopeReader {
+/** A scope with the addresses that its services have in a cluster. */
+function readScopeIn(memos: Memos, scope: Scope, cluster: string): ScopeReader {
+  const known = memos.weak<Scope, Map<string, ScopeReader>>('read scopes in clusters').get(scope, () => new Map());
+  let reader = known.get(cluster);
+  if (reader === undefined) {
+    reader = scopeReader(memos, scope, (all) => Services.of(memos, servicesInCluster(memos, all, cluster)));
+    known.set(cluster, reader);
+  }
+  return reader;
+}
+
+function scopeReader(memos: Memos, scope: Scope, readServices: (all: Scope['services']) => Services): ScopeReader {
   const { id, namespace, sidecar, ingress, outboundTrafficPolicy } = scope;
   return {
     id,
@@ -54,11 +68,11 @@ function scopeReader(memos: Memos, scope: Scope): ScopeReader {
         port,
         bind,
         captureMode,
-        services: Services.of(memos, services),
+        services: readServices(services),
         virtualServices: VirtualServices.of(memos, virtualServices),
       };
     }),
-    services: Services.of(memos, scope.services),
+    services: readServices(scope.services),
     rules: Rules.of(memos, scope.destinationRule),
   };
 }
@@ -109,6 +123,13 @@ export class MeshReader {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);
     return scope && readScope(this.memos, scope);
+  }
+
+  /** The same with the addresses that services have in a cluster. */
+  scopeInCluster(id: string, cluster: string): ScopeReader | undefined {
+    note(fact.SCOPE);
+    const scope = this.#mesh.scopeById(id);
+    return scope && readScopeIn(this.memos, scope, cluster);
   }
 
   /** Services visible to a gateway of this namespace: all exported to it. */

@@ -5,7 +5,7 @@
  * host that has all domains.
  */
 import { InternalError } from '../../core/errors.ts';
-import { adsConfigSource, InputCache, scopeOfView } from '../common/index.ts';
+import { addressedScope, adsConfigSource, InputCache } from '../common/index.ts';
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
@@ -30,7 +30,7 @@ export function outboundRouteUnits(snapshot: MeshReader, view: OutboundView): re
 
 export function outboundRoutes(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
   const plan = routePlan(snapshot, view, unit);
-  const scope = scopeOfView(snapshot, view);
+  const scope = addressedScope(snapshot, view);
   if (plan === undefined || scope === undefined) return NOTHING;
   if (isDiscovered(view, plan)) {
     const vhds = { configSource: adsConfigSource(snapshot.settings.initialFetchTimeoutMs) };
@@ -76,7 +76,7 @@ export function discoveredUnits(snapshot: MeshReader, view: OutboundView): reado
 /** The virtual hosts of one route configuration as resources. */
 export function outboundVirtualHosts(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
   const plan = routePlan(snapshot, view, unit);
-  const scope = scopeOfView(snapshot, view);
+  const scope = addressedScope(snapshot, view);
   if (plan === undefined || scope === undefined || !isDiscovered(view, plan)) return NOTHING;
   const { pieces, catchAll, duplicates } = virtualHostsOf(plan, scope, snapshot, view);
   return withDuplicates('vhds', unit, discovered.get(snapshot.memos, pieces, { unit, pieces, catchAll }), duplicates);

@@ -88,7 +88,7 @@ const services = fc
     some(
       'Service',
       fc
-        .record({ ports: servicePorts, clusterIP: fc.constantFrom('10.1.0.1', 'None'), selector })
+        .record({ ports: servicePorts, clusterIP: fc.constantFrom('10.1.0.1', '10.1.0.2', 'None'), selector })
         .map((spec) => ({ spec })),
     ),
     exportTo,

@@ -34,6 +34,8 @@ const scopeFact = (id: string): Fact => `scope ${id}`;
 const sourceLabelsOf = (id: string): Fact => `source labels of ${id}`;
 /** Whether a network is one of the mesh. */
 const networkNamed = (name: string): Fact => `network ${name}`;
+/** Whether some service has other addresses for the proxies of a cluster. */
+const addressesIn = (cluster: string): Fact => `addresses in ${cluster}`;
 const address = (key: string): Fact => `${ADDRESS}${key}`;
 const peerAuthenticationOf = (workload: string): Fact => `peer authentication of ${workload}`;
 const policiesOf = (workload: string): Fact => `policies of ${workload}`;
@@ -77,6 +79,13 @@ export class ProxyMesh {
       return this.#snapshot.localityNames.has(name);
     };
     return localityOfMesh(this.#snapshot, isKnown, locality);
+  }
+
+  /** The cluster of a proxy if its proxies use other addresses for some service. */
+  addressCluster(clusterId: string): string | undefined {
+    if (clusterId === '' || clusterId === this.settings.clusterId) return undefined;
+    note(addressesIn(clusterId));
+    return this.#snapshot.addressClusters.has(clusterId) ? clusterId : undefined;
   }
 
   scopeOf(namespace: string, labels: Labels): Pick<Scope, 'id'> {
@@ -141,6 +150,11 @@ export class ProxyMesh {
   }
 }
 
+/** The names that only one of the sets has; equal sets are mostly one object. */
+function changedNames(before: ReadonlySet<string>, after: ReadonlySet<string>): Iterable<string> {
+  return before === after ? [] : before.symmetricDifference(after);
+}
+
 /**
  * The facts that a change touches; undefined: all may have changed.
  * @param workloads the existing ones, by their text
@@ -158,8 +172,8 @@ export function changedProxyFacts(
   const places = changedLocalityNames(previous, next);
   if (places === undefined) facts.add(LOCALITIES);
   for (const name of places ?? []) facts.add(localityNamed(name));
-  if (previous.networkNames !== next.networkNames)
-    for (const name of previous.networkNames.symmetricDifference(next.networkNames)) facts.add(networkNamed(name));
+  for (const name of changedNames(previous.networkNames, next.networkNames)) facts.add(networkNamed(name));
+  for (const id of changedNames(previous.addressClusters, next.addressClusters)) facts.add(addressesIn(id));
   for (const key of changes.addresses) facts.add(address(key));
   for (const namespace of changes.workloads) facts.add(registered(namespace));
   for (const [id, { everything }] of changes.scopes) {

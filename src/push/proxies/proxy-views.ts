@@ -70,6 +70,7 @@ type EnvoyFilters = ReturnType<ProxyMesh['envoyFiltersOf']>;
 
 function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: EnvoyFilters): OutboundView {
   const patched = patchesFor(filters, node, 'outbound');
+  const cluster = mesh.addressCluster(node.clusterId);
   return {
     part: 'outbound',
     scope,
@@ -81,6 +82,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     virtualHosts: node.discoversVirtualHosts && patched.patches?.rds === undefined ? 'discovered' : 'inline',
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
+    ...(cluster !== undefined && { cluster }),
     ...patched,
   };
 }

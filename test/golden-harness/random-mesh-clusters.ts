@@ -1,0 +1,28 @@
+/** Services of another cluster in the random mesh: the same and others, at addresses that the own cluster's have, too. */
+import { inCluster, service } from './random-mesh-texts.ts';
+
+const far = (namespace: string, name: string, ip: string, port: number, protocol?: string): string =>
+  inCluster('far', service(namespace, name, ip, [port], protocol));
+
+/** Each slot is one resource: absent, or in one of these forms. */
+export const CLUSTER_SLOTS: readonly (readonly string[])[] = [
+  [
+    far('a', 'web', '10.97.0.1', 80),
+    far('a', 'web', '10.96.0.2', 80),
+    far('a', 'web', '10.97.0.9', 80),
+    far('a', 'web', '10.96.0.1', 80),
+    far('a', 'web', 'None', 80),
+  ],
+  [far('b', 'api', '10.97.0.3', 80, 'grpc'), far('b', 'api', '10.97.0.4', 90, 'any')],
+  // In the other cluster only.
+  [
+    far('d', 'away', '10.96.0.2', 80, 'tcp'),
+    far('d', 'away', '10.96.0.3', 90),
+    far('d', 'away', '10.97.0.1', 3306, 'any'),
+  ],
+  // Another cluster, in which no proxy is.
+  [
+    inCluster('third', service('a', 'web', '10.98.0.1', [80])),
+    inCluster('third', service('a', 'web', '10.98.0.2', [80])),
+  ],
+];
