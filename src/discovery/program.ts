@@ -25,7 +25,6 @@ import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
-import { runDocumentEvents } from './document-events.ts';
 import { FindingLog } from './finding-log.ts';
 import { runGatewayController } from './gateway-controller.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
@@ -102,7 +101,7 @@ export class DiscoveryProgram {
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain: its requests may wait for an API server that does not answer.
-    this.#runControllers(files, intake, cluster);
+    this.#runControllers(files, cluster);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
@@ -208,11 +207,10 @@ export class DiscoveryProgram {
     this.#pipeline.engine.publish(publication);
   }
 
-  #runControllers({ mesh }: MeshFiles, { refusedDocuments }: Intake, cluster: Cluster | undefined): void {
+  #runControllers({ mesh }: MeshFiles, cluster: Cluster | undefined): void {
     if (cluster === undefined) return;
     const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
-    const events = runDocumentEvents(inputs, refusedDocuments);
-    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs), events])
+    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs)])
       if (task !== undefined) this.#closers.add(() => task.close());
   }
 

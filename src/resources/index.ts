@@ -14,7 +14,7 @@ export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';
 export { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 export { usableInlineKeys } from './inline-keys.ts';
-export { fieldPath, UNKNOWN_FIELD } from './issues.ts';
+export { fieldPath, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './issues.ts';
 export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
 export { meshKindNamed, resourceNames } from './kind-names.ts';
 export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
@@ -25,6 +25,7 @@ export {
   type MeshConfig,
   type MeshNetworks,
   type ParsedConfig,
+  type ProxyConfig,
   parseMeshConfig,
   parseMeshNetworks,
   parseProxyConfig,

@@ -40,6 +40,7 @@ export function defaultMeshNetworks(): MeshNetworks {
 const WITHOUT_EFFECT = [
   'disableEnvoyListenerLog',
   'enableEnvoyAccessLogService',
+  'enablePrometheusMerge',
   'enableTracing',
   'proxyHttpPort',
   'serviceSettings',

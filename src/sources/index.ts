@@ -1,11 +1,13 @@
 /** Entry point of the sources: where resources come from. */
+
+export { type ConfigRefusal, type ParsedText, parseConfigText } from './config-text.ts';
 export { createDirectorySource } from './directory/directory.ts';
 export { createFileValue } from './file-value.ts';
 export {
   type FollowedConfigMap,
   followConfigMap,
 } from './kubernetes/config-map.ts';
-export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURCE } from './kubernetes/kubernetes.ts';
+export { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes/kubernetes.ts';
 export { createMockSource } from './mock.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

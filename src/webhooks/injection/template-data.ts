@@ -56,6 +56,8 @@ export interface MeshData {
 /** The settings of the proxy's containers: values, overridden by annotations and labels of the Pod. */
 export interface ProxyData {
   readonly image: string;
+  /** Image of `mesh-iptables`. */
+  readonly initImage: string;
   /** Empty: the API server's default. */
   readonly imagePullPolicy: string;
   /** Names of Secrets. */

@@ -1,0 +1,65 @@
+/** The data of templates for one Pod. */
+import { workloadLabels } from '../../resources/index.ts';
+import type { InjectionParameters, InjectionSettings, PodObject } from '../types.ts';
+import type { PodOptions } from './annotations.ts';
+import { effectiveProxyConfig, forAgent } from './effective-proxy-config.ts';
+import { recordOf, textOf, textsOf } from './pod-shape.ts';
+import { concurrencyOf, proxyData } from './proxy-data.ts';
+import type { TemplateData } from './template-data.ts';
+import type { Values } from './values.ts';
+import { workloadData } from './workload.ts';
+
+export interface DataInput {
+  readonly pod: PodObject;
+  readonly namespace: string;
+  readonly parameters: InjectionParameters;
+  /** The Pod's annotations and labels. */
+  readonly options: PodOptions;
+  readonly values: Values;
+  readonly settings: InjectionSettings;
+}
+
+/**
+ * @returns the data, and warnings for the user of `kubectl apply`
+ * @throws CtlError with the field that has a wrong value, such as `metadata.annotations[proxy.mesh.io/config]`
+ */
+export function templateData({ pod, namespace, parameters, options, values, settings }: DataInput): {
+  readonly data: TemplateData;
+  readonly warnings: readonly string[];
+} {
+  const metadata = recordOf(pod.metadata);
+  const podSpec = recordOf(pod.spec);
+  const config = effectiveProxyConfig(settings, options);
+  const { proxy, warnings } = proxyData({ options, values, config, settings, podSpec });
+  const concurrency = config.value.concurrency ?? concurrencyOf(proxy.resources);
+  const { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy, revision } = settings;
+  const data: TemplateData = {
+    pod: {
+      metadata: {
+        name: textOf(metadata.name),
+        generateName: textOf(metadata.generateName),
+        namespace,
+        labels: workloadLabels(textsOf(metadata.labels)),
+        annotations: workloadLabels(textsOf(metadata.annotations)),
+      },
+      spec: podSpec,
+    },
+    namespace,
+    workload: workloadData(metadata, namespace),
+    proxy,
+    values,
+    proxyConfig: forAgent(concurrency === undefined ? config.written : { ...config.written, concurrency }),
+    mesh: { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy },
+    revision,
+    cluster: parameters.cluster ?? settings.clusterId,
+    network: options.network ?? parameters.network ?? values.global.network,
+  };
+  const ofConfig = options.proxyConfig?.warning;
+  return {
+    data,
+    warnings: [
+      ...(ofConfig === undefined ? [] : [`metadata.annotations[proxy.mesh.io/config]: ${ofConfig}`]),
+      ...warnings,
+    ],
+  };
+}

@@ -1,0 +1,61 @@
+/** The proxy configuration of one Pod: that of the mesh, overridden by its annotations. */
+import { CtlError } from '../../core/errors.ts';
+import { type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../resources/index.ts';
+import type { InjectionSettings } from '../types.ts';
+import { ANNOTATIONS, type PodOptions } from './annotations.ts';
+import { isRecord, type PodRecord, textsOf } from './pod-shape.ts';
+
+export interface EffectiveProxyConfig {
+  /** For PROXY_CONFIG: as the authors wrote it. */
+  readonly written: PodRecord;
+  /** Durations are milliseconds. */
+  readonly value: ProxyConfig;
+}
+
+/** Read by the control plane or by injection, and without effect on the agent. */
+const NOT_OF_THE_AGENT = ['gatewayTopology', 'holdApplicationUntilProxyStarts'];
+
+/** Names that the API server accepts. */
+const VARIABLE = /^[-._a-zA-Z][-._a-zA-Z0-9]{0,255}$/;
+
+/** @throws CtlError with the field */
+export function effectiveProxyConfig(settings: InjectionSettings, options: PodOptions): EffectiveProxyConfig {
+  const { discoveryAddress, controlPlaneAuthPolicy, extraStatTags, interceptionMode, statusPort } = options;
+  const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
+  const written = [
+    settings.proxyConfig,
+    options.proxyConfig?.config ?? {},
+    {
+      ...(discoveryAddress === undefined ? {} : { discoveryAddress }),
+      ...(controlPlaneAuthPolicy === undefined ? {} : { controlPlaneAuthPolicy }),
+      ...(extraStatTags === undefined ? {} : { extraStatTags }),
+      ...(interceptionMode === undefined ? {} : { interceptionMode }),
+      ...(statusPort === undefined || statusPort === 0 ? {} : { statusPort }),
+    },
+  ].reduce<PodRecord>(overlaid, { discoveryAddress: settings.discoveryAddress });
+  const wrong = Object.keys(textsOf(written.proxyMetadata)).find((name) => !VARIABLE.test(name));
+  if (wrong !== undefined) {
+    const message = `proxyMetadata: expected names of environment variables, got ${JSON.stringify(wrong.slice(0, 80))}`;
+    throw new CtlError('invalid_argument', message, { field });
+  }
+  // What two valid configurations give together is valid: fields do not depend on each other.
+  const parsed: ParsedConfig<ProxyConfig> = parseProxyConfig(written);
+  if ('problem' in parsed) throw new CtlError('invalid_argument', parsed.problem.message, { field });
+  return { written, value: parsed.value };
+}
+
+/** PROXY_CONFIG of the agent. */
+export function forAgent(written: PodRecord): PodRecord {
+  return Object.fromEntries(Object.entries(written).filter(([field]) => !NOT_OF_THE_AGENT.includes(field)));
+}
+
+/** Objects are merged by field; other values above replace those below. */
+function overlaid(below: PodRecord, above: PodRecord): PodRecord {
+  const merged = new Map(Object.entries(below));
+  for (const [field, value] of Object.entries(above)) {
+    const before = merged.get(field);
+    if (value === undefined || value === null) continue;
+    merged.set(field, isRecord(before) && isRecord(value) ? overlaid(before, value) : value);
+  }
+  return Object.fromEntries(merged);
+}

@@ -1,0 +1,2 @@
+/** Injection: adds the sidecar to Pods. Pure: the same Pod and settings give the same answer. */
+export { createInjector } from './inject.ts';

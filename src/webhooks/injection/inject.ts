@@ -1,0 +1,119 @@
+/**
+ * Injection: decides, renders the templates, merges them into the Pod, and takes the steps after them.
+ *
+ * What the Pod has takes precedence over the templates. A Pod that was injected already (the API server calls webhooks
+ * again after others changed the Pod) has everything that the templates give, so it only gets what changes by others
+ * make necessary.
+ */
+import { CtlError } from '../../core/errors.ts';
+import { didYouMean } from '../../core/nearest.ts';
+import { workloadLabels } from '../../resources/index.ts';
+import type { Injected, InjectionParameters, InjectionSettings, Injector, PodObject } from '../types.ts';
+import { ANNOTATIONS, readAnnotations } from './annotations.ts';
+import { PROXY_CONTAINER, TEMPLATE_VARIABLES } from './built-in.ts';
+import { type InjectionConfig, injectionConfig, injectionValues } from './config.ts';
+import { templateData } from './data.ts';
+import { reasonToSkip } from './decide.ts';
+import { mergePods } from './merge.ts';
+import { checkOverlay, checkPod } from './pod-check.ts';
+import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
+import { isInjected, statusOf, withStatus } from './status.ts';
+import type { InjectionContext } from './step.ts';
+import { STEPS } from './steps.ts';
+import { type InjectionTemplate, templateError } from './template.ts';
+import type { TemplateData } from './template-data.ts';
+
+/** @throws CtlError `invalid_argument` with origin, line and field of what is wrong in config or values */
+export function createInjector(settings: InjectionSettings): Injector {
+  const config = injectionConfig(settings.config);
+  const values = injectionValues(settings.values);
+  return {
+    inject(pod: PodObject, namespace: string, parameters: InjectionParameters = {}): Injected {
+      checkPod(pod);
+      const { controlPlaneNamespace } = settings;
+      const labels = workloadLabels(textsOf(recordOf(pod.metadata).labels));
+      const reason = reasonToSkip({ pod, namespace, controlPlaneNamespace, labels }, config);
+      if (reason !== undefined) return { kind: 'skipped', reason };
+      const { options, warnings } = readAnnotations(pod.metadata);
+      const templates = chosenTemplates(options.templates ?? config.defaultTemplates, config);
+      const { data, warnings: more } = templateData({ pod, namespace, parameters, options, values, settings });
+      const context = {
+        data: fittedTo(pod, data),
+        original: pod,
+        isRepeated: isInjected(pod),
+        warnings: [...warnings, ...more],
+      };
+      const injected = withTemplates(pod, templates, config, context);
+      return { kind: 'injected', pod: injected, warnings: [...new Set(context.warnings)] };
+    },
+  };
+}
+
+/** What the containers and variables of the Pod decide. */
+function fittedTo(pod: PodObject, data: TemplateData): TemplateData {
+  const { proxy } = data;
+  const env = proxy.env.filter(({ name }) => !TEMPLATE_VARIABLES.has(name));
+  return { ...data, proxy: { ...proxy, native: isNative(pod, proxy.native), env } };
+}
+
+/** A Pod that has the proxy among its init containers wants it there. Beside an init container it needs another one. */
+function isNative({ spec: podSpec }: PodObject, wanted: boolean): boolean {
+  const spec = recordOf(podSpec);
+  if (recordsOf(spec.initContainers).some(({ name }) => name === PROXY_CONTAINER)) return true;
+  return wanted && recordsOf(spec.containers).some(({ name }) => name !== PROXY_CONTAINER);
+}
+
+/** @throws CtlError with the annotation for an unknown name */
+function chosenTemplates(names: readonly string[], { templates, aliases }: InjectionConfig): InjectionTemplate[] {
+  const all = new Set(names.flatMap((name) => aliases.get(name) ?? [name]));
+  return [...all].map((name) => {
+    const template = templates.get(name);
+    if (template !== undefined) return template;
+    const known = [...templates.keys(), ...aliases.keys()];
+    throw new CtlError('invalid_argument', `there is no template ${JSON.stringify(name)}${didYouMean(name, known)}`, {
+      field: `metadata.annotations[${ANNOTATIONS.templates.name}]`,
+    });
+  });
+}
+
+function withTemplates(
+  pod: PodObject,
+  templates: readonly InjectionTemplate[],
+  { injectedAnnotations }: InjectionConfig,
+  context: InjectionContext,
+): PodObject {
+  const { data } = context;
+  const base: PodRecord =
+    Object.keys(injectedAnnotations).length === 0 ? {} : { metadata: { annotations: injectedAnnotations } };
+  const overlay = templates.reduce((below, template) => mergePods(below, rendered(template, data)), base);
+  const merged = mergePods(overlay, inListsOf(overlay, pod));
+  const stepped = STEPS.reduce((before, step) => step(before, context), merged);
+  return withStatus(
+    stepped,
+    statusOf(
+      overlay,
+      data.revision,
+      templates.map(({ name }) => name),
+    ),
+  );
+}
+
+function rendered(template: InjectionTemplate, data: TemplateData): PodRecord {
+  const overlay = template.render(data);
+  checkOverlay(overlay, (problem) => templateError(template.name, problem));
+  return overlay;
+}
+
+/**
+ * The Pod with its containers that override one of the templates in the list in which the templates have it: who
+ * overrides fields of the sidecar need not know whether it is an init container.
+ */
+function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
+  const spec = recordOf(pod.spec);
+  const initNames = new Set(recordsOf(recordOf(overlay.spec).initContainers).map(({ name }) => textOf(name)));
+  const containers = recordsOf(spec.containers);
+  const moved = containers.filter(({ name }) => initNames.has(textOf(name)));
+  if (moved.length === 0) return pod;
+  const kept = containers.filter(({ name }) => !initNames.has(textOf(name)));
+  return { ...pod, spec: { ...spec, containers: kept, initContainers: [...recordsOf(spec.initContainers), ...moved] } };
+}

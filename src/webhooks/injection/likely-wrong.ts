@@ -1,0 +1,36 @@
+/** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
+import { PROXY_CONTAINER, PROXY_USER } from './built-in.ts';
+import { recordOf, recordsOf, textOf } from './pod-shape.ts';
+import type { InjectionStep } from './step.ts';
+
+/** The sidecar of other meshes of this family. */
+const OTHER_SIDECAR = 'istio-proxy';
+
+export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, original }) => {
+  const spec = recordOf(pod.spec);
+  const podUser = recordOf(spec.securityContext).runAsUser;
+  const lists = [
+    ['initContainers', recordsOf(spec.initContainers)],
+    ['containers', recordsOf(spec.containers)],
+  ] as const;
+  for (const [field, containers] of lists) {
+    for (const { name, image, securityContext } of containers) {
+      const user = recordOf(securityContext).runAsUser ?? podUser;
+      const shown = `spec.${field}[${textOf(name)}]`;
+      if (name !== PROXY_CONTAINER && user === PROXY_USER) {
+        warnings.push(`${shown}: runs as user ${PROXY_USER}, whose traffic bypasses the proxy`);
+      }
+      if (name === OTHER_SIDECAR) warnings.push(`${shown}: the sidecar of this mesh is named ${PROXY_CONTAINER}`);
+      else if (image === 'auto') warnings.push(`${shown}.image: no template has this container`);
+    }
+  }
+  const isSidecar = recordsOf(spec.containers).some(({ name, args }) => {
+    return name === PROXY_CONTAINER && Array.isArray(args) && args.includes('sidecar');
+  });
+  const owners = recordsOf(recordOf(original.metadata).ownerReferences);
+  if (isSidecar && !data.proxy.native && owners.some(({ kind }) => kind === 'Job')) {
+    const end = 'the application ends the proxy by POST http://localhost:15020/quitquitquit';
+    warnings.push(`spec.containers[${PROXY_CONTAINER}]: the Job ends only when ${end}, or with nativeSidecar`);
+  }
+  return pod;
+};

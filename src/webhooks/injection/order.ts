@@ -1,0 +1,68 @@
+/**
+ * The order of containers.
+ *
+ * With the proxy as an init container: `mesh-init`, the proxy, then those of the Pod, which so have the network of the
+ * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs goes nowhere, so
+ * `mesh-init` is the last init container. The proxy is then the last container, so that commands such as `kubectl exec`
+ * choose the application, or the first where the application waits for it.
+ */
+import { INIT_CONTAINER, PROXY_CONTAINER } from './built-in.ts';
+import { type PodRecord, recordOf, textOf, textsOf } from './pod-shape.ts';
+import type { InjectionStep } from './step.ts';
+
+/** The container that `kubectl exec` and `kubectl logs` choose; otherwise the first. */
+const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
+
+export const orderContainers: InjectionStep = (pod, { data }) => {
+  const spec = recordOf(pod.spec);
+  const isNative = entries(spec.initContainers).some((entry) => nameOf(entry) === PROXY_CONTAINER);
+  const initContainers = isNative
+    ? first(first(entries(spec.initContainers), PROXY_CONTAINER), INIT_CONTAINER)
+    : last(entries(spec.initContainers), INIT_CONTAINER);
+  const isFirst = data.proxy.holdApplication && !isNative;
+  const containers = (isFirst ? first : last)(entries(spec.containers), PROXY_CONTAINER);
+  if (initContainers === entries(spec.initContainers) && containers === spec.containers) return pod;
+  const ordered = { ...spec, containers, ...(initContainers.length === 0 ? {} : { initContainers }) };
+  const moved = { ...pod, spec: ordered };
+  const application = nameOf(containers.find((entry) => nameOf(entry) !== PROXY_CONTAINER));
+  return isFirst && application !== '' ? withDefaultContainer(moved, application) : moved;
+};
+
+function withDefaultContainer(pod: PodRecord, name: string): PodRecord {
+  const metadata = recordOf(pod.metadata);
+  if (Object.hasOwn(textsOf(metadata.annotations), DEFAULT_CONTAINER)) return pod;
+  const annotations = { ...recordOf(metadata.annotations), [DEFAULT_CONTAINER]: name };
+  return { ...pod, metadata: { ...metadata, annotations } };
+}
+
+function first(list: readonly unknown[], name: string): readonly unknown[] {
+  return nameOf(list[0]) === name ? list : moved(list, name, (found, others) => [...found, ...others]);
+}
+
+function last(list: readonly unknown[], name: string): readonly unknown[] {
+  return nameOf(list.at(-1)) === name ? list : moved(list, name, (found, others) => [...others, ...found]);
+}
+
+/** The same list where nothing has that name. */
+function moved(
+  list: readonly unknown[],
+  name: string,
+  join: (found: readonly unknown[], others: readonly unknown[]) => readonly unknown[],
+): readonly unknown[] {
+  const found = list.filter((entry) => nameOf(entry) === name);
+  if (found.length === 0) return list;
+  return join(
+    found,
+    list.filter((entry) => nameOf(entry) !== name),
+  );
+}
+
+const NOTHING: readonly unknown[] = [];
+
+function entries(list: unknown): readonly unknown[] {
+  return Array.isArray(list) ? list : NOTHING;
+}
+
+function nameOf(entry: unknown): string {
+  return textOf(recordOf(entry).name);
+}

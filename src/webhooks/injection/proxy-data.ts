@@ -1,0 +1,183 @@
+/** The settings of the proxy's containers: the values of injection, overridden by annotations of the Pod. */
+import { CtlError } from '../../core/errors.ts';
+import type { InjectionSettings } from '../types.ts';
+import { ports, portsOrAll, quantityValue, type Reader, ranges, rangesOrAll } from './annotation-values.ts';
+import { ANNOTATIONS, type PodOptions } from './annotations.ts';
+import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
+import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
+import { ineffectiveExclusions, type RedirectionInput, redirectionArguments } from './redirection.ts';
+import type { ProxyData } from './template-data.ts';
+import type { Values } from './values.ts';
+
+export interface ProxyDataInput {
+  readonly options: PodOptions;
+  readonly values: Values;
+  readonly config: EffectiveProxyConfig;
+  readonly settings: InjectionSettings;
+  readonly podSpec: PodRecord;
+}
+
+/** The default of Kubernetes. */
+export const DEFAULT_GRACE_SECONDS = 30;
+
+/** @throws CtlError with the field */
+export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; readonly warnings: readonly string[] } {
+  const { options, values, config, settings } = input;
+  const { global } = values;
+  const statusPort = options.statusPort ?? config.value.statusPort ?? global.proxy.statusPort;
+  const interceptionMode = config.value.interceptionMode ?? 'REDIRECT';
+  const redirection = redirectionInput(input, interceptionMode === 'TPROXY' ? 'TPROXY' : 'REDIRECT', statusPort);
+  const redirects = interceptionMode !== 'NONE' && !global.cni;
+  const proxy: ProxyData = {
+    image: proxyImage(input),
+    initImage: initImage(input),
+    imagePullPolicy: global.imagePullPolicy,
+    imagePullSecrets: global.imagePullSecrets,
+    command: global.proxy.command,
+    resources: resources(options) ?? global.proxy.resources,
+    initResources: global.proxy_init.resources,
+    logLevel: options.logLevel ?? global.proxy.logLevel,
+    componentLogLevel: options.componentLogLevel ?? global.proxy.componentLogLevel,
+    agentLogLevel: options.agentLogLevel ?? global.logging.level,
+    statusPort,
+    readiness: {
+      initialDelaySeconds: options.readinessInitialDelay ?? global.proxy.readinessInitialDelaySeconds,
+      periodSeconds: options.readinessPeriod ?? global.proxy.readinessPeriodSeconds,
+      failureThreshold: options.readinessFailureThreshold ?? global.proxy.readinessFailureThreshold,
+    },
+    interceptionMode,
+    redirects,
+    redirection: redirects ? redirectionArguments(redirection) : [],
+    holdApplication: config.value.holdApplicationUntilProxyStarts ?? global.proxy.holdApplicationUntilProxyStarts,
+    native: options.nativeSidecar ?? global.nativeSidecar,
+    rewriteProbes: statusPort !== 0 && (options.rewriteProbes ?? global.rewriteAppHTTPProbe),
+    mergeMetrics: statusPort !== 0 && (options.mergeMetrics ?? settings.enablePrometheusMerge),
+    bootstrapOverride: options.bootstrapOverride ?? '',
+    volumes: options.userVolume ?? [],
+    volumeMounts: options.userVolumeMount ?? [],
+    env: Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value })),
+  };
+  return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
+}
+
+/** `mesh-iptables` runs in the image of the proxy unless the values have another one. */
+function initImage(input: ProxyDataInput): string {
+  const { image } = input.values.global.proxy_init;
+  return image === '' ? proxyImage(input) : inHub(image, input.values);
+}
+
+/** A name without a slash is one of the repository `hub`, with the common tag. */
+function inHub(name: string, { global: { hub, tag } }: Values): string {
+  if (name.includes('/') || hub === '') return name;
+  return tag === '' ? `${hub}/${name}` : `${hub}/${name}:${tag}`;
+}
+
+function proxyImage({ options, values, settings }: ProxyDataInput): string {
+  const { hub, proxy } = values.global;
+  const type =
+    options.proxyImageType === undefined || options.proxyImageType === 'default' ? '' : options.proxyImageType;
+  const annotated = options.proxyImage === 'auto' ? undefined : options.proxyImage;
+  const name = annotated ?? proxy.image;
+  if (name === '') return withType(settings.image, type);
+  if (name.includes('/') || hub === '') return annotated === undefined ? withType(name, type) : name;
+  return withType(inHub(name, values), type);
+}
+
+/** An image by digest has one type. */
+function withType(image: string, type: string): string {
+  const hasTag = /:[^/]+$/.test(image) && !image.includes('@');
+  return type !== '' && hasTag ? `${image}-${type}` : image;
+}
+
+/** Undefined without annotations: a request alone must not be compared with the limit of the values. */
+function resources(options: PodOptions): PodRecord | undefined {
+  const { proxyCpu, proxyCpuLimit, proxyMemory, proxyMemoryLimit } = options;
+  checkLimit('proxyCpu', proxyCpu, 'proxyCpuLimit', proxyCpuLimit);
+  checkLimit('proxyMemory', proxyMemory, 'proxyMemoryLimit', proxyMemoryLimit);
+  const requests = given({ cpu: proxyCpu, memory: proxyMemory });
+  const limits = given({ cpu: proxyCpuLimit, memory: proxyMemoryLimit });
+  if (requests === undefined && limits === undefined) return undefined;
+  return { ...(requests === undefined ? {} : { requests }), ...(limits === undefined ? {} : { limits }) };
+}
+
+function given(quantities: Readonly<Record<string, string | undefined>>): PodRecord | undefined {
+  const entries = Object.entries(quantities).filter(([, value]) => value !== undefined);
+  return entries.length === 0 ? undefined : Object.fromEntries(entries);
+}
+
+function checkLimit(
+  option: keyof typeof ANNOTATIONS,
+  request: string | undefined,
+  limitOption: keyof typeof ANNOTATIONS,
+  limit: string | undefined,
+): void {
+  if (request === undefined || limit === undefined || quantityValue(request) <= quantityValue(limit)) return;
+  const message = `expected at most the limit ${limit} of ${ANNOTATIONS[limitOption].name}, got ${request}`;
+  throw new CtlError('invalid_argument', message, { field: `metadata.annotations[${ANNOTATIONS[option].name}]` });
+}
+
+function redirectionInput(
+  { options, values }: ProxyDataInput,
+  mode: RedirectionInput['mode'],
+  statusPort: number,
+): RedirectionInput {
+  const { proxy } = values.global;
+  return {
+    mode,
+    includeInboundPorts: options.includeInboundPorts ?? ofValues(proxy, 'includeInboundPorts', portsOrAll),
+    excludeInboundPorts: options.excludeInboundPorts ?? ofValues(proxy, 'excludeInboundPorts', ports),
+    includeOutboundPorts: options.includeOutboundPorts ?? ofValues(proxy, 'includeOutboundPorts', ports),
+    excludeOutboundPorts: options.excludeOutboundPorts ?? ofValues(proxy, 'excludeOutboundPorts', ports),
+    includeOutboundRanges: options.includeOutboundRanges ?? ofValues(proxy, 'includeIPRanges', rangesOrAll),
+    excludeOutboundRanges: options.excludeOutboundRanges ?? ofValues(proxy, 'excludeIPRanges', ranges),
+    kubevirtInterfaces: options.kubevirtInterfaces ?? [],
+    statusPort,
+  };
+}
+
+type ListOfValues =
+  | 'includeInboundPorts'
+  | 'excludeInboundPorts'
+  | 'includeOutboundPorts'
+  | 'excludeOutboundPorts'
+  | 'includeIPRanges'
+  | 'excludeIPRanges';
+
+function ofValues(
+  proxy: Values['global']['proxy'],
+  name: ListOfValues,
+  read: Reader<readonly string[]>,
+): readonly string[] {
+  try {
+    return read(proxy[name]);
+  } catch (error) {
+    const message = error instanceof Error ? error.message : String(error);
+    throw new CtlError('failed_precondition', message, { field: `values global.proxy.${name}` });
+  }
+}
+
+/** Only what the Pod itself asks for: exclusions of the values are for Pods that redirect everything. */
+function ineffective({ options }: ProxyDataInput, redirection: RedirectionInput): readonly string[] {
+  return ineffectiveExclusions({
+    ...redirection,
+    excludeInboundPorts: options.excludeInboundPorts ?? [],
+    excludeOutboundRanges: options.excludeOutboundRanges ?? [],
+  });
+}
+
+function shortGracePeriod({ config, podSpec }: ProxyDataInput): readonly string[] {
+  const { terminationDrainDuration } = config.value;
+  const { terminationGracePeriodSeconds: seconds = DEFAULT_GRACE_SECONDS } = podSpec;
+  if (terminationDrainDuration === undefined || typeof seconds !== 'number') return [];
+  if (terminationDrainDuration < seconds * 1000) return [];
+  return [
+    `spec.terminationGracePeriodSeconds: ${seconds} s end the proxy before terminationDrainDuration of its ` +
+      `configuration, ${terminationDrainDuration / 1000} s, does`,
+  ];
+}
+
+/** Envoy's worker threads for a CPU limit; undefined without one. */
+export function concurrencyOf(resources: PodRecord): number | undefined {
+  const cpu = quantityValue(String(recordOf(resources.limits).cpu ?? ''));
+  return Number.isNaN(cpu) ? undefined : Math.max(1, Math.ceil(cpu));
+}

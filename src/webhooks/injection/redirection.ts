@@ -1,0 +1,59 @@
+/** The arguments of `ctl-agent mesh-iptables` for a Pod (docs/mesh-iptables.md). */
+import { ANNOTATIONS } from './annotations.ts';
+
+export interface RedirectionInput {
+  readonly mode: 'REDIRECT' | 'TPROXY';
+  /** Each a list; `*` as the only entry is everything. */
+  readonly includeInboundPorts: readonly string[];
+  readonly excludeInboundPorts: readonly string[];
+  readonly includeOutboundPorts: readonly string[];
+  readonly excludeOutboundPorts: readonly string[];
+  readonly includeOutboundRanges: readonly string[];
+  readonly excludeOutboundRanges: readonly string[];
+  readonly kubevirtInterfaces: readonly string[];
+  /** Port of the agent; 0: the default one. */
+  readonly statusPort: number;
+}
+
+/** User and group of the proxy, whose traffic is not redirected. */
+export const PROXY_USER = 1337;
+/** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
+const PROXY_PORTS = ['15090', '15021', '15020'];
+
+export function redirectionArguments(input: RedirectionInput): readonly string[] {
+  const { statusPort } = input;
+  const own = statusPort === 0 ? PROXY_PORTS : [...new Set([...PROXY_PORTS, String(statusPort)])];
+  const all = input.includeInboundPorts.includes('*');
+  const flags: readonly (readonly [flag: string, values: readonly string[]])[] = [
+    ['-u', [String(PROXY_USER)]],
+    ['-g', [String(PROXY_USER)]],
+    ['-m', [input.mode]],
+    ['-i', input.includeOutboundRanges],
+    ['-x', input.includeOutboundRanges.includes('*') ? input.excludeOutboundRanges : []],
+    ['-b', input.includeInboundPorts],
+    ['-d', all ? [...new Set([...own, ...input.excludeInboundPorts])] : []],
+    ['-q', input.includeOutboundPorts],
+    ['-o', input.excludeOutboundPorts],
+    ['-k', input.kubevirtInterfaces],
+  ];
+  const given = flags.filter(([, values]) => values.length > 0);
+  return ['mesh-iptables', ...given.flatMap(([flag, values]) => [flag, values.join(',')])];
+}
+
+/** Annotations without effect because of others, one line each. */
+export function ineffectiveExclusions(input: RedirectionInput): readonly string[] {
+  const lines: string[] = [];
+  const { includeInboundPorts, excludeInboundPorts, includeOutboundRanges, excludeOutboundRanges } = input;
+  if (!includeInboundPorts.includes('*') && excludeInboundPorts.length > 0) {
+    lines.push(without('excludeInboundPorts', 'all inbound ports are redirected', 'includeInboundPorts'));
+  }
+  if (!includeOutboundRanges.includes('*') && excludeOutboundRanges.length > 0) {
+    lines.push(without('excludeOutboundRanges', 'all addresses are redirected', 'includeOutboundRanges'));
+  }
+  return lines;
+}
+
+function without(option: keyof typeof ANNOTATIONS, when: string, by: keyof typeof ANNOTATIONS): string {
+  const { name } = ANNOTATIONS[option];
+  return `metadata.annotations[${name}]: applies only where ${when} (${ANNOTATIONS[by].name}: "*")`;
+}

@@ -1,0 +1,63 @@
+/**
+ * The values that the built-in templates and `ProxyData` read, with the names that users of Istio know. Templates of
+ * users may read others.
+ */
+import { z } from 'zod';
+
+/** Quantities by name of the resource. */
+const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
+const resources = z.looseObject({ requests: quantities.optional(), limits: quantities.optional() });
+const seconds = (least: number) => z.int().min(least, `expected a whole number from ${least}`);
+const port = z.int().min(0, 'expected a port').max(65_535, 'expected a port');
+/** YAML reads a tag such as 1.20 as a number, which loses the zero. */
+const tag = z.string('expected a text (put it in quotes)');
+
+const proxy = z.looseObject({
+  /** A whole image, or the name between `hub` and `tag`. Empty: the image of the control plane's settings. */
+  image: z.string().default(''),
+  /** Command line of the agent in the image. */
+  command: z.array(z.string()).default(['/usr/local/bin/node', '/opt/meshd/dist/ctl-agent.js']),
+  resources: resources.default({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } }),
+  logLevel: z.string().default('warning'),
+  componentLogLevel: z.string().default('misc:error'),
+  /** Comma-separated, as in the annotations of the same names. */
+  includeIPRanges: z.string().default('*'),
+  excludeIPRanges: z.string().default(''),
+  includeInboundPorts: z.string().default('*'),
+  excludeInboundPorts: z.string().default(''),
+  includeOutboundPorts: z.string().default(''),
+  excludeOutboundPorts: z.string().default(''),
+  holdApplicationUntilProxyStarts: z.boolean().default(false),
+  readinessInitialDelaySeconds: seconds(0).default(0),
+  readinessPeriodSeconds: seconds(1).default(15),
+  readinessFailureThreshold: seconds(1).default(4),
+  statusPort: port.default(15_020),
+});
+
+const proxyInit = z.looseObject({
+  /** A whole image, or the name between `hub` and `tag`. Empty: that of the proxy. */
+  image: z.string().default(''),
+  resources: resources.default({ requests: { cpu: '10m', memory: '64Mi' }, limits: { memory: '256Mi' } }),
+});
+
+const global = z.looseObject({
+  hub: z.string().default(''),
+  tag: tag.default(''),
+  imagePullPolicy: z.enum(['', 'Always', 'IfNotPresent', 'Never']).default(''),
+  imagePullSecrets: z.array(z.string()).default([]),
+  logging: z.looseObject({ level: z.string().default('') }).prefault({}),
+  /** Whether a CNI plugin redirects the traffic of Pods. */
+  cni: z.boolean().default(false),
+  nativeSidecar: z.boolean().default(true),
+  network: z.string().default(''),
+  rewriteAppHTTPProbe: z.boolean().default(true),
+  proxy: proxy.prefault({}),
+  proxy_init: proxyInit.prefault({}),
+});
+
+export const valuesSchema = z.looseObject({ global: global.prefault({}) });
+export type Values = z.output<typeof valuesSchema>;
+
+export function defaultValues(): Values {
+  return valuesSchema.parse({});
+}
