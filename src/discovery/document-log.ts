@@ -38,7 +38,8 @@ export function problemLog(log: Pick<Logger, 'info' | 'error'> = getScope('valid
   };
 }
 
-function inForce(held: RefusedDocument | undefined): string {
+/** What is in force instead of a refused document, as the end of a line about it. */
+export function inForce(held: RefusedDocument | undefined): string {
   if (held === undefined) return '';
   if (held.inForce === 'last_good') return '; the last good version stays in force';
   const kinds = new Set(held.problem.substitutes?.map(({ kind }) => STRICTEST[kind]));

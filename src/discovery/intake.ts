@@ -9,12 +9,13 @@ import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import type { SourceIdentity, SourceSink } from '../sources/index.ts';
+import { OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../sources/index.ts';
 import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
-import { problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
+import { inForce, problemLog, sharedLog, takeoverLog, warningLog } from './document-log.ts';
 import { configuredRemotes, configuredSources } from './inputs.ts';
 import { rootNamespaceOf } from './model-settings.ts';
 import { SourceMeter } from './observers.ts';
+import { RefusedDocuments } from './refused-documents.ts';
 import type { RemoteClusters } from './remote-clusters.ts';
 import { createSources, type Sources } from './sources.ts';
 import { openStateDirectory } from './state-directory.ts';
@@ -40,6 +41,8 @@ export interface Intake {
   readonly store: Store;
   /** Keeps the last good version of each refused policy in force, so that its workloads are not left open. */
   readonly refusedPolicies: RefusedPolicies;
+  /** Of the program's own cluster. */
+  readonly refusedDocuments: RefusedDocuments;
   /** The states of all sources, and what is refused of other clusters. */
   status(): readonly SourceStatus[];
   /** Other clusters. Undefined when none is read. */
@@ -66,7 +69,8 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const serves = mesh.ingressControllerMode === 'OFF' ? { servesGateway } : { servesGateway, servesIngress };
   const sources = createSources(configuredSources(settings, connection, namespaces, serves));
   const remotes = configuredRemotes(settings, connection, namespaces, sources);
-  const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies);
+  const refusedDocuments = new RefusedDocuments();
+  const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies, refusedDocuments);
   const meter = new SourceMeter(metrics);
 
   const applied = (summary: AppliedSummary, seenAt?: number): void => {
@@ -90,6 +94,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
     sources,
     store,
     refusedPolicies,
+    refusedDocuments,
     remotes,
     status: () => [...sources.status(), ...(remotes?.refused() ?? [])],
     async start() {
@@ -112,6 +117,7 @@ function createLoggedStore(
   rootNamespace: string,
   sources: Sources,
   refusedPolicies: RefusedPolicies,
+  refusedDocuments: RefusedDocuments,
 ): Store {
   const log = problemLog();
   return createStore({
@@ -120,8 +126,15 @@ function createLoggedStore(
     appNamespaces: listOf(appNamespace),
     rootNamespace,
     refusedPolicies,
-    onRefused: (source, problem) => log.refused(problem, refusedPolicies.of(source, problem.id)),
-    onResolved: (_source, problem) => log.resolved(problem),
+    onRefused: (source, problem) => {
+      const held = refusedPolicies.of(source, problem.id);
+      log.refused(problem, held);
+      if (source === OWN_CLUSTER_SOURCE) refusedDocuments.refused(problem, inForce(held));
+    },
+    onResolved: (source, problem) => {
+      log.resolved(problem);
+      if (source === OWN_CLUSTER_SOURCE) refusedDocuments.resolved(problem);
+    },
     onShared: sharedLog(),
     onTakeover: takeoverLog(),
     onWarnings: warningLog(),

@@ -25,6 +25,7 @@ import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
+import { runDocumentEvents } from './document-events.ts';
 import { FindingLog } from './finding-log.ts';
 import { runGatewayController } from './gateway-controller.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
@@ -101,7 +102,7 @@ export class DiscoveryProgram {
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain: its requests may wait for an API server that does not answer.
-    this.#runControllers(files, cluster);
+    this.#runControllers(files, intake, cluster);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
@@ -207,10 +208,11 @@ export class DiscoveryProgram {
     this.#pipeline.engine.publish(publication);
   }
 
-  #runControllers({ mesh }: MeshFiles, cluster: Cluster | undefined): void {
+  #runControllers({ mesh }: MeshFiles, { refusedDocuments }: Intake, cluster: Cluster | undefined): void {
     if (cluster === undefined) return;
     const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
-    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs)])
+    const events = runDocumentEvents(inputs, refusedDocuments);
+    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs), events])
       if (task !== undefined) this.#closers.add(() => task.close());
   }
 

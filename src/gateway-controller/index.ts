@@ -17,6 +17,7 @@ import { gatewayRules } from './merge-status.ts';
 import { StatusWriter } from './status-writer.ts';
 import type { DesiredStatuses, StatusControllerOptions } from './types.ts';
 
+export { isRefusal, reportFailure } from './failures.ts';
 export type { InfrastructureSettings } from './infrastructure.ts';
 export { IngressStatuses } from './ingress-statuses.ts';
 export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';

@@ -74,8 +74,8 @@ test('a field that resembles a known one is refused: the default would allow wha
 });
 
 test('fields without effect are named when they differ from the default, and their values are checked', () => {
-  const parsed = parseMeshConfig({ enableTracing: true, proxyHttpPort: 15007, enablePrometheusMerge: true });
+  const parsed = parseMeshConfig({ enableTracing: true, proxyHttpPort: 15007, disableEnvoyListenerLog: true });
   assert.ok('value' in parsed);
-  assert.equal(parsed.warning, 'fields that this version does not act on: enablePrometheusMerge, proxyHttpPort');
-  assert.ok('problem' in parseMeshConfig({ enablePrometheusMerge: 'banana' }));
+  assert.equal(parsed.warning, 'fields that this version does not act on: disableEnvoyListenerLog, proxyHttpPort');
+  assert.ok('problem' in parseMeshConfig({ disableEnvoyListenerLog: 'banana' }));
 });

@@ -40,7 +40,6 @@ export function defaultMeshNetworks(): MeshNetworks {
 const WITHOUT_EFFECT = [
   'disableEnvoyListenerLog',
   'enableEnvoyAccessLogService',
-  'enablePrometheusMerge',
   'enableTracing',
   'proxyHttpPort',
   'serviceSettings',

@@ -174,6 +174,15 @@ export const discoveryEnv = {
       'pass connections on to, instead of all that their namespace sees.',
   },
 
+  CTL_ENABLE_CRD_VALIDATION: {
+    setting: 'crdValidation',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'For deployments without a separate validator (the validation webhook): refused documents of the cluster are ' +
+      'also reported as Events of their objects. Documents are validated in any case.',
+  },
+
   // Generation.
   CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {
     setting: 'sniffInbound',

@@ -26,7 +26,6 @@ export interface UnservedVariables {
 const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   BYPASS_OOP_MTLS_SAN_VERIFICATION: false,
   CTL_ENABLE_ANALYSIS: false,
-  CTL_ENABLE_CRD_VALIDATION: false,
   CTL_ENABLE_INCREMENTAL_MCP: false,
   CTL_ENABLE_KVSTORE_FILTER: false,
   CTL_ENABLE_RELDB_FILTER: false,

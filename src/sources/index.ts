@@ -7,7 +7,7 @@ export {
   type FollowedConfigMap,
   followConfigMap,
 } from './kubernetes/config-map.ts';
-export { createKubernetesSource, type KubernetesSourceOptions } from './kubernetes/kubernetes.ts';
+export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURCE } from './kubernetes/kubernetes.ts';
 export { createMockSource } from './mock.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

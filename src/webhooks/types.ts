@@ -60,7 +60,7 @@ export interface InjectionSettings {
   readonly values: ConfigText | undefined;
   /** `defaultConfig` of the mesh configuration, as its author wrote it: JSON of the API's ProxyConfig. */
   readonly proxyConfig: Readonly<Record<string, unknown>>;
-  /** Of the mesh configuration: whether the agent's metrics include those of the application. */
+  /** `enablePrometheusMerge` of the mesh configuration. */
   readonly enablePrometheusMerge: boolean;
   /** `host:port` of the secured address of the control plane, unless `proxyConfig` names one. */
   readonly discoveryAddress: string;

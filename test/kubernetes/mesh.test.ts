@@ -66,7 +66,7 @@ describe('a mesh from a real API server', { skip }, () => {
     ]);
     discovery = await startDiscovery(owner, {
       flags: ['--kubeconfig', await discoveryKubeconfig(owner, cluster)],
-      env: { CTL_USE_ENDPOINT_SLICE: 'true' },
+      env: { CTL_USE_ENDPOINT_SLICE: 'true', CTL_ENABLE_CRD_VALIDATION: 'true' },
     });
     client = await startProxy(owner, discovery.ports.grpc, {
       name: 'client',
@@ -107,6 +107,26 @@ describe('a mesh from a real API server', { skip }, () => {
     await answers(['web-v2']);
     await cluster.api.delete(route);
     await answers(['web-v1']);
+  });
+
+  test('the author of a refused document finds the reason in an Event of the object', async () => {
+    const metadata = { name: 'wrong', namespace };
+    const rule = { route: [{ destination: { host: 'web' } }], timeout: '-1s' };
+    const kind = { apiVersion: 'networking.mesh.io/v1alpha3', kind: 'VirtualService' };
+    const [{ metadata: { uid = '' } = {} } = {}] = await cluster.api.apply([
+      { ...kind, metadata, spec: { hosts: ['web'], http: [rule] } },
+    ]);
+    const path = `/api/v1/namespaces/${namespace}/events?fieldSelector=involvedObject.uid=${uid}`;
+    await eventually(
+      async () => {
+        const { items } = await cluster.api.get<{ items: { type: string; reason: string; message: string }[] }>(path);
+        const [event, ...more] = items;
+        assert.deepEqual([event?.type, event?.reason, more], ['Warning', 'Refused', []]);
+        assert.match(event?.message ?? '', /^spec\.http\[0\]\.timeout: expected /);
+      },
+      { timeoutMs: 30_000 },
+    );
+    await cluster.api.delete({ ...kind, metadata });
   });
 
   test('the mesh configuration is read from its ConfigMap when it is created', async () => {

@@ -112,7 +112,8 @@ export const meshConfig = z.strictObject({
   h2UpgradePolicy: z.enum(['DO_NOT_UPGRADE', 'UPGRADE']).default('DO_NOT_UPGRADE'),
   enableAutoMtls: z.boolean().default(true),
   enableTracing: z.boolean().default(true),
-  enablePrometheusMerge: z.boolean().default(false),
+  /** For injected Pods: whether the agent's metrics include those of the application. */
+  enablePrometheusMerge: z.boolean().default(true),
   /** Empty: the namespace of the program. */
   rootNamespace: z.string().default(''),
   trustDomain: z.string().default('cluster.local'),

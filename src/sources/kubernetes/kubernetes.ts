@@ -93,6 +93,9 @@ const MAX_WARNINGS = 100;
 
 const CORE: ReadonlySet<string> = new Set(CORE_KINDS);
 
+/** Id of the source of the program's own cluster. */
+export const OWN_CLUSTER_SOURCE = 'kubernetes';
+
 export function createKubernetesSource(options: KubernetesSourceOptions): Source {
   return new KubernetesSource(options);
 }
@@ -121,7 +124,7 @@ class KubernetesSource implements Source {
   #closed = false;
 
   constructor(options: KubernetesSourceOptions) {
-    const { id = 'kubernetes', cluster, connection, clock, log } = options;
+    const { id = OWN_CLUSTER_SOURCE, cluster, connection, clock, log } = options;
     this.id = id;
     this.cluster = cluster;
     this.#options = options;
