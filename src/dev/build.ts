@@ -9,6 +9,7 @@ import { join, resolve } from 'node:path';
 import { type BuildOptions, build, type Plugin, transform } from 'esbuild';
 import packageJson from '../../package.json' with { type: 'json' };
 import { COMPILED, type WorkerName } from '../paths.ts';
+import { PATCHED_TYPES, withDecodersOf } from './decoders.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const [, , FOLDER] = process.argv;
@@ -44,19 +45,18 @@ function buildStamp(): string {
   });
 }
 
-/** A decoder as the generator writes it, to the line that closes it at the same indentation. */
-const DECODER = /^( *)\w+\.decode = function[\s\S]*?\n\1\};\n/gm;
-
 /**
- * Minifies the generated protobuf code, which is most of a bundle: every thread keeps its text in memory.
+ * Minifies the generated protobuf code, which is most of a bundle: every thread keeps its text in memory. `decoded`
+ * names the messages whose decoders are kept; by default those of all.
  */
-function generatedCode(decoders: boolean): Plugin {
+function generatedCode(decoded?: readonly string[]): Plugin {
   return {
     name: 'generated-code',
     setup({ onLoad }) {
       onLoad({ filter: /\/proto\/gen\/envoy\.js$/ }, async ({ path }) => {
         const text = readFileSync(path, 'utf8');
-        const { code } = await transform(decoders ? text : text.replace(DECODER, ''), { minify: true, format: 'esm' });
+        const needed = decoded === undefined ? text : withDecodersOf(decoded, text);
+        const { code } = await transform(needed, { minify: true, format: 'esm' });
         return { contents: code, loader: 'js' };
       });
     },
@@ -112,7 +112,7 @@ function options(entryPoints: readonly string[], outdir: string, toDist: string,
     minifyWhitespace: true,
     metafile: true,
     logLevel: 'warning',
-    plugins: [generatedCode(true), LAZY_HTTP],
+    plugins: [generatedCode(), LAZY_HTTP],
     define: { MESHD_BUILD: JSON.stringify(stamp), MESHD_DIST: JSON.stringify(toDist) },
   };
 }
@@ -133,8 +133,8 @@ async function main(): Promise<void> {
   }
   for (const name of WORKERS) {
     const workerOptions = options([`workers/${name}.ts`], join(DIST, 'workers'), '../', stamp);
-    // Generation never decodes messages: without decoders its threads load less than half of the code.
-    await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(false)] } : workerOptions);
+    // Generation decodes only what EnvoyFilters patch.
+    await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(PATCHED_TYPES)] } : workerOptions);
   }
   compileAhead(parts.get('ctl-discovery') ?? []);
   // Each in its own process, because V8 stores code for the modules that are loaded together.

@@ -98,7 +98,8 @@ test('a patch with a mistake is refused in one line that names the field, and th
     const found = discovery()
       .output()
       .split('\n')
-      .filter((line) => line.includes('EnvoyFilter/default/patches'));
+      // Pushes of the filter are logged as well, some time after them.
+      .filter((line) => line.includes('EnvoyFilter/default/patches: '));
     assert.notEqual(found.length, 0);
     return found;
   });
