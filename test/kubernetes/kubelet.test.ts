@@ -10,6 +10,7 @@ import {
   kubernetesUnavailable,
   startKubelet,
   startKubernetes,
+  startServiceProxy,
 } from '../harness/kubernetes/index.ts';
 
 interface PodStatus {
@@ -55,6 +56,7 @@ test('the Pods of a Deployment run and become endpoints of their Service', { ski
   const cluster = await startKubernetes(t, { controllerManager: true });
   const network = await createNetworkHere(t);
   await startKubelet(t, { api: cluster.api, network, images: IMAGES });
+  const proxy = startServiceProxy(t, cluster.api);
   const namespace = await cluster.newNamespace();
   await cluster.api.apply([deployment(namespace, 2), service(namespace)]);
 
@@ -68,6 +70,11 @@ test('the Pods of a Deployment run and become endpoints of their Service', { ski
   );
   assert.equal(new Set(names).size, 2);
   for (const name of names) assert.match(name, /^hello-/);
+
+  // By the address of the Service, as its name leads to it.
+  const [, address = ''] = new RegExp(`^(\\S+) hello.${namespace}.svc`, 'm').exec(proxy.hosts()) ?? [];
+  const answers = await Promise.all([1, 2].map(() => request({ address, port: 80 })));
+  assert.deepEqual(new Set(answers.map((answer) => (answer.json() as EchoReply).name)), new Set(names));
 
   await cluster.api.apply([deployment(namespace, 1)]);
   const one = await eventually(async () => {

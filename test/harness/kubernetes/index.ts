@@ -45,7 +45,8 @@ export {
 export { buildHelm, type ChartName, helmPath, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
 export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';
-export { type ContainerStart, type Image, type KubeletOptions, startKubelet } from './kubelet.ts';
+export { type ContainerStart, type Image, type Kubelet, type KubeletOptions, startKubelet } from './kubelet.ts';
 export { type LoadBalancerOptions, startLoadBalancer } from './load-balancer.ts';
 export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';
+export { type ServiceProxy, startServiceProxy } from './service-proxy.ts';
 export { keyOf, type WatchHandler, watchCollection } from './watch.ts';

@@ -34,14 +34,26 @@ export interface KubeletOptions {
   readonly hosts?: () => string;
 }
 
+export interface Kubelet {
+  /**
+   * Runs a command in a container, as `kubectl exec`; returns its stdout, and rejects unless it ends with 0 in time.
+   * @param pod `namespace/name`
+   */
+  execute(pod: string, container: string, command: readonly string[], timeoutMs?: number): Promise<string>;
+  /** Ends the processes of a container with SIGKILL. */
+  kill(pod: string, container: string): Promise<void>;
+}
+
 /** Fields of a Node's status by which the API server finds the logs. */
 async function logEndpoint(owner: Owner, logs: PodLogs, address: string): Promise<object> {
   const Port = await servePodLogs(owner, logs, address);
   return { addresses: [{ type: 'InternalIP', address }], daemonEndpoints: { kubeletEndpoint: { Port } } };
 }
 
+const EXECUTE_TIMEOUT_MS = 60_000;
+
 /** Starts the kubelet. Its Pods end with the owner. */
-export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<void> {
+export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<Kubelet> {
   const { api, nodeName = 'node-1', nodeLabels = {}, logAddress } = options;
   const logs = new PodLogs();
   const running = new Map<string, RunningPod>();
@@ -98,4 +110,14 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
     changed: (object) => ignoreFailure(reconcile(object)),
     gone: (key) => ignoreFailure(end(key, 0)),
   });
+  const containerOf = (pod: string, container: string) => {
+    const found = running.get(pod)?.container(container);
+    if (found === undefined) throw new Error(`${pod} has no container ${container} that runs`);
+    return found;
+  };
+  return {
+    execute: async (pod, container, command, timeoutMs = EXECUTE_TIMEOUT_MS) =>
+      containerOf(pod, container).execute(command, timeoutMs),
+    kill: async (pod, container) => containerOf(pod, container).kill(),
+  };
 }

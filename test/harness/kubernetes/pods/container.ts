@@ -75,6 +75,17 @@ export class PodContainer {
     return running;
   }
 
+  /** Runs a command in it; returns its stdout. */
+  async execute(command: readonly string[], timeoutMs: number): Promise<string> {
+    if (this.#process === undefined) throw new Error(`container ${this.spec.name} does not run`);
+    return this.#process.execute(command, timeoutMs);
+  }
+
+  /** Ends its process with SIGKILL: it is restarted as its Pod says. */
+  async kill(): Promise<void> {
+    await this.#process?.end(0);
+  }
+
   /** Ends it in order, with its hook; SIGKILL after the time. */
   async end(graceMs: number): Promise<void> {
     const deadline = performance.now() + graceMs;

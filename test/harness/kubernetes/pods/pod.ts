@@ -64,6 +64,10 @@ export class RunningPod {
     this.#logs = logs;
   }
 
+  container(name: string): PodContainer | undefined {
+    return this.#containers.get(name);
+  }
+
   /** Returns at once; a failure becomes the Pod's status. */
   start(): void {
     this.#finished = this.#run().catch((error: unknown) => {

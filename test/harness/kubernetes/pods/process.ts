@@ -32,8 +32,8 @@ export interface ContainerProcess {
   pid(): Promise<number | undefined>;
   /** The exit code; 128 and the number of the signal for a process that a signal ended. */
   readonly exited: Promise<number>;
-  /** Runs a command in the container, as its user; rejects unless it ends with 0 in time. */
-  execute(command: readonly string[], timeoutMs: number): Promise<void>;
+  /** Runs a command in the container, as its user; returns its stdout. Rejects unless it ends with 0 in time. */
+  execute(command: readonly string[], timeoutMs: number): Promise<string>;
   /** SIGTERM, and SIGKILL where that has not ended it in time or would not be noticed. */
   end(graceMs: number): Promise<void>;
 }
@@ -132,9 +132,11 @@ function controlled(child: Child, command: (argv: readonly string[]) => string[]
       const first = await pid();
       if (first === undefined) throw new Error('the container does not run');
       const args = ['--target', String(first), '--mount', '--net', '--pid', '--', ...command(argv)];
-      await new Promise<void>((resolve, reject) => {
+      return new Promise<string>((resolve, reject) => {
         execFile('nsenter', args, { timeout: Math.ceil(timeoutMs) }, (error, stdout, stderr) =>
-          error === null ? resolve() : reject(new Error(`${argv.join(' ')}: ${stderr || stdout || error.message}`)),
+          error === null
+            ? resolve(stdout)
+            : reject(new Error(`${argv.join(' ')}: ${stderr || stdout || error.message}`)),
         );
       });
     },

@@ -1,0 +1,160 @@
+/**
+ * A simulated kube-proxy and DNS: connections to the cluster IP of a Service, from Pods and from the API server, reach
+ * a ready endpoint, and `hosts` has the names of Services for Pods. Endpoints that refuse the connection are tried in
+ * turn.
+ */
+import { execFile } from 'node:child_process';
+import { connect, createServer, type Server, type Socket } from 'node:net';
+import { promisify } from 'node:util';
+import type { Owner } from '../owner.ts';
+import type { ApiObject, KubernetesApi } from './api.ts';
+import { API_SERVICE_ADDRESS } from './control-plane.ts';
+import { keyOf, watchCollection } from './watch.ts';
+
+export interface ServiceProxy {
+  /** Lines of hosts(5) for all Services that have a cluster IP. */
+  hosts(): string;
+}
+
+interface Service extends ApiObject {
+  readonly spec: {
+    readonly clusterIP?: string;
+    readonly ports?: readonly { readonly name?: string; readonly port: number; readonly protocol?: string }[];
+  };
+}
+
+interface Slice extends ApiObject {
+  readonly endpoints?: readonly {
+    readonly addresses: readonly string[];
+    readonly conditions: { readonly ready?: boolean };
+  }[];
+  readonly ports?: readonly { readonly name?: string; readonly port: number }[] | null;
+}
+
+const SERVICE_LABEL = 'kubernetes.io/service-name';
+
+/** A connection to the first target that accepts one; undefined without any. */
+async function connectAny(targets: readonly (readonly [address: string, port: number])[]): Promise<Socket | undefined> {
+  for (const [host, port] of targets) {
+    const socket = connect({ host, port });
+    const connected = await new Promise<boolean>((resolve) => {
+      socket.once('connect', () => resolve(true));
+      socket.once('error', () => resolve(false));
+    });
+    if (connected) return socket;
+  }
+  return undefined;
+}
+
+class Services {
+  readonly #services = new Map<string, Service>();
+  readonly #slices = new Map<string, Slice>();
+  /** By address and port. */
+  readonly #servers = new Map<string, Promise<Server | undefined>>();
+  readonly #sockets = new Set<Socket>();
+  #next = 0;
+
+  serviceChanged(service: Service): void {
+    const { clusterIP: address } = service.spec;
+    if (address === undefined || address === 'None' || address === '' || address === API_SERVICE_ADDRESS) return;
+    this.#services.set(keyOf(service), service);
+    for (const { port, protocol = 'TCP' } of service.spec.ports ?? [])
+      if (protocol === 'TCP' && !this.#servers.has(`${address}:${port}`))
+        this.#servers.set(
+          `${address}:${port}`,
+          this.#listen(address, port).catch(() => undefined),
+        );
+  }
+
+  serviceGone(key: string): void {
+    const { clusterIP: address, ports = [] } = this.#services.get(key)?.spec ?? {};
+    this.#services.delete(key);
+    for (const { port } of ports) {
+      const server = this.#servers.get(`${address}:${port}`);
+      this.#servers.delete(`${address}:${port}`);
+      void server?.then((listening) => listening?.close());
+    }
+  }
+
+  sliceChanged(slice: Slice): void {
+    this.#slices.set(keyOf(slice), slice);
+  }
+
+  sliceGone(key: string): void {
+    this.#slices.delete(key);
+  }
+
+  hosts(): string {
+    return [...this.#services.values()]
+      .map(({ metadata: { name, namespace }, spec: { clusterIP } }) => {
+        const short = `${name}.${namespace}`;
+        return `${clusterIP} ${short}.svc.cluster.local ${short}.svc ${short}`;
+      })
+      .join('\n');
+  }
+
+  async close(): Promise<void> {
+    for (const socket of this.#sockets) socket.destroy();
+    for (const server of this.#servers.values()) (await server)?.close();
+  }
+
+  async #listen(address: string, port: number): Promise<Server> {
+    await promisify(execFile)('ip', ['addr', 'replace', `${address}/32`, 'dev', 'lo']);
+    const server = createServer((near) => void this.#relay(near, address, port));
+    await new Promise<void>((resolve, reject) => server.once('error', reject).listen(port, address, resolve));
+    return server;
+  }
+
+  async #relay(near: Socket, address: string, port: number): Promise<void> {
+    this.#track(near);
+    const far = await connectAny(this.#targets(address, port));
+    if (far === undefined) {
+      near.destroy();
+      return;
+    }
+    this.#track(far);
+    near.on('close', () => far.destroy());
+    far.on('close', () => near.destroy());
+    near.pipe(far).pipe(near);
+  }
+
+  #track(socket: Socket): void {
+    this.#sockets.add(socket);
+    socket.on('error', () => socket.destroy());
+    socket.once('close', () => this.#sockets.delete(socket));
+  }
+
+  /** Ready endpoints, each time from another one on. */
+  #targets(address: string, port: number): (readonly [string, number])[] {
+    const service = [...this.#services.values()].find(({ spec }) => spec.clusterIP === address);
+    const name = service?.spec.ports?.find((candidate) => candidate.port === port)?.name ?? '';
+    const slices = [...this.#slices.values()].filter(({ metadata }) => {
+      const labels = (metadata.labels ?? {}) as Record<string, string>;
+      return metadata.namespace === service?.metadata.namespace && labels[SERVICE_LABEL] === service?.metadata.name;
+    });
+    const targets = slices.flatMap(({ endpoints = [], ports }) => {
+      const target = (ports ?? []).find((candidate) => (candidate.name ?? '') === name);
+      const ready = endpoints.filter(({ conditions }) => conditions.ready !== false);
+      return target === undefined
+        ? []
+        : ready.flatMap(({ addresses }) => addresses.map((each) => [each, target.port] as const));
+    });
+    const first = targets.length === 0 ? 0 : this.#next++ % targets.length;
+    return [...targets.slice(first), ...targets.slice(0, first)];
+  }
+}
+
+/** Runs until its owner ends. Needs a network namespace of the tests' own, in which the stage `kubernetes` runs. */
+export function startServiceProxy(owner: Owner, api: KubernetesApi): ServiceProxy {
+  const services = new Services();
+  owner.after(() => services.close());
+  watchCollection(owner, api, '/api/v1/services', {
+    changed: (object) => services.serviceChanged(object as Service),
+    gone: (key) => services.serviceGone(key),
+  });
+  watchCollection(owner, api, '/apis/discovery.k8s.io/v1/endpointslices', {
+    changed: (object) => services.sliceChanged(object as Slice),
+    gone: (key) => services.sliceGone(key),
+  });
+  return services;
+}
