@@ -14,7 +14,7 @@ import {
   type Source,
 } from '../sources/index.ts';
 import { createConnection } from './cluster.ts';
-import { RemoteClusters } from './remote-clusters.ts';
+import { RemoteClusters, type RemoteClustersOptions } from './remote-clusters.ts';
 import type { Sources } from './sources.ts';
 
 /**
@@ -65,7 +65,7 @@ export function configuredRemotes(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
-  sources: Sources,
+  { sources, onDelayed }: Pick<RemoteClustersOptions, 'onDelayed'> & { readonly sources: Sources },
 ): RemoteClusters | undefined {
   const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
   if (connection === undefined || namespace === '') return undefined;
@@ -82,6 +82,7 @@ export function configuredRemotes(
       const options = { id, cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice };
       return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required, maxBytes });
     },
+    onDelayed,
     clock,
     random,
     log: getScope('secretcontroller'),

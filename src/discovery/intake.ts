@@ -68,7 +68,10 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const { servesGateway, servesIngress } = options.serves;
   const serves = mesh.ingressControllerMode === 'OFF' ? { servesGateway } : { servesGateway, servesIngress };
   const sources = createSources(configuredSources(settings, connection, namespaces, serves));
-  const remotes = configuredRemotes(settings, connection, namespaces, sources);
+  const remotes = configuredRemotes(settings, connection, namespaces, {
+    sources,
+    onDelayed: (changes) => metrics.ctl_remote_cluster_delayed_changes_total.inc(changes),
+  });
   const refusedDocuments = new RefusedDocuments();
   const store = createLoggedStore(settings, rootNamespace, sources, refusedPolicies, refusedDocuments);
   const meter = new SourceMeter(metrics);

@@ -273,3 +273,20 @@ test('a cluster that sends more than its quota is not read, and one that grows b
   await started;
   await until('the smaller list is read', () => has('Service/shop/s0/huge'));
 });
+
+test('changes that a cluster sends without a pause are collected and counted, and none is lost', async (context) => {
+  const { home, remotes, lines, has, delayed } = await openHome(context);
+  const east = await startRemote(context);
+  home.set(SECRETS, secret('remote-east', { east: east.kubeconfig() }));
+  await remotes.start();
+  const noise = /^cluster east: changes come without a pause/;
+  let sent = 0;
+  await until('they are collected', () => {
+    east.set(SERVICES, service(`web-${++sent}`));
+    return lines.some((line) => noise.test(line));
+  });
+  await until('the last one is in force', () => has(`Service/shop/web-${sent}/east`), lines);
+  for (let each = 1; each <= sent; each++) assert.ok(has(`Service/shop/web-${each}/east`));
+  assert.ok(delayed() > 0);
+  assert.equal(lines.filter((line) => noise.test(line)).length, 1);
+});

@@ -13,7 +13,7 @@ import type { Log } from '../core/log.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import { type ClusterAccess, type Connection, KubernetesClient, readKubeconfig } from '../kubernetes/index.ts';
 import type { Kind } from '../resources/index.ts';
-import type { Source, SourceSink } from '../sources/index.ts';
+import { pacedSource, type Source, type SourceSink } from '../sources/index.ts';
 import { ownUid, refusingOwn } from './own-cluster.ts';
 import { followRemoteSecrets, MAX_KUBECONFIG, type RemoteEntry, type RemoteSecrets } from './remote-secrets.ts';
 import type { Sources } from './sources.ts';
@@ -42,6 +42,8 @@ export interface RemoteClustersOptions {
   readonly connect: (access: ClusterAccess) => Connection;
   /** @param required kinds without which the source is not synced, also where they are forbidden */
   readonly createSource: (id: string, cluster: string, connection: Connection, required: ReadonlySet<Kind>) => Source;
+  /** Called with the number of changes that wait because a cluster sends too many: see `pacedSource`. */
+  readonly onDelayed: (changes: number) => void;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -226,14 +228,15 @@ export class RemoteClusters {
     this.#ownUid ??= this.#readOwnUid();
     const uid = await this.#ownUid;
     if (this.#closed) return;
-    const { log, connect, createSource, clock } = this.#options;
+    const { log, connect, createSource, clock, onDelayed } = this.#options;
     const connection = connect(access);
     const replacedOne = inForce(before);
     const replaced = replacedOne === undefined ? '' : ', which replaces what was in force once it has been read';
     log.info(`cluster ${cluster}: reading ${connection.server} with ${name}${replaced}`);
     const kinds = new Set<Kind>();
     const required = replacedOne?.kinds ?? new Set();
-    const noted = noting(createSource(sourceId(cluster), cluster, connection, required), connection, kinds);
+    const created = createSource(sourceId(cluster), cluster, connection, required);
+    const noted = noting(pacedSource(created, { clock, log, onDelayed }), connection, kinds);
     const refused = Promise.withResolvers<void>();
     const onOwn = (): string => {
       remote.isOwn = true;

@@ -130,6 +130,10 @@ export const METRICS = {
   ctl_total_orch_object_errors: { type: 'Sum', meaning: 'Total errors converting custom resources.' },
   ctl_orch_object_errors: { type: 'LastValue', meaning: 'Errors converting custom resources.', labels: ['type'] },
   cfg_source_orch_event_success_total: { type: 'Count', meaning: 'Events handled successfully by a source.' },
+  ctl_remote_cluster_delayed_changes_total: {
+    type: 'Count',
+    meaning: 'Changes of other clusters that waited for up to a second, because a cluster sent too many.',
+  },
   cfg_source_orch_event_error_total: { type: 'Count', meaning: 'Errors handling an event in a source.' },
 
   ctl_refused_security_documents: {

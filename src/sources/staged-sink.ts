@@ -25,7 +25,7 @@ export function createStagedSink(): StagedSink {
   let released: SourceSink | undefined;
 
   const put = (event: ResourceEvent): void => {
-    const id = idOf(event);
+    const id = idOfEvent(event);
     const isGone = event.type === 'delete' || event.type === 'resolved';
     // The list that is passed on later does not have it: that deletes it.
     if (isGone && [...scopes.values()].some((scope) => isIn(scope, event))) items.delete(id);
@@ -71,7 +71,8 @@ function isListed({ type }: ResourceEvent): boolean {
   return type === 'set' || type === 'invalid';
 }
 
-function idOf(event: ResourceEvent): string {
+/** Of two events with one id the newer one counts. */
+export function idOfEvent(event: ResourceEvent): string {
   if (event.type === 'set') return keyOf(event.resource);
   if (event.type === 'delete') return event.key;
   return event.type === 'invalid' ? event.problem.id : event.id;
@@ -80,7 +81,7 @@ function idOf(event: ResourceEvent): string {
 /** The key that decides whether an event is within a list; undefined where it is not known. */
 function keyOfEvent(event: ResourceEvent): ResourceKey | undefined {
   if (event.type === 'invalid') return event.problem.key;
-  return event.type === 'resolved' ? undefined : idOf(event);
+  return event.type === 'resolved' ? undefined : idOfEvent(event);
 }
 
 function isIn({ kinds, namespace }: Scope, event: ResourceEvent): boolean {

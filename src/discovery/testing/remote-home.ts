@@ -55,6 +55,7 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
     onRefused: () => {},
     onResolved: () => {},
   });
+  let delayed = 0;
   /** Every change of what is in force, in order: `+key` or `-key`. */
   const changes: string[] = [];
   const noteChanges = ({ changed }: { readonly changed: ReadonlySet<string> }): void => {
@@ -94,6 +95,9 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
         required,
         maxBytes,
       }),
+    onDelayed: (count) => {
+      delayed += count;
+    },
     clock,
     random,
     log,
@@ -104,7 +108,7 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
     connection.close();
   });
   const has = (key: string): boolean => store.get(key) !== undefined;
-  return { home, remotes, sources, lines, changes, has };
+  return { home, remotes, sources, lines, changes, has, delayed: () => delayed };
 }
 
 export async function until(what: string, condition: () => boolean, lines: readonly string[] = []): Promise<void> {

@@ -1,0 +1,179 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { fakeClock } from '../core/testing/fake-clock.ts';
+import { keyOf, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
+import { createDebouncer } from '../store/index.ts';
+import { resource } from '../store/testing/documents.ts';
+import { PACE_BURST, PACE_MS, pacedSource } from './paced-source.ts';
+import type { SourceSink } from './source.ts';
+
+const set = (name: string, version = 1): Extract<ResourceEvent, { type: 'set' }> => ({
+  type: 'set',
+  resource: resource('Service', name, version),
+  eventTime: version,
+});
+const gone = (name: string): ResourceEvent => ({ type: 'delete', key: `Service/ns/${name}`, eventTime: 1 });
+const shown = (events: readonly ResourceEvent[]): string[] =>
+  events.map((event) => (event.type === 'set' ? `${keyOf(event.resource)}@${event.eventTime}` : event.type));
+
+/** Paced sources of several clusters that send to one sink. */
+function pacedSources(to: SourceSink, ...clusters: readonly string[]) {
+  const clock = fakeClock({ start: 500 });
+  const lines: string[] = [];
+  const note = (line: string): void => void lines.push(line);
+  const log = { debug: note, info: note, warn: note, error: note };
+  let delayed = 0;
+  const onDelayed = (changes: number): void => {
+    delayed += changes;
+  };
+  const options = { clock, log, onDelayed };
+  const opened = clusters.map((cluster) => {
+    let sink: SourceSink | undefined;
+    const source = pacedSource(
+      {
+        id: cluster,
+        cluster,
+        synced: Promise.resolve(),
+        start: (given) => {
+          sink = given;
+        },
+        health: () => ({ ok: true }),
+        close: () => Promise.resolve(),
+      },
+      options,
+    );
+    source.start(to);
+    assert.ok(sink !== undefined);
+    return { source, sink };
+  });
+  return { clock, lines, opened, delayed: () => delayed };
+}
+
+function recordingSink() {
+  const passed: (readonly string[])[] = [];
+  const sink: SourceSink = {
+    apply: (events) => passed.push(shown(events)),
+    replace: ({ events }) => passed.push(['list', ...shown(events)]),
+    changing: (at) => passed.push([`changing at ${at}`]),
+  };
+  return { passed, sink };
+}
+
+/** Sends what uses up the burst. */
+function exhaust(sink: SourceSink): void {
+  for (let batch = 1; batch <= PACE_BURST; batch++) sink.apply([set('burst', batch)]);
+}
+
+test('passes a burst on at once, then the newest change of each key at the next moment that is common to all', () => {
+  const { passed, sink: to } = recordingSink();
+  const { clock, lines, opened, delayed } = pacedSources(to, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  exhaust(sink);
+  assert.equal(passed.splice(0).length, PACE_BURST);
+  assert.deepEqual([delayed(), lines], [0, []]);
+  clock.pass(100);
+  sink.apply([set('a', 1), set('b', 1)]);
+  sink.apply([set('a', 2), gone('b')]);
+  sink.changing(600);
+  clock.pass(399);
+  assert.deepEqual(passed, []);
+  clock.pass(1);
+  assert.deepEqual(passed.splice(0), [['Service/ns/a@2', 'delete']]);
+  assert.equal(delayed(), 4);
+  const line = 'cluster east: changes come without a pause; they take effect once a second, until there are fewer';
+  assert.deepEqual(lines, [line]);
+  // It goes on like this, with one line.
+  for (let at = 0; at < 10; at++) {
+    clock.pass(PACE_MS / 10);
+    sink.apply([set('a', 10 + at)]);
+  }
+  clock.pass(PACE_MS);
+  assert.deepEqual(passed.splice(0), [['Service/ns/a@18'], ['Service/ns/a@19']]);
+  assert.deepEqual(lines, [line]);
+  // After a calm time there is a new burst.
+  clock.pass(100_000);
+  sink.apply([set('a', 30)]);
+  assert.deepEqual(passed.splice(0), [['Service/ns/a@30']]);
+  exhaust(sink);
+  assert.deepEqual(lines, [line, line]);
+});
+
+test('a list is passed on at once, after the changes before it', () => {
+  const { passed, sink: to } = recordingSink();
+  const { clock, opened } = pacedSources(to, 'east');
+  const [{ sink } = assert.fail()] = opened;
+  exhaust(sink);
+  passed.length = 0;
+  sink.apply([set('a', 1)]);
+  sink.replace({ events: [set('a', 2)], eventTime: 2 });
+  assert.deepEqual(passed.splice(0), [['Service/ns/a@1'], ['list', 'Service/ns/a@2']]);
+  clock.pass(5000);
+  assert.deepEqual(passed, []);
+});
+
+test('changes that cannot be passed on stay collected, and a closed source passes nothing on', () => {
+  const { passed, sink: to } = recordingSink();
+  let broken = false;
+  const apply = (events: readonly ResourceEvent[]): void => {
+    if (broken) throw new Error('broken');
+    to.apply(events);
+  };
+  const { clock, lines, opened } = pacedSources({ ...to, apply }, 'east');
+  const [{ source, sink } = assert.fail()] = opened;
+  exhaust(sink);
+  passed.length = 0;
+  sink.apply([set('a', 1)]);
+  broken = true;
+  clock.pass(3 * PACE_MS);
+  assert.equal(lines[1], 'cluster east: cannot take over changes: broken; trying again every second');
+  assert.equal(lines.length, 2);
+  sink.apply([set('b', 1)]);
+  broken = false;
+  clock.pass(PACE_MS);
+  assert.deepEqual(passed.splice(0), [['Service/ns/a@1', 'Service/ns/b@1']]);
+  exhaust(sink);
+  passed.length = 0;
+  sink.apply([set('c', 1)]);
+  void source.close();
+  sink.apply([set('d', 1)]);
+  clock.pass(5 * PACE_MS);
+  assert.deepEqual(passed, []);
+});
+
+test('changes of others are published as soon as they are quiet, although clusters change without a pause', async () => {
+  const published: ReadonlySet<ResourceKey>[] = [];
+  let changed = new Set<ResourceKey>();
+  let report = (_key: ResourceKey): void => {};
+  const to: SourceSink = {
+    apply: () => report('Service/ns/noisy/east'),
+    replace: () => {},
+    changing: () => {},
+  };
+  const { clock, opened } = pacedSources(to, 'east', 'west', 'north');
+  const debouncer = createDebouncer({
+    afterMs: 100,
+    maxMs: 10_000,
+    edsDebounce: true,
+    clock,
+    hooks: { onChange() {}, onTimerReset() {}, onQuiesce() {}, onMaxTime() {}, onError() {} },
+    publish: () => {
+      published.push(changed);
+      changed = new Set();
+    },
+  });
+  report = (key) => {
+    changed.add(key);
+    debouncer.changed(new Set([key]));
+  };
+  const noise = async (ms: number): Promise<void> => {
+    for (let at = 0; at < ms; at += 50) {
+      for (const { sink } of opened) sink.apply([set('noisy', clock.now())]);
+      await clock.advance(50);
+    }
+  };
+  await noise(5000);
+  published.length = 0;
+  report('VirtualService/ns/own');
+  await noise(PACE_MS);
+  assert.ok(published.some((keys) => keys.has('VirtualService/ns/own')));
+});

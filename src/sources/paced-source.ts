@@ -1,0 +1,133 @@
+/**
+ * A source whose changes cannot keep others from taking effect. Each change prolongs the wait for quiet that comes
+ * before a publication (`store/debounce.ts`), so one source that never is quiet would delay the changes of all. What it
+ * sends too often is collected, the newest by key, and passed on at common moments: between two of them it is quiet,
+ * however many such sources there are.
+ */
+import type { Clock, Timer } from '../core/clock.ts';
+import { messageOf } from '../core/errors.ts';
+import type { Log } from '../core/log.ts';
+import { TokenBucket } from '../core/token-bucket.ts';
+import type { ResourceEvent } from '../resources/index.ts';
+import type { Source, SourceSink } from './source.ts';
+import { idOfEvent } from './staged-sink.ts';
+
+/** Between two moments at which collected changes are passed on, ms: several times CTL_DEBOUNCE_AFTER. */
+export const PACE_MS = 1000;
+/** Batches of changes that are passed on at once after a quiet time. One more is allowed every PACE_MS. */
+export const PACE_BURST = 30;
+/** A source that was not delayed for as long as this, ms, is not noisy any more: then its next delay is logged again. */
+const CALM_MS = 60_000;
+
+export interface PaceOptions {
+  readonly clock: Clock;
+  readonly log: Log;
+  /** Called with the number of changes that were delayed. */
+  readonly onDelayed: (changes: number) => void;
+}
+
+/** The same source. Lists are passed on at once: a source is limited in how often it lists. */
+export function pacedSource(source: Source, options: PaceOptions): Source {
+  let sink: PacedSink | undefined;
+  return {
+    id: source.id,
+    cluster: source.cluster,
+    synced: source.synced,
+    start(to) {
+      sink = new PacedSink(to, source.cluster, options);
+      source.start(sink);
+    },
+    health: () => source.health(),
+    async close() {
+      sink?.close();
+      await source.close();
+    },
+  };
+}
+
+class PacedSink implements SourceSink {
+  readonly #sink: SourceSink;
+  readonly #cluster: string;
+  readonly #options: PaceOptions;
+  readonly #bucket: TokenBucket;
+  /** Changes that wait, the newest by id. */
+  readonly #collected = new Map<string, ResourceEvent>();
+  #timer: Timer | undefined;
+  #delayedAt = Number.NEGATIVE_INFINITY;
+  /** Why the collected changes could not be passed on, as it was logged last. */
+  #problem = '';
+  #closed = false;
+
+  constructor(sink: SourceSink, cluster: string, options: PaceOptions) {
+    this.#sink = sink;
+    this.#cluster = cluster;
+    this.#options = options;
+    this.#bucket = new TokenBucket({ rate: 1000 / PACE_MS, burst: PACE_BURST, now: () => options.clock.now() });
+  }
+
+  apply(...[events, seenAt]: Parameters<SourceSink['apply']>): void {
+    if (this.#closed) return;
+    if (this.#timer === undefined) {
+      if (this.#bucket.take() === 0) {
+        this.#sink.apply(events, seenAt);
+        return;
+      }
+      this.#logDelay();
+      this.#wait();
+    }
+    for (const event of events) this.#collected.set(idOfEvent(event), event);
+    this.#options.onDelayed(events.length);
+  }
+
+  /** What was collected comes first: the list is newer. */
+  replace(...[list, seenAt]: Parameters<SourceSink['replace']>): void {
+    if (this.#closed) return;
+    this.#passOn();
+    this.#sink.replace(list, seenAt);
+  }
+
+  /** A change that will be collected must not prolong the wait of others. */
+  changing(at: number): void {
+    if (!this.#closed && this.#timer === undefined) this.#sink.changing(at);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+    this.#collected.clear();
+  }
+
+  #logDelay(): void {
+    const { clock, log } = this.#options;
+    const now = clock.now();
+    const isCalm = now - this.#delayedAt > CALM_MS;
+    this.#delayedAt = now;
+    if (!isCalm) return;
+    const text = 'changes come without a pause; they take effect once a second, until there are fewer';
+    log.warn(`cluster ${this.#cluster}: ${text}`);
+  }
+
+  #wait(): void {
+    const { clock, log } = this.#options;
+    this.#timer = clock.setTimer(PACE_MS - (clock.now() % PACE_MS), () => {
+      this.#bucket.take();
+      try {
+        this.#passOn();
+        this.#problem = '';
+      } catch (error) {
+        const problem = `cannot take over changes: ${messageOf(error)}; trying again every second`;
+        if (problem !== this.#problem) log.error(`cluster ${this.#cluster}: ${problem}`);
+        this.#problem = problem;
+        this.#wait();
+      }
+    });
+  }
+
+  /** What throws stays collected. */
+  #passOn(): void {
+    if (this.#collected.size > 0) this.#sink.apply([...this.#collected.values()]);
+    this.#collected.clear();
+    this.#timer?.cancel();
+    this.#timer = undefined;
+  }
+}
