@@ -4,8 +4,8 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
+import { createFairQueue, type FairQueue } from '../../core/fair-queue.ts';
 import { networkOf } from '../../grpc/index.ts';
-import { createFairQueue, type FairQueue } from '../authority/fair-queue.ts';
 
 /** Reviews that run at a time: the API server answers one in a few milliseconds. */
 export const MAX_RUNNING = 32;
