@@ -85,6 +85,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     // A log line for each connection would distort the measurement.
     ['--log_output_level', 'default:info,ads:warn'],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
+    ['--httpsAddr', ''],
     ...tlsFlags(options.tls),
   ].flat();
   const folder = await keptFolder(owner, options.configDir ?? options.kubeconfig ?? '');
@@ -124,7 +125,6 @@ async function peerFlags(owner: Owner, ports: ServerPorts): Promise<string[]> {
   return [
     ['--meshConfig', file],
     ['--networksConfig', file],
-    ['--httpsAddr', ''],
     ['--ctrlz_port', String(ports.introspection)],
   ].flat();
 }

@@ -15,7 +15,7 @@ const REPOSITORY = join(import.meta.dirname, '../..');
 const [, , FOLDER] = process.argv;
 const DIST = FOLDER === undefined ? join(REPOSITORY, 'dist') : resolve(FOLDER);
 const PROGRAMS = ['ctl-discovery', 'ctl-agent', 'ctl-jwt'];
-const WORKERS: readonly WorkerName[] = ['generate', 'sign'];
+const WORKERS: readonly WorkerName[] = ['admit', 'generate', 'sign'];
 
 /** The output of git; undefined when git fails, for example outside a repository. */
 function git(...args: readonly string[]): string | undefined {
@@ -70,7 +70,7 @@ function generatedCode(decoded?: readonly string[]): Plugin {
 const LAZY_HTTP: Plugin = {
   name: 'lazy-http',
   setup({ onLoad, onResolve }) {
-    onResolve({ filter: /^node:http$/ }, ({ path }) => ({ path, namespace: 'lazy-http' }));
+    onResolve({ filter: /^node:https?$/ }, ({ path }) => ({ path, namespace: 'lazy-http' }));
     onLoad({ filter: /./, namespace: 'lazy-http' }, ({ path }) => ({
       contents: `module.exports = process.getBuiltinModule(${JSON.stringify(path)});`,
       loader: 'js',

@@ -76,7 +76,17 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
   ],
   'src/push/': ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'],
   // `admission` runs in a worker; `server`, on the main thread, imports no handler.
-  'src/webhooks/': ['types', 'patch', 'injection', 'validation', 'admission', 'server', 'configurations', 'index'],
+  'src/webhooks/': [
+    'types',
+    'tasks',
+    'patch',
+    'injection',
+    'validation',
+    'admission',
+    'server',
+    'configurations',
+    'index',
+  ],
   // The protocol knows neither how requests are read nor who serves it.
   'src/xds/': ['protocol', 'request', 'server', 'index'],
 };
@@ -97,6 +107,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
 
 /** Thread entry points are part of the modules whose code they run in a worker. */
 export const THREADS: Readonly<Record<string, string>> = {
+  'workers/admit.ts': 'src/webhooks/',
   'workers/generate.ts': 'src/push/',
   'workers/protocol.ts': 'src/push/',
   'workers/sign.ts': 'src/security/',

@@ -19,6 +19,8 @@ export interface Cluster {
   readonly client: KubernetesClient;
   /** The token by which this program authenticates itself; undefined when it uses a certificate. */
   ownToken(): Promise<string | undefined>;
+  /** The CAs of the API server, PEM; undefined: those that Node trusts. Rejects with CtlError naming an unreadable file. */
+  certificateAuthority(): Promise<string | undefined>;
   /** Namespace of the context or of the Pod. */
   readonly namespace: string | undefined;
   /** Tasks that one replica does for all. */
@@ -47,6 +49,7 @@ export async function openCluster(settings: DiscoverySettings, env: Environment)
   return {
     client,
     ownToken: () => access.token(),
+    certificateAuthority: async () => (await access.tls()).ca,
     namespace: access.namespace,
     leadership,
     closing: closing.signal,

@@ -44,6 +44,7 @@ function startReplica(server: ScriptedApiServer, crdValidation = true) {
     client,
     leadership,
     ownToken: () => Promise.resolve(undefined),
+    certificateAuthority: () => Promise.resolve(undefined),
     namespace: undefined,
     closing: new AbortController().signal,
     close: () => Promise.resolve(),

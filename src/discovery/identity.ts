@@ -25,11 +25,8 @@ import {
   followBundles,
   followLocalIssuer,
   followOidcIssuer,
-  followServingCertificate,
-  MeshServerCredentials,
   parseBundleEndpoints,
   readRoots,
-  type ServingCertificateOptions,
   type TokenIssuer,
   TrustBundles,
 } from '../security/index.ts';
@@ -38,11 +35,12 @@ import type { XdsServerOptions } from '../xds/index.ts';
 import { Closers } from './closers.ts';
 import type { Cluster } from './cluster.ts';
 import { publishRootCertificates, sharedAuthority } from './cluster-authority.ts';
-import { checkCertProvider, openClusterSigner, signerOf } from './cluster-certificate.ts';
+import { checkCertProvider } from './cluster-certificate.ts';
 import { certificateObserver } from './observers.ts';
 import { countedFetch } from './outgoing.ts';
+import { type OwnCertificate, openCertificate } from './own-certificate.ts';
 import type { RemoteClusters } from './remote-clusters.ts';
-import { openTlsFiles, type TlsFiles, type TlsMaterial } from './tls-files.ts';
+import { openTlsFiles, type TlsFiles } from './tls-files.ts';
 import { openTokenReviewer } from './token-reviews.ts';
 
 /** The parts of the secured address. */
@@ -56,6 +54,8 @@ export interface SecuredAddress {
 export interface MeshIdentity {
   /** Undefined when there is no certificate for the address. */
   readonly secured: SecuredAddress | undefined;
+  /** That certificate, for the other addresses with TLS. */
+  readonly certificate: OwnCertificate | undefined;
   /** Authenticates callers like the secured address does, also without one. */
   readonly callers: Authentication;
   /** Sets the gauges. */
@@ -107,20 +107,6 @@ function checkSettings(
   spiffeUri({ trustDomain, namespace: 'any', serviceAccount: 'any' });
 }
 
-/** The names by which proxies on this machine reach the control plane. */
-const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
-
-/** The names by which proxies of other machines reach the control plane. */
-function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): string[] {
-  const services = ['meshd', 'ctl-discovery'].flatMap((name) => [
-    `${name}.${namespace}.svc`,
-    `${name}.${namespace}.svc.${domain}`,
-    `${name}.${namespace}`,
-  ]);
-  const custom = meshdCustomHost.split(',').map((host) => host.trim());
-  return [...new Set([...services, ...custom].filter((name) => name !== ''))];
-}
-
 /**
  * Opens all parts. Rejects with a CtlError that names the unusable setting or file. Then nothing is left open.
  */
@@ -149,7 +135,7 @@ export async function openIdentity(
     const authenticators = await openAuthenticators(wiring, trust);
     const secured = await openSecured(wiring, files, authority, trust, authenticators);
     const callers = createAuthentication(authenticators, () => {});
-    return { secured, callers, sample: () => sampleExpiry(metrics, authority), close };
+    return { ...secured, callers, sample: () => sampleExpiry(metrics, authority), close };
   } catch (error) {
     await close();
     throw error;
@@ -191,10 +177,11 @@ async function openSecured(
   authority: Authority | undefined,
   trust: TrustBundles,
   authenticators: readonly Authenticator[],
-): Promise<SecuredAddress | undefined> {
+): Promise<Pick<MeshIdentity, 'secured' | 'certificate'>> {
   const { settings, trustDomain, metrics } = wiring;
-  const credentials = await openCredentials(wiring, files, authority, trust);
-  if (credentials === undefined) return undefined;
+  const opened = await openCertificate({ ...wiring, files, authority, trust });
+  if (opened === undefined) return { secured: undefined, certificate: undefined };
+  const { credentials, own: certificate } = opened;
   followTrust(wiring, trust, authority);
   const ofStreams = createAuthentication(authenticators, () => {});
   const authenticate: SecuredAddress['authenticate'] = async (call) => {
@@ -218,83 +205,8 @@ async function openSecured(
           trustDomainAliases: wiring.trustDomainAliases,
           observer: certificateObserver(metrics),
         });
-  return { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
-}
-
-/** The credentials from files, from the mesh CA or from a signer of the cluster; undefined without any of them. */
-async function openCredentials(
-  wiring: Wiring,
-  files: TlsFiles | undefined,
-  authority: Authority | undefined,
-  trust: TrustBundles,
-): Promise<MeshServerCredentials | undefined> {
-  const { settings, trustDomain, closers } = wiring;
-  const log = getScope('ads');
-  const logRenewed = (): void => log.info('new connections to the secured address get the new certificate');
-  const logFailed = (error: CtlError): void =>
-    log.error(`${error.oneLine()}; the last good certificate stays in force`);
-  if (files !== undefined) {
-    // Without authentication of streams, --caCertFile can only require that clients have a certificate of this CA.
-    const tlsOf = ({ cert, key, ca }: TlsMaterial) => ({
-      chain: cert,
-      key,
-      requiredCa: settings.xdsAuth ? undefined : ca,
-    });
-    const trustCa = ({ ca }: TlsMaterial): void =>
-      trust.set(trustDomain, '--caCertFile', ca === undefined ? [] : readRoots('--caCertFile', [ca]));
-    const credentials = new MeshServerCredentials(tlsOf(files.material), () => wallClock.now());
-    trustCa(files.material);
-    const renewed = (material: TlsMaterial): void => {
-      trustCa(material);
-      credentials.renew(tlsOf(material));
-      logRenewed();
-    };
-    closers.add(files.follow(renewed, logFailed));
-    return credentials;
-  }
-  const issuer = servingIssuer(wiring, authority);
-  if (issuer === undefined) return undefined;
-  const tlsOf = ({ chain, key }: { chain: string; key: string }) => ({ chain, key, requiredCa: undefined });
-  let credentials: MeshServerCredentials | undefined;
-  const serving = await followServingCertificate({
-    ...issuer,
-    lifetimeSeconds: settings.defaultWorkloadCertLifetimeSeconds,
-    clock: wallClock,
-    random: Math.random,
-    onCertificate: (certificate) => {
-      credentials?.renew(tlsOf(certificate));
-      logRenewed();
-    },
-    onProblem: logFailed,
-  });
-  closers.add(() => serving.close());
-  credentials = new MeshServerCredentials(tlsOf(serving.first), () => wallClock.now());
-  return credentials;
-}
-
-/** Who issues the certificate of the secured address, and for which names; undefined when nobody does. */
-function servingIssuer(
-  { settings, cluster, closers }: Wiring,
-  authority: Authority | undefined,
-): Pick<ServingCertificateOptions, 'authority' | 'dnsNames'> | undefined {
-  const signerName = signerOf(settings.certProvider);
-  if (signerName !== undefined && cluster !== undefined) {
-    const signer = openClusterSigner(cluster, signerName, settings.namespace);
-    closers.add(() => signer.close());
-    return { authority: signer, dnsNames: dnsNamesOf(settings) };
-  }
-  if (authority === undefined) {
-    const missing =
-      'without a CA server (ENABLE_CA_SERVER=false) it needs --tlsCertFile and --tlsKeyFile, or ' +
-      'CTL_CERT_PROVIDER=meshd';
-    getScope('ads').warn(`the secured address ${settings.secureGRPCAddr} is not served: ${missing}`);
-    return undefined;
-  }
-  if (settings.certProvider === 'none') {
-    const message = 'without it the certificate authority needs --tlsCertFile and --tlsKeyFile';
-    throw new CtlError('invalid_argument', message, { field: 'CTL_CERT_PROVIDER=none' });
-  }
-  return { authority, dnsNames: [...dnsNamesOf(settings), ...LOOPBACK_NAMES] };
+  const secured = { tls: credentials, services, authenticate: settings.xdsAuth ? authenticate : undefined };
+  return { secured, certificate };
 }
 
 /** Keeps the trusted roots current: those of the mesh, with announced and former ones, and of other trust domains. */

@@ -102,6 +102,7 @@ function startReplica(server: ScriptedApiServer, documents: readonly object[], m
       client,
       leadership,
       ownToken: async () => undefined,
+      certificateAuthority: async () => undefined,
       namespace: undefined,
       closing: controlled.signal,
       close: async () => {},

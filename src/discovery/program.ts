@@ -42,6 +42,7 @@ import { publicationLog } from './publications.ts';
 import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
 import { createTranslation, type Translation } from './translation.ts';
+import { startWebhooks, type Webhooks } from './webhooks.ts';
 import { logAddresses, startXdsServer } from './xds-listeners.ts';
 
 /** The stations, once all of them are connected. */
@@ -69,6 +70,8 @@ export class DiscoveryProgram {
   #intake: Intake | undefined;
   #identity: MeshIdentity | undefined;
   #keySets: KeySets | undefined;
+  /** Undefined when they are not served. */
+  #webhooks: Webhooks | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
   #stopping = false;
@@ -103,6 +106,7 @@ export class DiscoveryProgram {
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain: its requests may wait for an API server that does not answer.
     this.#runControllers(files, intake, cluster);
+    const webhooks = await this.#startWebhooks(files, identity);
     const server = await this.#startXds(engine, identity);
 
     this.#connect({
@@ -115,7 +119,7 @@ export class DiscoveryProgram {
     server.setServing(true);
     const refused = intake.store.problems().length;
     getScope('default').info(`serving ${publisher.snapshot.services.size} services, ${refused} documents refused`);
-    logAddresses(this.#settings, http.listening, server, identity);
+    logAddresses(this.#settings, [...(webhooks?.listening ?? []), ...http.listening], server, identity);
   }
 
   /**
@@ -246,6 +250,16 @@ export class DiscoveryProgram {
     return server;
   }
 
+  /** They answer until the streams have ended. */
+  async #startWebhooks({ mesh }: MeshFiles, { certificate }: MeshIdentity): Promise<Webhooks | undefined> {
+    const [settings, metrics] = [this.#settings, this.#metrics];
+    if (settings.httpsAddr === '' || certificate === undefined) return undefined;
+    const webhooks = await startWebhooks({ settings, mesh, certificate, metrics, stopping: () => this.#stopping });
+    this.#webhooks = webhooks;
+    this.#closers.add(() => webhooks.close());
+    return webhooks;
+  }
+
   /** From here on changes go through all stations, first those that came while the engine was started. */
   #connect(pipeline: Pipeline): void {
     this.#pipeline = pipeline;
@@ -269,7 +283,10 @@ export class DiscoveryProgram {
 
   /** A changed mesh file is published at once, with whatever else is pending. */
   #publishMesh({ store, publisher }: Pipeline, update: MeshUpdate): void {
-    if (update.mesh !== undefined) this.#translation.configure(update.mesh);
+    if (update.mesh !== undefined) {
+      this.#translation.configure(update.mesh);
+      this.#webhooks?.configure(update.mesh);
+    }
     publisher.publish(this.#take(store), update);
   }
 

@@ -1,9 +1,12 @@
 /**
  * HTTP servers with limits on the number and the duration of connections, so that idle clients cannot keep probes
- * from being answered. Times are measured from the accept of a connection, not from its first byte.
+ * from being answered. Times are measured from the accept of a connection, not from its first byte; with TLS, a
+ * connection counts from its accept too, and the time of its handshake is limited on its own.
  */
 import { createServer, type IncomingMessage, type RequestListener, type Server, type ServerResponse } from 'node:http';
+import { createServer as createTlsServer, type ServerOptions, type Server as TlsServer } from 'node:https';
 import type { Socket } from 'node:net';
+import type { SecureContextOptions } from 'node:tls';
 import { HttpConnections, type ManagedConnection } from './connections.ts';
 import { httpConnections } from './limits.ts';
 
@@ -43,6 +46,8 @@ export interface BoundedServerOptions {
   readonly maxConnections?: number;
   /** Time from the accept to the end of a request's headers, ms; 5 s by default. */
   readonly headersTimeoutMs?: number;
+  /** Time between requests of a connection, ms; 5 s by default. */
+  readonly keepAliveTimeoutMs?: number;
 }
 
 /** A connection and the requests that are being answered on it. */
@@ -127,47 +132,105 @@ function refuse(response: ServerResponse): void {
   response.end('too many requests are being answered\n');
 }
 
-/** Makes a server. The caller starts and closes it. */
-export function createBoundedServer(options: BoundedServerOptions, listener: RequestListener): Server {
-  const { maxConnections = httpConnections(), headersTimeoutMs = HEADERS_TIMEOUT_MS } = options;
-  const connections = new HttpConnections<ServedConnection>(maxConnections);
-  const reports = new RefusalReports(options, maxConnections);
-  const served = new WeakMap<Socket, ServedConnection>();
-  const answers = new Answers(Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections)));
-  const timeouts = {
-    headersTimeout: headersTimeoutMs,
-    requestTimeout: headersTimeoutMs + REQUEST_TIMEOUT_MS,
-    keepAliveTimeout: KEEP_ALIVE_TIMEOUT_MS,
-    connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs),
-  };
-  const server = createServer(timeouts, (request, response) => {
-    const [path = ''] = (request.url ?? '').split('?', 1);
-    if (!PROBES.has(path) && !answers.begin(response)) {
-      reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
-      refuse(response);
-      return;
-    }
-    served.get(request.socket)?.answer(request, response);
-    listener(request, response);
-  });
-  server.on('connection', (socket) => {
+/** Connections of a server, and the requests that are answered on them. */
+class ServedConnections {
+  readonly #reports: RefusalReports;
+  readonly #connections: HttpConnections<ServedConnection>;
+  readonly #answers: Answers;
+  /** By remote address and port: a socket and the TLS socket around it have nothing else in common. */
+  readonly #served = new Map<string, ServedConnection>();
+
+  constructor(options: BoundedServerOptions, maxConnections: number) {
+    this.#reports = new RefusalReports(options, maxConnections);
+    this.#connections = new HttpConnections<ServedConnection>(maxConnections);
+    this.#answers = new Answers(Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections)));
+  }
+
+  /** A connection was accepted; before its TLS handshake, where it has one. */
+  accept(socket: Socket): void {
     const connection = new ServedConnection(socket);
     const address = socket.remoteAddress ?? '';
-    const admitted = connections.admit(address, connection);
+    const admitted = this.#connections.admit(address, connection);
     if (admitted !== 'admitted') {
       const what = admitted === 'refused' ? 'refused one' : 'closed the oldest idle one for one';
-      reports.report(`${what} of ${address}`);
+      this.#reports.report(`${what} of ${address}`);
     }
     if (admitted === 'refused') {
       socket.destroy();
       return;
     }
-    served.set(socket, connection);
-    socket.once('close', () => connections.leave(connection));
+    const key = keyOf(socket);
+    this.#served.set(key, connection);
+    socket.once('close', () => {
+      this.#connections.leave(connection);
+      if (this.#served.get(key) === connection) this.#served.delete(key);
+    });
+  }
+
+  /** Whether the request may be answered; otherwise it has been refused. */
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
+    const [path = ''] = (request.url ?? '').split('?', 1);
+    if (!PROBES.has(path) && !this.#answers.begin(response)) {
+      this.#reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
+      refuse(response);
+      return false;
+    }
+    this.#served.get(keyOf(request.socket))?.answer(request, response);
+    return true;
+  }
+
+  /** Whether the client of the connection has something to send or to read. */
+  waitsForClient(socket: Socket): boolean {
+    return this.#served.get(keyOf(socket))?.idle !== false;
+  }
+}
+
+function keyOf({ remoteAddress, remotePort }: Socket): string {
+  return `${remoteAddress ?? ''}|${remotePort ?? 0}`;
+}
+
+function timeoutsOf(options: BoundedServerOptions): ServerOptions {
+  const { headersTimeoutMs = HEADERS_TIMEOUT_MS, keepAliveTimeoutMs = KEEP_ALIVE_TIMEOUT_MS } = options;
+  return {
+    headersTimeout: headersTimeoutMs,
+    requestTimeout: headersTimeoutMs + REQUEST_TIMEOUT_MS,
+    keepAliveTimeout: keepAliveTimeoutMs,
+    connectionsCheckingInterval: Math.min(CHECK_MS, headersTimeoutMs),
+  };
+}
+
+function bound<S extends Server | TlsServer>(server: S, options: BoundedServerOptions, listener: RequestListener): S {
+  const connections = new ServedConnections(options, options.maxConnections ?? httpConnections());
+  server.on('request', (request: IncomingMessage, response: ServerResponse) => {
+    if (connections.begin(request, response)) listener(request, response);
   });
+  // Both kinds of servers report the TCP connection by this event.
+  server.on('connection', (socket: Socket) => connections.accept(socket));
   // While a response is being computed, the client has nothing to send or read.
-  server.setTimeout(UNREAD_TIMEOUT_MS, (socket) => {
-    if (served.get(socket)?.idle !== false) socket.destroy();
+  server.setTimeout(UNREAD_TIMEOUT_MS, (socket: Socket) => {
+    if (connections.waitsForClient(socket)) socket.destroy();
   });
+  return server;
+}
+
+/** Makes a server. The caller starts and closes it. */
+export function createBoundedServer(options: BoundedServerOptions, listener: RequestListener): Server {
+  return bound(createServer(timeoutsOf(options)), options, listener);
+}
+
+/**
+ * Makes a server with TLS (HTTP/1.1 only). The caller starts and closes it, and replaces the certificate with
+ * `setSecureContext`: connections that exist keep theirs.
+ */
+export function createBoundedTlsServer(
+  options: BoundedServerOptions,
+  context: SecureContextOptions,
+  listener: RequestListener,
+): TlsServer {
+  const { headersTimeoutMs = HEADERS_TIMEOUT_MS } = options;
+  const tls = { ...context, ALPNProtocols: ['http/1.1'], handshakeTimeout: headersTimeoutMs };
+  const server = bound(createTlsServer({ ...timeoutsOf(options), ...tls }), options, listener);
+  // A failed handshake concerns that client only.
+  server.on('tlsClientError', (_error, socket) => socket.destroy());
   return server;
 }

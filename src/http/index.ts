@@ -1,2 +1,2 @@
-/** Entry point of limits for the plain HTTP servers of both programs. */
-export { type BoundedServerOptions, createBoundedServer } from './bounded-server.ts';
+/** Entry point of the limits for the HTTP servers of both programs. */
+export { type BoundedServerOptions, createBoundedServer, createBoundedTlsServer } from './bounded-server.ts';

@@ -175,6 +175,15 @@ export const METRICS = {
   cfg_runtime_strategy_timer_quiesce_reached_total: { type: 'Count', meaning: 'Times a quiesce was reached.' },
   cfg_runtime_strategy_timer_resets_total: { type: 'Count', meaning: 'Times the timer was reset.' },
 
+  // Webhooks. `group` and `resource` (the kind) are `other` for documents that are not of the mesh.
+  sidecar_injection_requests_total: { type: 'Sum', meaning: 'Sidecar injection requests.' },
+  sidecar_injection_success_total: { type: 'Sum', meaning: 'Successful sidecar injection requests.' },
+  sidecar_injection_skip_total: { type: 'Sum', meaning: 'Skipped sidecar injection requests.' },
+  sidecar_injection_failure_total: { type: 'Sum', meaning: 'Failed sidecar injection requests.' },
+  cfg_validation_passed: { type: 'Sum', meaning: 'Resources found valid.', labels: ['group', 'resource'] },
+  cfg_validation_failed: { type: 'Sum', meaning: 'Resource validation failures.', labels: ['group', 'resource'] },
+  cfg_validation_http_error: { type: 'Sum', meaning: 'Validation HTTP serve errors.', labels: ['status'] },
+
   // Key sets of token issuers.
   ctl_jwks_resolver_network_fetch_success_total: {
     type: 'Sum',

@@ -100,6 +100,16 @@ export const discoveryFlags = {
     check: checkAddress,
   },
   httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
+  httpsAddr: {
+    type: 'string',
+    default: ':15017',
+    meaning:
+      'HTTPS address of the injection and validation service, with the certificate of --secureGRPCAddr. Empty: it is ' +
+      'not served.',
+    check: (text) => {
+      if (text !== '') checkAddress(text);
+    },
+  },
   kubeconfig: {
     type: 'string',
     default: '',

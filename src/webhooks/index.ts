@@ -1,4 +1,12 @@
 /** Webhooks: injection of sidecars and validation of documents for the API server of a cluster. */
+export {
+  type AdmissionPool,
+  createAdmissionPool,
+  startWebhookServer,
+  type WebhookObserver,
+  type WebhookServer,
+} from './server/index.ts';
+export type { ReviewOutcome, Webhook } from './tasks.ts';
 export type {
   AdmissionAnswer,
   AdmissionOutcome,

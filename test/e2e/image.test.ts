@@ -84,6 +84,7 @@ test('both images run without root on a read-only file system, and the gateway i
     args: [
       ...['discovery', '--configDir', '/config', '--introspect_port', String(ports.introspection)],
       ...['--grpcAddr', `127.0.0.1:${ports.grpc}`, '--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
+      ...['--httpsAddr', '127.0.0.1:0'],
       ...['--httpAddr', `127.0.0.1:${ports.http}`, '--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ],
     // A worker: its file and that of its package must be in the image.

@@ -14,6 +14,8 @@ export interface DiscoveryPorts {
   readonly introspection: number;
   /** Port of the secured address. Absent: any free port, which the test does not learn. */
   readonly secure?: number;
+  /** Port of the webhooks. Absent: as of `secure`. */
+  readonly https?: number;
 }
 
 export interface DiscoveryOptions {
@@ -51,8 +53,8 @@ export interface Discovery {
 
 /** Ports for a discovery process that are free now. */
 export async function discoveryPorts(): Promise<DiscoveryPorts> {
-  const [grpc = 0, http = 0, monitoring = 0, introspection = 0, secure = 0] = await freePorts(5);
-  return { grpc, http, monitoring, introspection, secure };
+  const [grpc = 0, http = 0, monitoring = 0, introspection = 0, secure = 0, https = 0] = await freePorts(6);
+  return { grpc, http, monitoring, introspection, secure, https };
 }
 
 /**
@@ -79,6 +81,7 @@ export async function startDiscovery(owner: Owner, options: DiscoveryOptions): P
     ['--monitoringAddr', `127.0.0.1:${ports.monitoring}`],
     ['--introspect_port', String(ports.introspection)],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure ?? 0}`],
+    ['--httpsAddr', `127.0.0.1:${ports.https ?? 0}`],
   ].flat();
   const caDir = await caDirOf(owner, options.configDir ?? options.kubeconfig ?? '');
   const child = await startChild(owner, {

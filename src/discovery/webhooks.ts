@@ -1,0 +1,77 @@
+/**
+ * The webhooks of the program: the HTTPS server, the worker that answers its requests, and the settings of injection.
+ *
+ *   certificate ──▶ HTTPS server ──▶ admission pool ◀── settings ◀── mesh configuration, texts of the user
+ */
+import { constants } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { oneLineOf } from '../core/errors.ts';
+import { getScope } from '../logging/index.ts';
+import type { Metrics } from '../observe/index.ts';
+import { workerUrl } from '../paths.ts';
+import type { MeshConfig } from '../resources/index.ts';
+import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
+import { createAdmissionPool, startWebhookServer } from '../webhooks/index.ts';
+import { Closers } from './closers.ts';
+import type { Listening } from './http-servers.ts';
+import type { OwnCertificate } from './own-certificate.ts';
+import { webhookObserver } from './webhook-observer.ts';
+import { injectionSettings } from './webhook-settings.ts';
+
+export interface WebhookInputs {
+  readonly settings: DiscoverySettings;
+  readonly mesh: MeshConfig;
+  readonly certificate: OwnCertificate;
+  readonly metrics: Metrics;
+  /** The program has begun to stop: clients should look for another replica. */
+  readonly stopping: () => boolean;
+}
+
+export interface Webhooks {
+  readonly listening: Listening;
+  /** The mesh configuration has changed. */
+  configure(mesh: MeshConfig): void;
+  close(): Promise<void>;
+}
+
+/** Resolves when the server listens. Rejects with CtlError that names the flag and the address. */
+export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
+  const { settings, certificate, metrics, stopping } = inputs;
+  const closers = new Closers();
+  const log = getScope('default');
+  const pool = createAdmissionPool({
+    workerFile: fileURLToPath(workerUrl('admit')),
+    onCrash: (error) => log.error(`the worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+  });
+  closers.add(() => pool.close());
+  const configure = (mesh: MeshConfig): void =>
+    pool.use(injectionSettings(settings, mesh, { config: undefined, values: undefined }));
+  configure(inputs.mesh);
+  const address = parseListenAddress(settings.httpsAddr);
+  try {
+    const server = await startWebhookServer({
+      flag: '--httpsAddr',
+      address,
+      certificate: {
+        context: () => contextOf(certificate),
+        onRenew: (listener) => certificate.onChange(listener),
+      },
+      pool,
+      observer: webhookObserver(metrics),
+      notReady: () => (stopping() ? 'stopping' : undefined),
+      warn: (line) => log.warn(line),
+    });
+    closers.add(() => server.close());
+    const listening = [['webhooks over TLS', [{ host: address.host, port: server.port }]]] as const;
+    return { listening, configure, close: () => closers.close() };
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+function contextOf(certificate: OwnCertificate) {
+  const { chain, key } = certificate.pair();
+  // Renegotiation would cost the server far more than its client.
+  return { cert: chain, key, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
+}

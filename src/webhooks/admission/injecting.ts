@@ -1,0 +1,48 @@
+/** Answers `/inject`: the Pods that are created get their sidecar by a patch. */
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import type { AdmissionAnswer, AdmissionRequest, InjectionParameters, Injector, JsonPatchOperation } from '../types.ts';
+
+export interface Injecting {
+  readonly injector: Injector;
+  readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
+}
+
+/** The answer, and why a Pod is left as it is. */
+export interface Answered {
+  readonly answer: AdmissionAnswer;
+  readonly reason?: string;
+}
+
+function skipped(reason: string): Answered {
+  return { answer: { allowed: true, outcome: 'skipped' }, reason };
+}
+
+/** A refusal for a mistake of the Pod's author; for an internal error the caller gets no details but one line. */
+function refused(error: unknown): Answered {
+  const message = oneLineOf(error);
+  const wrong = error instanceof CtlError && error.code !== 'internal';
+  const refusal = wrong
+    ? { code: 400, reason: 'BadRequest', message: `sidecar injection: ${message}` }
+    : { code: 500, reason: 'InternalError', message: `sidecar injection failed: ${message}` };
+  return { answer: { allowed: false, refusal, outcome: 'injection-failed' } };
+}
+
+export function answerInjection(
+  { kind, operation, subResource, namespace, object }: AdmissionRequest,
+  parameters: InjectionParameters,
+  { injector, diff }: Injecting,
+): Answered {
+  if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
+  if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
+  if (typeof object !== 'object' || object === null || Array.isArray(object))
+    return refused(new CtlError('invalid_argument', 'expected an object', { field: 'request.object' }));
+  try {
+    const pod = { ...object };
+    const injected = injector.inject(pod, namespace, parameters);
+    if (injected.kind === 'skipped') return skipped(injected.reason);
+    const { pod: changed, warnings } = injected;
+    return { answer: { allowed: true, patch: diff(object, changed), warnings, outcome: 'injected' } };
+  } catch (error) {
+    return refused(error);
+  }
+}

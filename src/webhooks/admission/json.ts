@@ -1,0 +1,75 @@
+/**
+ * Reads JSON that anyone may have written. The nesting is limited before anything else looks at the value: code that
+ * walks a document calls itself for each level, and must not exhaust the stack (as in CVE-2022-24726).
+ */
+import { CtlError, messageOf } from '../../core/errors.ts';
+
+/** Deeper than any document of a cluster: the API server's own types end below 30, patches for Envoy below 100. */
+export const MAX_DEPTH = 200;
+
+/** The key by which an assignment to an object replaces its prototype. */
+const PROTOTYPE_KEY = '__proto__';
+
+const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+
+/**
+ * The value of a JSON text in UTF-8. Of repeated keys the last one counts.
+ * @throws CtlError invalid_argument
+ */
+export function readJson(bytes: Uint8Array): unknown {
+  if (isDeep(bytes)) throw new CtlError('invalid_argument', `the body is nested more than ${MAX_DEPTH} levels deep`);
+  let text: string;
+  try {
+    text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch {
+    throw new CtlError('invalid_argument', 'the body is not UTF-8');
+  }
+  try {
+    return JSON.parse(text);
+  } catch (error) {
+    throw new CtlError('invalid_argument', `the body is not JSON: ${messageOf(error).replaceAll(/\s+/g, ' ')}`);
+  }
+}
+
+/** Whether brackets outside of strings are nested too deep. For what is no JSON, either answer is right. */
+function isDeep(bytes: Uint8Array): boolean {
+  let depth = 0;
+  let inString = false;
+  for (let index = 0; index < bytes.length; index++) {
+    const byte = bytes[index];
+    if (inString) {
+      if (byte === BACKSLASH) index++;
+      else if (byte === QUOTE) inString = false;
+    } else if (byte === QUOTE) inString = true;
+    else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
+      depth++;
+      if (depth > MAX_DEPTH) return true;
+    } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth--;
+  }
+  return false;
+}
+
+/**
+ * The path of an object with a key `__proto__` inside a value of {@link readJson}; undefined when there is none. Such a
+ * key is an ordinary one until somebody copies the object key by key.
+ */
+export function findPrototypeKey(value: unknown, path = ''): string | undefined {
+  if (typeof value !== 'object' || value === null) return undefined;
+  if (Object.hasOwn(value, PROTOTYPE_KEY)) return path;
+  for (const [key, child] of Object.entries(value)) {
+    if (typeof child !== 'object') continue;
+    const found = findPrototypeKey(
+      child,
+      Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`,
+    );
+    if (found !== undefined) return found;
+  }
+  return undefined;
+}
+
+/** Removes the key `__proto__` everywhere in a value. */
+export function removePrototypeKeys(value: unknown): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (Object.hasOwn(value, PROTOTYPE_KEY)) Reflect.deleteProperty(value, PROTOTYPE_KEY);
+  for (const child of Object.values(value)) removePrototypeKeys(child);
+}

@@ -1,0 +1,112 @@
+/**
+ * The work of the admission worker: bytes of a review → bytes of its answer. It keeps the injector that was compiled
+ * last.
+ *
+ *   body ──bounded JSON──▶ AdmissionReview ──▶ injection or validation ──▶ AdmissionReview with the response
+ */
+import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
+import type { AdmissionReply, AdmissionTask, NumberedSettings, ReviewOutcome, Webhook } from '../tasks.ts';
+import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
+import { type Answered, answerInjection } from './injecting.ts';
+import { findPrototypeKey, removePrototypeKeys } from './json.ts';
+import { type Review, readReview, writeReview } from './review.ts';
+
+/** The code that decides. */
+export interface Handlers {
+  readonly createInjector: (settings: InjectionSettings) => Injector;
+  readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
+  readonly validate: (request: AdmissionRequest) => AdmissionAnswer;
+  /** Kinds by group, as labels of metrics: any caller can send any other name. */
+  readonly isKnownKind: (group: string, kind: string) => boolean;
+}
+
+type ReviewTask = Extract<AdmissionTask, { kind: 'review' }>;
+
+export class Reviewer {
+  readonly #handlers: Handlers;
+  #compiled: { readonly number: number; readonly injector: Injector } | undefined;
+
+  constructor(handlers: Handlers) {
+    this.#handlers = handlers;
+  }
+
+  run(task: AdmissionTask): AdmissionReply {
+    if (task.kind === 'check') return { kind: 'checked', problem: this.#problemOf(task.settings) };
+    try {
+      return this.#review(task);
+    } catch (error) {
+      return { kind: 'failed', message: oneLineOf(error) };
+    }
+  }
+
+  #problemOf(settings: InjectionSettings): { readonly message: string } | undefined {
+    try {
+      this.#handlers.createInjector(settings);
+      return undefined;
+    } catch (error) {
+      return { message: toCtlError(error).oneLine() };
+    }
+  }
+
+  #review({ webhook, body, injection }: ReviewTask): AdmissionReply {
+    let decide: (request: AdmissionRequest) => Answered;
+    if (webhook.kind === 'validate') decide = (request) => ({ answer: this.#handlers.validate(request) });
+    else {
+      const message = 'injection has no usable settings; the log of the control plane has the reason';
+      if (injection === undefined) return { kind: 'failed', message };
+      const injector = this.#injector(injection);
+      if (injector === undefined) return { kind: 'settings needed' };
+      const { diff } = this.#handlers;
+      decide = (request) => answerInjection(request, webhook.parameters, { injector, diff });
+    }
+    let review: Review;
+    try {
+      review = readReview(body);
+    } catch (error) {
+      if (error instanceof CtlError) return { kind: 'unreadable', message: error.oneLine() };
+      throw error;
+    }
+    const { request } = review;
+    const { answer, reason } = refusedKey(request, webhook) ?? decide(request);
+    return {
+      kind: 'answered',
+      body: writeReview(review, answer),
+      outcome: this.#outcomeOf(request, answer),
+      subject: subjectOf(request),
+      reason: reason ?? answer.refusal?.message ?? '',
+    };
+  }
+
+  /** Undefined: this worker does not have the settings. */
+  #injector({ number, settings }: NumberedSettings): Injector | undefined {
+    if (this.#compiled?.number === number) return this.#compiled.injector;
+    if (settings === undefined) return undefined;
+    const injector = this.#handlers.createInjector(settings);
+    this.#compiled = { number, injector };
+    return injector;
+  }
+
+  #outcomeOf({ kind: { group, kind } }: AdmissionRequest, { outcome }: AdmissionAnswer): ReviewOutcome {
+    if (outcome !== 'valid' && outcome !== 'invalid') return { kind: outcome };
+    const known = this.#handlers.isKnownKind(group, kind);
+    return { kind: outcome, group: known ? group : 'other', resource: known ? kind : 'other' };
+  }
+}
+
+/**
+ * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. What was stored before
+ * is not refused: it loses the key here, and can be replaced and deleted.
+ */
+function refusedKey({ operation, object, oldObject }: AdmissionRequest, { kind }: Webhook): Answered | undefined {
+  removePrototypeKeys(oldObject);
+  const path = operation === 'DELETE' ? undefined : findPrototypeKey(object);
+  if (path === undefined) return undefined;
+  const message = `${path === '' ? 'the object' : path}: unknown key "__proto__"`;
+  const outcome = kind === 'inject' ? 'injection-failed' : 'invalid';
+  return { answer: { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome } };
+}
+
+/** What is reviewed, for the log. */
+function subjectOf({ kind, namespace, name }: AdmissionRequest): string {
+  return `${kind.kind} ${[namespace, name].filter((part) => part !== '').join('/')}`.trimEnd();
+}

@@ -1,0 +1,9 @@
+/** The HTTPS server of webhooks, and the pool that answers its requests. Imports no code that decides about reviews. */
+export { type AdmissionPool, type AdmissionPoolOptions, createAdmissionPool, type ReviewReply } from './pool.ts';
+export {
+  type ServerCertificateSource,
+  startWebhookServer,
+  type WebhookObserver,
+  type WebhookServer,
+  type WebhookServerOptions,
+} from './server.ts';

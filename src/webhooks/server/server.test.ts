@@ -1,0 +1,109 @@
+/** The webhooks as an API server calls them: over TLS, answered by the real worker. */
+import assert from 'node:assert/strict';
+import { Agent } from 'node:https';
+import { before, test } from 'node:test';
+import { type TestCertificate, testCertificate } from '../testing/certificate.ts';
+import { call, documentReview, podReview, startWebhooks, VALID_DOCUMENT } from '../testing/webhook-client.ts';
+
+let certificate: TestCertificate;
+before(() => {
+  certificate = testCertificate('one.test');
+});
+
+const INVALID_DOCUMENT = { ...VALID_DOCUMENT, spec: { hosts: 'web' } };
+
+test('a review is answered in the version in which it is asked', async (t) => {
+  const { port } = await startWebhooks(t, certificate);
+  for (const apiVersion of ['admission.k8s.io/v1', 'admission.k8s.io/v1beta1']) {
+    const { status, headers, text } = await call(port, '/validate?timeout=10s', {
+      body: documentReview(VALID_DOCUMENT).replace('admission.k8s.io/v1', apiVersion),
+    });
+    assert.equal(status, 200, text);
+    assert.equal(headers['content-type'], 'application/json');
+    const answer = { apiVersion, kind: 'AdmissionReview', response: { uid: 'c0ffee', allowed: true } };
+    assert.deepEqual(JSON.parse(text), answer);
+  }
+});
+
+test('a document with problems is refused with a message for its author', async (t) => {
+  const { port } = await startWebhooks(t, certificate);
+  const { text } = await call(port, '/validate', { body: documentReview(INVALID_DOCUMENT) });
+  const { response } = JSON.parse(text);
+  assert.equal(response.allowed, false);
+  assert.equal(response.status.code, 422);
+  assert.match(response.status.message, /VirtualService shop\/web: spec\.hosts: /);
+});
+
+const REFUSED: readonly (readonly [what: string, path: string, options: Parameters<typeof call>[2], status: number])[] =
+  [
+    ['an unknown path', '/mutate', {}, 404],
+    ['a path below validation', '/validate/x', {}, 404],
+    ['an unknown parameter of injection', '/inject/zone/a', {}, 400],
+    ['a repeated parameter', '/inject/cluster/a/cluster/b', {}, 400],
+    ['a parameter without a value', '/inject/net', {}, 400],
+    ['another method', '/validate', { method: 'GET' }, 405],
+    ['another content type', '/validate', { headers: { 'content-type': 'application/yaml' } }, 415],
+    ['no content type', '/validate', { headers: { 'content-type': '' } }, 415],
+    ['a compressed body', '/validate', { headers: { 'content-encoding': 'gzip' } }, 415],
+    ['an empty body', '/validate', {}, 400],
+  ];
+
+test('requests that are no reviews are refused with a status and one line', async (t) => {
+  const { port, lines } = await startWebhooks(t, certificate);
+  for (const [what, path, options, status] of REFUSED) {
+    const answer = await call(port, path, options);
+    assert.equal(answer.status, status, `${what}: ${answer.text}`);
+    assert.match(answer.text, /^[^\n]+\n$/, what);
+  }
+  assert.equal(lines.length, REFUSED.length);
+});
+
+test('a Pod is refused, not admitted as it is, while injection has no usable settings', async (t) => {
+  const { port, pool } = await startWebhooks(t, certificate);
+  pool.use(undefined);
+  const { status, text } = await call(port, '/inject', { body: podReview({ metadata: {}, spec: {} }) });
+  assert.equal(status, 500);
+  assert.match(text, /^injection has no usable settings; /);
+  const other = await call(port, '/validate', { body: documentReview(VALID_DOCUMENT) });
+  assert.equal(other.status, 200, 'validation needs none');
+});
+
+test('a renewed certificate is used for new connections, and requests on the others are answered', async (t) => {
+  const { port, renew } = await startWebhooks(t, certificate);
+  const agent = new Agent({ keepAlive: true, maxSockets: 1 });
+  t.after(() => agent.destroy());
+  const ask = (own: Agent | false, { ca }: TestCertificate, servername: string) =>
+    call(port, '/validate', {
+      body: documentReview(VALID_DOCUMENT),
+      agent: own,
+      rejectUnauthorized: true,
+      ca,
+      servername,
+    });
+  assert.equal((await ask(agent, certificate, 'one.test')).status, 200);
+  const next = testCertificate('two.test');
+  renew(next);
+  assert.equal((await ask(agent, certificate, 'one.test')).status, 200);
+  assert.equal((await ask(false, next, 'two.test')).status, 200);
+});
+
+test('requests in progress are answered before the server closes', async (t) => {
+  const { port, close } = await startWebhooks(t, certificate);
+  const answers = Array.from({ length: 20 }, () => call(port, '/validate', { body: documentReview(VALID_DOCUMENT) }));
+  await Promise.any(answers);
+  await close();
+  const done = await Promise.allSettled(answers);
+  for (const result of done) {
+    if (result.status === 'fulfilled') assert.equal(result.value.status, 200);
+    else assert.match(String(result.reason), /ECONNREFUSED|ECONNRESET|socket hang up|before secure TLS/);
+  }
+  await assert.rejects(call(port, '/ready', { method: 'GET' }), /ECONNREFUSED/);
+});
+
+test('the worker ends when it is idle, and starts again with the next request', async (t) => {
+  const { port, pool } = await startWebhooks(t, certificate, { pool: { idleMs: 10 } });
+  for (let times = 0; times < 2; times++) {
+    assert.equal((await call(port, '/validate', { body: documentReview(VALID_DOCUMENT) })).status, 200);
+    while (pool.threads.length > 0) await new Promise((resolve) => setImmediate(resolve));
+  }
+});

@@ -1,0 +1,8 @@
+/** The piscina entry point of webhooks: reads and answers reviews, so that they do not delay the main thread. */
+import { type AdmissionReply, type AdmissionTask, createReviewer } from '../src/webhooks/admission/index.ts';
+
+const reviewer = createReviewer();
+
+export function run(task: AdmissionTask): AdmissionReply {
+  return reviewer.run(task);
+}
