@@ -107,13 +107,24 @@ function rendered(template: InjectionTemplate, data: TemplateData): PodRecord {
 /**
  * The Pod with its containers that override one of the templates in the list in which the templates have it: who
  * overrides fields of the sidecar need not know whether it is an init container.
+ * @throws CtlError for an init container whose template is not one, and for two containers of such a name
  */
 function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
+  const names = (list: unknown) => new Set(recordsOf(list).map(({ name }) => textOf(name)));
+  const ofTemplates = recordOf(overlay.spec);
+  const [asInit, asContainer] = [names(ofTemplates.initContainers), names(ofTemplates.containers)];
   const spec = recordOf(pod.spec);
-  const initNames = new Set(recordsOf(recordOf(overlay.spec).initContainers).map(({ name }) => textOf(name)));
-  const containers = recordsOf(spec.containers);
-  const moved = containers.filter(({ name }) => initNames.has(textOf(name)));
+  const [containers, initContainers] = [recordsOf(spec.containers), recordsOf(spec.initContainers)];
+  const moved = containers.filter(({ name }) => asInit.has(textOf(name)));
+  const refused = new Set([...asContainer, ...names(moved)]);
+  const wrong = initContainers.findIndex(({ name }) => refused.has(textOf(name)));
+  if (wrong >= 0) {
+    const field = `spec.initContainers[${wrong}].name`;
+    throw new CtlError('invalid_argument', 'expected this container of the templates in spec.containers only', {
+      field,
+    });
+  }
   if (moved.length === 0) return pod;
-  const kept = containers.filter(({ name }) => !initNames.has(textOf(name)));
-  return { ...pod, spec: { ...spec, containers: kept, initContainers: [...recordsOf(spec.initContainers), ...moved] } };
+  const kept = containers.filter(({ name }) => !asInit.has(textOf(name)));
+  return { ...pod, spec: { ...spec, containers: kept, initContainers: [...initContainers, ...moved] } };
 }
