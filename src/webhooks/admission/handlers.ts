@@ -1,6 +1,6 @@
 /** The code that decides about reviews, connected. */
-import { CtlError } from '../../core/errors.ts';
 import { apiVersionsOf, MESH_KINDS } from '../../resources/index.ts';
+import { createInjector } from '../injection/index.ts';
 import { jsonPatch } from '../patch/index.ts';
 import { validateRequest } from '../validation/index.ts';
 import { Reviewer } from './reviewer.ts';
@@ -10,14 +10,10 @@ const KNOWN: ReadonlySet<string> = new Set(
   MESH_KINDS.flatMap((kind) => apiVersionsOf(kind).map((apiVersion) => `${apiVersion.split('/', 1)[0]}/${kind}`)),
 );
 
-function notAvailable(): never {
-  throw new CtlError('unimplemented', 'not available');
-}
-
 /** One for each worker. */
 export function createReviewer(): Reviewer {
   return new Reviewer({
-    createInjector: notAvailable,
+    createInjector,
     diff: jsonPatch,
     validate: validateRequest,
     isKnownKind: (group, kind) => KNOWN.has(`${group}/${kind}`),

@@ -58,6 +58,33 @@ test('requests that are no reviews are refused with a status and one line', asyn
   assert.equal(lines.length, REFUSED.length);
 });
 
+test('a Pod gets its sidecar by a patch', async (t) => {
+  const { port } = await startWebhooks(t, certificate);
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'app' }] } };
+  const { status, text } = await call(port, '/inject/cluster/east/net/n1', { body: podReview(pod) });
+  assert.equal(status, 200, text);
+  const { response } = JSON.parse(text);
+  assert.equal(response.allowed, true);
+  assert.equal(response.patchType, 'JSONPatch');
+  const patch = JSON.parse(Buffer.from(response.patch, 'base64').toString());
+  const added = JSON.stringify(patch);
+  for (const expected of ['mesh-proxy', '"east"', '"n1"']) assert.ok(added.includes(expected), `${expected}: ${added}`);
+});
+
+test('what is no Pod, and Pods that are not created, stay as they are', async (t) => {
+  const { port } = await startWebhooks(t, certificate);
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'web' }, spec: { containers: [{ name: 'app' }] } };
+  for (const request of [
+    { operation: 'UPDATE' },
+    { operation: 'DELETE', object: null, oldObject: pod },
+    { subResource: 'ephemeralcontainers' },
+    { kind: { group: 'apps', version: 'v1', kind: 'Deployment' } },
+  ]) {
+    const { text } = await call(port, '/inject', { body: podReview(pod, request) });
+    assert.deepEqual(JSON.parse(text).response, { uid: 'c0ffee', allowed: true });
+  }
+});
+
 test('a Pod is refused, not admitted as it is, while injection has no usable settings', async (t) => {
   const { port, pool } = await startWebhooks(t, certificate);
   pool.use(undefined);
