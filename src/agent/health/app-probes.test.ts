@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { createServer, type IncomingMessage } from 'node:http';
+import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
 import { parseAppProbes, probe } from './app-probes.ts';
@@ -59,6 +60,8 @@ describe('reading the probes', () => {
       { httpGet: { port: 80, scheme: 'ftp' } },
       { httpGet: { port: 80, httpHeaders: [{ value: 'x' }] } },
       { tcpSocket: {} },
+      { grpc: { port: 80, service: 1 } },
+      { grpc: {} },
       { tcpSocket: { port: 80 }, timeoutSeconds: 'x' },
     ];
     for (const spec of wrong) assert.throws(() => parse(spec), /MESH_ORCH_APP_PROBERS: \/app-health\/web\/readyz: /);
@@ -125,6 +128,44 @@ describe('probing', () => {
     assert.deepEqual(headers, { ...expected, host: `127.0.0.1:${port}`, connection: 'close' });
     await get('/ok', { httpHeaders: [{ name: 'Host', value: 'own.example' }] });
     assert.equal(seen.at(-1)?.headers.host, 'own.example');
+  });
+
+  test('a gRPC service is healthy when it answers that it serves', async () => {
+    const asked: string[] = [];
+    const grpc = createHttp2Server();
+    grpc.on('stream', (stream, headers) => {
+      const chunks: Buffer[] = [];
+      stream.on('data', (chunk: Buffer) => chunks.push(chunk));
+      stream.once('end', () => {
+        const service = Buffer.concat(chunks).subarray(7).toString();
+        asked.push(`${headers[':path']} ${service}`);
+        if (service === 'silent') return;
+        const status = service === 'unknown' ? 5 : 0;
+        stream.respond({ ':status': 200, 'content-type': 'application/grpc' }, { waitForTrailers: true });
+        stream.once('wantTrailers', () => stream.sendTrailers({ 'grpc-status': String(status) }));
+        stream.end(status === 0 ? Buffer.from([0, 0, 0, 0, 2, 8, service === 'sick' ? 2 : 1]) : undefined);
+      });
+    });
+    grpc.listen(0, '127.0.0.1');
+    await once(grpc, 'listening');
+    const { port: grpcPort } = grpc.address() as AddressInfo;
+    const check = async (service?: string) => {
+      const parsed = parse({
+        grpc: { port: grpcPort, ...(service === undefined ? {} : { service }) },
+        timeoutSeconds: 0.3,
+      });
+      assert.ok(parsed !== undefined);
+      return probe(parsed, {});
+    };
+    assert.equal(await check(), 200);
+    assert.equal(await check('shop.Orders'), 200);
+    assert.equal(await check('sick'), 503);
+    assert.equal(await check('unknown'), 503);
+    assert.equal(await check('silent'), 500);
+    assert.deepEqual(asked.slice(0, 2), ['/grpc.health.v1.Health/Check ', '/grpc.health.v1.Health/Check shop.Orders']);
+    grpc.close();
+    await once(grpc, 'close');
+    assert.equal(await check(), 500);
   });
 
   test('no response, no connection and a timeout are status 500, and leave no connection open', async () => {

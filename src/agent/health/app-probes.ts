@@ -3,7 +3,8 @@
  * MESH_ORCH_APP_PROBERS has the probes of the pod by path, as injection writes them:
  *
  *   {"/app-health/web/readyz": {"httpGet": {"path": "/ready", "port": 8080}, "timeoutSeconds": 2},
- *    "/app-health/db/livez": {"tcpSocket": {"port": 5432}}}
+ *    "/app-health/db/livez": {"tcpSocket": {"port": 5432}},
+ *    "/app-health/api/startupz": {"grpc": {"port": 9000, "service": "shop"}}}
  */
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
@@ -11,6 +12,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { type CallOptions, call } from '../http-client.ts';
 import { isObject } from '../json.ts';
+import { type GrpcTarget, isServing } from './grpc-probe.ts';
 
 export interface HttpProbe {
   readonly kind: 'http';
@@ -30,7 +32,11 @@ export interface TcpProbe {
   readonly timeoutMs: number;
 }
 
-export type AppProbe = HttpProbe | TcpProbe;
+export interface GrpcProbe extends GrpcTarget {
+  readonly kind: 'grpc';
+}
+
+export type AppProbe = HttpProbe | TcpProbe | GrpcProbe;
 
 /** Probes by path. */
 export type AppProbes = ReadonlyMap<string, AppProbe>;
@@ -73,10 +79,15 @@ function parseProbe(path: string, spec: JsonValue, host: string): AppProbe {
   const seconds = spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
   if (typeof seconds !== 'number' || seconds < 0) throw refused(`${path}: timeoutSeconds must be a number from 0`);
   const timeoutMs = (seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds) * 1000;
-  const { httpGet, tcpSocket } = spec;
+  const { httpGet, tcpSocket, grpc } = spec;
   if (isObject(httpGet)) return { kind: 'http', timeoutMs, ...httpTarget(path, httpGet, host) };
   if (isObject(tcpSocket)) return { kind: 'tcp', timeoutMs, ...target(path, tcpSocket, host) };
-  throw refused(`${path}: expected httpGet or tcpSocket`);
+  if (isObject(grpc)) {
+    const { service = '' } = grpc;
+    if (typeof service !== 'string') throw refused(`${path}: service must be a text`);
+    return { kind: 'grpc', timeoutMs, service, ...target(path, grpc, host) };
+  }
+  throw refused(`${path}: expected httpGet, tcpSocket or grpc`);
 }
 
 function target(path: string, spec: JsonObject, host: string): { host: string; port: number } {
@@ -125,7 +136,14 @@ const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encod
  */
 export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
   try {
-    return probed.kind === 'tcp' ? await connects(probed) : await answers(probed, incoming);
+    switch (probed.kind) {
+      case 'tcp':
+        return await connects(probed);
+      case 'grpc':
+        return (await isServing(probed)) ? 200 : 503;
+      default:
+        return await answers(probed, incoming);
+    }
   } catch {
     return 500;
   }
