@@ -1,7 +1,7 @@
 /** The settings of the proxy's containers: the values of injection, overridden by annotations of the Pod. */
 import { CtlError } from '../../core/errors.ts';
 import type { InjectionSettings } from '../types.ts';
-import { ports, portsOrAll, quantityValue, type Reader, ranges, rangesOrAll } from './annotation-values.ts';
+import { ports, portsOrAll, quantityValue, ranges, rangesOrAll } from './annotation-values.ts';
 import { ANNOTATIONS, type PodOptions } from './annotations.ts';
 import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
 import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
@@ -60,6 +60,9 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
 }
 
+/** Name of the image in a repository `hub`. */
+const AGENT = 'ctl-agent';
+
 /** `mesh-iptables` runs in the image of the proxy unless the values have another one. */
 function initImage(input: ProxyDataInput): string {
   const { image } = input.values.global.proxy_init;
@@ -78,7 +81,7 @@ function proxyImage({ options, values, settings }: ProxyDataInput): string {
     options.proxyImageType === undefined || options.proxyImageType === 'default' ? '' : options.proxyImageType;
   const annotated = options.proxyImage === 'auto' ? undefined : options.proxyImage;
   const name = annotated ?? proxy.image;
-  if (name === '') return withType(settings.image, type);
+  if (name === '') return withType(hub === '' ? settings.image : inHub(AGENT, values), type);
   if (name.includes('/') || hub === '') return annotated === undefined ? withType(name, type) : name;
   return withType(inHub(name, values), type);
 }
@@ -124,36 +127,15 @@ function redirectionInput(
   const { proxy } = values.global;
   return {
     mode,
-    includeInboundPorts: options.includeInboundPorts ?? ofValues(proxy, 'includeInboundPorts', portsOrAll),
-    excludeInboundPorts: options.excludeInboundPorts ?? ofValues(proxy, 'excludeInboundPorts', ports),
-    includeOutboundPorts: options.includeOutboundPorts ?? ofValues(proxy, 'includeOutboundPorts', ports),
-    excludeOutboundPorts: options.excludeOutboundPorts ?? ofValues(proxy, 'excludeOutboundPorts', ports),
-    includeOutboundRanges: options.includeOutboundRanges ?? ofValues(proxy, 'includeIPRanges', rangesOrAll),
-    excludeOutboundRanges: options.excludeOutboundRanges ?? ofValues(proxy, 'excludeIPRanges', ranges),
+    includeInboundPorts: options.includeInboundPorts ?? portsOrAll(proxy.includeInboundPorts),
+    excludeInboundPorts: options.excludeInboundPorts ?? ports(proxy.excludeInboundPorts),
+    includeOutboundPorts: options.includeOutboundPorts ?? ports(proxy.includeOutboundPorts),
+    excludeOutboundPorts: options.excludeOutboundPorts ?? ports(proxy.excludeOutboundPorts),
+    includeOutboundRanges: options.includeOutboundRanges ?? rangesOrAll(proxy.includeIPRanges),
+    excludeOutboundRanges: options.excludeOutboundRanges ?? ranges(proxy.excludeIPRanges),
     kubevirtInterfaces: options.kubevirtInterfaces ?? [],
     statusPort,
   };
-}
-
-type ListOfValues =
-  | 'includeInboundPorts'
-  | 'excludeInboundPorts'
-  | 'includeOutboundPorts'
-  | 'excludeOutboundPorts'
-  | 'includeIPRanges'
-  | 'excludeIPRanges';
-
-function ofValues(
-  proxy: Values['global']['proxy'],
-  name: ListOfValues,
-  read: Reader<readonly string[]>,
-): readonly string[] {
-  try {
-    return read(proxy[name]);
-  } catch (error) {
-    const message = error instanceof Error ? error.message : String(error);
-    throw new CtlError('failed_precondition', message, { field: `values global.proxy.${name}` });
-  }
 }
 
 /** Only what the Pod itself asks for: exclusions of the values are for Pods that redirect everything. */

@@ -18,7 +18,7 @@ export interface RedirectionInput {
 /** User and group of the proxy, whose traffic is not redirected. */
 export const PROXY_USER = 1337;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
-const PROXY_PORTS = ['15090', '15021', '15020'];
+export const PROXY_PORTS = ['15090', '15021', '15020'];
 
 export function redirectionArguments(input: RedirectionInput): readonly string[] {
   const { statusPort } = input;

@@ -1,7 +1,9 @@
 /** The steps after the templates. */
 import { warnOfLikelyMistakes } from './likely-wrong.ts';
 import { orderContainers } from './order.ts';
+import { rewriteProbes } from './probes.ts';
+import { mergeMetrics } from './prometheus.ts';
 import type { InjectionStep } from './step.ts';
 
 /** In this order. */
-export const STEPS: readonly InjectionStep[] = [orderContainers, warnOfLikelyMistakes];
+export const STEPS: readonly InjectionStep[] = [orderContainers, rewriteProbes, mergeMetrics, warnOfLikelyMistakes];

@@ -3,6 +3,8 @@
  * users may read others.
  */
 import { z } from 'zod';
+import { messageOf } from '../../core/errors.ts';
+import { ports, portsOrAll, type Reader, ranges, rangesOrAll } from './annotation-values.ts';
 
 /** Quantities by name of the resource. */
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
@@ -12,6 +14,16 @@ const port = z.int().min(0, 'expected a port').max(65_535, 'expected a port');
 /** YAML reads a tag such as 1.20 as a number, which loses the zero. */
 const tag = z.string('expected a text (put it in quotes)');
 
+/** A comma-separated list, as in the annotation of the same name. */
+const list = (read: Reader<readonly string[]>) =>
+  z.string().superRefine((text, context) => {
+    try {
+      read(text);
+    } catch (error) {
+      context.addIssue({ code: 'custom', message: messageOf(error) });
+    }
+  });
+
 const proxy = z.looseObject({
   /** A whole image, or the name between `hub` and `tag`. Empty: the image of the control plane's settings. */
   image: z.string().default(''),
@@ -20,13 +32,12 @@ const proxy = z.looseObject({
   resources: resources.default({ requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '1Gi' } }),
   logLevel: z.string().default('warning'),
   componentLogLevel: z.string().default('misc:error'),
-  /** Comma-separated, as in the annotations of the same names. */
-  includeIPRanges: z.string().default('*'),
-  excludeIPRanges: z.string().default(''),
-  includeInboundPorts: z.string().default('*'),
-  excludeInboundPorts: z.string().default(''),
-  includeOutboundPorts: z.string().default(''),
-  excludeOutboundPorts: z.string().default(''),
+  includeIPRanges: list(rangesOrAll).default('*'),
+  excludeIPRanges: list(ranges).default(''),
+  includeInboundPorts: list(portsOrAll).default('*'),
+  excludeInboundPorts: list(ports).default(''),
+  includeOutboundPorts: list(ports).default(''),
+  excludeOutboundPorts: list(ports).default(''),
   holdApplicationUntilProxyStarts: z.boolean().default(false),
   readinessInitialDelaySeconds: seconds(0).default(0),
   readinessPeriodSeconds: seconds(1).default(15),
