@@ -104,7 +104,7 @@ export class DiscoveryProgram {
     await this.#publishFirst(intake, publisher);
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
-    // Ended after the drain: its requests may wait for an API server that does not answer.
+    // Ended after the drain, so that this replica leads until another serves its proxies.
     this.#runControllers(files, intake, cluster);
     const webhooks = await this.#startWebhooks(files, identity);
     const server = await this.#startXds(engine, identity);
@@ -215,9 +215,11 @@ export class DiscoveryProgram {
   #runControllers({ mesh }: MeshFiles, { refusedDocuments }: Intake, cluster: Cluster | undefined): void {
     if (cluster === undefined) return;
     const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
-    const events = runDocumentEvents(inputs, refusedDocuments);
-    for (const task of [runGatewayController(inputs), runIngressStatuses(inputs), events])
-      if (task !== undefined) this.#closers.add(() => task.close());
+    runDocumentEvents(inputs, refusedDocuments);
+    runGatewayController(inputs);
+    runIngressStatuses(inputs);
+    // All tasks at the same time: each may wait for an API server that does not answer.
+    this.#closers.add(() => cluster.leadership.close());
   }
 
   #startPool(): PoolGenerator | undefined {

@@ -4,13 +4,14 @@ import { after, before, describe, test } from 'node:test';
 import { createConnection } from '../../src/discovery/cluster.ts';
 import { createLeadership, type Leadership } from '../../src/discovery/leadership.ts';
 import { KubernetesClient, readKubeconfig } from '../../src/kubernetes/index.ts';
-import { createScope, eventually } from '../harness/index.ts';
+import { createScope, type Discovery, eventually, startDiscovery } from '../harness/index.ts';
 import {
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
   startKubernetes,
 } from '../harness/kubernetes/index.ts';
+import { SimProxy } from '../harness/sim-proxy.ts';
 
 const skip = kubernetesUnavailable() ?? false;
 const LEASES = '/apis/coordination.k8s.io/v1/namespaces/mesh-system/leases';
@@ -83,5 +84,46 @@ describe('leader election on an API server', { skip }, () => {
       'mesh-system/meshd-own-canary',
       'mesh-system/meshd-shared',
     ]);
+  });
+
+  describe('of the program', () => {
+    const TASKS = ['certificate-authority', 'ingress-status', 'root-certificates'].map((task) => `meshd-${task}`);
+    const named = (discovery: Discovery, line: RegExp) =>
+      [...discovery.output().matchAll(line)].map(([, name]) => name);
+    const startLeader = async () => {
+      const discovery = await startDiscovery(owner, { kubeconfig });
+      const leads = () => named(discovery, /leads: holds Lease mesh-system\/(\S+)/g).sort();
+      await eventually(() => assert.deepEqual(leads(), TASKS), { timeoutMs: 60_000, what: 'it leads all tasks' });
+      return discovery;
+    };
+
+    test('a replica that is stopped leads until its streams have ended, then gives up all Leases', async () => {
+      const discovery = await startLeader();
+      const proxies = Array.from({ length: 20 }, (_, index) => {
+        const id = `sidecar~10.0.0.${index + 1}~pod-${index}.default~default.svc.cluster.local`;
+        return new SimProxy({ port: discovery.ports.grpc, mode: 'delta', id }).connect();
+      });
+      await eventually(() => assert.ok(proxies.every((proxy) => proxy.complete())));
+      assert.equal((await discovery.stop()).code, 0);
+      for (const proxy of proxies) proxy.close();
+
+      const lines = discovery.output().split('\n');
+      const lastStream = lines.findLastIndex((line) => line.includes('disconnected sidecar~'));
+      const firstLease = lines.findIndex((line) => line.includes('gave up Lease'));
+      assert.ok(0 < lastStream && lastStream < firstLease, lines.join('\n'));
+      for (const name of TASKS) {
+        const { spec } = (await cluster.api.get(`${LEASES}/${name}`)) as unknown as { spec: Record<string, unknown> };
+        assert.equal(spec.holderIdentity ?? '', '', name);
+      }
+    });
+
+    test('tries to give up all Leases at the same time, which matters when the API server hangs', async (t) => {
+      const discovery = await startLeader();
+      cluster.apiServer.pause();
+      t.after(() => cluster.apiServer.resume());
+      assert.equal((await discovery.stop()).code, 0);
+      // One after the other, the later Leases would be lost before.
+      assert.deepEqual(named(discovery, /Lease mesh-system\/(\S+) could not be given up/g).sort(), TASKS);
+    });
   });
 });
