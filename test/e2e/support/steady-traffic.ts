@@ -1,4 +1,5 @@
 /** Traffic that continues while a test does something. The test checks for failed requests at the end. */
+import { setTimeout as delay } from 'node:timers/promises';
 import { eventually, type RequestOptions } from '../../harness/index.ts';
 import { call } from './traffic.ts';
 
@@ -8,6 +9,9 @@ export interface SteadyTraffic {
   /** Stops the traffic and returns a line for each request that was not answered with 200. */
   stop(): Promise<readonly string[]>;
 }
+
+/** Between two requests to a target: short enough to notice a gap, long enough to leave cores free. */
+const PAUSE_MS = 5;
 
 /** Sends requests to each target, one after the other, until it is stopped. */
 export function startTraffic(targets: readonly RequestOptions[]): SteadyTraffic {
@@ -23,6 +27,7 @@ export function startTraffic(targets: readonly RequestOptions[]): SteadyTraffic 
         failures.push(`${target.address}: ${error instanceof Error ? error.message : String(error)}`);
       }
       sent++;
+      await delay(PAUSE_MS);
     }
   };
   const loops = targets.map(send);
