@@ -25,3 +25,14 @@ test('with a burst below one allows one at a time; with a rate of 0 none after t
   const none = new TokenBucket({ rate: 0, burst: 1, now: () => 0 });
   assert.deepEqual([none.take(), none.take()], [0, Number.POSITIVE_INFINITY]);
 });
+
+test('what is spent beyond the tokens is a debt, which delays what follows', () => {
+  let now = 0;
+  const bucket = new TokenBucket({ rate: 10, burst: 2, now: () => now });
+  assert.deepEqual([bucket.spend(2), bucket.spend(1), bucket.spend(1)], [0, 100, 200]);
+  now = 150;
+  assert.equal(bucket.spend(0), 50);
+  assert.equal(bucket.take(), 150);
+  now = 200;
+  assert.equal(bucket.spend(0), 0);
+});

@@ -22,15 +22,29 @@ export class TokenBucket {
 
   /** Takes a token; returns 0, or the milliseconds until there is one. */
   take(): number {
-    const { rate, now } = this.#options;
-    const time = now();
-    this.#tokens = Math.min(this.#capacity, this.#tokens + ((time - this.#at) / 1000) * rate);
-    this.#at = time;
+    const { rate } = this.#options;
+    this.#refill();
     if (this.#tokens >= 1) {
       this.#tokens--;
       return 0;
     }
     return rate > 0 ? Math.ceil(((1 - this.#tokens) / rate) * 1000) : Number.POSITIVE_INFINITY;
+  }
+
+  /** Takes tokens for what has happened already; returns the milliseconds until the debt is paid, 0 without one. */
+  spend(tokens: number): number {
+    const { rate } = this.#options;
+    this.#refill();
+    this.#tokens -= tokens;
+    if (this.#tokens >= 0) return 0;
+    return rate > 0 ? Math.ceil((-this.#tokens / rate) * 1000) : Number.POSITIVE_INFINITY;
+  }
+
+  #refill(): void {
+    const { rate, now } = this.#options;
+    const time = now();
+    this.#tokens = Math.min(this.#capacity, this.#tokens + ((time - this.#at) / 1000) * rate);
+    this.#at = time;
   }
 
   get #capacity(): number {

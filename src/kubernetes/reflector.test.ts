@@ -39,6 +39,25 @@ describe('a reflector of a scripted API server', () => {
     );
   });
 
+  for (const streaming of [true, false]) {
+    test(`pauses within a list ${streaming ? 'that is streamed' : 'in pages'} where it is told to, and ends meanwhile`, async () => {
+      const server = await scripted();
+      server.streamingLists = streaming;
+      for (let index = 0; index < 1100; index++) server.set(PATH, gateway(`g${index}`, 'x'.repeat(1000)));
+      const read: number[] = [];
+      const pause = (objects: number): number => {
+        read.push(objects);
+        return 3_600_000;
+      };
+      const { calls, reflector } = await follow(server, { pause });
+      await waitUntil(() => read.length > 0);
+      for (let turn = 0; turn < 100; turn++) await new Promise((resolve) => setImmediate(resolve));
+      assert.ok(read.reduce((sum, objects) => sum + objects, 0) < 1100, `${read}`);
+      assert.deepEqual(calls, []);
+      await reflector.close();
+    });
+  }
+
   test('restarts a list whose next page has expired, and reports nothing of the first part', async () => {
     const server = await scripted();
     server.streamingLists = false;

@@ -66,6 +66,8 @@ export interface ReflectorOptions {
   readonly random: () => number;
   /** How long the server is asked to keep a watch open, seconds, and up to twice that; default 300. */
   readonly watchSeconds?: number;
+  /** Called with the number of objects and bytes that were read; how long reading pauses then, ms. Default: never. */
+  readonly pause?: (objects: number, bytes: number) => number;
 }
 
 /** Between attempts after failures, ms. */
@@ -262,6 +264,7 @@ export class Reflector<T> {
         this.#bookmarked = true;
       },
       served: () => this.#succeeded(),
+      pause: (events, bytes) => this.#pause(events, bytes),
     };
   }
 
@@ -313,9 +316,15 @@ export class Reflector<T> {
       }
       if (next !== '' && page.continue === next) throw new CtlError('unavailable', 'the list does not end');
       next = page.continue;
+      const pause = this.#pause(page.objects.length, body.length);
+      if (pause > 0) await sleep(this.#options.clock, pause, this.#ending.signal);
       if (next === '') return this.#listed(items, page.resourceVersion);
     }
     throw new CtlError('resource_exhausted', `expected a list of at most ${MAX_PAGES} pages`);
+  }
+
+  #pause(objects: number, bytes: number): number {
+    return this.#options.pause?.(objects, bytes) ?? 0;
   }
 
   /** The body of a page; undefined where it is too large. */

@@ -57,6 +57,8 @@ export interface WatchContext<T> {
   bookmarked(): void;
   /** The server serves this watch. */
   served(): void;
+  /** Called for what was read; how long reading pauses then, ms. */
+  pause(events: number, bytes: number): number;
 }
 
 /** One watch, from the headers of its answer to its end. */
@@ -75,6 +77,8 @@ export class WatchStream<T> {
   /** While a list is sent: the longest pause. Of a watch: the time until it counts as served. */
   #patience: Timer | undefined;
   #silence: Timer | undefined;
+  /** While reading pauses. */
+  #pause: Timer | undefined;
   readonly #limits: WatchLimits;
 
   /** @param initial whether all objects come first */
@@ -109,10 +113,20 @@ export class WatchStream<T> {
       this.#frames += events.length;
       this.#takeEvents(events);
       if (error !== undefined) throw error;
+      this.#pauseFor(this.#context.pause(events.length, chunk.length));
     } catch (error) {
       this.#outcome.reject(error);
       this.#end();
     }
+  }
+
+  /** What the server sends meanwhile waits there: HTTP/2 limits what is under way. */
+  #pauseFor(ms: number): void {
+    if (ms === 0) return;
+    const { stream } = this.#response;
+    stream.pause();
+    this.#pause?.cancel();
+    this.#pause = this.#context.clock.setTimer(ms, () => stream.resume());
   }
 
   /** The events that end in this chunk, up to the first that cannot be read. */
@@ -218,6 +232,7 @@ export class WatchStream<T> {
     this.#deadline?.cancel();
     this.#patience?.cancel();
     this.#silence?.cancel();
+    this.#pause?.cancel();
     this.#outcome.resolve({ frames: this.#frames, isSilent: this.#isSilent });
   }
 }

@@ -30,7 +30,13 @@ export async function closeAll(): Promise<void> {
  */
 export async function follow(
   server: ScriptedApiServer,
-  { port = server.port, watchSeconds = 300, speed = 50, onChange = (): void => {} } = {},
+  {
+    port = server.port,
+    watchSeconds = 300,
+    speed = 50,
+    onChange = (): void => {},
+    pause = (_objects: number): number => 0,
+  } = {},
 ) {
   const objects = new Map<string, unknown>();
   const calls: string[] = [];
@@ -43,7 +49,7 @@ export async function follow(
     userAgent: 'test',
   });
   connection.observe({ lost: (reason) => calls.push(`lost: ${reason}`), reached: () => calls.push('reached') });
-  const options = { connection, type: TYPE, clock: fastClock(speed), random: () => 0, watchSeconds };
+  const options = { connection, type: TYPE, clock: fastClock(speed), random: () => 0, watchSeconds, pause };
   const reflector = new Reflector<{ name: string; spec: unknown }>(options, {
     convert: (object) => ({ name: nameOf(object), spec: object.spec }),
     onList: (items) => {

@@ -28,6 +28,8 @@ export interface CollectionOptions {
   readonly failures: FailureReport;
   /** Left out: objects may use any memory. */
   readonly quota?: ObjectQuota;
+  /** How long reading pauses: see the option of the reflector. */
+  readonly pause?: (objects: number, bytes: number) => number;
   /** Whether the source has to wait for it, also where it is forbidden. */
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
@@ -102,7 +104,7 @@ export class Collection {
   }
 
   #follow(): Reflector<ReadObject> {
-    const { connection, clock, random, namespace, objectName, watchSeconds } = this.#options;
+    const { connection, clock, random, namespace, objectName, watchSeconds, pause } = this.#options;
     const { source, member, failures } = this.#options;
     const type = this.#type;
     const reflector = new Reflector<ReadObject>(
@@ -114,6 +116,7 @@ export class Collection {
         ...(namespace === undefined || !type.namespaced ? {} : { namespace }),
         ...(objectName === undefined ? {} : { fieldSelector: `metadata.name=${objectName}` }),
         ...(watchSeconds === undefined ? {} : { watchSeconds }),
+        ...(pause === undefined ? {} : { pause }),
       },
       {
         onBegin: (isList) => this.#account?.begin(isList),

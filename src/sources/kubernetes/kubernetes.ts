@@ -20,6 +20,7 @@ import { Definitions } from './definitions.ts';
 import { FailureReport } from './failures.ts';
 import { KindFeed } from './kind-feed.ts';
 import { ObjectQuota } from './object-quota.ts';
+import { readingPace } from './reading-pace.ts';
 import type { ServedTypes } from './served-types.ts';
 import {
   CONFIG_MAPS,
@@ -70,7 +71,10 @@ export interface KubernetesSourceOptions {
    * all are.
    */
   readonly servesGateway?: (gateway: Resource<'KubernetesGateway'>) => boolean;
-  /** Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. */
+  /**
+   * Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. With
+   * a limit, the rate at which objects are read is limited as well.
+   */
   readonly maxBytes?: number;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
@@ -107,6 +111,7 @@ class KubernetesSource implements Source {
   readonly #options: KubernetesSourceOptions;
   readonly #connection: Connection;
   readonly #quota: ObjectQuota | undefined;
+  readonly #pause: ReturnType<typeof readingPace> | undefined;
   readonly #unobserve: () => void;
   readonly #reachable: HealthLog;
   readonly #failures: FailureReport;
@@ -129,6 +134,7 @@ class KubernetesSource implements Source {
     this.cluster = cluster;
     this.#options = options;
     this.#quota = options.maxBytes === undefined ? undefined : new ObjectQuota(options.maxBytes);
+    this.#pause = options.maxBytes === undefined ? undefined : readingPace(options.maxBytes, options);
     this.synced = this.#firstSync.promise;
     this.#reachable = new HealthLog(log);
     const { server } = connection;
@@ -211,6 +217,7 @@ class KubernetesSource implements Source {
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),
+      ...(this.#pause === undefined ? {} : { pause: this.#pause }),
       isRequired: required?.has(type.kind) === true,
       onWarning: (of, text) => this.#warned(of, text),
       onSettled: () => this.#settle(),
