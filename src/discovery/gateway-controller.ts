@@ -8,33 +8,51 @@ import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
 import { ROOT_CONFIG_MAP } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import { CONTROLLER_NAME } from '../translators/index.ts';
+import { gatewayControllerName } from './gateway-controller-name.ts';
 import { type ControllerInputs, runWhileLeading, statusOptions } from './leader-controller.ts';
 import type { LeaderTask } from './leadership.ts';
 import { revisionSuffix } from './revision.ts';
 
 const SECURE_PORT = 15_012;
 
+export interface GatewayTask extends LeaderTask {
+  /** Follows the mesh configuration: it has the address of the control plane for proxies. */
+  configure(mesh: MeshConfig): void;
+}
+
 /**
  * Starts to take part in the election; undefined when the Gateway API is not served. Called once everything has been
  * read: statuses that are computed from less would be wrong.
  */
-export function runGatewayController(inputs: ControllerInputs): LeaderTask | undefined {
-  const { settings, cluster, translation, mesh } = inputs;
+export function runGatewayController(inputs: ControllerInputs): GatewayTask | undefined {
+  const { settings, cluster, translation } = inputs;
   const translator = translation.gatewayApi;
   if (translator === undefined) return undefined;
+  let current = infrastructure(settings, inputs.mesh);
   const create = () =>
     new GatewayController({
       ...statusOptions(inputs),
-      controllerName: CONTROLLER_NAME,
+      controllerName: gatewayControllerName(settings),
       desired: () => translator.statuses(),
-      infrastructure: () => infrastructure(settings, mesh),
+      isOfOtherRevision: (namespace, name) => translator.isOfOtherRevision(namespace, name),
+      infrastructure: () => current,
       deployLog: getScope('orch'),
     });
-  // All revisions have one controller name, and so would write the same objects.
-  const task = runWhileLeading(cluster.leadership, 'gateway-api', create, { acrossRevisions: true });
+  // Each Gateway belongs to one revision, which has a leader.
+  const task = runWhileLeading(cluster.leadership, 'gateway-api', create);
   translation.onStatuses('gatewayApi', task.changed);
-  return task;
+  return {
+    get isLeading() {
+      return task.isLeading;
+    },
+    close: () => task.close(),
+    configure(mesh) {
+      const next = infrastructure(settings, mesh);
+      if (next.discoveryAddress === current.discoveryAddress) return;
+      current = next;
+      task.running()?.infrastructureChanged();
+    },
+  };
 }
 
 function infrastructure(settings: DiscoverySettings, { defaultConfig }: MeshConfig): InfrastructureSettings {

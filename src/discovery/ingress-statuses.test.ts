@@ -93,20 +93,11 @@ function startReplica(server: ScriptedApiServer, documents: readonly object[], m
   };
   translation.configure(mesh);
   read(...documents);
-  const controlled = new AbortController();
   const task = runIngressStatuses({
     settings,
     mesh,
     translation,
-    cluster: {
-      client,
-      leadership,
-      ownToken: async () => undefined,
-      certificateAuthority: async () => undefined,
-      namespace: undefined,
-      closing: controlled.signal,
-      close: async () => {},
-    },
+    cluster: { client, leadership },
   });
   let closed: Promise<void> | undefined;
   const close = () => {

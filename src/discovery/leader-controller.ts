@@ -6,12 +6,12 @@ import type { MeshConfig, ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { Cluster } from './cluster.ts';
 import { readNamespaces } from './intake.ts';
-import type { Leadership, LeaderTask, LeaderTaskOptions } from './leadership.ts';
+import type { Leadership, LeaderTask } from './leadership.ts';
 import type { Translation } from './translation.ts';
 
 export interface ControllerInputs {
   readonly settings: DiscoverySettings;
-  readonly cluster: Cluster;
+  readonly cluster: Pick<Cluster, 'client' | 'leadership'>;
   readonly translation: Translation;
   /** The mesh configuration at the start. */
   readonly mesh: MeshConfig;
@@ -39,14 +39,20 @@ export function statusOptions({ settings, cluster, mesh }: ControllerInputs): Om
   };
 }
 
+export interface ControllerTask<C> extends LeaderTask {
+  /** The desired statuses of these keys have changed. */
+  readonly changed: (keys: ReadonlySet<ResourceKey>) => void;
+  /** The controller while this replica leads. */
+  readonly running: () => C | undefined;
+}
+
 /** Takes part in the election for a task; runs a new controller whenever this replica leads. */
-export function runWhileLeading(
+export function runWhileLeading<C extends Controller>(
   leadership: Leadership,
   task: string,
-  create: () => Controller,
-  options?: LeaderTaskOptions,
-): LeaderTask & { readonly changed: (keys: ReadonlySet<ResourceKey>) => void } {
-  let running: Controller | undefined;
+  create: () => C,
+): ControllerTask<C> {
+  let running: C | undefined;
   const lead = async (signal: AbortSignal): Promise<void> => {
     const controller = create();
     running = controller;
@@ -58,12 +64,13 @@ export function runWhileLeading(
     running = undefined;
     await controller.close();
   };
-  const elected = leadership.run(task, lead, options);
+  const elected = leadership.run(task, lead);
   return {
     get isLeading() {
       return elected.isLeading;
     },
     close: () => elected.close(),
     changed: (keys) => running?.changed([...keys]),
+    running: () => running,
   };
 }

@@ -27,7 +27,7 @@ import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
 import { runDocumentEvents } from './document-events.ts';
 import { FindingLog } from './finding-log.ts';
-import { runGatewayController } from './gateway-controller.ts';
+import { type GatewayTask, runGatewayController } from './gateway-controller.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
@@ -72,6 +72,7 @@ export class DiscoveryProgram {
   #keySets: KeySets | undefined;
   /** Undefined when they are not served. */
   #webhooks: Webhooks | undefined;
+  #gateways: GatewayTask | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
   #stopping = false;
@@ -216,7 +217,7 @@ export class DiscoveryProgram {
     if (cluster === undefined) return;
     const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
     runDocumentEvents(inputs, refusedDocuments);
-    runGatewayController(inputs);
+    this.#gateways = runGatewayController(inputs);
     runIngressStatuses(inputs);
     // All tasks at the same time: each may wait for an API server that does not answer.
     this.#closers.add(() => cluster.leadership.close());
@@ -288,6 +289,7 @@ export class DiscoveryProgram {
     if (update.mesh !== undefined) {
       this.#translation.configure(update.mesh);
       this.#webhooks?.configure(update.mesh);
+      this.#gateways?.configure(update.mesh);
     }
     publisher.publish(this.#take(store), update);
   }

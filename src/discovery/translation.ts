@@ -13,8 +13,10 @@ import {
 } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { TakenChanges } from '../store/index.ts';
-import { CONTROLLER_NAME, GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
+import { GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
 import { warningLog } from './document-log.ts';
+import { gatewayControllerName } from './gateway-controller-name.ts';
+import { revisionName } from './revision.ts';
 
 export interface Translation {
   /** The changes to publish for these changes of the store. */
@@ -43,7 +45,9 @@ export function createTranslation(
   resource: (key: ResourceKey) => AnyResource | undefined,
 ): Translation {
   const { serviceApis, domain } = settings;
-  const gatewayApi = serviceApis ? new GatewayApiTranslator({ domain }) : undefined;
+  const controllerName = gatewayControllerName(settings);
+  const revision = revisionName(settings.revision);
+  const gatewayApi = serviceApis ? new GatewayApiTranslator({ domain, controllerName, revision }) : undefined;
   const ingress = new IngressTranslator({
     domain,
     namespace: ingressNamespace(settings),
@@ -73,7 +77,7 @@ export function createTranslation(
     servesIngress: (document) => ingress.serves(document),
     servesGateway: ({ content }) => {
       const found = resource(resourceKey('GatewayClass', '', content.gatewayClassName));
-      return found?.kind === 'GatewayClass' && found.content.controllerName === CONTROLLER_NAME;
+      return found?.kind === 'GatewayClass' && found.content.controllerName === controllerName;
     },
   };
 }

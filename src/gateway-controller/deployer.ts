@@ -20,9 +20,9 @@ import {
   isContained,
   MANAGED_LABEL,
   MANAGED_TYPES,
-  MANAGED_VALUE,
   type ManagedObject,
   managedName,
+  managedValue,
   wrongServiceType,
 } from './infrastructure.ts';
 import { ManagedObjects } from './managed-objects.ts';
@@ -44,7 +44,6 @@ export interface DeployerOptions {
 }
 
 const GATEWAY = 'KubernetesGateway';
-const FIELD_MANAGER = 'mesh.io-gateway-controller';
 /** Gateways that are worked on at the same time. */
 const CONCURRENCY = 4;
 /** Writes for all Gateways: a second, and at once. A user who creates many Gateways must not occupy the API server. */
@@ -63,6 +62,8 @@ interface Problem {
 
 export class Deployer {
   readonly #options: DeployerOptions;
+  /** Marks the objects of this controller. */
+  readonly #managedBy: string;
   readonly #queue: WorkQueue;
   readonly #managed: ManagedObjects;
   readonly #bucket: TokenBucket;
@@ -78,12 +79,14 @@ export class Deployer {
 
   constructor(options: DeployerOptions) {
     this.#options = options;
+    this.#managedBy = managedValue(options.controllerName);
     const { clock, random, client, log, objects } = options;
     this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: CONCURRENCY, clock, random });
     this.#bucket = new TokenBucket({ ...WRITES, now: clock.now });
     this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways are deployed again');
     this.#managed = new ManagedObjects({
       client,
+      managedBy: this.#managedBy,
       clock,
       random,
       log,
@@ -109,6 +112,11 @@ export class Deployer {
       // A class decides whose its Gateways are.
       if (key.startsWith('GatewayClass/')) this.#addAll(this.#options.objects.keysOf(GATEWAY));
     }
+  }
+
+  /** `infrastructure` gives something else. */
+  infrastructureChanged(): void {
+    this.#addAll(this.#options.objects.keysOf(GATEWAY));
   }
 
   /** Why an accepted Gateway is not deployed as asked: something refuses its objects. One line. */
@@ -165,7 +173,7 @@ export class Deployer {
     const input = { ...gateway, version: gateway.type.version };
     this.#warnOfServiceType(key, gateway, wrongServiceType(input));
     checkName(gateway.name);
-    for (const managed of gatewayObjects(input, this.#options.infrastructure())) {
+    for (const managed of gatewayObjects(input, this.#options.infrastructure(), this.#managedBy)) {
       const wait = await this.#applyOne(key, managed);
       if (wait > 0) return wait;
       this.#ending.signal.throwIfAborted();
@@ -206,7 +214,7 @@ export class Deployer {
         {
           namespace,
           type: 'application/apply-patch+yaml',
-          fieldManager: FIELD_MANAGER,
+          fieldManager: this.#managedBy,
           // Not for a new object: somebody may create one of that name at this moment.
           force: uid !== undefined,
           signal: this.#ending.signal,
@@ -234,7 +242,7 @@ export class Deployer {
     try {
       const { signal } = this.#ending;
       const object = await this.#options.client.get(type, name, { namespace, signal });
-      if (object.metadata.labels?.[MANAGED_LABEL] === MANAGED_VALUE) return object;
+      if (object.metadata.labels?.[MANAGED_LABEL] === this.#managedBy) return object;
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return undefined;
       throw error;

@@ -7,6 +7,7 @@ import { backoff } from '../core/backoff.ts';
 import type { Timer } from '../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../core/log.ts';
 import { ApiError, type KubernetesObject, Reflector, type ResourceType } from '../kubernetes/index.ts';
+import { type DefinitionVersions, VERSION_ANNOTATION } from './definition-versions.ts';
 import { reportFailure } from './failures.ts';
 import { FollowedKind, type FollowedObject, type FollowedOptions } from './followed-kind.ts';
 import { GATEWAY_GROUP, isRecord, recordsOf, STATUS_KINDS } from './types.ts';
@@ -26,14 +27,19 @@ const DEFINITIONS: ResourceType = {
   metadataOnly: true,
 };
 
+interface Definition {
+  readonly name: string;
+  readonly version: string | undefined;
+}
+
 export class FollowedObjects {
   readonly #options: FollowedOptions;
   readonly #failures: FailureLog;
   /** By kind of the store. */
   readonly #kinds = new Map<string, FollowedKind>();
-  readonly #definitions: Reflector<string>;
-  /** Plurals of the group's definitions; undefined until they are listed. */
-  #defined: Set<string> | undefined;
+  readonly #definitions: Reflector<Definition>;
+  /** Versions of the group's definitions by plural; undefined until they are listed. */
+  #defined: Map<string, string | undefined> | undefined;
   /** Whether definitions cannot be watched now. */
   #isBlind = false;
   #timer: Timer | undefined;
@@ -79,21 +85,31 @@ export class FollowedObjects {
     this.#kinds.get(kindOf(key))?.replace(key, object);
   }
 
-  #followDefinitions(): Reflector<string> {
+  /** Versions of the definitions; undefined until they are listed. */
+  get versions(): DefinitionVersions | undefined {
+    return this.#defined;
+  }
+
+  #followDefinitions(): Reflector<Definition> {
     const { client, clock, random } = this.#options;
-    return new Reflector<string>(
+    return new Reflector<Definition>(
       { connection: client.connection, type: DEFINITIONS, clock, random },
       {
-        convert: ({ metadata }) => metadata.name,
-        onList: (names) => {
-          this.#defined = new Set(names.flatMap((name) => pluralOf(name) ?? []));
+        convert: ({ metadata }) => ({ name: metadata.name, version: metadata.annotations?.[VERSION_ANNOTATION] }),
+        onList: (definitions) => {
+          this.#defined = new Map(
+            definitions.flatMap(({ name, version }) => {
+              const plural = pluralOf(name);
+              return plural === undefined ? [] : [[plural, version] as const];
+            }),
+          );
           this.#definitionsChanged();
         },
         onChanges: (changes) => {
           for (const change of changes) {
-            const plural = pluralOf(change.type === 'set' ? change.item : change.object.metadata.name);
+            const plural = pluralOf(change.type === 'set' ? change.item.name : change.object.metadata.name);
             if (plural === undefined) continue;
-            if (change.type === 'set') this.#defined?.add(plural);
+            if (change.type === 'set') this.#defined?.set(plural, change.item.version);
             else this.#defined?.delete(plural);
             this.#definitionsChanged();
           }
@@ -112,6 +128,7 @@ export class FollowedObjects {
 
   #definitionsChanged(): void {
     this.#attempts = 0;
+    this.#options.onChanged([...this.keysOf('GatewayClass')]);
     this.#discoverAfter(DISCOVERY_MS);
   }
 
@@ -136,7 +153,7 @@ export class FollowedObjects {
       const { types, plurals } = await this.#served();
       if (this.#closed) return;
       for (const [kind, apiKind] of Object.entries(STATUS_KINDS)) this.#follow(kind, types.get(apiKind));
-      agrees = !this.#isBlind && this.#defined?.symmetricDifference(plurals).size === 0;
+      agrees = !this.#isBlind && new Set(this.#defined?.keys()).symmetricDifference(plurals).size === 0;
       this.#failures.succeeded();
     } catch (error) {
       if (!this.#closed) reportFailure(this.#failures, error);

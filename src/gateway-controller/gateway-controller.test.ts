@@ -1,118 +1,21 @@
 /** The controller of the Gateway API with an API server that fails as told, and with others who change its objects. */
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
-import { afterEach, test } from 'node:test';
-import { Connection, KubernetesClient } from '../kubernetes/index.ts';
-import { fastClock } from '../kubernetes/testing/fast-clock.ts';
-import type { Listed, ScriptedApiServer, SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
-import { type DesiredStatus, GatewayController } from './index.ts';
+import { test } from 'node:test';
+import type { SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
+import { API, CONTROLLER, define, GATEWAYS, GROUP, ROUTES, SERVICES } from './testing/gateway-server.ts';
 import {
-  API,
-  CONTROLLER,
-  define,
-  GATEWAYS,
-  GROUP,
-  ROUTES,
-  SERVICES,
-  startGatewayServer,
-} from './testing/gateway-server.ts';
-
-const NS = 'edge';
-/** Time passes this many times as fast. */
-const SPEED = 100;
-
-const cleanup: (() => Promise<void> | void)[] = [];
-afterEach(async () => {
-  for (const close of cleanup.splice(0).reverse()) await close();
-});
-
-const until = async (what: string, holds: () => boolean): Promise<void> => {
-  const end = Date.now() + 10_000;
-  while (!holds()) {
-    assert.ok(Date.now() < end, what);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
-
-async function startServer() {
-  const started = await startGatewayServer();
-  cleanup.push(() => started.server.stop());
-  return started;
-}
-
-function startController(
-  server: ScriptedApiServer,
-  statuses: readonly DesiredStatus[],
-  { namespaces = [] }: { readonly namespaces?: readonly string[] } = {},
-) {
-  const clock = fastClock(SPEED);
-  const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
-  const desired = new Map(statuses.map((each) => [`${each.kind}/${NS}/${each.name}`, each]));
-  const lines: string[] = [];
-  const write = (message: string) => void lines.push(message);
-  const log = { debug: () => {}, info: write, warn: write, error: write };
-  const controller = new GatewayController({
-    client: new KubernetesClient(connection),
-    controllerName: CONTROLLER,
-    namespaces,
-    desired: () => desired,
-    infrastructure: () => ({
-      image: 'ctl-agent:1',
-      discoveryAddress: 'meshd.mesh-system.svc:15012',
-      controlPlaneNamespace: 'mesh-system',
-      clusterId: 'Orchestrator',
-      rootConfigMap: 'roots',
-    }),
-    statusQps: 100,
-    statusBurst: 500,
-    clock,
-    now: Date.now,
-    random: () => 0,
-    statusLog: log,
-    deployLog: log,
-  });
-  controller.start();
-  let closed: Promise<void> | undefined;
-  const close = () => {
-    closed ??= controller.close().then(() => connection.close());
-    return closed;
-  };
-  cleanup.push(close);
-  return { lines, desired, changed: (...keys: string[]) => controller.changed(keys), close };
-}
-
-const attached = (name: string): DesiredStatus => ({
-  kind: 'HTTPRoute',
-  namespace: NS,
-  name,
-  status: {
-    parents: [
-      {
-        parentRef: { name: 'web' },
-        controllerName: CONTROLLER,
-        conditions: [{ type: 'Accepted', status: 'True', reason: 'Accepted', message: '' }],
-      },
-    ],
-  },
-});
-
-const accepted = (name: string): DesiredStatus => ({
-  kind: 'KubernetesGateway',
-  namespace: NS,
-  name,
-  status: {
-    conditions: ['Accepted', 'Programmed'].map((type) => ({ type, status: 'True', reason: type, message: '' })),
-    listeners: [],
-  },
-});
-
-const gateway = (name: string): Listed => ({
-  metadata: { name, namespace: NS },
-  spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
-});
-
-const hasStatus = (server: ScriptedApiServer, name: string) =>
-  JSON.stringify(server.find(ROUTES, name, NS)?.status ?? {}).includes(CONTROLLER);
+  accepted,
+  attached,
+  cleanup,
+  gateway,
+  hasStatus,
+  NS,
+  SPEED,
+  startController,
+  startServer,
+  until,
+} from './testing/running-controller.ts';
 
 const isStatusWrite = ({ path }: SeenRequest) => path.endsWith('/status');
 

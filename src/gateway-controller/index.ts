@@ -9,6 +9,7 @@
  * The same writer writes the addresses of Ingresses, in a task of its own.
  */
 import type { Log } from '../core/log.ts';
+import { withVersions } from './definition-versions.ts';
 import { Deployer } from './deployer.ts';
 import { withDeployment } from './deployment-status.ts';
 import { FollowedObjects } from './followed-objects.ts';
@@ -25,6 +26,8 @@ export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './
 export interface GatewayControllerOptions extends StatusControllerOptions {
   /** `spec.controllerName` of the classes whose Gateways are controlled. */
   readonly controllerName: string;
+  /** Whether a Gateway of these classes belongs to another revision, whose leader writes its status and objects. */
+  readonly isOfOtherRevision: (namespace: string, name: string) => boolean;
   readonly infrastructure: () => InfrastructureSettings;
   /** Of the objects of gateways. */
   readonly deployLog: Log;
@@ -47,9 +50,10 @@ export class GatewayController {
     });
     this.#objects = objects;
     const desired = (): DesiredStatuses => ({
-      get: (key) => withDeployment(options.desired().get(key), this.#deployer.problemOf(key)),
+      get: (key) =>
+        withVersions(withDeployment(options.desired().get(key), this.#deployer.problemOf(key)), objects.versions),
     });
-    const rules = gatewayRules(options.controllerName);
+    const rules = gatewayRules(options.controllerName, options.isOfOtherRevision);
     this.#statuses = new StatusWriter({ ...options, desired, objects, rules, qps, burst, log: statusLog });
     const onProblem = (key: string): void => this.#statuses.changed([key]);
     this.#deployer = new Deployer({ ...options, objects, log: deployLog, onProblem });
@@ -64,6 +68,11 @@ export class GatewayController {
   changed(keys: readonly string[]): void {
     this.#statuses.changed(keys);
     this.#deployer.changed(keys);
+  }
+
+  /** `infrastructure` gives something else. */
+  infrastructureChanged(): void {
+    this.#deployer.infrastructureChanged();
   }
 
   /** Nothing is written after it has resolved. */

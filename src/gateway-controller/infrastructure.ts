@@ -60,7 +60,6 @@ export const MANAGED_TYPES: readonly ResourceType[] = [SERVICE_ACCOUNT, DEPLOYME
 export const GATEWAY_NAME_LABEL = `${GATEWAY_GROUP}/gateway-name`;
 /** Marks the objects of this controller. */
 export const MANAGED_LABEL = 'gateway.mesh.io/managed';
-export const MANAGED_VALUE = 'mesh.io-gateway-controller';
 /** Hash of what was applied. */
 export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
 /** The type of the Service, on a Gateway; the second is the name in Istio. */
@@ -83,6 +82,11 @@ export function managedName(gateway: string): string {
   return `${gateway}-meshd`;
 }
 
+/** The value of {@link MANAGED_LABEL} on the objects of a controller; its name has one slash. */
+export function managedValue(controllerName: string): string {
+  return controllerName.replace('/', '-');
+}
+
 /** @throws CtlError where no Service can have the name that belongs to the Gateway (RFC 1123 label) */
 export function checkName(gateway: string): void {
   if (/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(gateway) && managedName(gateway).length <= MAX_LABEL) return;
@@ -91,11 +95,16 @@ export function checkName(gateway: string): void {
 }
 
 /** The objects with the hash of their content. */
-export function gatewayObjects(gateway: GatewayInput, settings: InfrastructureSettings): ManagedObject[] {
+export function gatewayObjects(
+  gateway: GatewayInput,
+  settings: InfrastructureSettings,
+  managedBy: string,
+): ManagedObject[] {
+  const owned = { metadata: metadata(gateway, managedBy) };
   const objects: ManagedObject[] = [
-    { type: SERVICE_ACCOUNT, object: { metadata: metadata(gateway) } },
-    { type: DEPLOYMENT, object: { metadata: metadata(gateway), spec: deploymentSpec(gateway, settings) } },
-    { type: SERVICE, object: { metadata: metadata(gateway), spec: serviceSpec(gateway) } },
+    { type: SERVICE_ACCOUNT, object: owned },
+    { type: DEPLOYMENT, object: { ...owned, spec: deploymentSpec(gateway, settings) } },
+    { type: SERVICE, object: { ...owned, spec: serviceSpec(gateway) } },
   ];
   return objects.map(({ type, object }) => {
     const applied = createHash('sha256').update(JSON.stringify(object)).digest('hex').slice(0, 16);
@@ -130,13 +139,13 @@ function labels(gateway: GatewayInput): Record<string, string> {
   return { ...infrastructure(gateway, 'labels'), [GATEWAY_NAME_LABEL]: gateway.name };
 }
 
-function metadata(gateway: GatewayInput): KubernetesObject['metadata'] {
+function metadata(gateway: GatewayInput, managedBy: string): KubernetesObject['metadata'] {
   const { namespace, name, uid, version } = gateway;
   const owner = { apiVersion: `${GATEWAY_GROUP}/${version}`, kind: 'Gateway', name, uid };
   return {
     name: managedName(name),
     namespace,
-    labels: { ...labels(gateway), [MANAGED_LABEL]: MANAGED_VALUE },
+    labels: { ...labels(gateway), [MANAGED_LABEL]: managedBy },
     annotations: infrastructure(gateway, 'annotations'),
     ownerReferences: [{ ...owner, controller: true, blockOwnerDeletion: false }],
   } as KubernetesObject['metadata'];

@@ -20,8 +20,8 @@ const INGRESSES: ResourceType = {
 /** Addresses are written whole. What others wrote to an Ingress that is no longer served stays. */
 const RULES: StatusRules = {
   fieldsOf: ({ status }) => apiFields(status),
-  patch: (current, { loadBalancer }) =>
-    loadBalancer === undefined || isDeepStrictEqual(current.loadBalancer, loadBalancer) ? undefined : { loadBalancer },
+  patch: ({ status }, { loadBalancer }) =>
+    loadBalancer === undefined || isDeepStrictEqual(status.loadBalancer, loadBalancer) ? undefined : { loadBalancer },
   removal: ({ status }, written) =>
     written?.loadBalancer === undefined || !isDeepStrictEqual(status.loadBalancer, written.loadBalancer)
       ? undefined

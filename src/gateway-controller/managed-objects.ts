@@ -6,10 +6,12 @@ import type { Clock } from '../core/clock.ts';
 import { createFailureLog, type Log } from '../core/log.ts';
 import { type KubernetesClient, type KubernetesObject, Reflector, type ResourceType } from '../kubernetes/index.ts';
 import { reportFailure } from './failures.ts';
-import { GATEWAY_NAME_LABEL, MANAGED_LABEL, MANAGED_TYPES, MANAGED_VALUE } from './infrastructure.ts';
+import { GATEWAY_NAME_LABEL, MANAGED_LABEL, MANAGED_TYPES } from './infrastructure.ts';
 
 export interface ManagedObjectsOptions {
   readonly client: KubernetesClient;
+  /** The value of the label. */
+  readonly managedBy: string;
   readonly clock: Clock;
   /** 0 ≤ x < 1. */
   readonly random: () => number;
@@ -67,10 +69,10 @@ export class ManagedObjects {
   }
 
   #follow(type: ResourceType): Kind {
-    const { client, clock, random, log } = this.#options;
+    const { client, managedBy, clock, random, log } = this.#options;
     const what = `${type.plural} of gateways`;
     const failures = createFailureLog(log, `${what} cannot be read`, `${what} are read again`);
-    const selector = `${MANAGED_LABEL}=${MANAGED_VALUE}`;
+    const selector = `${MANAGED_LABEL}=${managedBy}`;
     const objects: Kind['objects'] = new Map();
     const reflector = new Reflector<KubernetesObject>(
       { connection: client.connection, type, labelSelector: selector, clock, random },

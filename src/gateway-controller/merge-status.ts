@@ -6,8 +6,11 @@ import { isDeepStrictEqual } from 'node:util';
 import type { StatusRules } from './status-writer.ts';
 import { type DesiredStatus, isRecord, recordsOf, STATUS_KINDS, type StatusFields } from './types.ts';
 
+/** Whether an entry of a list belongs to this controller, by the reference in it. */
+export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknown) => boolean;
+
 export interface MergeOptions {
-  readonly controllerName: string;
+  readonly isOwn: IsOwn;
   /** The time of changes, RFC 3339 with seconds. */
   readonly time: string;
 }
@@ -47,14 +50,14 @@ function mergedListeners(current: unknown, desired: unknown, { time }: MergeOpti
 
 /** Entries of other controllers keep their positions. */
 function mergedEntries(current: unknown, desired: unknown, reference: string, options: MergeOptions): Entry[] {
-  const { controllerName, time } = options;
+  const { isOwn, time } = options;
   const wanted = [...recordsOf(desired)];
   const merge = (entry: Entry, before: Entry | undefined): Entry => ({
     ...entry,
     conditions: mergedConditions(before?.conditions, entry.conditions, time, false),
   });
   const kept = recordsOf(current).flatMap((entry) => {
-    if (entry.controllerName !== controllerName) return [entry];
+    if (!isOwn(entry, entry[reference])) return [entry];
     const index = wanted.findIndex((each) => sameReference(each[reference], entry[reference]));
     const [found] = index < 0 ? [] : wanted.splice(index, 1);
     return found === undefined ? [] : [merge(found, entry)];
@@ -95,11 +98,11 @@ function mergedField(field: string, current: unknown, value: unknown, options: M
 }
 
 /** The patch that removes this controller's entries from routes and policies; undefined when there are none. */
-export function clearedEntries(current: StatusFields, controllerName: string): Record<string, unknown> | undefined {
+export function clearedEntries(current: StatusFields, isOwn: IsOwn): Record<string, unknown> | undefined {
   const patch: Record<string, unknown> = {};
-  for (const field of Object.keys(OWNED_LISTS)) {
+  for (const [field, reference] of Object.entries(OWNED_LISTS)) {
     const entries = recordsOf(current[field]);
-    const others = entries.filter((entry) => entry.controllerName !== controllerName);
+    const others = entries.filter((entry) => !isOwn(entry, entry[reference]));
     if (others.length < entries.length) patch[field] = others;
   }
   return Object.keys(patch).length === 0 ? undefined : patch;
@@ -133,15 +136,28 @@ export function clearedGateway(
   return { conditions: [...others, ...pending], addresses: null, listeners: null };
 }
 
-/** The rules of the Gateway API. */
-export function gatewayRules(controllerName: string): StatusRules {
+/**
+ * The rules of the Gateway API.
+ * @param isOfOtherRevision whether a Gateway, and what is written about it, belongs to another revision
+ */
+export function gatewayRules(
+  controllerName: string,
+  isOfOtherRevision: (namespace: string, name: string) => boolean,
+): StatusRules {
+  const ownIn =
+    (objectNamespace: string): IsOwn =>
+    (entry, reference) => {
+      if (entry.controllerName !== controllerName) return false;
+      const { namespace = objectNamespace, name } = isRecord(reference) ? reference : {};
+      return typeof namespace !== 'string' || typeof name !== 'string' || !isOfOtherRevision(namespace, name);
+    };
   return {
     fieldsOf: gatewayFields,
-    patch: (current, desired, time) => statusPatch(current, desired, { controllerName, time }),
-    removal({ type, status }, written, time) {
-      const entries = clearedEntries(status, controllerName);
+    patch: ({ status, namespace }, desired, time) => statusPatch(status, desired, { isOwn: ownIn(namespace), time }),
+    removal({ type, status, namespace, name }, written, time) {
+      const entries = clearedEntries(status, ownIn(namespace));
       if (entries !== undefined || written === undefined || type.kind !== 'Gateway') return entries;
-      return clearedGateway(status, written, time);
+      return isOfOtherRevision(namespace, name) ? undefined : clearedGateway(status, written, time);
     },
   };
 }

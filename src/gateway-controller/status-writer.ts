@@ -25,7 +25,7 @@ export interface StatusRules {
   /** The desired fields, as the API has them. */
   fieldsOf(desired: DesiredStatus): StatusFields;
   /** @param time of changes, RFC 3339 with seconds */
-  patch(current: StatusFields, desired: StatusFields, time: string): Record<string, unknown> | undefined;
+  patch(object: FollowedObject, desired: StatusFields, time: string): Record<string, unknown> | undefined;
   /**
    * For an object that has no desired status any more.
    * @param written the fields that it had by the last desired status; undefined when that is not known
@@ -135,7 +135,7 @@ export class StatusWriter {
       isDeepStrictEqual(written.desired, status) &&
       isDeepStrictEqual(written.stored, object.status);
     if (settled) return undefined;
-    const patch = rules.patch(object.status, status, time);
+    const patch = rules.patch(object, status, time);
     // Written by the leader before this one.
     if (patch === undefined && written === undefined)
       this.#written.set(key, { desired: status, stored: object.status, at: -Infinity, times: 0 });

@@ -20,6 +20,14 @@ export const discoveryGatewayEnv = {
     unit: 'updates',
     meaning: 'Burst rate of status updates when status is enabled.',
   },
+  CTL_GATEWAY_API_CONTROLLER_NAME: {
+    setting: 'gatewayControllerName',
+    type: 'string',
+    default: 'mesh.io/gateway-controller',
+    meaning:
+      'Name of the controller in the GatewayClasses that are served. Control planes in different namespaces of a ' +
+      'cluster need different names.',
+  },
   GATEWAY_IMAGE: {
     setting: 'gatewayImage',
     type: 'string',

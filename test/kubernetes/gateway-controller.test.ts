@@ -50,6 +50,7 @@ async function startController(owner: Owner, cluster: Kubernetes, first: readonl
     controllerName: CONTROLLER,
     namespaces: [],
     desired: () => desired,
+    isOfOtherRevision: () => false,
     infrastructure: () => ({
       image: 'ctl-agent:1',
       discoveryAddress: 'meshd.mesh-system.svc:15012',

@@ -27,8 +27,9 @@ export async function startGatewayServer() {
   server.intercept = (request, stream) => {
     if (request.path === `/apis/${GROUP}`) return server.json(stream, { versions: [{ version: 'v1' }] });
     if (request.path === API) return server.json(stream, { resources: served(control.kinds) });
-    const [, root = '', namespace = '', plural = '', name = '', status] =
-      /^(.*)\/namespaces\/([^/]+)\/([^/]+)\/([^/]+)(\/status)?$/.exec(request.path) ?? [];
+    const [, root = '', namespace = '', ofNamespace, ofCluster, name = '', status] =
+      /^(.*)\/(?:namespaces\/([^/]+)\/([^/]+)|(gatewayclasses))\/([^/]+)(\/status)?$/.exec(request.path) ?? [];
+    const plural = ofNamespace ?? ofCluster ?? '';
     if (name === '') return false;
     if (request.method !== 'GET') writes.push(request);
     const refusal = control.refuse(request);
@@ -60,8 +61,10 @@ const served = (more: readonly KindRow[] = []) =>
     { name: `${name}/status`, kind, namespaced },
   ]);
 
-export const define = (server: ScriptedApiServer, plural: string) =>
-  server.set(DEFINITIONS, { metadata: { name: `${plural}.${GROUP}` } });
+export const define = (server: ScriptedApiServer, plural: string, version?: string) => {
+  const annotations = version === undefined ? {} : { [`${GROUP}/bundle-version`]: version };
+  server.set(DEFINITIONS, { metadata: { name: `${plural}.${GROUP}`, annotations } });
+};
 
 function answer(
   server: ScriptedApiServer,

@@ -28,6 +28,7 @@ import { Documents, type Fact } from './documents.ts';
 import { classStatus, gatewayStatus } from './gateway-status.ts';
 import { type GatewayPlan, planFact, planGateway } from './listeners.ts';
 import { policyAncestors } from './policy-status.ts';
+import { DEFAULT_REVISION, revisionOf } from './revisions.ts';
 import { RouteConflicts } from './route-conflicts.ts';
 import { isRouteKind, parentStatuses, translateRoute } from './routes.ts';
 import { hostDocuments, listenerDocuments } from './served-hosts.ts';
@@ -39,6 +40,8 @@ export const CONTROLLER_NAME = 'mesh.io/gateway-controller';
 export interface GatewayApiOptions extends TranslatorOptions {
   /** Default: {@link CONTROLLER_NAME}. */
   readonly controllerName?: string;
+  /** Gateways of other revisions are not served. Default: `default`, to which those without a label belong. */
+  readonly revision?: string;
 }
 
 /** What is to be computed again, by the key of its document. */
@@ -65,6 +68,7 @@ interface CandidateRoute {
 export class GatewayApiTranslator implements Translator {
   readonly #domain: string;
   readonly #controllerName: string;
+  readonly #revision: string;
   readonly #documents = new Documents();
   readonly #backends: Backends;
   readonly #plans = new Map<string, GatewayPlan>();
@@ -77,10 +81,11 @@ export class GatewayApiTranslator implements Translator {
   readonly #statuses = new Map<ResourceKey, DesiredStatus>();
   #changedStatuses = new Set<ResourceKey>();
 
-  constructor({ domain, controllerName = CONTROLLER_NAME }: GatewayApiOptions) {
+  constructor({ domain, controllerName = CONTROLLER_NAME, revision = DEFAULT_REVISION }: GatewayApiOptions) {
     this.#domain = domain;
     this.#backends = new Backends(this.#documents, domain);
     this.#controllerName = controllerName;
+    this.#revision = revision;
   }
 
   apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
@@ -116,6 +121,15 @@ export class GatewayApiTranslator implements Translator {
     const changed = this.#changedStatuses;
     this.#changedStatuses = new Set();
     return changed;
+  }
+
+  /** Whether a Gateway of this controller is served by another revision of the control plane. */
+  isOfOtherRevision(namespace: string, name: string): boolean {
+    const gateway = this.#documents.get('KubernetesGateway', namespace, name);
+    if (gateway === undefined) return false;
+    const known = this.#documents.get('GatewayClass', '', gateway.content.gatewayClassName);
+    if (known === undefined || !this.#isOurs(known)) return false;
+    return revisionOf(this.#documents, gateway) !== this.#revision;
   }
 
   /** Marks the computations that read a fact. */
@@ -154,7 +168,8 @@ export class GatewayApiTranslator implements Translator {
     const plan = this.#documents.reading(`gateway:${key}`, () => {
       const gateway = this.#documents.get('KubernetesGateway', namespace, name);
       const known = gateway && this.#documents.get('GatewayClass', '', gateway.content.gatewayClassName);
-      return known && this.#isOurs(known) ? planGateway(this.#documents, gateway, known) : undefined;
+      const isServed = known && this.#isOurs(known) && revisionOf(this.#documents, gateway) === this.#revision;
+      return isServed ? planGateway(this.#documents, gateway, known) : undefined;
     });
     dirty.statuses.add(key);
     if (JSON.stringify(before) === JSON.stringify(plan)) return;
@@ -256,7 +271,8 @@ export class GatewayApiTranslator implements Translator {
     const { kind, namespace, name } = namesOf(key);
     if (kind === 'GatewayClass') {
       const resource = this.#documents.get('GatewayClass', '', name);
-      this.#setStatus(key, resource, resource && this.#isOurs(resource) ? classStatus(resource) : undefined);
+      const isWritten = resource && this.#isOurs(resource) && revisionOf(this.#documents, resource) === this.#revision;
+      this.#setStatus(key, resource, isWritten ? classStatus(resource) : undefined);
       return;
     }
     if (kind === 'BackendTLSPolicy') {

@@ -1,0 +1,115 @@
+/** The controller of the Gateway API with a scripted API server, both closed after each test. */
+import assert from 'node:assert/strict';
+import { afterEach } from 'node:test';
+import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
+import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
+import type { Listed, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
+import { type DesiredStatus, GatewayController } from '../index.ts';
+import { CONTROLLER, ROUTES, startGatewayServer } from './gateway-server.ts';
+
+export const NS = 'edge';
+/** Time passes this many times as fast. */
+export const SPEED = 100;
+
+/** Called after each test, the last first. */
+export const cleanup: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+export const until = async (what: string, holds: () => boolean): Promise<void> => {
+  const end = Date.now() + 10_000;
+  while (!holds()) {
+    assert.ok(Date.now() < end, what);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+};
+
+export async function startServer() {
+  const started = await startGatewayServer();
+  cleanup.push(() => started.server.stop());
+  return started;
+}
+
+export interface Started {
+  readonly namespaces: readonly string[];
+  readonly image: string;
+  readonly isOfOtherRevision: (gateway: string) => boolean;
+  readonly settings: { discoveryAddress?: string };
+}
+
+export function startController(
+  server: ScriptedApiServer,
+  statuses: readonly DesiredStatus[],
+  { namespaces = [], image = 'ctl-agent:1', isOfOtherRevision = () => false, settings = {} }: Partial<Started> = {},
+) {
+  const clock = fastClock(SPEED);
+  const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+  const desired = new Map(statuses.map((each) => [`${each.kind}/${NS}/${each.name}`, each]));
+  const lines: string[] = [];
+  const write = (message: string) => void lines.push(message);
+  const log = { debug: () => {}, info: write, warn: write, error: write };
+  const controller = new GatewayController({
+    client: new KubernetesClient(connection),
+    controllerName: CONTROLLER,
+    namespaces,
+    desired: () => desired,
+    isOfOtherRevision: (_, name) => isOfOtherRevision(name),
+    infrastructure: () => ({
+      image,
+      discoveryAddress: settings.discoveryAddress ?? 'meshd.mesh-system.svc:15012',
+      controlPlaneNamespace: 'mesh-system',
+      clusterId: 'Orchestrator',
+      rootConfigMap: 'roots',
+    }),
+    statusQps: 100,
+    statusBurst: 500,
+    clock,
+    now: Date.now,
+    random: () => 0,
+    statusLog: log,
+    deployLog: log,
+  });
+  controller.start();
+  let closed: Promise<void> | undefined;
+  const close = () => {
+    closed ??= controller.close().then(() => connection.close());
+    return closed;
+  };
+  cleanup.push(close);
+  const infrastructureChanged = () => controller.infrastructureChanged();
+  return { lines, desired, changed: (...keys: string[]) => controller.changed(keys), infrastructureChanged, close };
+}
+
+export const attached = (name: string): DesiredStatus => ({
+  kind: 'HTTPRoute',
+  namespace: NS,
+  name,
+  status: {
+    parents: [
+      {
+        parentRef: { name: 'web' },
+        controllerName: CONTROLLER,
+        conditions: [{ type: 'Accepted', status: 'True', reason: 'Accepted', message: '' }],
+      },
+    ],
+  },
+});
+
+export const accepted = (name: string): DesiredStatus => ({
+  kind: 'KubernetesGateway',
+  namespace: NS,
+  name,
+  status: {
+    conditions: ['Accepted', 'Programmed'].map((type) => ({ type, status: 'True', reason: type, message: '' })),
+    listeners: [],
+  },
+});
+
+export const gateway = (name: string): Listed => ({
+  metadata: { name, namespace: NS },
+  spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
+});
+
+export const hasStatus = (server: ScriptedApiServer, name: string) =>
+  JSON.stringify(server.find(ROUTES, name, NS)?.status ?? {}).includes(CONTROLLER);

@@ -1,0 +1,19 @@
+/** Which revision of the control plane serves a Gateway or writes the status of a class, so that each has one. */
+import type { Resource } from '../../resources/index.ts';
+import type { Documents } from './documents.ts';
+
+/** Of objects without a label. */
+export const DEFAULT_REVISION = 'default';
+
+/** On a Gateway, a GatewayClass or a Namespace. */
+const REVISION_LABEL = 'mesh.io/rev';
+
+/** The revision of the object's label, else of that of its Namespace. */
+export function revisionOf(
+  documents: Documents,
+  { meta }: Resource<'KubernetesGateway'> | Resource<'GatewayClass'>,
+): string {
+  const own = meta.labels[REVISION_LABEL];
+  if (own || meta.namespace === '') return own || DEFAULT_REVISION;
+  return documents.get('Namespace', '', meta.namespace)?.meta.labels[REVISION_LABEL] || DEFAULT_REVISION;
+}
