@@ -9,6 +9,9 @@ import type { TemplateData } from './template-data.ts';
 import type { Values } from './values.ts';
 import { workloadData } from './workload.ts';
 
+/** Where the agent listens without `statusPort`. */
+const AGENT_STATUS_PORT = 15_020;
+
 export interface DataInput {
   readonly pod: PodObject;
   readonly namespace: string;
@@ -48,7 +51,11 @@ export function templateData({ pod, namespace, parameters, options, values, sett
     workload: workloadData(metadata, namespace),
     proxy,
     values,
-    proxyConfig: forAgent(concurrency === undefined ? config.written : { ...config.written, concurrency }),
+    proxyConfig: forAgent({
+      ...config.written,
+      ...(concurrency === undefined ? {} : { concurrency }),
+      ...([0, AGENT_STATUS_PORT].includes(proxy.statusPort) ? {} : { statusPort: proxy.statusPort }),
+    }),
     mesh: { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy },
     revision,
     cluster: parameters.cluster ?? settings.clusterId,
