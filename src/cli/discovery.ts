@@ -18,6 +18,7 @@ import {
 } from '../settings/index.ts';
 import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
+import { injectCommand } from './commands/inject.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
@@ -42,6 +43,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       discoveryCommand(runDiscovery),
       envCommand(discoveryCommonFlags, discoveryEnv),
       getCommand(),
+      injectCommand(),
       issueTokenCommand(),
       requestCommand(discoveryRequestFlags, 'Make an HTTP request to the metrics and debug interface.', {
         baseFor: requestBase,

@@ -81,6 +81,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'tasks',
     'patch',
     'injection',
+    'manifests',
     'validation',
     'admission',
     'server',
@@ -97,12 +98,15 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `cli` has one for each program, so that none holds another's code.
  * - `protobuf/wire` needs no generated code, and is used where that is not loaded.
  * - `agent/iptables` runs without the rest of the agent.
+ * - `webhooks/manifests` is injection without a server; `discovery/webhook-settings` has the same settings for both.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/core\/[^/]+\.ts$/,
   /^src\/cli\/(agent|discovery|jwt)\.ts$/,
   /^src\/protobuf\/wire\/index\.ts$/,
   /^src\/agent\/iptables\/index\.ts$/,
+  /^src\/webhooks\/manifests\/index\.ts$/,
+  /^src\/discovery\/webhook-settings\.ts$/,
 ];
 
 /** Thread entry points are part of the modules whose code they run in a worker. */

@@ -66,6 +66,35 @@ export const discoveryIssueTokenFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
+/** Flags of `ctl-discovery inject`, which is not in the specification. */
+export const discoveryInjectFlags = {
+  file: {
+    type: 'string',
+    short: 'f',
+    default: '',
+    meaning: 'File with documents of Kubernetes, YAML or JSON; - is the standard input.',
+  },
+  injectConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'File with policy, selectors and templates; without it the built-in ones.',
+  },
+  meshConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'Mesh configuration file; without it the default mesh.',
+  },
+  namespace: { type: 'string', short: 'n', default: 'default', meaning: 'Namespace of documents that have none.' },
+  output: { type: 'string', short: 'o', default: '', meaning: 'File for the result; without it the standard output.' },
+  revision: {
+    type: 'string',
+    default: '',
+    meaning: 'Revision of the control plane that the proxies use; without it that of the REVISION variable.',
+  },
+  valuesFile: { type: 'string', default: '', meaning: 'File with the values of templates; without it the defaults.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** Flags of `ctl-discovery discovery`. */
 export const discoveryFlags = {
   appNamespace: {

@@ -12,6 +12,7 @@ export {
   discoveryCommonFlags,
   discoveryFlags,
   discoveryGetFlags,
+  discoveryInjectFlags,
   discoveryIssueTokenFlags,
   discoveryRequestFlags,
   discoveryVersionFlags,

@@ -1,0 +1,99 @@
+/**
+ * `inject -f FILE`: adds the sidecar to the Pods of manifests, as the webhook does, for clusters without it. The
+ * variables are those of the discovery service.
+ */
+import { readFile, writeFile } from 'node:fs/promises';
+import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
+import {
+  discoveryEnv,
+  discoveryFlags,
+  discoveryInjectFlags,
+  type Environment,
+  flagAndEnvSettings,
+  flagSettings,
+  parseFlags,
+  usageError,
+} from '../../settings/index.ts';
+import { type Command, command } from '../program.ts';
+
+/** Bytes; the largest charts have less. */
+const MAX_BYTES = 16 * 1024 * 1024;
+
+export function injectCommand(): Command {
+  return command({
+    name: 'inject',
+    summary: 'Add the sidecar to the Pods of manifests, without a webhook.',
+    flags: discoveryInjectFlags,
+    async run({ flags, io }) {
+      const given = flagSettings(discoveryInjectFlags, flags);
+      if (given.file === '') throw usageError('inject needs --file');
+      const { createInjector, injectManifests } = await import('../../webhooks/manifests/index.ts');
+      const injector = createInjector(await settingsOf(given, io.env));
+      const text = given.file === '-' ? await standardInput() : await textOf(given.file);
+      const file = given.file === '-' ? 'standard input' : given.file;
+      const result = injectManifests({ text, file, namespace: given.namespace, injector });
+      for (const note of result.notes) io.stderr.write(`${note}\n`);
+      if (given.output === '') io.stdout.write(result.text);
+      else await writeFile(given.output, result.text);
+      return 0;
+    },
+  });
+}
+
+type InjectFlags = ReturnType<typeof flagSettings<typeof discoveryInjectFlags>>;
+
+/** The settings that the discovery service would have, with the given files. */
+async function settingsOf({ injectConfigFile, meshConfigFile, revision, valuesFile }: InjectFlags, env: Environment) {
+  const { injectionSettings } = await import('../../discovery/webhook-settings.ts');
+  const program = flagAndEnvSettings(discoveryFlags, parseFlags([], discoveryFlags), discoveryEnv, env);
+  const [config, values, mesh] = await Promise.all([
+    configText(injectConfigFile),
+    configText(valuesFile),
+    meshConfig(meshConfigFile),
+  ]);
+  const settings = revision === '' ? program : { ...program, revision };
+  return injectionSettings(settings, mesh, { config, values });
+}
+
+async function configText(file: string) {
+  return file === '' ? undefined : { text: await textOf(file), origin: file };
+}
+
+async function meshConfig(file: string) {
+  const { defaultMeshConfig, parseMeshConfig } = await import('../../resources/index.ts');
+  if (file === '') return defaultMeshConfig();
+  const { parseConfigText } = await import('../../sources/index.ts');
+  const parsed = parseConfigText(await textOf(file), parseMeshConfig);
+  if ('value' in parsed) return parsed.value;
+  const { field, message, line } = parsed.refusal;
+  throw new CtlError('invalid_argument', message, { file, ...(line === undefined ? {} : { line }), field });
+}
+
+async function textOf(file: string): Promise<string> {
+  try {
+    return decoded(await readFile(file), file);
+  } catch (error) {
+    if (error instanceof CtlError) throw error;
+    throw new CtlError('invalid_argument', `expected a readable file: ${errnoOf(error) ?? messageOf(error)}`, { file });
+  }
+}
+
+async function standardInput(): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of process.stdin) {
+    chunks.push(chunk);
+    size += chunk.length;
+    if (size > MAX_BYTES) break;
+  }
+  return decoded(Buffer.concat(chunks), 'standard input');
+}
+
+function decoded(bytes: Buffer, file: string): string {
+  if (bytes.length > MAX_BYTES) throw new CtlError('invalid_argument', `expected at most ${MAX_BYTES} bytes`, { file });
+  try {
+    return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
+  } catch (error) {
+    throw new CtlError('invalid_argument', 'expected UTF-8: there are bytes that are none', { file }, error);
+  }
+}
