@@ -1,6 +1,7 @@
 /**
- * The golden files of injection: `golden/NAME.yaml` has a Pod and the settings of injection, `golden/NAME.injected.yaml`
- * what comes of it. `UPDATE_GOLDEN=1 npm test -- unit injection/golden` rewrites the latter; review them like code.
+ * The golden files of injection: `golden/NAME.yaml` has a Pod and the settings of injection,
+ * `golden/NAME.injected.yaml` the injected Pod. `UPDATE_GOLDEN=1 npm test -- unit injection/golden` rewrites the
+ * latter; review them like code.
  */
 import { globSync, readFileSync } from 'node:fs';
 import { basename, join } from 'node:path';
