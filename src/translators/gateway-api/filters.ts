@@ -10,7 +10,7 @@ import type {
   RouteFilter,
   StringMatch,
 } from '../../resources/index.ts';
-import { type BackendContext, resolveBackend } from './backends.ts';
+import { type Backend, type BackendContext, resolveBackend } from './backends.ts';
 import type { Complaint } from './conditions.ts';
 
 export interface FilterResult {
@@ -18,6 +18,8 @@ export interface FilterResult {
   readonly fields: Pick<HttpRoute, 'headers' | 'mirrors' | 'corsPolicy'>;
   readonly redirect: RouteFilter['requestRedirect'];
   readonly rewrite: RouteFilter['urlRewrite'];
+  /** Of mirrors. */
+  readonly backends: readonly Backend[];
   /** What cannot be done: the rule's requests are refused. */
   readonly unsupported: Complaint | undefined;
   /** References that lead nowhere. `isFatal`: the rule's requests are refused. */
@@ -27,10 +29,12 @@ export interface FilterResult {
 export function readFilters(context: BackendContext, filters: readonly RouteFilter[]): FilterResult {
   const headers: HttpHeaders[] = [];
   const mirrors: NonNullable<HttpRoute['mirrors']> = [];
+  const backends: Backend[] = [];
   let result: FilterResult = {
     fields: {},
     redirect: undefined,
     rewrite: undefined,
+    backends,
     unsupported: undefined,
     unresolved: undefined,
   };
@@ -41,9 +45,12 @@ export function readFilters(context: BackendContext, filters: readonly RouteFilt
     } else if (filter.type === 'ResponseHeaderModifier' && responseHeaderModifier !== undefined) {
       headers.push({ response: headerOperations(responseHeaderModifier) });
     } else if (filter.type === 'RequestMirror' && requestMirror !== undefined) {
-      const mirror = mirrorOf(context, requestMirror);
-      if ('reason' in mirror) result = { ...result, unresolved: result.unresolved ?? { ...mirror, isFatal: false } };
-      else mirrors.push(mirror);
+      const backend = resolveBackend(context, requestMirror.backendRef);
+      if ('reason' in backend) result = { ...result, unresolved: result.unresolved ?? { ...backend, isFatal: false } };
+      else {
+        backends.push(backend);
+        mirrors.push(mirrorTo(backend, requestMirror));
+      }
     } else if (filter.type === 'RequestRedirect' && requestRedirect !== undefined) {
       result = { ...result, redirect: requestRedirect };
     } else if (filter.type === 'URLRewrite' && urlRewrite !== undefined) result = { ...result, rewrite: urlRewrite };
@@ -126,12 +133,7 @@ function mergedOperations(all: readonly HeaderOperations[]): HeaderOperations | 
   };
 }
 
-function mirrorOf(
-  context: BackendContext,
-  { backendRef, percent, fraction }: RequestMirror,
-): NonNullable<HttpRoute['mirrors']>[number] | Complaint {
-  const backend = resolveBackend(context, backendRef);
-  if ('reason' in backend) return backend;
+function mirrorTo(backend: Backend, { percent, fraction }: RequestMirror): NonNullable<HttpRoute['mirrors']>[number] {
   const destination = { host: backend.host, port: { number: backend.port } };
   const value = fraction === undefined ? percent : (100 * fraction.numerator) / (fraction.denominator ?? 100);
   return { destination, ...(value === undefined ? {} : { percentage: { value } }) };

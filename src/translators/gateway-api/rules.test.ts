@@ -185,3 +185,33 @@ spec: {parentRefs: [{name: public}], hostnames: [h${index}.example.com], rules: 
   );
   assert.deepEqual([...translator.takeStatusChanges()], ['HTTPRoute/shop/r7']);
 });
+
+test('mirrors of a GRPCRoute get HTTP/2 like its backends, where their ports do not declare a protocol', () => {
+  const { derived } = translated(`${GATEWAY}
+apiVersion: v1
+kind: Service
+metadata: {name: copy, namespace: shop}
+spec: {ports: [{name: a, port: 80}, {name: b, port: 81}, {name: c, port: 82, appProtocol: http}]}
+---
+apiVersion: gateway.networking.k8s.io/v1
+kind: GRPCRoute
+metadata: {name: r, namespace: shop}
+spec:
+  parentRefs: [{name: public}]
+  rules:
+    - backendRefs: [{name: web, port: 80}]
+      filters:
+        - {type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 81}}}
+        - {type: RequestMirror, requestMirror: {backendRef: {name: copy, port: 82}}}
+`);
+  const rules = [...derived.values()].flatMap((document) =>
+    document.kind === 'DestinationRule' ? [[document.content.host, document.content.trafficPolicy]] : [],
+  );
+  const upgraded = (port: number) => ({
+    portLevelSettings: [{ port: { number: port }, connectionPool: { http: { h2UpgradePolicy: 'UPGRADE' } } }],
+  });
+  assert.deepEqual(rules, [
+    ['copy.shop.svc.cluster.local', upgraded(81)],
+    ['web.shop.svc.cluster.local', upgraded(80)],
+  ]);
+});

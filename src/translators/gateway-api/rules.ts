@@ -41,7 +41,7 @@ export interface CompiledRules {
   readonly routeOf: (match: RankedMatch) => CompiledRoute | undefined;
   /** Hash of all that the routes of the matches are made from. */
   readonly digest: string;
-  /** Backends that get requests. */
+  /** Backends that get requests or copies of them. */
   readonly backends: readonly Backend[];
   /** Rules that cannot be served as written, by their index: their requests are refused. */
   readonly unsupported: ReadonlyMap<number, Complaint>;
@@ -175,7 +175,8 @@ function actionOf(rule: Rule, context: BackendContext): Action {
   const targets = targetsOf(rule.backendRefs, context);
   const unsupported = filters.unsupported ?? targets.unsupported;
   const unresolved = filters.unresolved ?? targets.unresolved;
-  const common = { filters, backends: targets.backends, unsupported, unresolved };
+  const backends = [...targets.backends, ...filters.backends];
+  const common = { filters, backends, unsupported, unresolved };
   if (unsupported !== undefined || filters.unresolved?.isFatal === true) return { ...common, http: REFUSED };
   const { headers, corsPolicy } = filters.fields;
   const always = { ...(headers && { headers }), ...(corsPolicy && { corsPolicy }) };
