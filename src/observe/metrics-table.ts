@@ -222,6 +222,16 @@ export const METRICS = {
     meaning: 'Unix time in seconds when the root certificate expires; negative means expired.',
   },
 
+  // The validating webhook configuration.
+  cfg_validation_config_load: { type: 'Count', meaning: 'Webhook configuration (re)loads.' },
+  cfg_validation_config_load_error: { type: 'Count', meaning: 'Webhook configuration (re)load errors.' },
+  cfg_validation_config_updates: { type: 'Count', meaning: 'Webhook configuration updates.' },
+  cfg_validation_config_update_error: { type: 'Count', meaning: 'Webhook configuration update errors.' },
+  cfg_validation_config_delete_error: {
+    type: 'Count',
+    meaning: 'Webhook configuration delete errors: it was deleted while the control plane kept it current.',
+  },
+
   mesh_build: {
     type: 'LastValue',
     meaning: 'Component build info.',

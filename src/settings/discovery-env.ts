@@ -6,6 +6,7 @@
 import { discoveryCaEnv } from './discovery-ca-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
+import { discoveryWebhookEnv } from './discovery-webhook-env.ts';
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryEnv = {
@@ -253,4 +254,5 @@ export const discoveryEnv = {
   ...discoveryIdentityEnv,
   ...discoveryCaEnv,
   ...discoveryGatewayEnv,
+  ...discoveryWebhookEnv,
 } as const satisfies EnvTable;

@@ -36,12 +36,9 @@ const BOOLEANS_AND_TEXTS: BooleansAndTexts = {
   DNS_ADDR: ':15053',
   DNS_AGENT: '',
   DNS_SERVER: '',
-  INJECTION_WEBHOOK_CONFIG_NAME: 'mesh-sidecar-injector',
   MESH_LANG: '',
   MESH_METRICS_ANNOTATIONS: '',
   SECRET_WATCHER_RESYNC_PERIOD: '',
-  // biome-ignore lint/suspicious/noTemplateCurlyInString: the default as the specification writes it
-  VALIDATION_WEBHOOK_CONFIG_NAME: 'meshd-${namespace}',
 };
 const NUMBERS: Numbers = {
   CTL_TRACE_SAMPLING: { default: 100, read: (text) => parseFloating(text, 0, 100) },

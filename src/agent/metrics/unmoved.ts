@@ -7,6 +7,11 @@ import { METRICS, type MetricSpec } from '../../observe/index.ts';
 
 /** Rows of the table of ctl-discovery. */
 const OF_DISCOVERY = [
+  'cfg_validation_config_delete_error',
+  'cfg_validation_config_load',
+  'cfg_validation_config_load_error',
+  'cfg_validation_config_update_error',
+  'cfg_validation_config_updates',
   'endpoint_no_pod',
   'ctl_conflict_inbound_listener',
   'ctl_conflict_outbound_listener_http_over_current_tcp',
@@ -47,11 +52,6 @@ const OF_DISCOVERY = [
 
 /** Metrics of webhooks, which that table does not have yet. */
 const OF_WEBHOOKS: Readonly<Record<string, MetricSpec>> = {
-  cfg_validation_config_delete_error: { type: 'Count', meaning: 'Webhook configuration delete errors.' },
-  cfg_validation_config_load: { type: 'Count', meaning: 'Webhook configuration (re)loads.' },
-  cfg_validation_config_load_error: { type: 'Count', meaning: 'Webhook configuration (re)load errors.' },
-  cfg_validation_config_update_error: { type: 'Count', meaning: 'Webhook configuration update errors.' },
-  cfg_validation_config_updates: { type: 'Count', meaning: 'Webhook configuration updates.' },
   sidecar_injection_failure_total: { type: 'Sum', meaning: 'Failed sidecar injection requests.' },
   sidecar_injection_requests_total: { type: 'Sum', meaning: 'Sidecar injection requests.' },
   sidecar_injection_skip_total: { type: 'Sum', meaning: 'Skipped sidecar injection requests.' },

@@ -1,0 +1,7 @@
+/** Keeps the webhook configurations of a cluster current, where a replica leads. */
+export { type ControlPlane, configurationName } from './names.ts';
+export {
+  type ConfigurationObserver,
+  WebhookConfigurations,
+  type WebhookConfigurationsOptions,
+} from './webhook-configurations.ts';

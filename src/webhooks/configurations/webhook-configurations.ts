@@ -1,0 +1,274 @@
+/**
+ * Keeps the MutatingWebhookConfiguration and the ValidatingWebhookConfiguration of this control plane current, by one
+ * replica for all. Each is followed by its name.
+ *
+ *   watch ─┐
+ *   bundle ┴▶ CA bundle of own webhooks ▶ self-check of validation ▶ failurePolicy: Fail
+ *
+ * Validation is installed with `failurePolicy: Ignore`, so that nobody is locked out before the control plane answers.
+ * It is never set back to Ignore: a control plane that is away for a moment must not let invalid documents pass.
+ */
+import type { Clock } from '../../core/clock.ts';
+import { oneLineOf } from '../../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { TokenBucket } from '../../core/token-bucket.ts';
+import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import {
+  ApiError,
+  ConnectionError,
+  type KubernetesClient,
+  Reflector,
+  type ResourceType,
+} from '../../kubernetes/index.ts';
+import { type Configuration, changesOf, type Desired, guarded, readConfiguration } from './configuration.ts';
+import { checkValidation } from './self-check.ts';
+
+/** Writes of one object: a second program that writes something else must not be fought with. */
+const REPAIRS = { rate: 1 / 30, burst: 5 };
+/** A new or changed webhook is in use by the API server after about a second: earlier failures are not reported. */
+const SILENT_CHECKS = 4;
+
+const typeOf = (kind: string, plural: string): ResourceType => ({
+  group: 'admissionregistration.k8s.io',
+  version: 'v1',
+  plural,
+  kind,
+  namespaced: false,
+});
+const TYPES = {
+  injection: typeOf('MutatingWebhookConfiguration', 'mutatingwebhookconfigurations'),
+  validation: typeOf('ValidatingWebhookConfiguration', 'validatingwebhookconfigurations'),
+};
+type Purpose = keyof typeof TYPES;
+const PURPOSES = ['injection', 'validation'] as const satisfies readonly Purpose[];
+/** In the queue of work, beside the purposes. */
+const CHECK = 'check';
+
+/** Receives what happens to the validating configuration, for the metrics `cfg_validation_config_*`. */
+export interface ConfigurationObserver {
+  loaded(): void;
+  loadFailed(): void;
+  updated(): void;
+  updateFailed(): void;
+  /** It was deleted while it was followed. */
+  deleted(): void;
+}
+
+export interface WebhookConfigurationsOptions {
+  readonly client: KubernetesClient;
+  /** The names of the two objects. */
+  readonly names: Readonly<Record<Purpose, string>>;
+  /** By which webhooks lead to this control plane: `meshd.mesh-system.svc`. */
+  readonly hosts: readonly string[];
+  /** The control plane's namespace, in which the self-check is made. */
+  readonly namespace: string;
+  /** Empty: the default revision. */
+  readonly revision: string;
+  /** The certificates by which the API server verifies this control plane, PEM; undefined: those of its system. */
+  readonly caBundle: () => string | undefined;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly observer: ConfigurationObserver;
+  readonly log: Log;
+}
+
+/** One of the two objects. */
+interface Followed {
+  readonly title: string;
+  readonly reflector: Reflector<Configuration>;
+  readonly bucket: TokenBucket;
+  readonly writes: FailureLog;
+  /** Undefined: it does not exist, or has not been read. */
+  state: Configuration | undefined;
+}
+
+export class WebhookConfigurations {
+  readonly #options: WebhookConfigurationsOptions;
+  readonly #hosts: ReadonlySet<string>;
+  readonly #followed: Readonly<Record<Purpose, Followed>>;
+  readonly #queue: WorkQueue;
+  readonly #checks: FailureLog;
+  readonly #closing = new AbortController();
+  /** The bundle with which the self-check succeeded; undefined: it has not. */
+  #proved: { readonly bundle: string | undefined } | undefined;
+  #failedChecks = 0;
+
+  constructor(options: WebhookConfigurationsOptions) {
+    this.#options = options;
+    const { clock, random, log } = options;
+    this.#hosts = new Set(options.hosts);
+    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: 2, clock, random });
+    this.#followed = { injection: this.#follow('injection'), validation: this.#follow('validation') };
+    this.#checks = createFailureLog(
+      log,
+      'the validation of mesh resources is not proved to work',
+      'the API server reaches the validation of mesh resources',
+    );
+  }
+
+  start(): void {
+    for (const purpose of PURPOSES) this.#followed[purpose].reflector.start();
+  }
+
+  /** The CA bundle is another. */
+  bundleChanged(): void {
+    for (const purpose of PURPOSES) this.#queue.add(purpose);
+  }
+
+  /** Nothing is written after it has resolved. */
+  async close(): Promise<void> {
+    this.#closing.abort();
+    const reflectors = PURPOSES.map((purpose) => this.#followed[purpose].reflector.close());
+    await Promise.all([this.#queue.close(), ...reflectors]);
+  }
+
+  #follow(purpose: Purpose): Followed {
+    const { client, clock, random, names, log, observer } = this.#options;
+    const type = TYPES[purpose];
+    const title = `${type.kind} ${names[purpose]}`;
+    const reads = createFailureLog(log, `${title} cannot be read, so it is not kept current`, `${title} is read again`);
+    const isValidation = purpose === 'validation';
+    const { connection } = client;
+    const reflector = new Reflector<Configuration>(
+      { connection, type, clock, random, fieldSelector: `metadata.name=${names[purpose]}` },
+      {
+        convert: (object) => readConfiguration(object, this.#hosts),
+        onList: ([only]) => this.#read(purpose, only, 'list'),
+        onChanges: (changes) => {
+          for (const change of changes) this.#read(purpose, change.type === 'set' ? change.item : undefined, 'change');
+        },
+        onFailure: (error) => {
+          if (isValidation) observer.loadFailed();
+          if (!isLost(error)) reads.failed(error.oneLine());
+        },
+        onRecovered: () => reads.succeeded(),
+      },
+    );
+    const writes = createFailureLog(log, `${title} cannot be updated`, `${title} is updated again`);
+    return { title, reflector, bucket: new TokenBucket({ ...REPAIRS, now: clock.now }), writes, state: undefined };
+  }
+
+  /** The object is another, or is gone. */
+  #read(purpose: Purpose, state: Configuration | undefined, by: 'list' | 'change'): void {
+    const { log, observer } = this.#options;
+    const followed = this.#followed[purpose];
+    const { title, state: before } = followed;
+    followed.state = state;
+    if (state === undefined) {
+      if (purpose === 'validation' && before !== undefined) observer.deleted();
+      const effect = purpose === 'injection' ? 'Pods get no proxies' : 'mesh resources are not validated by webhook';
+      if (before !== undefined) log.warn(`${title} was deleted: ${effect}`);
+      else if (by === 'list') log.info(`${title} does not exist: ${effect}`);
+      return;
+    }
+    if (purpose === 'validation') observer.loaded();
+    if (state.webhooks.length === 0 && (before === undefined || before.webhooks.length > 0))
+      log.warn(`${title} has no webhook that leads to ${this.#options.hosts.join(' or ')}: it is left alone`);
+    this.#queue.add(purpose);
+  }
+
+  /** Keys are the two objects, and the check of validation: its delays must not hold up a new bundle. */
+  async #work(key: string): Promise<Outcome> {
+    if (this.#closing.signal.aborted) return 'done';
+    if (key === CHECK) return await this.#proveAndClose();
+    const purpose = PURPOSES.find((each) => each === key) ?? 'injection';
+    const caBundle = base64(this.#options.caBundle());
+    const written = await this.#write(purpose, { caBundle, failurePolicy: undefined });
+    if (written !== 'current') return written;
+    if (purpose === 'validation') this.#queue.add(CHECK);
+    return 'done';
+  }
+
+  /** Checks that validation answers with this bundle, unless that is known, and then makes it mandatory. */
+  async #proveAndClose(): Promise<Outcome> {
+    const { state } = this.#followed.validation;
+    if (state === undefined || state.webhooks.length === 0) return 'done';
+    const bundle = this.#options.caBundle();
+    // The watch reports the bundle when it is written, which adds this key again.
+    if (changesOf(state, { caBundle: base64(bundle), failurePolicy: undefined }).length > 0) return 'done';
+    const desired: Desired = { caBundle: undefined, failurePolicy: state.managesFailurePolicy ? 'Fail' : undefined };
+    const isProved = this.#proved !== undefined && this.#proved.bundle === bundle;
+    // What somebody has set to Ignore is checked again: there may be a reason.
+    if (isProved && changesOf(state, desired).length === 0) return 'done';
+    const failed = await this.#check(state);
+    if (failed !== undefined) return failed;
+    this.#proved = { bundle };
+    // The watch has added this key again.
+    if (this.#followed.validation.state !== state) return 'done';
+    const written = await this.#write('validation', desired);
+    return written === 'current' ? 'done' : written;
+  }
+
+  /** Undefined: validation answers. */
+  async #check({ webhooks }: Configuration): Promise<Outcome | undefined> {
+    const { client, namespace, revision } = this.#options;
+    const names = webhooks.map(({ name }) => name);
+    const open = webhooks.some(({ failurePolicy }) => failurePolicy === 'Ignore');
+    try {
+      const result = await checkValidation({ client, namespace, revision, signal: this.#closing.signal }, names);
+      if (result.kind === 'answers') {
+        this.#failedChecks = 0;
+        this.#checks.succeeded();
+        return undefined;
+      }
+      const effect = open ? 'failurePolicy stays Ignore' : 'no edits of mesh resources are accepted';
+      if (++this.#failedChecks > SILENT_CHECKS) this.#checks.failed(`${effect}: ${result.reason}`);
+    } catch (error) {
+      if (!isLost(error) && !this.#closing.signal.aborted) this.#checks.failed(oneLineOf(error));
+    }
+    return 'failed';
+  }
+
+  /** `current`: there is nothing to write. Otherwise the watch reports what is there after the write. */
+  async #write(purpose: Purpose, desired: Desired): Promise<Outcome | 'current'> {
+    const { client, names, log, observer } = this.#options;
+    const { state, bucket, title, writes } = this.#followed[purpose];
+    if (state === undefined) return 'done';
+    const changes = changesOf(state, desired);
+    if (changes.length === 0) return 'current';
+    const wait = bucket.take();
+    if (wait > 0) return wait;
+    try {
+      const { signal } = this.#closing;
+      const type = 'application/json-patch+json';
+      await client.patch(TYPES[purpose], names[purpose], guarded(state, changes), { type, signal });
+    } catch (error) {
+      return this.#writeFailed(purpose, error);
+    }
+    writes.succeeded();
+    if (purpose === 'validation') observer.updated();
+    log.info(`${title}: ${describe(changes.map(({ path }) => path))}`);
+    return 'done';
+  }
+
+  #writeFailed(purpose: Purpose, error: unknown): Outcome {
+    const { observer } = this.#options;
+    if (isLost(error) || this.#closing.signal.aborted) return 'failed';
+    // It has changed or was deleted meanwhile, which the watch reports.
+    if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return 'failed';
+    if (purpose === 'validation') observer.updateFailed();
+    this.#followed[purpose].writes.failed(oneLineOf(error));
+    return error instanceof ApiError && error.retryAfterMs !== undefined ? error.retryAfterMs : 'failed';
+  }
+}
+
+/** What a patch of these paths changes, for the log. */
+function describe(paths: readonly string[]): string {
+  const bundles = paths.filter((path) => path.endsWith('/caBundle')).length;
+  const policies = paths.length - bundles;
+  const of = (count: number): string => `${count} webhook${count === 1 ? '' : 's'}`;
+  return [
+    ...(bundles === 0 ? [] : [`CA bundle updated of ${of(bundles)}`]),
+    ...(policies === 0 ? [] : [`failurePolicy of ${of(policies)} set to Fail, because validation answers`]),
+  ].join(', ');
+}
+
+function base64(bundle: string | undefined): string | undefined {
+  return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
+}
+
+/** The connection reports that itself, once for everything that uses it. */
+function isLost(error: unknown): boolean {
+  return error instanceof ConnectionError && error.lost;
+}
