@@ -4,7 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { parseAllDocuments } from 'yaml';
+import { parse, parseAllDocuments } from 'yaml';
 import { CONTROLLER_NAME } from '../../src/translators/gateway-api/index.ts';
 import { createNetworkHere, eventually, netnsUnavailable, request, tempDir } from '../harness/index.ts';
 import {
@@ -62,6 +62,15 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     credentialNames: ['shop-tls'],
     remoteClusters: { enabled: true },
     gatewayApi: { enabled: true, authorityNames: ['authorities'], image: 'registry.example/ctl-agent:1' },
+    injection: {
+      image: 'registry.example/ctl-agent:1',
+      istioLabels: false,
+      allNamespaces: true,
+      failurePolicy: 'Ignore',
+      config: { policy: 'enabled' },
+      values: { global: { proxy: { logLevel: 'debug' } } },
+    },
+    validation: { failurePolicy: 'Ignore' },
     plainText: { enabled: true },
     extraArgs: ['--log_as_json'],
     service: { annotations: { a: 'b' } },
@@ -201,13 +210,40 @@ test('two revisions have no object in common', { skip: withoutHelm }, async (t) 
   assert.equal(new Set(names.flat()).size, names.flat().length);
 });
 
-test('a revision may read the ConfigMap of its own name', { skip: withoutHelm }, async (t) => {
+test('a revision may read and write the objects of its own names', { skip: withoutHelm }, async (t) => {
   const values = { revision: 'canary' };
-  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
-  const [rule] = (ofKind(objects, 'Role').rules as readonly { resources: string[]; resourceNames: string[] }[]).filter(
-    ({ resources }) => resources.includes('configmaps'),
-  );
-  assert.deepEqual(rule?.resourceNames, [ofKind(objects, 'ConfigMap').metadata.name]);
+  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: 'mesh-two', values }));
+  const allowed = (kind: string, resource: string) =>
+    (ofKind(objects, kind).rules as readonly { resources: string[]; resourceNames?: string[] }[])
+      .filter(({ resources }) => resources.includes(resource))
+      .flatMap(({ resourceNames = [] }) => resourceNames)
+      .sort();
+  const named = (kind: string) =>
+    objects
+      .filter((object) => object.kind === kind)
+      .map(({ metadata }) => metadata.name)
+      .sort();
+  assert.deepEqual(allowed('Role', 'configmaps'), named('ConfigMap'));
+  assert.deepEqual(named('ConfigMap'), ['mesh-sidecar-injector-canary', 'meshd-canary']);
+  const mutating = named('MutatingWebhookConfiguration');
+  assert.deepEqual(allowed('ClusterRole', 'mutatingwebhookconfigurations'), mutating);
+  const validating = named('ValidatingWebhookConfiguration');
+  assert.deepEqual(allowed('ClusterRole', 'validatingwebhookconfigurations'), validating);
+  // These are the defaults of the control plane.
+  assert.deepEqual([mutating, validating], [['mesh-sidecar-injector-canary'], ['meshd-mesh-two-canary']]);
+});
+
+test('the image of injected proxies is a value of their templates', { skip: withoutHelm }, async (t) => {
+  const valuesOf = async (values: object) => {
+    const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
+    const [found] = objects.filter(({ kind, metadata }) => kind === 'ConfigMap' && /injector/.test(metadata.name));
+    return parse((found?.data as { values: string }).values) as object;
+  };
+  const image = 'registry.example/ctl-agent:1';
+  assert.deepEqual(await valuesOf({}), {});
+  assert.deepEqual(await valuesOf({ injection: { image, values: { global: { proxy: { logLevel: 'debug' } } } } }), {
+    global: { proxy: { image, logLevel: 'debug' } },
+  });
 });
 
 test('without peers for monitoring, the NetworkPolicy opens no debug pages', { skip: withoutHelm }, async (t) => {
@@ -218,7 +254,7 @@ test('without peers for monitoring, the NetworkPolicy opens no debug pages', { s
     const { ingress } = ofKind(objects, 'NetworkPolicy').spec as { ingress: readonly { ports: { port: number }[] }[] };
     assert.deepEqual(
       ingress.flatMap(({ ports }) => ports.map(({ port }) => port)),
-      [15_012],
+      [15_012, 15_017],
     );
   }
 });

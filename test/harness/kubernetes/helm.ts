@@ -52,16 +52,21 @@ export interface Release {
 }
 
 /** Runs Helm with a home of its own. Rejects with what it printed when it fails. */
-async function helm(owner: Owner, args: readonly string[], values: object = {}): Promise<string> {
+async function helm(
+  owner: Owner,
+  args: readonly string[],
+  values: object = {},
+  { kubeconfig = '' }: { readonly kubeconfig?: string } = {},
+): Promise<string> {
   const folder = await tempDir(owner);
   const home = { HELM_CACHE_HOME: join(folder, 'c'), HELM_CONFIG_HOME: join(folder, 'c'), HELM_DATA_HOME: folder };
   await mkdir(join(folder, 'c'));
   const file = join(folder, 'values.yaml');
   await writeFile(file, JSON.stringify(values));
   // A build without version information believes in Kubernetes 1.20.
-  const options = ['--values', file, '--kube-version', `1.${KUBERNETES_MINOR}.0`];
-  const env = { PATH: process.env.PATH, HOME: folder, ...home };
-  return (await promisify(execFile)(helmPath(), [...args, ...options], { env })).stdout;
+  const version = kubeconfig === '' ? ['--kube-version', `1.${KUBERNETES_MINOR}.0`] : [];
+  const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: kubeconfig, ...home };
+  return (await promisify(execFile)(helmPath(), [...args, '--values', file, ...version], { env })).stdout;
 }
 
 /** `helm template`: the objects of a release as YAML. */
@@ -71,6 +76,30 @@ export function renderChart(
 ): Promise<string> {
   const args = ['template', release ?? chart, join(CHARTS, chart), '--namespace', namespace];
   return helm(owner, definitions ? [...args, '--include-crds'] : args, values);
+}
+
+/**
+ * `helm upgrade --install`: installs a release in a cluster, or upgrades it. Its Pods are not waited for.
+ * @param kubeconfig the path of a file
+ */
+export function installChart(
+  owner: Owner,
+  kubeconfig: string,
+  { chart, release, namespace, values, definitions = false }: Release,
+): Promise<string> {
+  const args = ['upgrade', '--install', release ?? chart, join(CHARTS, chart), '--namespace', namespace];
+  return helm(owner, definitions ? args : [...args, '--skip-crds'], values, { kubeconfig });
+}
+
+/** `helm uninstall`. */
+export async function uninstallChart(
+  owner: Owner,
+  kubeconfig: string,
+  { chart, release, namespace }: Release,
+): Promise<void> {
+  const folder = await tempDir(owner);
+  const env = { PATH: process.env.PATH, HOME: folder, KUBECONFIG: kubeconfig };
+  await promisify(execFile)(helmPath(), ['uninstall', release ?? chart, '--namespace', namespace], { env });
 }
 
 /** `helm lint --strict`; rejects with its findings. */

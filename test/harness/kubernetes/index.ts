@@ -42,7 +42,17 @@ export {
   meshRoot,
   remoteKubeconfig,
 } from './deploy.ts';
-export { buildHelm, type ChartName, helmPath, helmUnavailable, lintChart, type Release, renderChart } from './helm.ts';
+export {
+  buildHelm,
+  type ChartName,
+  helmPath,
+  helmUnavailable,
+  installChart,
+  lintChart,
+  type Release,
+  renderChart,
+  uninstallChart,
+} from './helm.ts';
 export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';
 export { type ContainerStart, type Image, type Kubelet, type KubeletOptions, startKubelet } from './kubelet.ts';

@@ -41,10 +41,37 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- end }}
 
-{{/* The rules of a file of the chart without its comments; empty without rules. Names that contain the revision get it. */}}
+{{/* The default of INJECTION_WEBHOOK_CONFIG_NAME, and the name of the ConfigMap of the injector. */}}
+{{- define "ctl-discovery.injector" -}}
+mesh-sidecar-injector{{ include "ctl-discovery.suffix" . }}
+{{- end }}
+
+{{/* The default of VALIDATION_WEBHOOK_CONFIG_NAME. */}}
+{{- define "ctl-discovery.validator" -}}
+meshd-{{ .Release.Namespace }}{{ include "ctl-discovery.suffix" . }}
+{{- end }}
+
+{{/* Where a webhook leads. Its caBundle is left out: the control plane writes it, and upgrades keep it. */}}
+{{- define "ctl-discovery.clientConfig" -}}
+service:
+  name: {{ include "ctl-discovery.service" .context }}
+  namespace: {{ .context.Release.Namespace }}
+  path: {{ .path }}
+  port: 443
+{{- end }}
+
+{{/*
+  The rules of a file of the chart without its comments; empty without rules. Names that contain the revision or the
+  namespace get it.
+*/}}
 {{- define "ctl-discovery.rules" -}}
-{{- $own := printf "resourceNames: [%s]" (include "ctl-discovery.service" .context) }}
-{{- with fromYamlArray (.context.Files.Get .file | replace "resourceNames: [meshd]" $own) }}
+{{- $text := .context.Files.Get .file }}
+{{- $names := dict "meshd" "service" "mesh-sidecar-injector" "injector" "meshd-mesh-system" "validator" }}
+{{- range $name, $template := $names }}
+{{- $own := include (printf "ctl-discovery.%s" $template) $.context }}
+{{- $text = $text | replace (printf "resourceNames: [%s]" $name) (printf "resourceNames: [%s]" $own) }}
+{{- end }}
+{{- with fromYamlArray $text }}
 {{- toYaml . }}
 {{- end }}
 {{- end }}
