@@ -257,7 +257,8 @@ export class DiscoveryProgram {
   async #startWebhooks({ mesh }: MeshFiles, { certificate }: MeshIdentity): Promise<Webhooks | undefined> {
     const [settings, metrics] = [this.#settings, this.#metrics];
     if (settings.httpsAddr === '' || certificate === undefined) return undefined;
-    const webhooks = await startWebhooks({ settings, mesh, certificate, metrics, stopping: () => this.#stopping });
+    const stopping = (): boolean => this.#stopping;
+    const webhooks = await startWebhooks({ settings, mesh, certificate, cluster: this.#cluster, metrics, stopping });
     this.#webhooks = webhooks;
     this.#closers.add(() => webhooks.close());
     return webhooks;

@@ -2,20 +2,12 @@
 import { systemClock } from '../core/clock.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
-import type { DiscoverySettings } from '../settings/index.ts';
-import { discoveryEnv } from '../settings/index.ts';
+import { type DiscoverySettings, discoveryEnv } from '../settings/index.ts';
 import { type ConfigurationObserver, configurationName, WebhookConfigurations } from '../webhooks/index.ts';
 import type { Cluster } from './cluster.ts';
 import type { LeaderTask } from './leadership.ts';
+import type { OwnCertificate } from './own-certificate.ts';
 import { revisionSuffix } from './revision.ts';
-
-/** The certificates by which clients verify this control plane's serving certificate. */
-export interface ServingTrust {
-  /** PEM, several during a rotation; undefined: those that clients trust anyway. */
-  caBundle(): string | undefined;
-  /** Calls the listener after each change, until the returned function is called. */
-  onChange(listener: () => void): () => void;
-}
 
 /**
  * Starts to take part in the election.
@@ -24,7 +16,7 @@ export interface ServingTrust {
 export function runWebhookConfigurations(
   settings: DiscoverySettings,
   { client, leadership }: Cluster,
-  trust: ServingTrust,
+  certificate: OwnCertificate,
   metrics: Metrics,
 ): LeaderTask {
   const { namespace, revision } = settings;
@@ -43,13 +35,13 @@ export function runWebhookConfigurations(
       hosts: hostsOf(settings),
       namespace,
       revision,
-      caBundle: () => trust.caBundle(),
+      caBundle: () => certificate.caBundle(),
       clock: systemClock,
       random: Math.random,
       observer: observerOf(metrics),
       log: getScope('validationController'),
     });
-    const endListening = trust.onChange(() => configurations.bundleChanged());
+    const endListening = certificate.onChange(() => configurations.bundleChanged());
     configurations.start();
     await new Promise<void>((resolve) => {
       if (signal.aborted) resolve();

@@ -13,8 +13,10 @@ import type { MeshConfig } from '../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
 import { createAdmissionPool, startWebhookServer } from '../webhooks/index.ts';
 import { Closers } from './closers.ts';
+import type { Cluster } from './cluster.ts';
 import type { Listening } from './http-servers.ts';
 import type { OwnCertificate } from './own-certificate.ts';
+import { runWebhookConfigurations } from './webhook-configurations.ts';
 import { webhookObserver } from './webhook-observer.ts';
 import { injectionSettings } from './webhook-settings.ts';
 
@@ -22,6 +24,8 @@ export interface WebhookInputs {
   readonly settings: DiscoverySettings;
   readonly mesh: MeshConfig;
   readonly certificate: OwnCertificate;
+  /** Its API server calls the webhooks; undefined: none is known. */
+  readonly cluster: Cluster | undefined;
   readonly metrics: Metrics;
   /** The program has begun to stop: clients should look for another replica. */
   readonly stopping: () => boolean;
@@ -36,7 +40,7 @@ export interface Webhooks {
 
 /** Resolves when the server listens. Rejects with CtlError that names the flag and the address. */
 export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
-  const { settings, certificate, metrics, stopping } = inputs;
+  const { settings, certificate, cluster, metrics, stopping } = inputs;
   const closers = new Closers();
   const log = getScope('default');
   const pool = createAdmissionPool({
@@ -62,6 +66,10 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
       warn: (line) => log.warn(line),
     });
     closers.add(() => server.close());
+    if (cluster !== undefined) {
+      const configurations = runWebhookConfigurations(settings, cluster, certificate, metrics);
+      closers.add(() => configurations.close());
+    }
     const listening = [['webhooks over TLS', [{ host: address.host, port: server.port }]]] as const;
     return { listening, configure, close: () => closers.close() };
   } catch (error) {

@@ -1,5 +1,6 @@
 /** Webhooks: injection of sidecars and validation of documents for the API server of a cluster. */
-<<<<<<< HEAD
+
+export { type ConfigurationObserver, configurationName, WebhookConfigurations } from './configurations/index.ts';
 export {
   type AdmissionPool,
   createAdmissionPool,
@@ -8,9 +9,6 @@ export {
   type WebhookServer,
 } from './server/index.ts';
 export type { ReviewOutcome, Webhook } from './tasks.ts';
-=======
-export { type ConfigurationObserver, configurationName, WebhookConfigurations } from './configurations/index.ts';
->>>>>>> 71c52e55 (Webhook configurations: CA bundle and failure policy kept by a leader)
 export type {
   AdmissionAnswer,
   AdmissionOutcome,

@@ -237,7 +237,7 @@ test('the image of injected proxies is a value of their templates', { skip: with
   const valuesOf = async (values: object) => {
     const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
     const [found] = objects.filter(({ kind, metadata }) => kind === 'ConfigMap' && /injector/.test(metadata.name));
-    return parse((found?.data as { values: string }).values) as object;
+    return parse((found?.data as { values: string } | undefined)?.values ?? '') as object;
   };
   const image = 'registry.example/ctl-agent:1';
   assert.deepEqual(await valuesOf({}), {});
