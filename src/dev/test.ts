@@ -60,10 +60,18 @@ interface TestStageOptions {
   readonly timeoutMs: number;
   /** Prints every test, not only failures: for slow stages. */
   readonly verbose: boolean;
+  /** Parts of paths of files that run first, because they take longest. */
+  readonly first?: readonly string[];
   /** Runs before the first test; what it throws fails the stage. */
   readonly prepare?: () => Promise<void>;
   /** Default `runTests`. */
   readonly runner?: typeof runTests;
+}
+
+/** Files with the parts of paths first, in their order: a long file that starts last runs alone at the end. */
+function longestFirst(files: readonly string[], first: readonly string[]): string[] {
+  const rank = (file: string): number => first.findIndex((part) => file.includes(part)) + 1 || first.length + 1;
+  return files.toSorted((one, other) => rank(one) - rank(other));
 }
 
 function testStage(name: string, options: TestStageOptions): Stage {
@@ -72,7 +80,7 @@ function testStage(name: string, options: TestStageOptions): Stage {
     async run(filter) {
       const all = globSync([...options.patterns], { cwd: REPOSITORY }).sort();
       const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
-      const files = chosen.map((file) => join(REPOSITORY, file));
+      const files = longestFirst(chosen, options.first ?? []).map((file) => join(REPOSITORY, file));
       if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
       const { prepare, runner = runTests, concurrency, timeoutMs, verbose } = options;
       await prepare?.();
@@ -126,18 +134,31 @@ const STAGES: readonly Stage[] = [
   programStage('types', 'tsc', '-p', 'tsconfig.json'),
   testStage('unit', {
     patterns: ['src/**/*.test.ts', 'workers/**/*.test.ts'],
+    first: ['frame-sequences', 'reflector-faults', '.property.'],
     concurrency: CORES,
     timeoutMs: 120_000,
     verbose: false,
   }),
   testStage('golden', {
     patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
+    first: ['test/incremental', 'test/bench.test', 'test/golden.test'],
     concurrency: CORES,
     timeoutMs: 300_000,
     verbose: false,
   }),
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
+    first: [
+      'rotation',
+      'identity-faults',
+      'jwks',
+      'peer-auth',
+      'agent-',
+      'identity-ca',
+      'demo',
+      'owned-names',
+      'scale',
+    ],
     concurrency: WAITING_FILES,
     // Of a whole file, which on a crowded machine takes several times as long.
     timeoutMs: 900_000,
@@ -146,6 +167,18 @@ const STAGES: readonly Stage[] = [
   }),
   testStage('kubernetes', {
     patterns: ['test/kubernetes/**/*.test.ts'],
+    first: [
+      'faults',
+      'authority',
+      'remote-clusters',
+      'source',
+      'helm',
+      'chart',
+      'conformance',
+      'mesh',
+      'leader',
+      'jwt',
+    ],
     concurrency: WAITING_FILES,
     timeoutMs: 900_000,
     verbose: true,

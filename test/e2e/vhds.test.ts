@@ -196,7 +196,7 @@ test('only a virtual host that Envoy rejects is withheld, also over restarts, un
   await retry(refused);
   assert.equal((await send(delta(), other(2))).reply?.headers['x-mark'], undefined, 'what it had before');
   // The virtual host of the one client, the whole route configuration of the other.
-  assert.equal(await discovery().metric('ctl_xds_rds_reject'), 2);
+  await retry(async () => assert.equal(await discovery().metric('ctl_xds_rds_reject'), 2));
   // Edits of others take effect meanwhile.
   await config.apply('edit', bad, marked('web', 'better'));
   await retry(async () => assert.equal((await send(delta(), 'web')).reply?.headers['x-mark'], 'better'));

@@ -9,7 +9,7 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 import { type MeshProxy, MODES, sidecar, startProxy } from '../e2e/support/mesh.ts';
 import { type SteadyTraffic, startTraffic } from '../e2e/support/steady-traffic.ts';
-import { eventuallyAll, tally } from '../e2e/support/traffic.ts';
+import { tally } from '../e2e/support/traffic.ts';
 import {
   createScope,
   type Discovery,
@@ -35,6 +35,7 @@ const [V1, V2] = ['10.244.8.21', '10.244.8.22'] as const;
 const DEPLOY = join(import.meta.dirname, '../../deploy');
 const RBAC = readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8');
 const ACCOUNT = { namespace: 'mesh-system', name: 'ctl-discovery' };
+/** ctl-discovery waits up to 30 s between two attempts after failures. */
 const PATIENCE = { timeoutMs: 60_000 };
 
 const service = (name: string, namespace: string) => ({
@@ -121,9 +122,10 @@ users: [{name: me, user: {tokenFile: token}}]
   });
 
   const served = (by: string) =>
-    eventuallyAll(clients, async ({ address }) => {
-      assert.deepEqual(Object.keys(await tally({ address, port: PORT, host: 'web' }, 3)), [by]);
-    });
+    eventually(async () => {
+      for (const { address } of clients)
+        assert.deepEqual(Object.keys(await tally({ address, port: PORT, host: 'web' }, 3)), [by]);
+    }, PATIENCE);
   /** Through a failure: requests continue as before, and what is changed meanwhile arrives at the end. */
   async function endure(fault: { readonly begin: () => unknown; readonly end: () => unknown }): Promise<void> {
     await fault.begin();

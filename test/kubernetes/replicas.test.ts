@@ -73,9 +73,10 @@ test('a restart of all replicas costs the API server one list of each kind for e
   const lists = new Map<string, number>();
   for (const kind of seen.map(listed)) if (kind !== undefined) lists.set(kind, (lists.get(kind) ?? 0) + 1);
   assert.ok(lists.size >= 16, [...lists.keys()].join());
-  // The elected replica reads where root certificates are needed, and where they are.
+  // The elected replicas also read where root certificates are needed and where they are, and statuses of Ingresses.
   const ofLeader = new Map([
     ['/api/v1/namespaces', REPLICAS + 1],
+    ['/apis/networking.k8s.io/v1/ingresses', REPLICAS + 1],
     ['/api/v1/configmaps metadata.name=mesh-ca-root-cert', 1],
   ]);
   assert.deepEqual(

@@ -127,7 +127,7 @@ async function featuresWritten(api: KubernetesApi): Promise<void> {
   const path = await api.path({ ...gatewayClass });
   const features = async () => {
     const { status } = await api.get<{ status?: { supportedFeatures?: unknown[] } }>(path);
-    return (status?.supportedFeatures?.length ?? 0) > 0;
+    if ((status?.supportedFeatures?.length ?? 0) === 0) throw new Error('no features are written');
   };
   await eventually(features, { what: `the features of GatewayClass ${CLASS} are written` });
 }
