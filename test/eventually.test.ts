@@ -90,3 +90,10 @@ test('reserved ports are not given out again', async () => {
   const ports = [...(await freePorts(40)), ...(await freePorts(40))];
   assert.equal(new Set(ports).size, 80);
 });
+
+test('an attempt that returns false ends the wait as a mistake of the test', async () => {
+  await assert.rejects(
+    eventually(() => false, OPTIONS, clock()),
+    GiveUp,
+  );
+});

@@ -65,7 +65,10 @@ export async function eventually<T>(
   let [last, waited] = [started, 0];
   for (;;) {
     try {
-      return await attempt();
+      const result = await attempt();
+      // An attempt fails by throwing: without this, one that returns false would end the waiting as a success.
+      if (result === false) throw new GiveUp('an attempt of `eventually` returned false instead of throwing');
+      return result;
     } catch (error) {
       if (error instanceof GiveUp) throw error;
       const step = stepOf(error);
