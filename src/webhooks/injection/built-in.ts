@@ -2,13 +2,11 @@
  * The built-in templates: `sidecar` for workloads, `gateway` for Pods that are gateways. Their outputs are described in
  * `template-data.ts`.
  */
+import { PROXY_USER } from './redirection.ts';
 
 /** Names of the containers. A container of the Pod with such a name overrides fields of the template's. */
 export const PROXY_CONTAINER = 'mesh-proxy';
 export const INIT_CONTAINER = 'mesh-init';
-
-/** User and group of agent and Envoy, which redirection leaves out. */
-export const PROXY_USER = 1337;
 
 const LABELS = `
     service.mesh.io/canonical-name: {{ workload.canonicalName }}
@@ -103,8 +101,8 @@ const ARGUMENTS = `
     {%- endif %}`;
 
 /**
- * What restricted Pod Security admits. The kubelet makes the token readable for user 1337: without a group of the
- * volumes (fsGroup) it is readable by every user of the Pod's containers.
+ * What restricted Pod Security admits. The Pod needs no group of its volumes (fsGroup): without one, the kubelet makes
+ * projected tokens readable for all users of the Pod.
  */
 const RESTRICTED = `
       allowPrivilegeEscalation: false

@@ -1,6 +1,7 @@
 /** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
-import { PROXY_CONTAINER, PROXY_USER } from './built-in.ts';
+import { PROXY_CONTAINER } from './built-in.ts';
 import { recordOf, recordsOf, textOf } from './pod-shape.ts';
+import { PROXY_USER } from './redirection.ts';
 import type { InjectionStep } from './step.ts';
 
 /** The sidecar of other meshes of this family. */

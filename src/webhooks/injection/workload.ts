@@ -46,6 +46,11 @@ function labelOf(labels: Readonly<Record<string, string>>, ...names: readonly st
   return names.map((name) => labels[name]).find((value) => value !== undefined && value !== '');
 }
 
+/** Names of owners may be longer than values of labels, which end with a letter or digit. */
+function labelValue(name: string): string {
+  return name.slice(0, 63).replace(/[^A-Za-z0-9]+$/, '');
+}
+
 export function workloadData(podMetadata: unknown, namespace: string): WorkloadData {
   const metadata = recordOf(podMetadata);
   const labels = workloadLabels(textsOf(metadata.labels));
@@ -54,7 +59,8 @@ export function workloadData(podMetadata: unknown, namespace: string): WorkloadD
   return {
     name,
     owner: owner === undefined ? '' : ownerPath(owner, namespace),
-    canonicalName: labelOf(labels, 'service.mesh.io/canonical-name', 'app.kubernetes.io/name', 'app') ?? name,
+    canonicalName:
+      labelOf(labels, 'service.mesh.io/canonical-name', 'app.kubernetes.io/name', 'app') ?? labelValue(name),
     canonicalRevision:
       labelOf(labels, 'service.mesh.io/canonical-revision', 'app.kubernetes.io/version', 'version') ?? 'latest',
   };
