@@ -99,6 +99,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `protobuf/wire` needs no generated code, and is used where that is not loaded.
  * - `agent/iptables` runs without the rest of the agent.
  * - `webhooks/manifests` is injection without a server; `discovery/webhook-settings` has the same settings for both.
+ * - `webhooks/injection` is loaded only where Pods are injected.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/core\/[^/]+\.ts$/,
@@ -107,6 +108,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/agent\/iptables\/index\.ts$/,
   /^src\/webhooks\/manifests\/index\.ts$/,
   /^src\/discovery\/webhook-settings\.ts$/,
+  /^src\/webhooks\/injection\/index\.ts$/,
 ];
 
 /** Thread entry points are part of the modules whose code they run in a worker. */

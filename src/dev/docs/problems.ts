@@ -9,6 +9,7 @@ import { parseAllDocuments } from 'yaml';
 import { parseResource } from '../../resources/index.ts';
 import { agentEnv, discoveryFlags } from '../../settings/index.ts';
 import { MODULES } from '../modules.ts';
+import { documentedAnnotations } from './annotations.ts';
 import { anchorsOf, type Block, blocksOf, documentsOf, proseOf } from './markdown.ts';
 import { referencePages } from './reference.ts';
 
@@ -184,13 +185,30 @@ const reference: Check = ({ documents }) => {
   ];
 };
 
+/** A golden file shows each annotation of injection. */
+const annotations: Check = () =>
+  documentedAnnotations()
+    .filter(({ shownBy }) => shownBy.length === 0)
+    .map(({ name }) => `docs/reference/annotations.md: no golden file of injection has ${name}`);
+
 function prose(documents: ReadonlyMap<string, string>) {
   return [...documents].flatMap(([document, text]) =>
     proseOf(text).map((line) => ({ document, where: `${document}:${line.line}`, text: line.text })),
   );
 }
 
-const CHECKS: readonly Check[] = [examples, configuration, links, paths, names, modules, ports, size, reference];
+const CHECKS: readonly Check[] = [
+  examples,
+  configuration,
+  links,
+  paths,
+  names,
+  modules,
+  ports,
+  size,
+  reference,
+  annotations,
+];
 
 /** All problems of the documents of a repository, one line each. */
 export function documentProblems(folder: string): string[] {

@@ -16,6 +16,7 @@ import {
   type FlagTable,
   meshIptablesEnv,
 } from '../../settings/index.ts';
+import { documentedAnnotations } from './annotations.ts';
 
 /** A Markdown table whose columns are aligned, as the formatter wants it. */
 function table(header: readonly string[], rows: readonly (readonly string[])[]): string {
@@ -169,10 +170,33 @@ function debugPagesPage(): string {
   );
 }
 
+function annotationsPage(): string {
+  return page(
+    'Annotations and labels of Pods',
+    [
+      'Sidecar injection reads them. Names of `istio.io` mean the same as those of `mesh.io`.',
+      'A wrong value refuses the Pod, and an unknown name of these domains causes a warning.',
+      'Defaults such as `global.proxy.image` are fields of the values of injection.',
+      'Golden files have a Pod, and beside it the Pod that comes of it.',
+    ].join('\n'),
+    table(
+      ['Name', 'On', 'Default', 'Meaning', 'Shown by'],
+      documentedAnnotations().map(({ name, on, default: fallback, meaning, shownBy }) => [
+        code(name),
+        on,
+        fallback,
+        meaning,
+        shownBy.map((file) => `[${file.name}](../../${file.path})`).join(', '),
+      ]),
+    ),
+  );
+}
+
 function indexPage(): string {
   const pages = [
     ['flags.md', 'flags of every command'],
     ['variables.md', 'environment variables of both programs'],
+    ['annotations.md', 'annotations and labels of Pods that sidecar injection reads'],
     ['metrics.md', 'metrics of both programs'],
     ['log-scopes.md', 'log scopes and levels'],
     ['debug-pages.md', 'pages under `/debug`'],
@@ -186,6 +210,7 @@ export function referencePages(): ReadonlyMap<string, string> {
     ['README.md', indexPage()],
     ['flags.md', flagsPage()],
     ['variables.md', variablesPage()],
+    ['annotations.md', annotationsPage()],
     ['metrics.md', metricsPage()],
     ['log-scopes.md', scopesPage()],
     ['debug-pages.md', debugPagesPage()],
