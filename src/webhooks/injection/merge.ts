@@ -90,6 +90,15 @@ function mergeValue(name: string, first: unknown, second: unknown): unknown {
   return mergeFields(first, second);
 }
 
+/**
+ * Without the pull policy of `image: auto`: the API server has set it, `Always` for an image without a tag, and sets
+ * that of the image of the template again.
+ */
+function ofTemplate(container: PodRecord): PodRecord {
+  const { imagePullPolicy, ...others } = container;
+  return container.image === 'auto' && imagePullPolicy === 'Always' ? others : container;
+}
+
 function mergeLists(rule: ListRule, first: readonly unknown[], second: readonly unknown[]): readonly unknown[] {
   const key = (entry: unknown): string | undefined => (isRecord(entry) ? rule.key(entry) : undefined);
   const known = new Map(first.map((entry) => [key(entry), entry]));
@@ -101,7 +110,7 @@ function mergeLists(rule: ListRule, first: readonly unknown[], second: readonly 
     if (found !== undefined) present.add(found);
     const below = found === undefined ? undefined : known.get(found);
     if (rule.merge === 'second' || !isRecord(below) || !isRecord(entry)) return entry;
-    const merged = mergeFields(below, entry);
+    const merged = mergeFields(below, ofTemplate(entry));
     isChanged ||= merged !== entry;
     return merged;
   });

@@ -19,6 +19,9 @@ const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 
 const PROBES = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
 
+/** The default of Kubernetes and of the agent. */
+const DEFAULT_TIMEOUT_SECONDS = 1;
+
 interface Rewriting {
   readonly port: number;
   /** Of an earlier injection, by path. */
@@ -114,10 +117,8 @@ function rewrittenProbe(probe: PodRecord, subject: Subject, rewriting: Rewriting
   const prober = proberOf(probe, subject, rewriting);
   if (prober === undefined) return probe;
   const { timeoutSeconds } = probe;
-  rewriting.probers.set(subject.path, {
-    ...prober,
-    ...(typeof timeoutSeconds === 'number' ? { timeoutSeconds } : {}),
-  });
+  const isDefault = typeof timeoutSeconds !== 'number' || timeoutSeconds === DEFAULT_TIMEOUT_SECONDS;
+  rewriting.probers.set(subject.path, isDefault ? prober : { ...prober, timeoutSeconds });
   return withHandler(probe, subject.path, rewriting.port);
 }
 
@@ -151,7 +152,16 @@ function proberOf(
   }
   // Served by the agent and Envoy themselves, and not redirected.
   if (port === rewriting.port || PROXY_PORTS.includes(String(port))) return undefined;
-  return { [kind]: { ...target, port } };
+  return { [kind]: withoutDefaults({ ...target, port }) };
+}
+
+/** Whether the API server has set its defaults makes no difference. */
+function withoutDefaults({ scheme, service, ...target }: PodRecord): PodRecord {
+  return {
+    ...target,
+    ...(scheme === undefined || scheme === 'HTTP' ? {} : { scheme }),
+    ...(service === undefined || service === '' ? {} : { service }),
+  };
 }
 
 /** A number, or the name of a port of the container; as the kubelet resolves it. */
