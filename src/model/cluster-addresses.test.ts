@@ -146,3 +146,30 @@ describe('an address that different Services have in different clusters', () => 
     assert.deepEqual(snapshot.services.get('evil/x.example.com')?.addresses, ['192.0.2.1']);
   });
 });
+
+test('what a Service costs does not grow with the other Services that have its address', () => {
+  const count = 500;
+  let reads = 0;
+  const remotes = Array.from({ length: count }, (_, index): AnyResource => {
+    const made = at(`s${index}`, '10.96.0.1', 'east');
+    const meta = Object.defineProperty({ ...made.meta }, 'cluster', {
+      enumerable: true,
+      get: () => {
+        reads++;
+        return 'east';
+      },
+    });
+    return { ...made, meta };
+  });
+  const all = meshOf([at('web', '10.96.0.1'), ...remotes]);
+  assert.deepEqual(addressesOf(all, WEB), [['10.96.0.1'], [], ['10.96.0.1'], ['10.96.0.1']]);
+  assert.ok(reads < count * 50, `${reads} reads of ${count} Services`);
+  reads = 0;
+  const { snapshot, changes } = step(all, [], ['Service/a/s0/east']);
+  assert.deepEqual([...changes.services.keys()], [`a/${fqdn('s0.a')}`]);
+  assert.ok(reads < 50, `${reads} reads for the change of one`);
+  reads = 0;
+  const moved = step(snapshot, [at('web', '10.96.0.9')]).snapshot;
+  assert.deepEqual(moved.services.get(`a/${fqdn('s1.a')}`)?.addresses, ['10.96.0.1']);
+  assert.ok(reads < count * 50, `${reads} reads for the address of all`);
+});

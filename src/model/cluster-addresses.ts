@@ -8,19 +8,18 @@ import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';
 import { nextCounts } from './counts.ts';
-import { type DefinitionContext, orchestratorServiceKey } from './definitions.ts';
+import type { DefinitionContext } from './definitions.ts';
 import { deepEqual } from './equal.ts';
-import { addTo, type Groups, membersOf } from './groups.ts';
+import { addTo, countWithPrefix, membersOf } from './groups.ts';
 import { addressId } from './networks.ts';
 import { compareText } from './order.ts';
 import type { AddressIndexes } from './ownership.ts';
 import type { ClusterAddresses, Service } from './types.ts';
-import { clusterIps } from './virtual-ips.ts';
+import { clusterIps, clustersOfAddress, countElsewhere, type RemoteVirtualIps } from './virtual-ips.ts';
 
 /** What the addresses depend on besides the Services of one name. */
 export interface ClusterAddressIndexes extends AddressIndexes, DefinitionContext {
-  /** Address (`addressId`) → keys of the Services of other clusters whose virtual IP it is. */
-  readonly remoteVirtualIps: Groups;
+  readonly remoteVirtualIps: RemoteVirtualIps;
 }
 
 /**
@@ -34,7 +33,8 @@ export function withClusterAddresses(
 ): Service {
   const [inForce] = services;
   // Headless and external services are not reached by virtual IPs.
-  if (inForce === undefined || indexes.remoteVirtualIps.size === 0 || service.resolution !== 'eds') return service;
+  if (inForce === undefined || indexes.remoteVirtualIps.clusters.size === 0 || service.resolution !== 'eds')
+    return service;
   const written = clusterIps(inForce);
   // Those of service entries are the same in all clusters.
   const others = service.addresses.filter((address) => !written.includes(address));
@@ -45,7 +45,8 @@ export function withClusterAddresses(
   }
   const defaults =
     inForce.meta.cluster === undefined ? written : written.filter((address) => !isOfOwnCluster(address, indexes));
-  for (const [cluster, taken] of takenAddresses(defaults, service, indexes)) {
+  for (const [cluster, taken] of takenAddresses(defaults, indexes)) {
+    // A cluster that has an address for the service is known already: this is another Service's.
     if (!virtual.has(cluster)) {
       virtual.set(
         cluster,
@@ -61,26 +62,20 @@ export function withClusterAddresses(
 }
 
 /** Whether a Service of the program's own cluster has the address. */
-function isOfOwnCluster(address: string, { addressOwners, resources }: ClusterAddressIndexes): boolean {
-  return membersOf(addressOwners, addressId(address) ?? address).some((owner) => {
-    const resource = resources('Service').get(owner);
-    return resource !== undefined && resource.meta.cluster === undefined;
-  });
+function isOfOwnCluster(address: string, { addressOwners, remoteVirtualIps }: ClusterAddressIndexes): boolean {
+  const id = addressId(address) ?? address;
+  return countWithPrefix(membersOf(addressOwners, id), 'Service/') > countElsewhere(remoteVirtualIps, id);
 }
 
-/** The other clusters in which other Services have some of the addresses, with those. */
+/** The other clusters in which Services have some of the addresses, with those. */
 function takenAddresses(
   addresses: readonly string[],
-  { key }: Service,
-  { remoteVirtualIps, resources, settings }: ClusterAddressIndexes,
+  { remoteVirtualIps }: ClusterAddressIndexes,
 ): ReadonlyMap<string, ReadonlySet<string>> {
   const taken = new Map<string, Set<string>>();
   for (const address of addresses) {
-    for (const owner of membersOf(remoteVirtualIps, addressId(address) ?? address)) {
-      const { cluster, namespace = '', name = '' } = resources('Service').get(owner)?.meta ?? {};
-      if (cluster === undefined || orchestratorServiceKey(namespace, name, settings) === key) continue;
-      addTo(taken, cluster, address);
-    }
+    const clusters = clustersOfAddress(remoteVirtualIps, addressId(address) ?? address);
+    for (const cluster of clusters) addTo(taken, cluster, address);
   }
   return taken;
 }

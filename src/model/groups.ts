@@ -13,6 +13,16 @@ export function membersOf(groups: Groups, key: string): readonly string[] {
   return groups.get(key) ?? NONE;
 }
 
+/** Number of members that begin with a text. */
+export function countWithPrefix(members: readonly string[], prefix: string): number {
+  const first = lowerBound(members.length, (index) => (members[index] ?? '') >= prefix);
+  const end = lowerBound(members.length, (index) => {
+    const member = members[index] ?? '';
+    return member >= prefix && !member.startsWith(prefix);
+  });
+  return end - first;
+}
+
 /** Edits of one group, the last one first. */
 interface Edit {
   readonly member: string;

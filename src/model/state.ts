@@ -26,6 +26,7 @@ import {
   type Service,
   type ServicePeers,
 } from './types.ts';
+import { NO_REMOTE_VIRTUAL_IPS, type RemoteVirtualIps } from './virtual-ips.ts';
 import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
 
 export const REGISTRY_KINDS = ALL_KINDS.filter((kind): kind is RegistryKind => !isConfigKind(kind));
@@ -68,8 +69,7 @@ export interface State {
    * EndpointSlices that name it without a Pod.
    */
   readonly addressOwners: Groups;
-  /** Those of them that are the virtual IPs of other clusters' Services, with the keys of these. */
-  readonly remoteVirtualIps: Groups;
+  readonly remoteVirtualIps: RemoteVirtualIps;
   readonly headlessAddresses: HeadlessAddresses;
   /** Address ranges (as `claimedRanges` writes them) → keys of the ServiceEntries that have them. */
   readonly claimedRanges: Groups;
@@ -112,7 +112,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     definers: groups,
     services: PMap.empty(),
     addressOwners: groups,
-    remoteVirtualIps: groups,
+    remoteVirtualIps: NO_REMOTE_VIRTUAL_IPS,
     headlessAddresses: groups,
     claimedRanges: groups,
     peerPolicies: NO_PEER_POLICIES,

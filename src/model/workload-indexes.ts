@@ -20,7 +20,7 @@ import type { Dirt } from './service-record.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { ModelSettings, ServiceKey } from './types.ts';
-import { virtualIps } from './virtual-ips.ts';
+import { nextRemoteVirtualIps, virtualIps } from './virtual-ips.ts';
 import { ADDRESS_READ, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
@@ -46,11 +46,6 @@ function idsOf(addresses: readonly string[]): readonly string[] {
 
 const NO_ADDRESSES: readonly string[] = [];
 
-/** The virtual IPs of a Service of another cluster. */
-function virtualIpsElsewhere(resource: AnyResource | undefined): readonly string[] {
-  return resource?.meta.cluster === undefined ? NO_ADDRESSES : virtualIps(ofKind(resource, 'Service'));
-}
-
 /** `namespace/name` of the Service of a document of endpoints. */
 function serviceOfDocument(document: EndpointsDocument | undefined): string[] {
   const name = document?.kind === 'EndpointSlice' ? document.meta.labels[SERVICE_NAME_LABEL] : document?.meta.name;
@@ -75,7 +70,6 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const selectingPods = new GroupEdits();
   const definers = new GroupEdits();
   const ipOwners = new GroupEdits();
-  const remoteIps = new GroupEdits();
   const ranges = new GroupEdits();
   for (const { key, before, after } of changed) {
     switch ((after ?? before)?.kind) {
@@ -97,7 +91,6 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
       case 'Service':
       case 'ServiceEntry':
         ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
-        remoteIps.move(key, virtualIpsElsewhere(before), virtualIpsElsewhere(after));
         ranges.move(key, claimedRanges(before), claimedRanges(after));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
@@ -116,7 +109,7 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     selectingPods: selectingPods.apply(state.selectingPods),
     definers: definers.apply(state.definers),
     addressOwners: ipOwners.apply(state.addressOwners),
-    remoteVirtualIps: remoteIps.apply(state.remoteVirtualIps),
+    remoteVirtualIps: nextRemoteVirtualIps(state.remoteVirtualIps, changed),
     claimedRanges: ranges.apply(state.claimedRanges),
   };
 }
@@ -188,6 +181,8 @@ function selectingNamespace(resource: AnyResource | undefined, state: State): st
 class DirtyServices {
   readonly found = new Map<ServiceKey, 'all' | Set<string>>();
   readonly #state: State;
+  /** The addresses of {@link addSharing}. */
+  readonly #shared = new Set<string>();
 
   constructor(state: State) {
     this.#state = state;
@@ -213,15 +208,13 @@ class DirtyServices {
     for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
-  /** Services with a virtual IP of this Service in other clusters: see `cluster-addresses.ts`. */
-  addSharing(resource: AnyResource): void {
-    const { addressOwners, remoteVirtualIps, resources, settings } = this.#state;
-    if (remoteVirtualIps.size === 0 && resource.meta.cluster === undefined) return;
-    for (const address of virtualIps(ofKind(resource, 'Service'))) {
-      for (const owner of membersOf(addressOwners, address)) {
-        const service = resources.Service.get(owner);
-        for (const key of definedKeys(service, settings)) this.add(key, `${ADDRESS_READ}${address}`);
-      }
+  /** Services with this virtual IP in any cluster: see `cluster-addresses.ts`. */
+  addSharing(address: string): void {
+    if (this.#shared.has(address)) return;
+    this.#shared.add(address);
+    const { addressOwners, resources, settings } = this.#state;
+    for (const owner of membersOf(addressOwners, address)) {
+      for (const key of definedKeys(resources.Service.get(owner), settings)) this.add(key, `${ADDRESS_READ}${address}`);
     }
   }
 
@@ -250,6 +243,7 @@ class DirtyServices {
 export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
   const dirty = new DirtyServices(state);
   dirty.addRangesAround(state.headlessAddresses.changedKeys(before.headlessAddresses));
+  for (const address of addressesWithOtherClusters(before, state, changed)) dirty.addSharing(address);
   for (const { key, before: was, after: is } of changed) {
     for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);
     const node = was ?? is;
@@ -260,6 +254,19 @@ export function dirtyServices(before: State, state: State, changed: readonly Cha
   return dirty.found;
 }
 
+/** The virtual IPs that Services of a cluster had or have, and those of other clusters have as well or had. */
+function addressesWithOtherClusters(before: State, after: State, changed: readonly Changed[]): readonly string[] {
+  const [{ clusters: was }, { clusters: is }] = [before.remoteVirtualIps, after.remoteVirtualIps];
+  const addresses = was === is ? [] : is.changedKeys(was);
+  if (is.size === 0) return addresses;
+  for (const { before: old, after: current } of changed) {
+    if ((current ?? old)?.kind !== 'Service' || (current ?? old)?.meta.cluster !== undefined) continue;
+    const [some, others] = [virtualIps(ofKind(old, 'Service')), virtualIps(ofKind(current, 'Service'))];
+    addresses.push(...new Set(some).symmetricDifference(new Set(others)));
+  }
+  return addresses;
+}
+
 function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: AnyResource): void {
   const { settings } = state;
   const { namespace } = side.meta;
@@ -268,7 +275,6 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
     case 'ServiceEntry':
       for (const address of virtualIps(ofKind(side, 'Service'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
-      dirty.addSharing(side);
       break;
     case 'Endpoints':
     case 'EndpointSlice': {

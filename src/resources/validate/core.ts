@@ -13,6 +13,9 @@ function checkIp(errors: ValidationErrors, address: string | undefined): void {
   }
 }
 
+/** One for each IP family (ServiceSpec.clusterIPs). */
+const MAX_CLUSTER_IPS = 2;
+
 export function validateService(content: ServiceContent, errors: ValidationErrors): void {
   const { spec } = content;
   const at = errors.at('spec');
@@ -27,6 +30,8 @@ export function validateService(content: ServiceContent, errors: ValidationError
   each(at.at('clusterIPs'), spec.clusterIPs, (address, atAddress) => {
     if (address !== 'None') checkIp(atAddress, address);
   });
+  const addresses = spec.clusterIPs?.length ?? 0;
+  if (addresses > MAX_CLUSTER_IPS) at.add(['clusterIPs'], `expected at most ${MAX_CLUSTER_IPS}, got ${addresses}`);
   checkPortCount(at.at('ports'), ports);
   unique(at.at('ports'), ports, ['name'], 'port name', (port) => port.name);
   unique(at.at('ports'), ports, ['port'], 'port', (port) => `${port.port}/${port.protocol}`);
