@@ -4,6 +4,7 @@ import { readFileSync, writeFileSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { parse, parseAllDocuments } from 'yaml';
 import { CONTROLLER_NAME } from '../../src/translators/gateway-api/index.ts';
 import { createNetworkHere, eventually, netnsUnavailable, request, tempDir } from '../harness/index.ts';
@@ -176,6 +177,22 @@ test('the chart creates the class of the Gateway API', {
   assert.equal(annotations?.['helm.sh/resource-policy'], 'keep');
   const [stored] = await api.apply([gatewayClass]);
   assert.deepEqual(stored?.spec, { controllerName: CONTROLLER_NAME });
+});
+
+test('the class and the program have the controller name of the values', { skip: withoutHelm }, async (t) => {
+  const render = (controllerName: string) =>
+    renderChart(t, {
+      chart: 'ctl-discovery',
+      namespace: SYSTEM,
+      values: { gatewayApi: { enabled: true, controllerName } },
+    });
+  const objects = objectsOf(await render('example.com/gateways'));
+  assert.deepEqual(ofKind(objects, 'GatewayClass').spec, { controllerName: 'example.com/gateways' });
+  const variable = { name: 'CTL_GATEWAY_API_CONTROLLER_NAME', value: 'example.com/gateways' };
+  const deployment = ofKind(objects, 'Deployment').spec as { template: { spec: { containers: { env: unknown[] }[] } } };
+  const { env = [] } = deployment.template.spec.containers[0] ?? {};
+  assert.ok(env.some((each) => isDeepStrictEqual(each, variable)));
+  await assert.rejects(render('gateways'), /controllerName/);
 });
 
 test('the chart has the definitions of the mesh and not those of Istio', { skip: withoutHelm }, async (t) => {
