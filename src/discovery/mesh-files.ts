@@ -2,7 +2,6 @@
  * The mesh configuration and the mesh networks. Each is read from its file (`--meshConfig`, `--networksConfig`) or,
  * where there is no file and the program reads a cluster, from a key of one ConfigMap. Both are followed from then on.
  */
-import { systemClock } from '../core/clock.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
@@ -11,14 +10,13 @@ import {
   defaultMeshNetworks,
   type MeshConfig,
   type MeshNetworks,
-  type ParsedConfig,
   parseMeshConfig,
   parseMeshNetworks,
 } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
-import { createFileValue, type FollowedConfigMap, followConfigMap } from '../sources/index.ts';
+import { parseConfigText } from '../sources/index.ts';
+import { followValue, type NamedConfigMap, openConfigMap } from './followed-value.ts';
 import { restartWatch } from './model-settings.ts';
-import { revisionSuffix } from './revision.ts';
 
 export interface MeshFiles {
   readonly mesh: MeshConfig;
@@ -51,17 +49,18 @@ export function followMeshFiles(
   connection: Connection | undefined,
   handlers: MeshHandlers,
 ): FollowedMeshFiles {
-  const map = openConfigMap(settings, connection);
+  const map = openConfigMap(settings, connection, 'meshd', getScope('model'));
   const mesh = followMesh(settings, map, handlers);
   const networks = followValue({
     path: settings.networksConfig,
     key: 'meshNetworks',
     what: 'mesh networks',
-    parse: parseMeshNetworks,
+    read: (text) => parseConfigText(text, parseMeshNetworks),
     defaultValue: defaultMeshNetworks(),
     onValue: (value, at) => handlers.onNetworks(value, at),
     map,
     resyncMs: settings.resyncMs,
+    log: getScope('model'),
   });
   map?.followed.start();
   let synced = false;
@@ -80,49 +79,14 @@ export function followMeshFiles(
   };
 }
 
-interface MeshConfigMap {
-  readonly followed: FollowedConfigMap;
-  /** For messages. */
-  readonly title: string;
-}
-
-/** Where mesh resources come from files, so does the mesh configuration. */
-function openConfigMap(
-  { namespace, revision, configDir }: DiscoverySettings,
-  connection: Connection | undefined,
-): MeshConfigMap | undefined {
-  if (connection === undefined || configDir !== '') return undefined;
-  const name = `meshd${revisionSuffix(revision)}`;
-  const [clock, random, log] = [systemClock, Math.random, getScope('model')];
-  const followed = followConfigMap({ connection, namespace, name, clock, random, log });
-  return { followed, title: `ConfigMap ${namespace}/${name}` };
-}
-
-interface FollowOptions<T> {
-  readonly path: string;
-  /** Of the ConfigMap. */
-  readonly key: string;
-  readonly what: string;
-  readonly parse: (raw: unknown) => ParsedConfig<T>;
-  readonly defaultValue: T;
-  readonly onValue: (value: T, eventTime: number) => void;
-  readonly map: MeshConfigMap | undefined;
-  readonly resyncMs: number;
-}
-
-interface Followed<T> {
-  readonly first: Promise<T>;
-  close(): Promise<void>;
-}
-
-function followMesh(settings: DiscoverySettings, map: MeshConfigMap | undefined, handlers: MeshHandlers) {
+function followMesh(settings: DiscoverySettings, map: NamedConfigMap | undefined, handlers: MeshHandlers) {
   const log = getScope('model');
   let warnOfRestart: (next: MeshConfig) => void = () => {};
   const { first, close } = followValue({
     path: settings.meshConfig,
     key: 'mesh',
     what: 'mesh configuration',
-    parse: parseMeshConfig,
+    read: (text) => parseConfigText(text, parseMeshConfig),
     defaultValue: defaultMeshConfig(),
     onValue: (value, at) => {
       warnOfRestart(value);
@@ -130,69 +94,11 @@ function followMesh(settings: DiscoverySettings, map: MeshConfigMap | undefined,
     },
     map,
     resyncMs: settings.resyncMs,
+    log: getScope('model'),
   });
   const watched = first.then((mesh) => {
     warnOfRestart = restartWatch(settings, mesh, (message) => log.warn(message));
     return mesh;
   });
   return { first: watched, close };
-}
-
-/** The file counts where there is one, then or later; else the ConfigMap counts. */
-function followValue<T>({
-  path,
-  key,
-  what,
-  parse,
-  defaultValue,
-  onValue,
-  map,
-  resyncMs,
-}: FollowOptions<T>): Followed<T> {
-  const log = getScope('model');
-  const both = (): void => log.info(`${what}: the file ${path} is in force, and not key ${key} of ${map?.title}`);
-  /** JSON of the value in force, once there is one. */
-  let inForce: string | undefined;
-  const emit = (value: T, eventTime: number): void => {
-    const text = JSON.stringify(value);
-    if (inForce === undefined || text === inForce) return;
-    inForce = text;
-    onValue(value, eventTime);
-  };
-  const file = createFileValue<T>({
-    path,
-    what,
-    parse,
-    defaultValue,
-    ...(map === undefined ? {} : { otherwise: `that of ${map.title} or else the default` }),
-    onValue: (value, at) => {
-      if (inConfigMap?.value() !== undefined && !fileCounted) both();
-      fileCounted = true;
-      emit(value, at);
-    },
-    log,
-    clock: systemClock,
-    resyncMs,
-  });
-  let fileCounted = false;
-  const inConfigMap = map?.followed.follow<T>({
-    key,
-    what,
-    parse,
-    defaultValue,
-    onValue: (value, at) => {
-      if (!file.isFromFile()) emit(value, at);
-    },
-  });
-  const read = async (): Promise<T> => {
-    await file.start();
-    fileCounted = file.isFromFile();
-    if (fileCounted) void inConfigMap?.first.then(() => inConfigMap.value() !== undefined && both());
-    else await inConfigMap?.first;
-    // Either can have changed meanwhile.
-    const value = file.isFromFile() ? file.value() : (inConfigMap?.value() ?? defaultValue);
-    inForce = JSON.stringify(value);
-    return value;
-  };
-  return { first: read(), close: () => file.close() };
 }

@@ -30,6 +30,7 @@ import { FindingLog } from './finding-log.ts';
 import { type GatewayTask, runGatewayController } from './gateway-controller.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
 import { startGenerationPool } from './generation-pool.ts';
+import type { ProgramState } from './http-routes.ts';
 import { type HttpServers, startHttpServers } from './http-servers.ts';
 import { type MeshIdentity, openIdentity } from './identity.ts';
 import { runIngressStatuses } from './ingress-statuses.ts';
@@ -318,7 +319,7 @@ export class DiscoveryProgram {
       env: this.#env,
       registry: this.#registry,
       metrics: this.#metrics,
-      state: () => (this.#stopping ? 'stopping' : this.#pipeline === undefined ? 'starting' : 'ready'),
+      state: () => this.#state(),
       debug: () => this.#debugSource(),
       sources: () => this.#inputs(),
       access: this.#debugAccess(),
@@ -332,9 +333,15 @@ export class DiscoveryProgram {
     return servers;
   }
 
-  /** What is read before proxies are served. */
+  #state(): ProgramState {
+    if (this.#stopping) return 'stopping';
+    const webhooks = this.#webhooks?.status().every(({ synced }) => synced) ?? true;
+    return this.#pipeline !== undefined && webhooks ? 'ready' : 'starting';
+  }
+
+  /** What is read before the program is ready. */
   #inputs(): SourceStatus[] {
-    const inputs = [...(this.#files?.status() ?? []), ...(this.#intake?.sources.status() ?? [])];
+    const inputs = [this.#files, this.#intake?.sources, this.#webhooks].flatMap((each) => each?.status() ?? []);
     if (this.#cluster === undefined) return inputs;
     // Its key is in the cluster as well.
     const [id, synced] = ['the certificate authority', this.#identity !== undefined] as const;
@@ -364,7 +371,7 @@ export class DiscoveryProgram {
     if (pipeline === undefined || intake === undefined) return undefined;
     const { store, engine, server } = pipeline;
     const { refusedPolicies } = intake;
-    const sources = () => intake.status();
+    const sources = () => [...intake.status(), ...(this.#webhooks?.status() ?? [])];
     const showConfigInAdsz = this.#settings.debugAdszConfig;
     const leadership = this.#cluster?.leadership;
     return createDebugSource({

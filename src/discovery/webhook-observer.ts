@@ -42,7 +42,10 @@ export function webhookObserver(metrics: Metrics): WebhookObserver {
           return;
         case 'invalid':
           metrics.cfg_validation_failed.inc({ group: outcome.group, resource: outcome.resource });
-          refusedDocument('validation', `refused ${subject}: ${shown}`);
+          refusedDocument(
+            'validation',
+            shown.startsWith(`${subject}: `) ? `refused ${shown}` : `refused ${subject}: ${shown}`,
+          );
       }
     },
     failed(webhook, status, message, caller) {

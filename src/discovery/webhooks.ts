@@ -5,7 +5,9 @@
  */
 import { constants } from 'node:crypto';
 import { fileURLToPath } from 'node:url';
+import { systemClock } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
+import type { SourceStatus } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
@@ -15,10 +17,10 @@ import { createAdmissionPool, startWebhookServer } from '../webhooks/index.ts';
 import { Closers } from './closers.ts';
 import type { Cluster } from './cluster.ts';
 import type { Listening } from './http-servers.ts';
+import { InjectionSource } from './injection-source.ts';
 import type { OwnCertificate } from './own-certificate.ts';
 import { runWebhookConfigurations } from './webhook-configurations.ts';
 import { webhookObserver } from './webhook-observer.ts';
-import { injectionSettings } from './webhook-settings.ts';
 
 export interface WebhookInputs {
   readonly settings: DiscoverySettings;
@@ -35,6 +37,8 @@ export interface Webhooks {
   readonly listening: Listening;
   /** The mesh configuration has changed. */
   configure(mesh: MeshConfig): void;
+  /** The settings of injection, as a source that readiness waits for. */
+  status(): readonly SourceStatus[];
   close(): Promise<void>;
 }
 
@@ -48,9 +52,10 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
     onCrash: (error) => log.error(`the worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
   });
   closers.add(() => pool.close());
-  const configure = (mesh: MeshConfig): void =>
-    pool.use(injectionSettings(settings, mesh, { config: undefined, values: undefined }));
-  configure(inputs.mesh);
+  const connection = cluster?.client.connection;
+  const injection = new InjectionSource({ settings, connection, mesh: inputs.mesh, pool, log, clock: systemClock });
+  closers.add(() => injection.close());
+  injection.start();
   const address = parseListenAddress(settings.httpsAddr);
   try {
     const server = await startWebhookServer({
@@ -62,7 +67,10 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
       },
       pool,
       observer: webhookObserver(metrics),
-      notReady: () => (stopping() ? 'stopping' : undefined),
+      notReady: () => {
+        if (stopping()) return 'stopping';
+        return injection.isReady ? undefined : 'the settings of injection are being read';
+      },
       warn: (line) => log.warn(line),
     });
     closers.add(() => server.close());
@@ -71,7 +79,12 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
       closers.add(() => configurations.close());
     }
     const listening = [['webhooks over TLS', [{ host: address.host, port: server.port }]]] as const;
-    return { listening, configure, close: () => closers.close() };
+    return {
+      listening,
+      configure: (mesh) => injection.configure(mesh),
+      status: () => injection.status(),
+      close: () => closers.close(),
+    };
   } catch (error) {
     await closers.close();
     throw error;

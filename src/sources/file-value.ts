@@ -9,8 +9,8 @@ import { basename, dirname, resolve } from 'node:path';
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { Log } from '../core/log.ts';
-import type { ParsedConfig, ResourceProblem } from '../resources/index.ts';
-import { type ConfigRefusal, parseConfigText } from './config-text.ts';
+import type { ResourceProblem } from '../resources/index.ts';
+import type { ConfigRefusal, ParsedText } from './config-text.ts';
 import { directoryIdentity } from './directory/scan.ts';
 import { createTreeWatch, type TreeWatch } from './directory/tree-watch.ts';
 import { decodeUtf8, NotUtf8 } from './utf8.ts';
@@ -19,7 +19,8 @@ export interface FileValueOptions<T> {
   readonly path: string;
   /** What the file configures, for messages: `mesh configuration`. */
   readonly what: string;
-  readonly parse: (raw: unknown) => ParsedConfig<T>;
+  /** Reads the text; `origin` is the absolute path. */
+  readonly read: (text: string, origin: string) => ParsedText<T>;
   readonly defaultValue: T;
   /** What is in force without the file, for messages; absent: `the default`. */
   readonly otherwise?: string;
@@ -192,7 +193,7 @@ class FollowedFile<T> implements FileValue<T> {
 
   #take(text: string, eventTime: number): void {
     const { what, log, onValue } = this.#options;
-    const parsed = parseConfigText(text, this.#options.parse);
+    const parsed = this.#options.read(text, this.#path);
     if ('refusal' in parsed) {
       this.#refuse(parsed.refusal);
       return;

@@ -7,6 +7,7 @@ import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { defaultMeshConfig, type MeshConfig, parseMeshConfig } from '../resources/index.ts';
 import { keyOf } from '../resources/types.ts';
+import { parseConfigText } from './config-text.ts';
 import { createFileValue } from './file-value.ts';
 import { createMockSource } from './mock.ts';
 
@@ -41,7 +42,7 @@ test('a configuration file: default without it, followed, last good kept, one wa
   const file = createFileValue({
     path,
     what: 'mesh configuration',
-    parse: parseMeshConfig,
+    read: (text) => parseConfigText(text, parseMeshConfig),
     defaultValue: defaultMeshConfig(),
     onValue: (value) => {
       values.push(value);
@@ -142,7 +143,7 @@ for (const [what, [prepare, says]] of Object.entries(UNUSABLE)) {
     const file = createFileValue({
       path,
       what: 'mesh configuration',
-      parse: parseMeshConfig,
+      read: (text) => parseConfigText(text, parseMeshConfig),
       defaultValue: defaultMeshConfig(),
       onValue: () => assert.fail('no value is expected'),
       log: { debug: () => {}, info: note, warn: note, error: note },

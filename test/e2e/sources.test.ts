@@ -60,6 +60,7 @@ test('the service of the first registry is in force; another registry can remove
     [
       ['mock', true, true],
       ['directory', true, true],
+      ['injection (./var/lib/mesh/inject)', true, true],
     ],
   );
   assert.deepEqual(

@@ -12,8 +12,7 @@ import {
   Reflector,
   type ResourceType,
 } from '../../kubernetes/index.ts';
-import type { ParsedConfig } from '../../resources/index.ts';
-import { type ConfigRefusal, parseConfigText } from '../config-text.ts';
+import type { ConfigRefusal, ParsedText } from '../config-text.ts';
 import { HealthLog } from '../health.ts';
 import { FailureReport } from './failures.ts';
 
@@ -39,7 +38,8 @@ export interface ConfigMapKeyOptions<T> {
   readonly key: string;
   /** What the key configures, for messages: `mesh configuration`. */
   readonly what: string;
-  readonly parse: (raw: unknown) => ParsedConfig<T>;
+  /** Reads the text; `origin` names the ConfigMap and the key. */
+  readonly read: (text: string, origin: string) => ParsedText<T>;
   /** In force while there is no ConfigMap of this name, or it does not have the key. */
   readonly defaultValue: T;
   /** Called for every value that differs from the one before, except the first. `eventTime`: monotonic ms. */
@@ -160,7 +160,7 @@ class FollowedKey<T> implements ConfigMapValue<T> {
     }
     if (text === this.#text) return;
     this.#text = text;
-    const parsed = parseConfigText(text, this.#options.parse);
+    const parsed = this.#options.read(text, this.#name);
     if ('refusal' in parsed) {
       this.#refuse(parsed.refusal);
       return;
