@@ -29,7 +29,7 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
     return name === PROXY_CONTAINER && Array.isArray(args) && args.includes('sidecar');
   });
   const owners = recordsOf(recordOf(original.metadata).ownerReferences);
-  if (isSidecar && !data.proxy.native && owners.some(({ kind }) => kind === 'Job')) {
+  if (isSidecar && !data.proxy.native && owners.some(({ kind }) => kind === 'Job' || kind === 'CronJob')) {
     const end = 'the application ends the proxy by POST http://localhost:15020/quitquitquit';
     warnings.push(`spec.containers[${PROXY_CONTAINER}]: the Job ends only when ${end}, or with nativeSidecar`);
   }

@@ -137,6 +137,16 @@ test('Pods that are not injected stay as they are, with the reason', () => {
   assert.match(result.notes.join('\n'), /^web\.yaml:9: Deployment web: not injected: spec\.hostNetwork: /);
 });
 
+test('warnings have file, line and document', () => {
+  const template = { spec: { containers: [{ name: 'mesh-proxy', image: 'auto' }] } };
+  const spec = { jobTemplate: { spec: { template } } };
+  const { notes } = inject(JSON.stringify({ apiVersion: 'batch/v1', kind: 'CronJob', metadata: { name: 'c' }, spec }));
+  assert.match(
+    notes.join(''),
+    /^web\.yaml:1: CronJob c: warning: spec\.containers\[mesh-proxy\]: the Job ends only when /,
+  );
+});
+
 test('injection twice is injection once', () => {
   const { text } = inject(DEPLOYMENT);
   assert.equal(inject(text).text, text);
