@@ -122,6 +122,41 @@ test('an Event that is forbidden is not tried again, and the next document is re
   await waitUntil(() => posts().length === 2, { what: () => 'two requests' });
 });
 
+test('documents that wait for the limit of Events take no time', async () => {
+  const { server, posts } = await startServer();
+  const { documents } = startReplica(server);
+  let reads = 0;
+  const { get } = RefusedDocuments.prototype;
+  documents.get = (id) => {
+    reads++;
+    return get.call(documents, id);
+  };
+  for (let index = 0; index < 1000; index++) documents.refused(problem(`a${index}`, 'expected a host'), '');
+  // The first 50 come at once, then 5 a second.
+  await waitUntil(() => posts().length === 52, { what: () => 'Events' });
+  assert.ok(reads < 200, `${reads} documents were looked at for 52 Events`);
+});
+
+test('of two documents with one name, each problem is reported for as long as it lasts', async () => {
+  const { server, posts } = await startServer();
+  const { documents } = startReplica(server);
+  const first = problem('a', 'expected a host');
+  const second = { ...problem('a', 'expected one document'), id: `${first.id}#duplicate` };
+  documents.refused(first, '');
+  documents.refused(second, '');
+  await waitUntil(() => posts().length === 2, { what: () => 'two Events' });
+  documents.resolved(second);
+  assert.equal(documents.get(first.id)?.problem, first);
+});
+
+test('the name of an Event is valid, however long that of the document is', async () => {
+  const { server, posts } = await startServer();
+  const { documents } = startReplica(server);
+  documents.refused(problem(`${'a'.repeat(219)}.${'b'.repeat(30)}`, 'expected a host'), '');
+  await waitUntil(() => posts().length === 1, { what: () => 'an Event' });
+  assert.match(bodies(posts())[0]?.metadata.name ?? '', /^a{219}\.[0-9a-f]{16}$/);
+});
+
 test('documents of other APIs are not reported', async () => {
   const { server, posts } = await startServer();
   const { documents } = startReplica(server);

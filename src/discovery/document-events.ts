@@ -3,14 +3,14 @@
  * it is applied, its author finds the reason with `kubectl describe`. One replica writes them for all.
  */
 import { createHash } from 'node:crypto';
-import { systemClock } from '../core/clock.ts';
+import { sleep, systemClock } from '../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../core/log.ts';
 import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import { isRefusal, reportFailure } from '../gateway-controller/index.ts';
 import { ApiError, type KubernetesClient, type ResourceType, type WrittenObject } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
-import { apiVersionsOf, MESH_KINDS, type ResourceKey } from '../resources/index.ts';
+import { apiVersionsOf, MESH_KINDS } from '../resources/index.ts';
 import { type Controller, type ControllerInputs, runWhileLeading } from './leader-controller.ts';
 import type { LeaderTask } from './leadership.ts';
 import type { RefusedDocument, RefusedDocuments } from './refused-documents.ts';
@@ -37,7 +37,7 @@ export function runDocumentEvents(
   const { client, leadership } = cluster;
   // Revisions may have different schemas.
   const task = runWhileLeading(leadership, 'document-events', () => new DocumentEvents(client, documents));
-  documents.onChanged((key) => task.changed(new Set([key])));
+  documents.onChanged((id) => task.changed(new Set([id])));
   return task;
 }
 
@@ -47,25 +47,25 @@ class DocumentEvents implements Controller {
   readonly #queue: WorkQueue;
   readonly #bucket = new TokenBucket({ ...WRITES, now: systemClock.now });
   readonly #failures: FailureLog;
-  /** Names of the Events that were written, by key of their document. */
-  readonly #written = new Map<ResourceKey, string>();
+  /** Names of the Events that were written, by the identifier of the problem. */
+  readonly #written = new Map<string, string>();
   readonly #ending = new AbortController();
 
   constructor(client: KubernetesClient, documents: RefusedDocuments) {
     this.#client = client;
     this.#documents = documents;
-    const work = (key: string): Promise<Outcome> => this.#work(key);
+    const work = (id: string): Promise<Outcome> => this.#work(id);
     this.#queue = new WorkQueue({ work, concurrency: CONCURRENCY, clock: systemClock, random: Math.random });
     const what = 'Events about refused documents';
     this.#failures = createFailureLog(getScope('status'), `${what} are not written`, `${what} are written again`);
   }
 
   start(): void {
-    this.changed(this.#documents.keys());
+    this.changed(this.#documents.ids());
   }
 
-  changed(keys: readonly string[]): void {
-    for (const key of keys) this.#queue.add(key);
+  changed(ids: readonly string[]): void {
+    for (const id of ids) this.#queue.add(id);
   }
 
   async close(): Promise<void> {
@@ -73,16 +73,30 @@ class DocumentEvents implements Controller {
     await this.#queue.close();
   }
 
-  async #work(key: ResourceKey): Promise<Outcome> {
-    const refused = this.#documents.get(key);
-    if (refused === undefined) {
-      this.#written.delete(key);
-      return 'done';
+  async #work(id: string): Promise<Outcome> {
+    const { signal } = this.#ending;
+    // The queue would wake thousands of documents for every Event that may be written.
+    for (let event = this.#unwritten(id); event !== undefined; event = this.#unwritten(id)) {
+      const wait = this.#bucket.take();
+      if (wait === 0) return this.#report(id, event);
+      await sleep(systemClock, wait, signal);
+      if (signal.aborted) break;
     }
-    const event = eventOf(key, refused);
-    if (this.#written.get(key) === event.metadata.name) return 'done';
-    const wait = this.#bucket.take();
-    if (wait > 0) return wait;
+    return 'done';
+  }
+
+  /** The Event about a document; undefined where it is written already or the document is good. */
+  #unwritten(id: string): WrittenEvent | undefined {
+    const refused = this.#documents.get(id);
+    if (refused === undefined) {
+      this.#written.delete(id);
+      return undefined;
+    }
+    const event = eventOf(refused);
+    return this.#written.get(id) === event.metadata.name ? undefined : event;
+  }
+
+  async #report(id: string, event: WrittenEvent): Promise<Outcome> {
     try {
       await this.#write(event);
     } catch (error) {
@@ -90,7 +104,7 @@ class DocumentEvents implements Controller {
       reportFailure(this.#failures, error);
       return isRefusal(error) ? 'done' : 'failed';
     }
-    this.#written.set(key, event.metadata.name);
+    this.#written.set(id, event.metadata.name);
     this.#failures.succeeded();
     return 'done';
   }
@@ -109,7 +123,7 @@ class DocumentEvents implements Controller {
 type WrittenEvent = WrittenObject & { readonly metadata: { readonly name: string; readonly namespace: string } };
 
 /** The name follows from the document and the message, so that replicas write one Event. */
-function eventOf(key: ResourceKey, { problem, inForce }: RefusedDocument): WrittenEvent {
+function eventOf({ key, problem, inForce }: RefusedDocument): WrittenEvent {
   const [kind = '', namespace = '', name = ''] = key.split('/');
   const { origin, field, message } = problem;
   const text = `${field === '' ? '' : `${field}: `}${message}${inForce}`;
@@ -121,7 +135,7 @@ function eventOf(key: ResourceKey, { problem, inForce }: RefusedDocument): Writt
   const time = new Date().toISOString();
   const { uid, resourceVersion } = origin;
   return {
-    metadata: { name: `${name.slice(0, MAX_NAME)}.${hash}`, namespace: namespace || DEFAULT_NAMESPACE },
+    metadata: { name: `${beginningOf(name)}.${hash}`, namespace: namespace || DEFAULT_NAMESPACE },
     involvedObject: {
       apiVersion: apiVersionOf(kind),
       kind,
@@ -139,6 +153,11 @@ function eventOf(key: ResourceKey, { problem, inForce }: RefusedDocument): Writt
     lastTimestamp: time,
     count: 1,
   };
+}
+
+/** The beginning of a name, which is a name as well: it ends with a letter or a digit (RFC 1123, 2.1). */
+function beginningOf(name: string): string {
+  return name.slice(0, MAX_NAME).replace(/[^a-z0-9]+$/, '');
 }
 
 function apiVersionOf(name: string): string {

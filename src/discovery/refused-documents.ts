@@ -5,37 +5,41 @@ const REPORTED: ReadonlySet<string> = new Set(MESH_KINDS);
 
 /** A refused document of the cluster. */
 export interface RefusedDocument {
+  readonly key: ResourceKey;
   readonly problem: ResourceProblem;
   /** What is in force instead. */
   readonly inForce: string;
 }
 
-/** The refused documents of the mesh's kinds in the program's own cluster. */
+/**
+ * The refused documents of the mesh's kinds in the program's own cluster, by the identifier of the problem: documents
+ * of one key in two API groups can both be refused.
+ */
 export class RefusedDocuments {
-  readonly #byKey = new Map<ResourceKey, RefusedDocument>();
-  #listener: ((key: ResourceKey) => void) | undefined;
+  readonly #byId = new Map<string, RefusedDocument>();
+  #listener: ((id: string) => void) | undefined;
 
   refused(problem: ResourceProblem, inForce: string): void {
-    const { key } = problem;
+    const { id, key } = problem;
     if (key === undefined || !REPORTED.has(kindOf(key))) return;
-    this.#byKey.set(key, { problem, inForce });
-    this.#listener?.(key);
+    this.#byId.set(id, { key, problem, inForce });
+    this.#listener?.(id);
   }
 
-  resolved({ key }: ResourceProblem): void {
-    if (key !== undefined && this.#byKey.delete(key)) this.#listener?.(key);
+  resolved({ id }: ResourceProblem): void {
+    if (this.#byId.delete(id)) this.#listener?.(id);
   }
 
-  get(key: ResourceKey): RefusedDocument | undefined {
-    return this.#byKey.get(key);
+  get(id: string): RefusedDocument | undefined {
+    return this.#byId.get(id);
   }
 
-  keys(): ResourceKey[] {
-    return [...this.#byKey.keys()];
+  ids(): string[] {
+    return [...this.#byId.keys()];
   }
 
   /** There is one listener: the controller, which runs while this replica leads. */
-  onChanged(listener: (key: ResourceKey) => void): void {
+  onChanged(listener: (id: string) => void): void {
     this.#listener = listener;
   }
 }
