@@ -66,6 +66,11 @@ export interface KubernetesOptions {
   readonly controllerManager?: boolean;
   /** Runs the garbage collector in it. Default false: what the owner of deleted objects owned stays. */
   readonly garbageCollector?: boolean;
+  /**
+   * Gives every Pod a service account and its token, as in a cluster. It needs the controller manager, and refuses Pods
+   * in namespaces whose account `default` does not exist yet. Default false.
+   */
+  readonly serviceAccounts?: boolean;
   /** Additional flags of kube-apiserver, such as `--min-request-timeout=3`, which ends watches early. */
   readonly apiServerFlags?: readonly string[];
 }
@@ -189,7 +194,7 @@ async function writeFiles(folder: string, files: Readonly<Record<string, string>
   for (const [name, text] of Object.entries(files)) await writeFile(join(folder, name), text, { mode: 0o600 });
 }
 
-function apiServerFlags(folder: string, etcdPort: number, port: number): string[] {
+function apiServerFlags(folder: string, etcdPort: number, port: number, serviceAccounts: boolean): string[] {
   const file = (name: string) => join(folder, name);
   return Object.entries({
     'etcd-servers': `http://${HOST}:${etcdPort}`,
@@ -204,8 +209,7 @@ function apiServerFlags(folder: string, etcdPort: number, port: number): string[
     'client-ca-file': file('ca.crt'),
     'token-auth-file': file('tokens.csv'),
     'authorization-mode': 'RBAC',
-    // It would refuse Pods in namespaces whose default account does not exist yet.
-    'disable-admission-plugins': 'ServiceAccount',
+    ...(serviceAccounts ? {} : { 'disable-admission-plugins': 'ServiceAccount' }),
     'service-account-issuer': TOKEN_ISSUER,
     'service-account-signing-key-file': file('token.key'),
     'service-account-key-file': file('token.pub'),
@@ -316,7 +320,10 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
   });
   const etcd = await startEtcd(owner, folder, [etcdPort, peerPort]);
   const api = createApi(owner, { url, ca: authority.certificate, credential: admin });
-  const flags = [...apiServerFlags(folder, etcdPort, port), ...(options.apiServerFlags ?? [])];
+  const flags = [
+    ...apiServerFlags(folder, etcdPort, port, options.serviceAccounts ?? false),
+    ...(options.apiServerFlags ?? []),
+  ];
   const isReady = async () => {
     const { status, body } = await api.request({ path: '/readyz' });
     if (status !== 200) throw new Error(`/readyz answered ${status}: ${body}`);

@@ -24,10 +24,12 @@ interface Service extends ApiObject {
 }
 
 interface Slice extends ApiObject {
-  readonly endpoints?: readonly {
-    readonly addresses: readonly string[];
-    readonly conditions: { readonly ready?: boolean };
-  }[];
+  readonly endpoints?:
+    | readonly {
+        readonly addresses: readonly string[];
+        readonly conditions: { readonly ready?: boolean };
+      }[]
+    | null;
   readonly ports?: readonly { readonly name?: string; readonly port: number }[] | null;
 }
 
@@ -132,9 +134,9 @@ class Services {
       const labels = (metadata.labels ?? {}) as Record<string, string>;
       return metadata.namespace === service?.metadata.namespace && labels[SERVICE_LABEL] === service?.metadata.name;
     });
-    const targets = slices.flatMap(({ endpoints = [], ports }) => {
+    const targets = slices.flatMap(({ endpoints, ports }) => {
       const target = (ports ?? []).find((candidate) => (candidate.name ?? '') === name);
-      const ready = endpoints.filter(({ conditions }) => conditions.ready !== false);
+      const ready = (endpoints ?? []).filter(({ conditions }) => conditions.ready !== false);
       return target === undefined
         ? []
         : ready.flatMap(({ addresses }) => addresses.map((each) => [each, target.port] as const));
