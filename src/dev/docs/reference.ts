@@ -16,6 +16,7 @@ import {
   type FlagTable,
   meshIptablesEnv,
 } from '../../settings/index.ts';
+import { ANNOTATIONS_WITHOUT_EFFECT } from '../../webhooks/injection/index.ts';
 import { documentedAnnotations } from './annotations.ts';
 
 /** A Markdown table whose columns are aligned, as the formatter wants it. */
@@ -177,7 +178,7 @@ function annotationsPage(): string {
       'Sidecar injection reads them. Names of `istio.io` mean the same as those of `mesh.io`.',
       'A wrong value refuses the Pod, and an unknown name of these domains causes a warning.',
       'Defaults such as `global.proxy.image` are fields of the values of injection.',
-      'Golden files have a Pod, and beside it the Pod that comes of it.',
+      'Golden files have a Pod, and beside it the injected Pod. Tests send each through a Kubernetes API server.',
     ].join('\n'),
     table(
       ['Name', 'On', 'Default', 'Meaning', 'Shown by'],
@@ -188,6 +189,12 @@ function annotationsPage(): string {
         meaning,
         shownBy.map((file) => `[${file.name}](../../${file.path})`).join(', '),
       ]),
+    ),
+    '## Without effect in this version',
+    'Each causes a warning.',
+    table(
+      ['Name', 'Reason'],
+      [...ANNOTATIONS_WITHOUT_EFFECT].map(([name, reason]) => [code(name), reason]),
     ),
   );
 }

@@ -302,7 +302,7 @@ type Table = typeof ANNOTATIONS;
 export type PodOptions = { readonly [Option in keyof Table]?: ReturnType<Table[Option]['read']> };
 
 /** Names that other meshes have and that have no effect here, each with the reason. */
-const WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
+export const ANNOTATIONS_WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
   ['readiness.status.sidecar.mesh.io/applicationPorts', 'readiness does not depend on ports'],
   ['sidecar.mesh.io/enableCoreDump', 'core dumps are a setting of the node'],
   ['sidecar.mesh.io/statsCompression', 'metrics are not compressed'],
@@ -345,7 +345,7 @@ function byMeshName(texts: Readonly<Record<string, string>>): ReadonlyMap<string
 
 function unknownName(field: string, { key }: Written, name: string, on: 'annotation' | 'label'): string | undefined {
   if (!ofInjection(name) || WRITTEN.has(name)) return undefined;
-  const reason = WITHOUT_EFFECT.get(name);
+  const reason = ANNOTATIONS_WITHOUT_EFFECT.get(name);
   if (reason !== undefined) return `${field}[${key}]: without effect in this version: ${reason}`;
   const known = SPECS.find((spec) => spec.name === name);
   if (known === undefined) return `${field}[${key}]: unknown${didYouMean(name, NAMES) || ', and ignored'}`;

@@ -1,4 +1,4 @@
 /** Injection: adds the sidecar to Pods. Pure: the same Pod and settings give the same answer. */
-export { ANNOTATIONS, type AnnotationSpec, readAnnotations } from './annotations.ts';
+export { ANNOTATIONS, ANNOTATIONS_WITHOUT_EFFECT, type AnnotationSpec, readAnnotations } from './annotations.ts';
 export { createInjector } from './inject.ts';
 export { isRecord, type PodRecord, recordOf } from './pod-shape.ts';
