@@ -100,10 +100,10 @@ class RefusalReports {
   }
 }
 
-/** Responses that are outstanding, without those of probes. */
+/** Requests whose responses are outstanding, without those of probes. */
 class Answers {
   readonly #max: number;
-  readonly #open = new Set<ServerResponse>();
+  readonly #open = new Map<ServerResponse, IncomingMessage>();
 
   /** @param max most outstanding responses */
   constructor(max: number) {
@@ -111,17 +111,17 @@ class Answers {
   }
 
   /**
-   * Adds a response, if necessary in place of the oldest whose client has not read it. False when there is none
-   * of those.
+   * Adds a response, if necessary in place of the oldest one that waits for its client: to read it, or to send the
+   * whole request. False when there is none of those.
    */
-  begin(response: ServerResponse): boolean {
+  begin(request: IncomingMessage, response: ServerResponse): boolean {
     if (this.#open.size >= this.#max) {
-      const unread = [...this.#open].find(({ writableEnded }) => writableEnded);
-      if (unread === undefined) return false;
-      this.#open.delete(unread);
-      unread.destroy();
+      const [waiting] = [...this.#open].find(([other, { complete }]) => other.writableEnded || !complete) ?? [];
+      if (waiting === undefined) return false;
+      this.#open.delete(waiting);
+      waiting.destroy();
     }
-    this.#open.add(response);
+    this.#open.set(response, request);
     response.once('close', () => this.#open.delete(response));
     return true;
   }
@@ -170,7 +170,7 @@ class ServedConnections {
   /** Whether the request may be answered; otherwise it has been refused. */
   begin(request: IncomingMessage, response: ServerResponse): boolean {
     const [path = ''] = (request.url ?? '').split('?', 1);
-    if (!PROBES.has(path) && !this.#answers.begin(response)) {
+    if (!PROBES.has(path) && !this.#answers.begin(request, response)) {
       this.#reports.report(`refused a request of ${request.socket.remoteAddress ?? ''}`);
       refuse(response);
       return false;

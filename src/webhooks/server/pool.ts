@@ -156,13 +156,13 @@ class Pool implements AdmissionPool {
   async #attempts(task: () => AdmissionTask): Promise<AdmissionReply> {
     for (let attempt = 1; ; attempt++) {
       const timeoutMs = this.#options.taskTimeoutMs ?? TASK_TIMEOUT_MS;
-      const signal = AbortSignal.timeout(timeoutMs);
+      const timeout = AbortSignal.timeout(timeoutMs);
       try {
-        return await this.#worker().run(task(), { signal });
+        return await runOnce(this.#worker(), task(), timeout);
       } catch (error) {
         this.#sent = undefined;
         if (this.#closed) throw closedError();
-        const hung = signal.aborted;
+        const hung = timeout.aborted;
         this.#options.onCrash(hung ? new CtlError('deadline_exceeded', `took more than ${timeoutMs} ms`) : error);
         if (hung) throw new CtlError('deadline_exceeded', `the review took more than ${timeoutMs / 1000} s`);
         if (attempt === MAX_ATTEMPTS)
@@ -189,6 +189,28 @@ class Pool implements AdmissionPool {
     });
     this.#pool = pool;
     return pool;
+  }
+}
+
+/**
+ * Runs a task in the pool. Rejects when the signal aborts and when the thread ends: piscina would leave a task in its
+ * queue whose thread ends before it has loaded its code.
+ */
+async function runOnce(
+  pool: Piscina<AdmissionTask, AdmissionReply>,
+  task: AdmissionTask,
+  timeout: AbortSignal,
+): Promise<AdmissionReply> {
+  const ended = new AbortController();
+  const running = pool.run(task, { signal: AbortSignal.any([timeout, ended.signal]) });
+  const threads = pool.threads;
+  // Piscina's own listeners come first, and know the reason where the thread had begun the task.
+  const onExit = (): void => ended.abort();
+  for (const thread of threads) thread.once('exit', onExit);
+  try {
+    return await running;
+  } finally {
+    for (const thread of threads) thread.off('exit', onExit);
   }
 }
 
