@@ -73,6 +73,7 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
   };
 
   assert.match(await run(example('docs/deploying.md', 'install the control plane')), /STATUS: deployed/);
+  assert.match(await run(example('docs/deploying.md', 'inject proxies into a namespace')), /default labeled/);
   assert.match(await run(example('docs/deploying.md', 'install a gateway')), /gateway: ingress/);
   // It has its roots, its certificate and its configuration.
   await eventually(

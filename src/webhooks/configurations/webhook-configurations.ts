@@ -23,7 +23,7 @@ import {
 import { type Configuration, changesOf, type Desired, guarded, readConfiguration } from './configuration.ts';
 import { checkValidation } from './self-check.ts';
 
-/** Writes of one object: a second program that writes something else must not be fought with. */
+/** Writes of one object with one bundle: a second program that writes something else must not be fought with. */
 const REPAIRS = { rate: 1 / 30, burst: 5 };
 /** A new or changed webhook is in use by the API server after about a second: earlier failures are not reported. */
 const SILENT_CHECKS = 4;
@@ -77,7 +77,7 @@ export interface WebhookConfigurationsOptions {
 interface Followed {
   readonly title: string;
   readonly reflector: Reflector<Configuration>;
-  readonly bucket: TokenBucket;
+  bucket: TokenBucket;
   readonly writes: FailureLog;
   /** Undefined: it does not exist, or has not been read. */
   state: Configuration | undefined;
@@ -93,9 +93,12 @@ export class WebhookConfigurations {
   /** The bundle with which the self-check succeeded; undefined: it has not. */
   #proved: { readonly bundle: string | undefined } | undefined;
   #failedChecks = 0;
+  /** For which the objects were written last. */
+  #bundle: string | undefined;
 
   constructor(options: WebhookConfigurationsOptions) {
     this.#options = options;
+    this.#bundle = options.caBundle();
     const { clock, random, log } = options;
     this.#hosts = new Set(options.hosts);
     this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: 2, clock, random });
@@ -111,9 +114,16 @@ export class WebhookConfigurations {
     for (const purpose of PURPOSES) this.#followed[purpose].reflector.start();
   }
 
-  /** The CA bundle is another. */
+  /** The CA bundle may be another. */
   bundleChanged(): void {
-    for (const purpose of PURPOSES) this.#queue.add(purpose);
+    const bundle = this.#options.caBundle();
+    const isNew = bundle !== this.#bundle;
+    this.#bundle = bundle;
+    for (const purpose of PURPOSES) {
+      // A rotation does not wait because somebody else wrote before it.
+      if (isNew) this.#followed[purpose].bucket = this.#newBucket();
+      this.#queue.add(purpose);
+    }
   }
 
   /** Nothing is written after it has resolved. */
@@ -146,7 +156,11 @@ export class WebhookConfigurations {
       },
     );
     const writes = createFailureLog(log, `${title} cannot be updated`, `${title} is updated again`);
-    return { title, reflector, bucket: new TokenBucket({ ...REPAIRS, now: clock.now }), writes, state: undefined };
+    return { title, reflector, bucket: this.#newBucket(), writes, state: undefined };
+  }
+
+  #newBucket(): TokenBucket {
+    return new TokenBucket({ ...REPAIRS, now: this.#options.clock.now });
   }
 
   /** The object is another, or is gone. */

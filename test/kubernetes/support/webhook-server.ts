@@ -8,8 +8,8 @@ import type { KubernetesApi } from '../../harness/kubernetes/index.ts';
 /** The API server resolves Services by their EndpointSlices only with this flag; there is no kube-proxy. */
 export const RESOLVE_SERVICES = '--enable-aggregator-routing=true';
 
-/** Any address of the network of the test file. */
-const ADDRESS = '10.244.17.1';
+/** Where the endpoints of the Service are: any address of the network of the test file. */
+export const SERVICE_ADDRESS = '10.244.17.1';
 
 export interface Review {
   /** Of the URL, without its query. */
@@ -44,7 +44,7 @@ export async function startWebhookServer(owner: Owner, namespace: string, answer
       outgoing.end(JSON.stringify({ apiVersion: 'admission.k8s.io/v1', kind: 'AdmissionReview', response }));
     });
   });
-  await new Promise<void>((resolve) => server.listen(0, ADDRESS, resolve));
+  await new Promise<void>((resolve) => server.listen(0, SERVICE_ADDRESS, resolve));
   owner.after(() => {
     server.closeAllConnections();
     server.close();
@@ -59,7 +59,7 @@ export async function serveAt(api: KubernetesApi, namespace: string, ports: read
     kind: 'EndpointSlice',
     metadata: { name: `meshd-${index}`, namespace, labels: { 'kubernetes.io/service-name': 'meshd' } },
     addressType: 'IPv4',
-    endpoints: [{ addresses: [ADDRESS], conditions: { ready: true } }],
+    endpoints: [{ addresses: [SERVICE_ADDRESS], conditions: { ready: true } }],
     ports: [{ name: 'https-webhook', port, protocol: 'TCP' }],
   }));
   await api.apply(slices);
