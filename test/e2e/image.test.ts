@@ -42,7 +42,7 @@ async function folderOf(owner: Owner, uid: number): Promise<string> {
   return folder;
 }
 
-test('both images run without root on a read-only file system, and the gateway is served', {
+test('both images run without root on a read-only file system, mesh-iptables works, and the gateway is served', {
   skip: root,
 }, async (t) => {
   const source = await buildFromContext(t);
@@ -72,6 +72,16 @@ test('both images run without root on a read-only file system, and the gateway i
       .map((document) => stringify(document))
       .join('---\n'),
   );
+
+  // The init container of injected Pods, with the iptables of this machine instead of those of the base image.
+  const redirected = await agent.start(t, {
+    args: ['mesh-iptables', '-p', '15001', '-u', '1337', '-m', 'REDIRECT', '-i', '*', '-b', '*'],
+    env: {},
+    folders: {},
+    changesNetwork: true,
+  });
+  assert.equal((await redirected.exited).code, 0, redirected.output());
+  assert.match(redirected.output(), /-A OUTPUT -p tcp -j MESH_OUTPUT/);
 
   const folders = { '/config': config, '/var/lib/mesh': state, '/issuer': issuer };
   const token = await discovery.start(t, {

@@ -73,6 +73,11 @@ export interface ImageRun {
   readonly args: readonly string[];
   readonly env: Readonly<Record<string, string>>;
   readonly folders: Readonly<Record<string, string>>;
+  /**
+   * As an init container that changes the network: as root with NET_ADMIN and NET_RAW, in a new network
+   * namespace. The rules for addresses of that network are printed afterwards. Default false.
+   */
+  readonly changesNetwork?: boolean;
 }
 
 /** Makes the folders mounts of a read-only root, which becomes the root of the process, and gives up all privileges. */
@@ -85,8 +90,21 @@ shift
 mount --rbind /dev "$root/dev"
 mount -t proc proc "$root/proc"
 mount -o remount,ro,bind "$root"
+if [ "$uid" = 0 ]; then
+  ip link set lo up
+  chroot "$root" /usr/local/bin/.setpriv --inh-caps=-all,+net_admin,+net_raw \\
+    --bounding-set=-all,+net_admin,+net_raw --no-new-privs -- "$@"
+  exec iptables-save -t nat
+fi
 exec chroot "$root" /usr/local/bin/.setpriv --reuid="$uid" --regid="$uid" --clear-groups --bounding-set=-all \\
   --no-new-privs -- "$@"`;
+
+/** Runs what a stage does after it has installed packages, with the packages of this machine. */
+async function collectFromHost(stage: string, root: string): Promise<void> {
+  const [run] = ((await stages()).get(stage) ?? []).filter(({ name }) => name === 'RUN');
+  const [, commands = ''] = (run?.text ?? '').split(/rm -rf \/var\/lib\/apt\/lists\/\* +&& /);
+  await promisify(execFile)('sh', ['-ec', commands.replaceAll('/out', root.replace(/\/$/, ''))]);
+}
 
 /** The image of a stage of the Dockerfile. `source` is the folder of `buildFromContext`. */
 export async function assembleImage(owner: Owner, stage: string, source: string): Promise<Image> {
@@ -95,6 +113,10 @@ export async function assembleImage(owner: Owner, stage: string, source: string)
   const root = join(await tempDir(owner), 'root');
   for (const text of all('COPY')) {
     const [, from = '', path = '', to = ''] = /^--from=(\S+) (\S+) (\S+)$/.exec(text) ?? [];
+    if (from === 'redirection') {
+      await collectFromHost(from, join(root, to));
+      continue;
+    }
     const local = from === 'envoy' ? envoyPath() : path.replace(/^\/src/, source);
     await mkdir(dirname(join(root, to)), { recursive: true });
     await cp(local, join(root, to), { recursive: true, dereference: true });
@@ -112,10 +134,12 @@ export async function assembleImage(owner: Owner, stage: string, source: string)
   const entry = JSON.parse(all('ENTRYPOINT').at(-1) ?? '[]') as string[];
   return {
     uid,
-    async start(scope, { args, env, folders }) {
+    async start(scope, { args, env, folders, changesNetwork = false }) {
       for (const path of Object.keys(folders)) await mkdir(join(root, path), { recursive: true });
       const mounts = Object.entries(folders).flat();
-      const argv = ['--mount', '--', 'sh', '-c', RUN, 'sh', root, String(uid), ...mounts, '--', ...entry, ...args];
+      const user = changesNetwork ? '0' : String(uid);
+      const spaces = changesNetwork ? ['--mount', '--net'] : ['--mount'];
+      const argv = [...spaces, '--', 'sh', '-c', RUN, 'sh', root, user, ...mounts, '--', ...entry, ...args];
       // A file of the host, which is not in the image.
       const inside = { ...env, NODE_EXTRA_CA_CERTS: undefined, NODE_COMPILE_CACHE: undefined };
       return await startChild(scope, { name: stage, command: 'unshare', args: argv, env: inside, cwd: '/' });
