@@ -4,6 +4,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { documentedAnnotations } from './annotations.ts';
 import { documentProblems, writeReference } from './problems.ts';
 
 /** A repository with these files and a current reference. */
@@ -11,7 +12,9 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   const folder = mkdtempSync(join(tmpdir(), 'documents-'));
   context.after(() => rmSync(folder, { recursive: true }));
   writeReference(folder);
-  const always = { 'docs/security-model.md': `## Debug pages\n\n${PORTS}\n` };
+  // The reference links to golden files.
+  const linked = documentedAnnotations().flatMap(({ shownBy }) => shownBy.map(({ path }) => [path, ''] as const));
+  const always = { 'docs/security-model.md': `## Debug pages\n\n${PORTS}\n`, ...Object.fromEntries(linked) };
   for (const [path, text] of Object.entries({ ...always, ...files })) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
