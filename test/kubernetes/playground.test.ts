@@ -7,12 +7,12 @@ import { test } from 'node:test';
 import { promisify } from 'node:util';
 import { example, ROOT } from '../e2e/support/documents.ts';
 import { type EchoReply, eventually, netnsUnavailable, request, startChild } from '../harness/index.ts';
-import { kubernetesUnavailable } from '../harness/kubernetes/index.ts';
+import { helmUnavailable, kubernetesUnavailable } from '../harness/kubernetes/index.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../..');
 const KUBECTL = process.env.KUBECTL_PATH ?? '';
 const withoutKubectl = existsSync(KUBECTL) ? undefined : 'needs kubectl, which `npm test` installs';
-const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
+const skip = kubernetesUnavailable() ?? helmUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
 
 test('the playground serves the samples to kubectl and leaves nothing behind', { skip }, async (t) => {
   const program = join(REPOSITORY, 'src/dev/kubernetes/main.ts');
@@ -36,7 +36,10 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   };
 
   const pods = await kubectl('-n', 'demo', 'get', 'pods', '-o', 'jsonpath={.items[*].status.conditions[3].status}');
-  assert.equal(pods, 'True True True');
+  assert.equal(pods, 'True True True True');
+  const containers = '-o=jsonpath={range .items[*]}{.spec.initContainers[*].name}{";"}{end}';
+  const proxies = await kubectl('-n', 'demo', 'get', 'pods', '--selector', 'app=hello', containers);
+  assert.equal(proxies, 'mesh-init mesh-proxy;'.repeat(3));
   const slice = await kubectl(
     '-n',
     'demo',
@@ -45,7 +48,7 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
     '-o',
     'jsonpath={.items[*].endpoints[*].addresses[0]}',
   );
-  assert.equal(slice.split(' ').length, 3);
+  assert.equal(slice.split(' ').length, 4);
   assert.match(
     await kubectl('-n', 'demo', 'get', 'mesh-io'),
     /virtualservice\S+hello[\s\S]*peerauthentication\S+default/,
@@ -66,7 +69,10 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   assert.equal(await answering(), 1);
   await kubectl('-n', 'demo', 'scale', 'deployment', 'hello-v2', '--replicas=2');
   await eventually(async () => assert.equal(await answering(), 2), { timeoutMs: 30_000 });
-  assert.match((await request({ port: debug, path: '/debug/syncz' })).body, /"proxy": "gateway.demo"/);
+  const token = await kubectl('-n', 'mesh-system', 'create', 'token', 'ctl-discovery', '--audience', 'mesh-ca');
+  const headers = { authorization: `Bearer ${token.trim()}` };
+  const { body } = await request({ port: debug, path: '/debug/syncz', headers });
+  assert.match(body, /"proxy": "gateway-[^"]*\.demo"/);
 
   // README's quickstart, with the line that it says to copy.
   const exports = /^ {2}(export KUBECONFIG=.* GATEWAY=.*)$/m.exec(printed)?.[1] ?? assert.fail(printed);

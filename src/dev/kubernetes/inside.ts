@@ -5,35 +5,27 @@
  */
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
-import {
-  createNetworkHere,
-  createScope,
-  eventually,
-  inOwnNetwork,
-  netnsUnavailable,
-  type Owner,
-} from '../../../test/harness/index.ts';
+import { createScope, eventually, inOwnNetwork, netnsUnavailable, type Owner } from '../../../test/harness/index.ts';
 import {
   type ApiObject,
   applyDefinitions,
-  IMAGES,
   type Kubernetes,
-  startKubelet,
   startKubernetes,
 } from '../../../test/harness/kubernetes/index.ts';
 import { createRelay } from '../demo/relay.ts';
-import { type Address, startControlPlane, startGateway } from './mesh.ts';
+import { type Address, awaitInjection, debugPages, gatewayOf, startControlPlane, startPods } from './mesh.ts';
 import type { Ready, Start } from './messages.ts';
 
 const REPOSITORY = join(import.meta.dirname, '../../..');
 
+const NAMESPACE = 'samples/kubernetes/namespace.yaml';
 /** The workloads of a cluster, and the rules of the demo that are about them. */
 const SAMPLES = [
   'samples/kubernetes/hello.yaml',
+  'samples/kubernetes/gateway.yaml',
   'samples/demo/hello-versions.yaml',
   'samples/demo/shop-calls-hello.yaml',
   'samples/demo/peer-authentication.yaml',
-  'samples/demo/gateway.yaml',
   'samples/demo/gateway-routes.yaml',
 ];
 
@@ -43,12 +35,9 @@ async function applyFiles({ api }: Kubernetes, files: readonly string[]): Promis
   for (const file of files) await api.apply(readFileSync(join(REPOSITORY, file), 'utf8'));
 }
 
-/** Starts the simulated kubelet; returns why it cannot. */
-async function startPods(owner: Owner, { api }: Kubernetes): Promise<string | undefined> {
-  const unavailable = inOwnNetwork() ? await netnsUnavailable() : 'Pods need network namespaces: run it as root';
-  if (unavailable !== undefined) return unavailable;
-  await startKubelet(owner, { api, network: await createNetworkHere(owner), images: IMAGES });
-  return undefined;
+/** Why Pods cannot run here; undefined when they can. */
+async function podsUnavailable(): Promise<string | undefined> {
+  return inOwnNetwork() ? await netnsUnavailable() : 'Pods need network namespaces: run it as root';
 }
 
 /** A Deployment's Pods take a moment to start. */
@@ -83,27 +72,45 @@ function addressOf({ url }: Kubernetes): Address {
   return { address: hostname, port: Number(port) };
 }
 
-async function start(owner: Owner, { folder }: Start): Promise<Ready> {
+interface Started {
+  readonly cluster: Kubernetes;
+  readonly debug: Address;
+  /** Undefined without Pods. */
+  readonly gateway: Address | undefined;
+}
+
+async function startWithPods(owner: Owner): Promise<Started> {
+  progress('starting etcd, kube-apiserver, kube-controller-manager and the chart of ctl-discovery');
+  const mesh = await startPods(owner);
+  const { cluster } = mesh;
+  await applyFiles(cluster, [NAMESPACE]);
+  await awaitInjection(mesh);
+  progress('applying samples, and waiting for their Pods');
+  await applyFiles(cluster, SAMPLES);
+  await waitAvailable(cluster);
+  return { cluster, debug: await debugPages(cluster), gateway: await gatewayOf(cluster) };
+}
+
+async function startWithoutPods(owner: Owner): Promise<Started> {
   progress('starting etcd, kube-apiserver and kube-controller-manager');
   const cluster = await startKubernetes(owner, { controllerManager: true });
   progress('applying deploy/crds and samples');
   await applyDefinitions(cluster.api);
-  const withoutPods = await startPods(owner, cluster);
-  await applyFiles(cluster, SAMPLES);
+  await applyFiles(cluster, [NAMESPACE, ...SAMPLES]);
   progress('starting ctl-discovery');
-  const { discovery, debug } = await startControlPlane(owner, cluster);
+  return { cluster, debug: await startControlPlane(owner, cluster), gateway: undefined };
+}
+
+async function start(owner: Owner, { folder }: Start): Promise<Ready> {
+  const withoutPods = await podsUnavailable();
+  const { cluster, debug, gateway } = await (withoutPods === undefined ? startWithPods : startWithoutPods)(owner);
+  const socket = (name: string, address: Address) => listen(owner, join(folder, `${name}.sock`), address);
   const sockets = {
-    api: await listen(owner, join(folder, 'api.sock'), addressOf(cluster)),
-    debug: await listen(owner, join(folder, 'debug.sock'), debug),
+    api: await socket('api', addressOf(cluster)),
+    debug: await socket('debug', debug),
+    gateway: gateway && (await socket('gateway', gateway)),
   };
-  const { ca, admin } = cluster;
-  if (withoutPods !== undefined)
-    return { ca, token: admin.token, sockets: { ...sockets, gateway: undefined }, withoutPods };
-  progress('waiting for the Pods of the samples, and starting the gateway');
-  await waitAvailable(cluster);
-  const gateway = await startGateway(owner, discovery.ports.grpc);
-  const reached = { ...sockets, gateway: await listen(owner, join(folder, 'gateway.sock'), gateway) };
-  return { ca, token: admin.token, sockets: reached, withoutPods };
+  return { ca: cluster.ca, token: cluster.admin.token, sockets, withoutPods };
 }
 
 const scope = createScope();

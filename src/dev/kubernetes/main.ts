@@ -10,7 +10,7 @@ import { writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { parseArgs } from 'node:util';
 import { canOwnNetwork, createScope, freePorts, type Owner, ownNetwork, tempDir } from '../../../test/harness/index.ts';
-import { buildKubernetes, kubeconfig } from '../../../test/harness/kubernetes/index.ts';
+import { buildHelm, buildKubernetes, kubeconfig } from '../../../test/harness/kubernetes/index.ts';
 import { createRelay } from '../demo/relay.ts';
 import type { Ready, Start } from './messages.ts';
 
@@ -88,6 +88,12 @@ function exportsOf(gateway: number | undefined): string {
   return kubectl === '' ? address : `${address} PATH=${dirname(kubectl)}:$PATH`;
 }
 
+/** The debug pages of a Pod are for callers of its own namespace. */
+const debugToken = (kubectl: string) => `They need a token in the header \`Authorization: Bearer\`:
+
+  ${kubectl} -n mesh-system create token ctl-discovery --audience mesh-ca
+`;
+
 function describe(kubeconfigFile: string, { debug, gateway }: Ports, { withoutPods }: Ready): string {
   const kubectl = process.env.KUBECTL_PATH ?? 'kubectl';
   const pods =
@@ -107,13 +113,14 @@ A Kubernetes API server with the mesh's kinds and samples/kubernetes:
 ${pods}
 
 The debug pages of ctl-discovery: http://${HOST}:${debug}/debug/
-
+${withoutPods === undefined ? debugToken(kubectl) : ''}
 Ctrl-C ends everything.
 `;
 }
 
 async function run(owner: Owner, apiPort: number | undefined, signal: AbortSignal): Promise<void> {
-  const reason = await buildKubernetes({ report: say, signal });
+  const build = { report: say, signal };
+  const reason = (await buildKubernetes(build)) ?? (await buildHelm(build));
   if (reason !== undefined) throw new Error(reason);
   const folder = await tempDir(owner);
   const stopped = new Promise<void>((resolve) => signal.addEventListener('abort', () => resolve(), { once: true }));

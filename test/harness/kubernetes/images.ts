@@ -5,12 +5,12 @@ import type { Image } from './kubelet.ts';
 const ECHO = join(import.meta.dirname, '../echo-main.ts');
 
 /** Answers HTTP on its first declared port with the name of its Pod. */
-const echo: Image = ({ podName, podIP, ports: [port = 8080] }) => [
+const echo: Image = ({ podName, ports: [port = 8080] }) => [
   process.execPath,
   ECHO,
   'http',
   podName,
-  podIP,
+  '0.0.0.0',
   String(port),
 ];
 
