@@ -92,8 +92,9 @@ describe('a control plane with default addresses', { skip }, () => {
       assert.equal(await connect(outside, host, 15012), 'connected', host);
     }
     const [line] = /listening: .*/.exec(child.output()) ?? [];
-    const all = 'xDS in plain text on 127.0.0.1:15010, [::1]:15010; xDS over TLS on *:15012; HTTP on *:8080; ';
-    assert.equal(line, `listening: ${all}monitoring on *:15014; introspection on localhost:9876`);
+    const tls = 'xDS over TLS on *:15012; webhooks over TLS on *:15017';
+    const plain = 'HTTP on *:8080; monitoring on *:15014; introspection on localhost:9876';
+    assert.equal(line, `listening: xDS in plain text on 127.0.0.1:15010, [::1]:15010; ${tls}; ${plain}`);
     assert.doesNotMatch(child.output(), /warn.*grpcAddr/);
     await child.stop();
   });

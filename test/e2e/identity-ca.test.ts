@@ -169,7 +169,10 @@ test('the authority keeps its root over a restart, and can be disabled', async (
   assert.match(await stream(client(t, without.port, channel(without))).first, /^UNAUTHENTICATED/);
 
   const bare = await without.restart({ ENABLE_CA_SERVER: 'false', CTL_CERT_PROVIDER: 'none' });
-  assert.match(bare.discovery.output(), /the secured address \S+ is not served: without a CA server .*--tlsCertFile/);
+  assert.match(
+    bare.discovery.output(),
+    /the secured address \S+ and the webhooks are not served: without a CA server .*--tlsCertFile/,
+  );
   assert.equal(await stream(client(t, bare.discovery.ports.grpc, credentials.createInsecure())).first, 'served');
 });
 
