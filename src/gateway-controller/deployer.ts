@@ -3,7 +3,7 @@
  * Gateway changes to another class. The Gateway's deletion is left to the garbage collector of the cluster.
  */
 import { backoff } from '../core/backoff.ts';
-import type { Clock } from '../core/clock.ts';
+import { type Clock, sleep } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
 import { TokenBucket } from '../core/token-bucket.ts';
@@ -200,8 +200,9 @@ export class Deployer {
     const present = this.#managed.get(type, namespace, name);
     const current = present?.metadata.annotations?.[APPLIED_ANNOTATION] === hash;
     if (present !== undefined && current && isContained(object, present)) return 0;
-    const wait = this.#repairBucket(key, type, hash).take() || this.#bucket.take();
-    if (wait > 0) return wait;
+    const pause = this.#repairBucket(key, type, hash).take();
+    if (pause > 0) return pause;
+    await this.#mayWrite();
     const { uid } = (present ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
     const whole = { apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`, kind: type.kind };
     // The server refuses the identifier of an object that was deleted meanwhile, even if there is another of its name.
@@ -222,6 +223,18 @@ export class Deployer {
       ),
     );
     return 0;
+  }
+
+  /**
+   * Waits until the rate for all Gateways allows a write. The queue would wake all Gateways for each write, and each
+   * time take one of the writes that an object has.
+   */
+  async #mayWrite(): Promise<void> {
+    const { signal } = this.#ending;
+    for (let wait = this.#bucket.take(); wait > 0; wait = this.#bucket.take()) {
+      await sleep(this.#options.clock, wait, signal);
+      signal.throwIfAborted();
+    }
   }
 
   #repairBucket(key: string, type: ResourceType, hash: string): TokenBucket {

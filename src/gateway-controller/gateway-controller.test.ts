@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { test } from 'node:test';
+import { type Clock, systemClock } from '../core/clock.ts';
 import type { SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
 import { API, CONTROLLER, define, GATEWAYS, GROUP, ROUTES, SERVICES } from './testing/gateway-server.ts';
 import {
@@ -125,6 +126,25 @@ test('an object of a Gateway that is changed back each time is applied a few tim
   await until('more repairs', () => changed >= before + 3);
   const seconds = ((Date.now() - startedAt) * SPEED) / 1000;
   assert.ok(writes.length - first <= seconds / 25 + 1, `${writes.length - first} writes in ${seconds} s`);
+});
+
+test('many Gateways at once are deployed as fast as the limit of writes allows', async () => {
+  const { server, writes } = await startServer();
+  const names = Array.from({ length: 50 }, (_, index) => `web${index}`);
+  for (const name of names) server.set(GATEWAYS, gateway(name));
+  // How long something waits that has no writes left for repairs: up to 30 s.
+  const repairPauses: number[] = [];
+  const clock: Clock = {
+    now: systemClock.now,
+    setTimer(ms, run) {
+      if (ms > 20_000 && ms < 30_000) repairPauses.push(ms);
+      return systemClock.setTimer(ms, run);
+    },
+  };
+  startController(server, names.map(accepted), { clock });
+  const applied = () => new Set(writes.flatMap(({ path }) => (path.endsWith('/status') ? [] : path)));
+  await until('all objects of the Gateways', () => applied().size === 3 * names.length);
+  assert.deepEqual(repairPauses, []);
 });
 
 test('a server that takes no writes is one log line for all Gateways, and no reason in their statuses', async () => {

@@ -1,6 +1,7 @@
 /** The controller of the Gateway API with a scripted API server, both closed after each test. */
 import assert from 'node:assert/strict';
 import { afterEach } from 'node:test';
+import type { Clock } from '../../core/clock.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
 import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import type { Listed, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
@@ -36,14 +37,16 @@ export interface Started {
   readonly image: string;
   readonly isOfOtherRevision: (gateway: string) => boolean;
   readonly settings: { discoveryAddress?: string };
+  readonly clock: Clock;
 }
 
 export function startController(
   server: ScriptedApiServer,
   statuses: readonly DesiredStatus[],
-  { namespaces = [], image = 'ctl-agent:1', isOfOtherRevision = () => false, settings = {} }: Partial<Started> = {},
+  options: Partial<Started> = {},
 ) {
-  const clock = fastClock(SPEED);
+  const { namespaces = [], image = 'ctl-agent:1', isOfOtherRevision = () => false, settings = {} } = options;
+  const { clock = fastClock(SPEED) } = options;
   const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
   const desired = new Map(statuses.map((each) => [`${each.kind}/${NS}/${each.name}`, each]));
   const lines: string[] = [];

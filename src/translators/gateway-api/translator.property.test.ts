@@ -47,14 +47,18 @@ const gatewayTls = fc.constantFrom(
 );
 
 const listeners = fc.array(listener, { minLength: 1, maxLength: 3 });
-const gateway = fc.tuple(namespace, listeners, gatewayTls).map(([at, written, rest]) => {
+/** Of a Gateway, its class or its Namespace. The translation is that of revision `default`. */
+const revision = fc.constantFrom({}, {}, {}, { 'mesh.io/rev': 'canary' }, { 'mesh.io/rev': 'default' });
+
+const gateway = fc.tuple(namespace, listeners, gatewayTls, revision).map(([at, written, rest, labels]) => {
   const named = written.map(({ hostname: host, ...each }, index) => ({
     name: `l${index}`,
     ...(host === '' ? {} : { hostname: host }),
     ...each,
   }));
   const spec = { gatewayClassName: 'meshd', listeners: named, ...rest };
-  return `${API}\nkind: Gateway\nmetadata: {name: gw, namespace: ${at}}\nspec: ${flow(spec)}`;
+  const metadata = flow({ name: 'gw', namespace: at, labels });
+  return `${API}\nkind: Gateway\nmetadata: ${metadata}\nspec: ${flow(spec)}`;
 });
 
 const backend = fc.record({ name: fc.constantFrom('web', 'cart'), namespace, port: fc.constant(80) });
@@ -123,9 +127,9 @@ const configMap = fc.tuple(namespace, fc.constantFrom(certificates.authorities, 
   return `apiVersion: v1\nkind: ConfigMap\nmetadata: {name: authorities, namespace: ${at}}\ndata: ${data}`;
 });
 
-const namespaceObject = fc
-  .tuple(namespace, fc.constantFrom('a', 'b'))
-  .map(([name, team]) => `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: {team: ${team}}}`);
+const namespaceObject = fc.tuple(namespace, fc.constantFrom('a', 'b'), revision).map(([name, team, labels]) => {
+  return `apiVersion: v1\nkind: Namespace\nmetadata: {name: ${name}, labels: ${flow({ ...labels, team })}}`;
+});
 
 const policy = fc
   .tuple(
