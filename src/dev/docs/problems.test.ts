@@ -14,7 +14,11 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   writeReference(folder);
   // The reference links to golden files.
   const linked = documentedAnnotations().flatMap(({ shownBy }) => shownBy.map(({ path }) => [path, ''] as const));
-  const always = { 'docs/security-model.md': `## Debug pages\n\n${PORTS}\n`, ...Object.fromEntries(linked) };
+  const always = {
+    'docs/security-model.md': `## Debug pages\n\n${PORTS}\n`,
+    'docs/architecture.md': '| `src/webhooks` | |\n',
+    ...Object.fromEntries(linked),
+  };
   for (const [path, text] of Object.entries({ ...always, ...files })) {
     mkdirSync(dirname(join(folder, path)), { recursive: true });
     writeFileSync(join(folder, path), text);
@@ -77,7 +81,7 @@ test('a problem is found: a reference that differs from the tables, and a page t
 
 test('a problem is found: a table of modules without a module', (context) => {
   const folder = repository(context, { 'src/core/x.ts': '', 'docs/architecture.md': '# Architecture\n' });
-  assert.deepEqual(documentProblems(folder), ['docs/architecture.md: expected the modules core']);
+  assert.deepEqual(documentProblems(folder), ['docs/architecture.md: expected the modules core, webhooks']);
 });
 
 test('a problem is found: a port that the security model does not mention', (context) => {
