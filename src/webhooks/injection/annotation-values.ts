@@ -190,10 +190,17 @@ export const agentLevels: Reader<string> = (text) => {
   return value;
 };
 
-/** Names of templates. */
-export const templateNames = listOf('names of templates, separated by commas', (entry) =>
+const TEMPLATE_NAMES = 'names of templates, separated by commas';
+const templateNameList = listOf(TEMPLATE_NAMES, (entry) =>
   /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/.test(entry),
 );
+
+/** At least one: without any, the Pod would silently have no sidecar. */
+export const templateNames: Reader<readonly string[]> = (text) => {
+  const names = templateNameList(text);
+  if (names.length > 0) return names;
+  throw expected(TEMPLATE_NAMES, text);
+};
 
 /** Texts that Envoy compares with names of statistics. */
 export const statNames = listOf('names without blanks, separated by commas', (entry) => /^[!-~]{1,256}$/.test(entry));

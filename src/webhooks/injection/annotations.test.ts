@@ -105,6 +105,7 @@ const REFUSED: readonly (readonly [name: string, text: string, why: RegExp])[] =
   ['proxy.mesh.io/config', 'a: &x 1\nb: *x', /expected a proxy configuration in YAML or JSON/],
   ['proxy.mesh.io/config', '- a', /expected a proxy configuration in YAML or JSON/],
   ['prometheus.mesh.io/path', 'metrics', /expected a path that begins with \//],
+  ['inject.mesh.io/templates', ' , ', /expected names of templates, separated by commas, got " , "/],
   ['sidecar.mesh.io/inject', 'maybe', /expected true or false, got "maybe"/],
 ];
 
@@ -138,6 +139,15 @@ test('annotations of other domains, and those that injection writes, cause no wa
 test('a name that is read as a label only causes a warning as an annotation', () => {
   const { warnings } = read({}, { 'sidecar.mesh.io/logLevel': 'debug' });
   assert.match(String(warnings), /^metadata.labels\[.*\]: without effect: expected as annotation$/);
+});
+
+test('of many unknown names ten cause a warning each, and the others one together', () => {
+  const annotations = Object.fromEntries(
+    Array.from({ length: 20_000 }, (_, index) => [`sidecar.mesh.io/logLeve${index}`, 'x']),
+  );
+  const { warnings } = read(annotations);
+  assert.equal(warnings.length, 11);
+  assert.equal(warnings[10], 'metadata.annotations: 19990 more names are unknown or without effect');
 });
 
 test('every name is a name of mesh.io, and none is listed twice', () => {

@@ -4,7 +4,6 @@
  * has both, the name of `mesh.io` takes precedence.
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
-import { didYouMean } from '../../core/nearest.ts';
 import { meshKey } from '../../resources/index.ts';
 import {
   agentLevels,
@@ -34,6 +33,7 @@ import {
   volumes,
   wholeNumber,
 } from './annotation-values.ts';
+import { ineffectiveNames } from './ineffective-names.ts';
 import { recordOf, textsOf } from './pod-shape.ts';
 
 export interface AnnotationSpec<T> {
@@ -296,37 +296,14 @@ const TRAFFIC = {
 
 export const ANNOTATIONS = { ...SELECTION, ...CONTAINER, ...CONFIGURATION, ...HEALTH, ...TRAFFIC } as const;
 
+const BY_NAME: ReadonlyMap<string, AnnotationSpec<unknown>> = new Map(
+  Object.values<AnnotationSpec<unknown>>(ANNOTATIONS).map((spec) => [spec.name, spec]),
+);
+
 type Table = typeof ANNOTATIONS;
 
 /** The values of a Pod's annotations and labels; undefined where it has none. */
 export type PodOptions = { readonly [Option in keyof Table]?: ReturnType<Table[Option]['read']> };
-
-/** Names that other meshes have and that have no effect here, each with the reason. */
-export const ANNOTATIONS_WITHOUT_EFFECT: ReadonlyMap<string, string> = new Map([
-  ['readiness.status.sidecar.mesh.io/applicationPorts', 'readiness does not depend on ports'],
-  ['sidecar.mesh.io/enableCoreDump', 'core dumps are a setting of the node'],
-  ['sidecar.mesh.io/statsCompression', 'metrics are not compressed'],
-  ['sidecar.mesh.io/statsEvictionInterval', 'statistics are not evicted'],
-  ['sidecar.mesh.io/statsHistogramBuckets', 'use sidecar.mesh.io/bootstrapOverride'],
-  ['sidecar.mesh.io/statsInclusionPrefixes', 'use sidecar.mesh.io/bootstrapOverride'],
-  ['sidecar.mesh.io/statsInclusionRegexps', 'use sidecar.mesh.io/bootstrapOverride'],
-  ['sidecar.mesh.io/statsInclusionSuffixes', 'use sidecar.mesh.io/bootstrapOverride'],
-  ['traffic.sidecar.mesh.io/excludeInterfaces', 'mesh-iptables has no such rule'],
-]);
-
-/** Written by injection itself. */
-const WRITTEN: ReadonlySet<string> = new Set(['sidecar.mesh.io/status', 'proxy.mesh.io/overrides']);
-
-/** Domains of injection only: an unknown name in them is a mistake. */
-const DOMAINS = ['sidecar.mesh.io', 'proxy.mesh.io', 'inject.mesh.io', 'prometheus.mesh.io'];
-
-const SPECS: readonly AnnotationSpec<unknown>[] = Object.values(ANNOTATIONS);
-const NAMES: readonly string[] = SPECS.map(({ name }) => name);
-
-function ofInjection(name: string): boolean {
-  const domain = name.slice(0, Math.max(0, name.indexOf('/')));
-  return DOMAINS.some((own) => domain === own || domain.endsWith(`.${own}`));
-}
 
 interface Written {
   readonly key: string;
@@ -341,15 +318,6 @@ function byMeshName(texts: Readonly<Record<string, string>>): ReadonlyMap<string
     if (name === key || !Object.hasOwn(texts, name)) found.set(name, { key, text });
   }
   return found;
-}
-
-function unknownName(field: string, { key }: Written, name: string, on: 'annotation' | 'label'): string | undefined {
-  if (!ofInjection(name) || WRITTEN.has(name)) return undefined;
-  const reason = ANNOTATIONS_WITHOUT_EFFECT.get(name);
-  if (reason !== undefined) return `${field}[${key}]: without effect in this version: ${reason}`;
-  const known = SPECS.find((spec) => spec.name === name);
-  if (known === undefined) return `${field}[${key}]: unknown${didYouMean(name, NAMES) || ', and ignored'}`;
-  return known.on.includes(on) ? undefined : `${field}[${key}]: without effect: expected as ${known.on}`;
 }
 
 /**
@@ -368,9 +336,7 @@ export function readAnnotations(metadata: unknown): {
     { on: 'label', field: 'metadata.labels', values: labels },
     { on: 'annotation', field: 'metadata.annotations', values: annotations },
   ] as const;
-  const warnings = sources.flatMap(({ on, field, values }) =>
-    [...values].flatMap(([name, written]) => unknownName(field, written, name, on) ?? []),
-  );
+  const warnings = sources.flatMap(({ on, field, values }) => ineffectiveNames({ field, on, values, specs: BY_NAME }));
   const options: [string, unknown][] = [];
   for (const [option, spec] of Object.entries<AnnotationSpec<unknown>>(ANNOTATIONS)) {
     const source = sources.find(({ on, values }) => spec.on.includes(on) && values.has(spec.name));

@@ -1,4 +1,5 @@
 /** Injection: adds the sidecar to Pods. Pure: the same Pod and settings give the same answer. */
-export { ANNOTATIONS, ANNOTATIONS_WITHOUT_EFFECT, type AnnotationSpec, readAnnotations } from './annotations.ts';
+export { ANNOTATIONS, type AnnotationSpec, readAnnotations } from './annotations.ts';
+export { ANNOTATIONS_WITHOUT_EFFECT } from './ineffective-names.ts';
 export { createInjector } from './inject.ts';
 export { isRecord, type PodRecord, recordOf } from './pod-shape.ts';
