@@ -13,8 +13,14 @@ import { isRecord } from './pod-shape.ts';
 const MAX_VALUE = 1024;
 /** Longest text of a list: a thousand ports, each of which is a rule of iptables. */
 const MAX_LIST = 6 * 1024;
-/** Longest JSON or YAML text; all annotations of an object may have 256 KiB. */
-const MAX_DOCUMENT = 32 * 1024;
+/** Longest JSON text; all annotations of an object may have 256 KiB. */
+const MAX_JSON = 32 * 1024;
+/** Longest YAML text: its parser compares each key with all others of its object. */
+const MAX_YAML = 16 * 1024;
+/** Most variables in `proxyMetadata`. */
+const MAX_VARIABLES = 256;
+/** Far more than volumes and proxy configurations have. */
+const MAX_DEPTH = 32;
 
 export type Reader<T> = (text: string) => T;
 
@@ -218,30 +224,51 @@ export interface WrittenProxyConfig {
 export const proxyConfigText: Reader<WrittenProxyConfig> = (text) => {
   let raw: unknown;
   try {
-    raw = parse(bounded(text, MAX_DOCUMENT), { logLevel: 'error', maxAliasCount: 0 });
+    raw = parse(bounded(text, MAX_YAML), { logLevel: 'error', maxAliasCount: 0 });
   } catch (error) {
     if (error instanceof CtlError) throw error;
     const [line = ''] = messageOf(error).split('\n');
+    if (line.includes('call stack')) throw tooDeep();
     throw new CtlError('invalid_argument', `expected a proxy configuration in YAML or JSON: ${line.replace(/:$/, '')}`);
   }
   if (raw === null || raw === undefined) return { config: {}, warning: undefined };
   if (!isRecord(raw)) throw expected('a proxy configuration in YAML or JSON', text);
+  checkDepth(raw);
   const parsed = parseProxyConfig(raw);
   if ('problem' in parsed) {
     const { path, message } = parsed.problem;
     throw new CtlError('invalid_argument', `${path.length === 0 ? '' : `${path.join('.')}: `}${message}`);
+  }
+  const variables = Object.keys(isRecord(raw.proxyMetadata) ? raw.proxyMetadata : {}).length;
+  if (variables > MAX_VARIABLES) {
+    const message = `proxyMetadata: expected at most ${MAX_VARIABLES} variables, got ${variables}`;
+    throw new CtlError('invalid_argument', message);
   }
   const known = Object.entries(raw).filter(([field]) => Object.hasOwn(parsed.value, field));
   return { config: Object.fromEntries(known), warning: parsed.warning };
 };
 
 function json(text: string): unknown {
+  let data: unknown;
   try {
-    return JSON.parse(bounded(text, MAX_DOCUMENT));
+    data = JSON.parse(bounded(text, MAX_JSON));
   } catch (error) {
     if (error instanceof CtlError) throw error;
     throw expected('JSON', text);
   }
+  checkDepth(data);
+  return data;
+}
+
+function tooDeep(): CtlError {
+  return new CtlError('invalid_argument', `expected at most ${MAX_DEPTH} levels of objects and lists`);
+}
+
+/** Writing a deep value as JSON would exhaust the stack. */
+function checkDepth(value: unknown, depth = 0): void {
+  if (typeof value !== 'object' || value === null) return;
+  if (depth >= MAX_DEPTH) throw tooDeep();
+  for (const entry of Object.values(value)) checkDepth(entry, depth + 1);
 }
 
 /**

@@ -105,6 +105,15 @@ const REFUSED: readonly (readonly [name: string, text: string, why: RegExp])[] =
   ['proxy.mesh.io/config', 'a: &x 1\nb: *x', /expected a proxy configuration in YAML or JSON/],
   ['proxy.mesh.io/config', '- a', /expected a proxy configuration in YAML or JSON/],
   ['prometheus.mesh.io/path', 'metrics', /expected a path that begins with \//],
+  ['sidecar.mesh.io/userVolume', `[{"name":"a","b":${'['.repeat(5000)}${']'.repeat(5000)}}]`, /at most 32 levels/],
+  ['proxy.mesh.io/config', `tracing: {a: ${'['.repeat(40)}${']'.repeat(40)}}`, /expected at most 32 levels/],
+  ['proxy.mesh.io/config', '['.repeat(16_000), /expected at most 32 levels/],
+  ['proxy.mesh.io/config', `{${'a'.repeat(20_000)}}`, /expected at most 16384 characters/],
+  [
+    'proxy.mesh.io/config',
+    `proxyMetadata: {${Array.from({ length: 257 }, (_, index) => `A${index}: ""`).join(', ')}}`,
+    /proxyMetadata: expected at most 256 variables, got 257/,
+  ],
   ['inject.mesh.io/templates', ' , ', /expected names of templates, separated by commas, got " , "/],
   ['sidecar.mesh.io/inject', 'maybe', /expected true or false, got "maybe"/],
 ];
