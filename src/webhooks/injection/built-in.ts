@@ -11,7 +11,7 @@ export const INIT_CONTAINER = 'mesh-init';
 const LABELS = `
     service.mesh.io/canonical-name: {{ workload.canonicalName }}
     service.mesh.io/canonical-revision: {{ workload.canonicalRevision }}
-    mesh.io/rev: {{ revision | default: "default" }}`;
+    mesh.io/rev: {{ pod.metadata.labels["mesh.io/rev"] | default: revision | default: "default" }}`;
 
 /** A field of the Pod as a variable. */
 const fromField = (name: string, field: string): string => `
@@ -171,7 +171,7 @@ const INIT = `
 const SIDECAR = `
 metadata:
   labels:
-    security.mesh.io/tlsMode: mesh${LABELS}
+    security.mesh.io/tlsMode: {{ pod.metadata.labels["security.mesh.io/tlsMode"] | default: "mesh" }}${LABELS}
 spec:
   {%- if proxy.redirects %}
   initContainers:${INIT}

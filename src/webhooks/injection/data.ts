@@ -5,12 +5,10 @@ import type { PodOptions } from './annotations.ts';
 import { effectiveProxyConfig, forAgent } from './effective-proxy-config.ts';
 import { recordOf, textOf, textsOf } from './pod-shape.ts';
 import { concurrencyOf, proxyData } from './proxy-data.ts';
+import { AGENT_STATUS_PORT } from './redirection.ts';
 import type { TemplateData } from './template-data.ts';
 import type { Values } from './values.ts';
 import { workloadData } from './workload.ts';
-
-/** Where the agent listens without `statusPort`. */
-const AGENT_STATUS_PORT = 15_020;
 
 export interface DataInput {
   readonly pod: PodObject;

@@ -115,6 +115,9 @@ function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
   const [asInit, asContainer] = [names(ofTemplates.initContainers), names(ofTemplates.containers)];
   const spec = recordOf(pod.spec);
   const [containers, initContainers] = [recordsOf(spec.containers), recordsOf(spec.initContainers)];
+  const ofOverlay = new Set([...asInit, ...asContainer]);
+  checkUnique(containers, ofOverlay, 'containers');
+  checkUnique(initContainers, ofOverlay, 'initContainers');
   const moved = containers.filter(({ name }) => asInit.has(textOf(name)));
   const refused = new Set([...asContainer, ...names(moved)]);
   const wrong = initContainers.findIndex(({ name }) => refused.has(textOf(name)));
@@ -127,4 +130,20 @@ function inListsOf(overlay: PodRecord, pod: PodRecord): PodRecord {
   if (moved.length === 0) return pod;
   const kept = containers.filter(({ name }) => !asInit.has(textOf(name)));
   return { ...pod, spec: { ...spec, containers: kept, initContainers: [...initContainers, ...moved] } };
+}
+
+/** Each would override the same container of the templates. */
+function checkUnique(containers: readonly PodRecord[], names: ReadonlySet<string>, list: string): void {
+  const seen = new Set<string>();
+  for (const [index, { name }] of containers.entries()) {
+    const shown = textOf(name);
+    if (!names.has(shown)) continue;
+    if (seen.has(shown)) {
+      const field = `spec.${list}[${index}].name`;
+      throw new CtlError('invalid_argument', `expected one container ${shown}, which overrides the templates`, {
+        field,
+      });
+    }
+    seen.add(shown);
+  }
 }

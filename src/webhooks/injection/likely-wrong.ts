@@ -1,7 +1,7 @@
 /** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
 import { PROXY_CONTAINER } from './built-in.ts';
 import { recordOf, recordsOf, textOf } from './pod-shape.ts';
-import { PROXY_USER } from './redirection.ts';
+import { AGENT_STATUS_PORT, PROXY_USER } from './redirection.ts';
 import type { InjectionStep } from './step.ts';
 
 /** The sidecar of other meshes of this family. */
@@ -30,7 +30,8 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
   });
   const owners = recordsOf(recordOf(original.metadata).ownerReferences);
   if (isSidecar && !data.proxy.native && owners.some(({ kind }) => kind === 'Job' || kind === 'CronJob')) {
-    const end = 'the application ends the proxy by POST http://localhost:15020/quitquitquit';
+    const port = data.proxy.statusPort || AGENT_STATUS_PORT;
+    const end = `the application ends the proxy by POST http://localhost:${port}/quitquitquit`;
     warnings.push(`spec.containers[${PROXY_CONTAINER}]: the Job ends only when ${end}, or with nativeSidecar`);
   }
   return pod;

@@ -64,3 +64,74 @@ test('a probe of the agent itself stays', () => {
   assert.ok(result.kind === 'injected');
   assert.doesNotMatch(JSON.stringify(result.pod), /MESH_ORCH_APP_PROBERS/);
 });
+
+test('scrape in any spelling of true and false is understood', () => {
+  const variables = (scrape: string) => {
+    const annotations = { 'prometheus.mesh.io/scrape': scrape, 'prometheus.mesh.io/port': '9090' };
+    const result = injector.inject(webPod({ metadata: { name: 'web', annotations } }), 'shop');
+    assert.ok(result.kind === 'injected');
+    return /"MESH_METRICS_ANNOTATIONS".*?9090/.test(JSON.stringify(result.pod));
+  };
+  assert.deepEqual(['1', 'T', 'TRUE', '0', 'f'].map(variables), [true, true, true, false, false]);
+  const off = { 'prometheus.mesh.io/scrape': '0' };
+  const result = injector.inject(webPod({ metadata: { name: 'web', annotations: off } }), 'shop');
+  assert.ok(result.kind === 'injected');
+  assert.doesNotMatch(JSON.stringify(result.pod), /prometheus\.io\/port/);
+});
+
+test('labels of istio.io take precedence over those of the templates, as those of mesh.io do', () => {
+  for (const domain of ['istio.io', 'mesh.io']) {
+    const labels = { [`security.${domain}/tlsMode`]: 'disabled', [`${domain}/rev`]: 'stable' };
+    const result = injector.inject(webPod({ metadata: { name: 'web', labels } }), 'shop');
+    assert.ok(result.kind === 'injected');
+    const { labels: given } = result.pod.metadata as { labels: Record<string, string> };
+    assert.equal(given['security.mesh.io/tlsMode'], 'disabled');
+    assert.equal(given['mesh.io/rev'], 'stable');
+  }
+});
+
+test('a status port where Envoy listens is refused', () => {
+  assert.match(
+    refusal({ 'status.sidecar.mesh.io/port': '15090' }),
+    /^metadata\.annotations\[status\.sidecar\.mesh\.io\/port\]: expected another status port than 15090, /,
+  );
+  assert.match(
+    refusal({ 'proxy.mesh.io/config': 'statusPort: 15001' }),
+    /^metadata\.annotations\[proxy\.mesh\.io\/config\]: expected another status port than 15001, /,
+  );
+});
+
+test('probes that no environment variable can hold are refused', () => {
+  const httpHeaders = [{ name: 'Large', value: 'x'.repeat(130_000) }];
+  const containers = [{ name: 'app', image: 'a', livenessProbe: { httpGet: { port: 80, httpHeaders } } }];
+  const pod = (annotations: object) => webPod({ metadata: { annotations }, spec: { containers } });
+  assert.throws(
+    () => injector.inject(pod({}), 'shop'),
+    /the probes take 1300\d\d bytes of the sidecar's environment, expected at most 130048; .*Probers: "false"/,
+  );
+  assert.equal(injector.inject(pod({ 'sidecar.mesh.io/rewriteAppHTTPProbers': 'false' }), 'shop').kind, 'injected');
+});
+
+test('two containers that override the same one of the templates are refused', () => {
+  const proxies = Array.from({ length: 10_000 }, () => ({ name: 'mesh-proxy', image: 'auto' }));
+  const app = { name: 'app', image: 'a' };
+  const refused = (spec: object) => {
+    try {
+      injector.inject(webPod({ spec }), 'shop');
+    } catch (error) {
+      return error instanceof CtlError ? error.oneLine() : error;
+    }
+    return 'injected';
+  };
+  const message = 'expected one container mesh-proxy, which overrides the templates';
+  assert.equal(refused({ containers: [app, ...proxies] }), `spec.containers[2].name: ${message}`);
+  assert.equal(refused({ containers: [app], initContainers: proxies }), `spec.initContainers[1].name: ${message}`);
+});
+
+test('fields of probes that are null are left out, because the agent does not read them', () => {
+  const target = { port: 80, path: null, host: null, scheme: null, httpHeaders: null };
+  const containers = [{ name: 'app', image: 'a', readinessProbe: { httpGet: target } }];
+  const result = injector.inject(webPod({ spec: { containers } }), 'shop');
+  assert.ok(result.kind === 'injected');
+  assert.ok(JSON.stringify(result.pod).includes(JSON.stringify('{"/app-health/app/readyz":{"httpGet":{"port":80}}}')));
+});

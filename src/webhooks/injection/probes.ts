@@ -9,6 +9,8 @@
  * `exec` stays: it runs in the container. In a Pod that was injected before, probes that others changed since are
  * rewritten as well.
  */
+import { CtlError } from '../../core/errors.ts';
+import { ANNOTATIONS } from './annotations.ts';
 import { PROXY_CONTAINER } from './built-in.ts';
 import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 import { PROXY_PORTS } from './redirection.ts';
@@ -18,6 +20,9 @@ import type { InjectionStep } from './step.ts';
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 
 const PROBES = { readinessProbe: 'readyz', livenessProbe: 'livez', startupProbe: 'startupz' } as const;
+
+/** Linux starts no process with a variable of more than 128 KiB, its name included (MAX_ARG_STRLEN). */
+const MAX_VARIABLE = 127 * 1024;
 
 /** The default of Kubernetes and of the agent. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
@@ -62,12 +67,20 @@ export const rewriteProbes: InjectionStep = (pod, { data, isRepeated, warnings }
     container.name === PROXY_CONTAINER ? container : rewritten(container, 'containers', rewriting),
   );
   const { probers } = rewriting;
-  return withSidecarVariable(
-    allRewritten,
-    VARIABLE,
-    probers.size === 0 ? undefined : JSON.stringify(Object.fromEntries(probers)),
-  );
+  return withSidecarVariable(allRewritten, VARIABLE, probers.size === 0 ? undefined : variableFor(probers));
 };
+
+/** @throws CtlError where the container could not start with the variable */
+function variableFor(probers: ReadonlyMap<string, PodRecord>): string {
+  const text = JSON.stringify(Object.fromEntries(probers));
+  const size = Buffer.byteLength(text);
+  if (size <= MAX_VARIABLE) return text;
+  const { name } = ANNOTATIONS.rewriteProbes;
+  const message = `the probes take ${size} bytes of the sidecar's environment, expected at most ${MAX_VARIABLE}`;
+  throw new CtlError('invalid_argument', `${message}; ${name}: "false" leaves them as they are`, {
+    field: 'spec.containers',
+  });
+}
 
 function previousProbers(sidecar: PodRecord): PodRecord {
   try {
@@ -155,10 +168,11 @@ function proberOf(
   return { [kind]: withoutDefaults({ ...target, port }) };
 }
 
-/** Whether the API server has set its defaults makes no difference. */
-function withoutDefaults({ scheme, service, ...target }: PodRecord): PodRecord {
+/** Whether the API server has set its defaults, and removed what is null, makes no difference. */
+function withoutDefaults({ scheme: givenScheme, service: givenService, ...target }: PodRecord): PodRecord {
+  const [scheme, service] = [givenScheme ?? undefined, givenService ?? undefined];
   return {
-    ...target,
+    ...Object.fromEntries(Object.entries(target).filter(([, value]) => value !== null)),
     ...(scheme === undefined || scheme === 'HTTP' ? {} : { scheme }),
     ...(service === undefined || service === '' ? {} : { service }),
   };

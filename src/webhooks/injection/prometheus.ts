@@ -3,6 +3,7 @@
  * as MESH_METRICS_ANNOTATIONS, and then name the agent. So Prometheus scrapes one port, which is reachable where mutual
  * TLS is required, and gets the metrics of application, Envoy and agent.
  */
+import { boolean } from './annotation-values.ts';
 import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
 import { sidecarOf, withSidecarVariable } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
@@ -42,7 +43,16 @@ function scrapedOf(
 ): Scraped {
   const text = (name: keyof Scraped): string =>
     (withTwins[`prometheus.mesh.io/${name}`] ?? annotations[`prometheus.io/${name}`] ?? '').trim();
-  return { scrape: text('scrape').toLowerCase(), port: text('port'), path: text('path') };
+  return { scrape: scrapeOf(text('scrape')), port: text('port'), path: text('path') };
+}
+
+/** `true` and `false` in all spellings; other texts as they are. */
+function scrapeOf(text: string): string {
+  try {
+    return String(boolean(text));
+  } catch {
+    return text;
+  }
 }
 
 /** What the agent could not scrape. */

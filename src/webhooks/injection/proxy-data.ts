@@ -25,6 +25,7 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   const { options, values, config, settings } = input;
   const { global } = values;
   const statusPort = options.statusPort ?? config.value.statusPort ?? global.proxy.statusPort;
+  checkStatusPort(statusPort, options);
   const interceptionMode = config.value.interceptionMode ?? 'REDIRECT';
   const redirection = redirectionInput(input, interceptionMode === 'TPROXY' ? 'TPROXY' : 'REDIRECT', statusPort);
   const redirects = interceptionMode !== 'NONE' && !global.cni;
@@ -58,6 +59,17 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
     env: Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value })),
   };
   return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
+}
+
+/** Where Envoy listens: administration, outbound, inbound, metrics. */
+const ENVOY_PORTS: readonly number[] = [15_000, 15_001, 15_006, 15_090];
+
+function checkStatusPort(port: number, { statusPort }: PodOptions): void {
+  if (!ENVOY_PORTS.includes(port)) return;
+  const { name } = statusPort === undefined ? ANNOTATIONS.proxyConfig : ANNOTATIONS.statusPort;
+  throw new CtlError('invalid_argument', `expected another status port than ${port}, which is one of Envoy`, {
+    field: `metadata.annotations[${name}]`,
+  });
 }
 
 /** Name of the image in a repository `hub`. */

@@ -17,6 +17,8 @@ export interface RedirectionInput {
 
 /** User and group of the proxy, whose traffic is not redirected. */
 export const PROXY_USER = 1337;
+/** Where the agent listens without `statusPort`. */
+export const AGENT_STATUS_PORT = 15_020;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
 export const PROXY_PORTS = ['15090', '15021', '15020'];
 
