@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import { DAY_MS, makeCa } from '../../src/security/testing/credentials.ts';
 import { createScope, type EchoReply, eventually, netnsUnavailable, request } from '../harness/index.ts';
 import {
   helmUnavailable,
@@ -11,6 +13,7 @@ import {
   isInjected,
   kubernetesUnavailable,
   MESH_NAMESPACE,
+  tryPod,
 } from '../harness/kubernetes/index.ts';
 import { type InjectedMesh, kubectlUnavailable, startInjectedMesh, steadyCalls } from './support/injected-mesh.ts';
 
@@ -255,4 +258,70 @@ describe('injected Pods', { skip }, () => {
     assert.ok((await mesh.ready(SHOP, 'app=web', 3)).every(isInjected));
     assert.deepEqual(Object.keys(await calls.stop()), ['200']);
   });
+
+  /** Creates Pods, one after the other and without storing them, while something happens; returns the refusals. */
+  async function refusedWhile(happens: () => Promise<void>): Promise<readonly string[]> {
+    const refused: string[] = [];
+    let ended = false;
+    const creating = async () => {
+      while (!ended) {
+        const created = await tryPod(mesh, SHOP).catch((error: unknown) => String(error));
+        if (typeof created === 'string') refused.push(created);
+        else assert.ok(isInjected(created), 'a Pod is created without a proxy');
+      }
+    };
+    const happening = happens().finally(() => {
+      ended = true;
+    });
+    await Promise.all([creating(), happening]);
+    return refused;
+  }
+
+  test('no Pod is refused while the root and the certificates of the control plane are replaced', async () => {
+    const { api } = mesh.cluster;
+    const path = `/api/v1/namespaces/${MESH_NAMESPACE}/secrets/mesh-ca-secret`;
+    const secret = {
+      apiVersion: 'v1',
+      kind: 'Secret',
+      metadata: { name: 'mesh-ca-secret', namespace: MESH_NAMESPACE },
+    };
+    const write = (data: Readonly<Record<string, string>>) => {
+      const encoded = Object.entries(data).map(([key, text]) => [key, Buffer.from(text).toString('base64')]);
+      return api.patch(secret, { data: Object.fromEntries(encoded) });
+    };
+    const { data } = await api.get<{ data: Record<string, string> }>(path);
+    const before = Buffer.from(data['ca-cert.pem'] ?? '', 'base64').toString();
+    const times = { notBefore: Date.now() - DAY_MS, notAfter: Date.now() + DAY_MS };
+    const next = makeCa({ name: 'next', ...times });
+    const calls = steadyCalls(mesh, CLIENT, 'http://web.shop/');
+    const refused = await refusedWhile(async () => {
+      await write({ 'former-certs.pem': next.certificate });
+      await eventually(async () => assert.ok((await bundle()).includes(next.certificate.trim())), {
+        timeoutMs: 60_000,
+      });
+      await write({ 'ca-cert.pem': next.certificate, 'ca-key.pem': next.key, 'former-certs.pem': before });
+      for (const { status } of await mesh.ready(MESH_NAMESPACE, 'app.kubernetes.io/name=ctl-discovery', 2))
+        await eventually(() => verified(status.podIP ?? '', next.certificate), { timeoutMs: 60_000 });
+    });
+    assert.deepEqual(refused, []);
+    assert.deepEqual(Object.keys(await calls.stop()), ['200']);
+  });
+
+  /** The roots by which the API server verifies the injector, PEM. */
+  async function bundle(): Promise<string> {
+    const path = '/apis/admissionregistration.k8s.io/v1/mutatingwebhookconfigurations/mesh-sidecar-injector';
+    const { webhooks } = await mesh.cluster.api.get<{ webhooks: { clientConfig: { caBundle: string } }[] }>(path);
+    return Buffer.from(webhooks[0]?.clientConfig.caBundle ?? '', 'base64').toString();
+  }
+
+  /** Rejects unless the server's certificate is of this root. */
+  function verified(host: string, ca: string): Promise<void> {
+    return new Promise((resolve, reject) => {
+      const socket = connect({ host, port: 15_017, ca, servername: `meshd.${MESH_NAMESPACE}.svc` }, () => {
+        socket.destroy();
+        resolve();
+      });
+      socket.once('error', reject);
+    });
+  }
 });

@@ -149,7 +149,8 @@ function controlled(child: Child, command: (argv: readonly string[]) => string[]
         await Promise.race([exited, late]);
         timer.abort();
       }
-      // Its first process ends with it (`--kill-child`), and with that one all others.
+      // All others end with it. A change of the user clears the signal that `--kill-child` has asked for.
+      if (first !== undefined) signal(first, 'SIGKILL');
       await child.kill();
     },
   };
