@@ -63,8 +63,9 @@ export function countElsewhere({ clusters, counts }: RemoteVirtualIps, address: 
 
 function remoteIpsOf(resource: AnyResource | undefined): ReadonlyMap<string, number> {
   const cluster = resource?.meta.cluster;
-  if (cluster === undefined) return NO_COUNTS;
-  return new Map(virtualIps(ofKind(resource, 'Service')).map((address) => [`${address} ${cluster}`, 1]));
+  const service = ofKind(resource, 'Service');
+  if (cluster === undefined || service === undefined) return NO_COUNTS;
+  return new Map(virtualIps(service).map((address) => [`${address} ${cluster}`, 1]));
 }
 
 /** Addresses have no spaces. */

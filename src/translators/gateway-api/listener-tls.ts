@@ -61,8 +61,6 @@ export function keyPairSecret(
   if (keyPairOf(secret.content) === undefined) {
     return invalid(`Secret ${target}/${name} has no certificate and key (tls.crt, tls.key)`);
   }
-  // Proxies request authorities under these names.
-  if (name.endsWith('-cacert')) return invalid(`Secret ${name}: names of key pairs do not end in -cacert`);
   return { namespace: target, name };
 }
 
