@@ -1,6 +1,7 @@
 /** What a stream has generated: the types that it asks for, when it asks for them. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { scopeOf } from '../testing/faults.ts';
 import { content, endpoints, heldMesh, ready, service, sidecar, turns } from '../testing/mesh.ts';
 
 const SHOP = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')];
@@ -50,5 +51,53 @@ describe('what is generated for a proxy', () => {
     await assert.rejects(failing ?? Promise.resolve(), { code: 'internal' });
     // What it had it keeps.
     assert.ok(content(two).cds.length > 0);
+  });
+
+  describe('while a request waits and the proxy changes its views', () => {
+    const narrow = scopeOf('web', 'client', 'shop/*');
+    const sink = { push: () => 'nothing' as const };
+
+    /** A proxy that waits for its listeners, in views that no other proxy has. */
+    async function waiting() {
+      const { mesh, generator } = heldMesh([...SHOP, narrow]);
+      const node = { ...sidecar('10.5.0.1', 'client'), labels: { app: 'web' } };
+      const session = mesh.engine.connect(node, sink, 'one', ['cds']);
+      await session.ready;
+      const begin = async () => {
+        generator.held = true;
+        const answer = { given: false };
+        void session.need('lds')?.then(() => {
+          answer.given = true;
+        });
+        await turns();
+        assert.equal(answer.given, false);
+        return answer;
+      };
+      return { mesh, generator, session, begin };
+    }
+
+    it('is answered when it moves at once to views that have the type already', async () => {
+      const { mesh, session, begin } = await waiting();
+      await ready(mesh, mesh.connect(sidecar('10.5.0.2', 'client')));
+      const answer = await begin();
+      mesh.change([scopeOf('another', 'client', 'shop/*')]);
+      await turns();
+      assert.ok(content(session).lds.length > 0);
+      assert.equal(answer.given, true);
+    });
+
+    it('is answered when it keeps its views after all, which were generated meanwhile', async () => {
+      const { mesh, generator, session, begin } = await waiting();
+      const answer = await begin();
+      mesh.change([scopeOf('another', 'client', 'shop/*')]);
+      generator.release('outbound:client/of-app');
+      generator.release('inbound:client/of-app');
+      await turns();
+      assert.equal(answer.given, false);
+      mesh.change([narrow]);
+      await turns();
+      assert.ok(content(session).lds.length > 0);
+      assert.equal(answer.given, true);
+    });
   });
 });

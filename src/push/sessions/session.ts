@@ -166,6 +166,8 @@ export class Session implements ProxySession {
     this.#lastSecrets = this.#next && (this.#lastSecrets ?? this.#views.map((view) => view.bundles.sds));
     this.#contentOf = [];
     this.#leave(before.filter((view) => !views.includes(view) && !this.#views.includes(view)));
+    // The views that it keeps may have been generated while it was moving.
+    this.resolveNeeds();
   }
 
   /** Moves to the wanted views when all are built. True when it moved now. */
@@ -179,6 +181,8 @@ export class Session implements ProxySession {
     this.#contentOf = [];
     this.#leave(left);
     this.#resolveReady();
+    // Nothing more may be generated for these views: no commit would resolve the needs.
+    this.resolveNeeds();
     return true;
   }
 
@@ -231,7 +235,7 @@ export class Session implements ProxySession {
     return this.#next === undefined && this.#views.every((view) => view.serves(types));
   }
 
-  /** Something was generated for one of its views: resolves the needs that are met by now. */
+  /** Something was generated for one of its views, or its views changed: resolves the needs that are met by now. */
   resolveNeeds(): void {
     if (this.#needs.length === 0) return;
     for (const need of this.#needs) if (this.#serves(need.types)) need.resolve();
