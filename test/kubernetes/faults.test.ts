@@ -6,19 +6,12 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
-import { after, before, describe, test } from 'node:test';
+import { before, describe, test } from 'node:test';
 import { type MeshProxy, MODES, sidecar, startProxy } from '../e2e/support/mesh.ts';
 import { type SteadyTraffic, startTraffic } from '../e2e/support/steady-traffic.ts';
+import { suiteOwner } from '../e2e/support/suite.ts';
 import { tally } from '../e2e/support/traffic.ts';
-import {
-  createScope,
-  type Discovery,
-  eventually,
-  netnsUnavailable,
-  startDiscovery,
-  startEcho,
-  tempDir,
-} from '../harness/index.ts';
+import { type Discovery, eventually, netnsUnavailable, startDiscovery, startEcho, tempDir } from '../harness/index.ts';
 import {
   applyDefinitions,
   createApi,
@@ -55,7 +48,7 @@ const slice = (service: string, namespace: string, address: string) => ({
 });
 
 describe('a mesh under traffic', { skip }, () => {
-  const owner = createScope();
+  const owner = suiteOwner();
   let cluster: Kubernetes;
   let proxy: FaultyProxy;
   let discovery: Discovery;
@@ -115,10 +108,7 @@ users: [{name: me, user: {tokenFile: token}}]
     );
     await served('web-v1');
     traffic = startTraffic(clients.map(({ address }) => ({ address, port: PORT, host: 'web' })));
-  });
-  after(async () => {
-    await traffic?.stop();
-    await owner.close();
+    owner.after(async () => void (await traffic?.stop()));
   });
 
   const served = (by: string) =>
@@ -204,11 +194,14 @@ users: [{name: me, user: {tokenFile: token}}]
     proxy.endWatches();
     await endure({
       begin: async () => {
+        // A server that refuses a token closes the connection to new requests. This watch stays open on it.
+        const open = '/api/v1/services';
+        await eventually(() => assert.ok(proxy.isWatching(open)), PATIENCE);
         await cluster.api.delete(secret);
         const own = createApi(t, cluster.as({ token: revoked }));
         await eventually(async () => assert.equal((await own.request({ path: '/api' })).status, 401), PATIENCE);
         const refused = answered(401);
-        proxy.endWatches();
+        proxy.endWatches(open);
         await refused;
       },
       end: async () => writeFile(tokenFile, await cluster.serviceAccountToken(ACCOUNT)),

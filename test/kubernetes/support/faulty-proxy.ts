@@ -25,8 +25,13 @@ export interface FaultyProxy {
   readonly answers: ReadonlyMap<number, number>;
   /** Answers every further request with 429 and `Retry-After: 1`; 0: none. */
   throttle(on: boolean): void;
-  /** Ends all watches in good order, as when their time is over. */
-  endWatches(): void;
+  /** Whether a watch of the collection at this path is open. */
+  isWatching(path: string): boolean;
+  /**
+   * Ends all watches in good order, as when their time is over.
+   * @param except path of a collection whose watches stay open
+   */
+  endWatches(except?: string): void;
   /** Ends each watch after this time, ms; undefined: never. */
   limitWatches(ms: number | undefined): void;
   /** Breaks all connections and takes no more. */
@@ -41,7 +46,8 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
   const { certificate, key } = await serverCertificate(authority, [HOST]);
   const server = createSecureServer({ cert: certificate, key });
   const sessions = new Set<ServerHttp2Session>();
-  const watches = new Set<ServerHttp2Stream>();
+  /** Open watches, with the paths of their collections. */
+  const watches = new Map<ServerHttp2Stream, string>();
   const answers = new Map<number, number>();
   let isCut = false;
   let isThrottling = false;
@@ -64,9 +70,10 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
       if (stream.destroyed) return;
       stream.respond(answer);
       request.pipe(stream);
-      if (!/[?&]watch=1/.test(String(headers[':path'])) || status !== 200) return;
+      const [path = '', query = ''] = String(headers[':path']).split('?');
+      if (!new URLSearchParams(query).has('watch', '1') || status !== 200) return;
       opened++;
-      watches.add(stream);
+      watches.set(stream, path);
       stream.on('close', () => watches.delete(stream));
       if (watchMs !== undefined) setTimeout(() => end(stream), watchMs).unref();
     });
@@ -78,6 +85,9 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
     // One connection behind each: when the server is lost, its clients lose theirs.
     const upstream = connect(cluster.url, { ca: cluster.ca });
     upstream.on('error', () => {});
+    // After a request with a refused token, the server takes no more requests on this connection, while watches on it
+    // stay open for minutes. A client that was not sent this frame would be refused on this connection until then.
+    upstream.on('goaway', () => session.close());
     upstream.on('close', () => session.destroy());
     session.on('close', () => {
       sessions.delete(session);
@@ -105,12 +115,13 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
     throttle(on) {
       isThrottling = on;
     },
-    endWatches() {
-      for (const stream of watches) end(stream);
+    isWatching: (path) => watches.values().some((each) => each === path),
+    endWatches(except) {
+      for (const [stream, path] of watches) if (path !== except) end(stream);
     },
     limitWatches(ms) {
       watchMs = ms;
-      if (ms !== undefined) for (const stream of watches) end(stream);
+      if (ms !== undefined) for (const stream of watches.keys()) end(stream);
     },
     cut() {
       isCut = true;
