@@ -51,6 +51,10 @@ describe('reading the probes', () => {
     assert.equal(parseAppProbes('', '127.0.0.1').size, 0);
   });
 
+  test('a timeout of months is a day, which timers can wait', () => {
+    assert.equal(parse({ tcpSocket: { port: 80 }, timeoutSeconds: 2_147_483_647 })?.timeoutMs, 86_400_000);
+  });
+
   test('an invalid probe is refused with its path', () => {
     const wrong: readonly unknown[] = [
       {},

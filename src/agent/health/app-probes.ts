@@ -43,6 +43,8 @@ export type AppProbes = ReadonlyMap<string, AppProbe>;
 
 /** The orchestrator's default. */
 const DEFAULT_TIMEOUT_SECONDS = 1;
+/** A day: timers of Node end at once after more than 2^31 ms, and gRPC timeouts have eight digits. */
+const MAX_TIMEOUT_SECONDS = 86_400;
 /** The same limit of redirects as the orchestrator's own prober. */
 const MAX_REDIRECTS = 10;
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
@@ -78,7 +80,7 @@ function parseProbe(path: string, spec: JsonValue, host: string): AppProbe {
   if (!isObject(spec)) throw refused(`${path}: expected a probe`);
   const seconds = spec.timeoutSeconds ?? DEFAULT_TIMEOUT_SECONDS;
   if (typeof seconds !== 'number' || seconds < 0) throw refused(`${path}: timeoutSeconds must be a number from 0`);
-  const timeoutMs = (seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds) * 1000;
+  const timeoutMs = Math.min(seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds, MAX_TIMEOUT_SECONDS) * 1000;
   const { httpGet, tcpSocket, grpc } = spec;
   if (isObject(httpGet)) return { kind: 'http', timeoutMs, ...httpTarget(path, httpGet, host) };
   if (isObject(tcpSocket)) return { kind: 'tcp', timeoutMs, ...target(path, tcpSocket, host) };

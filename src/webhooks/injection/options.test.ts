@@ -62,6 +62,9 @@ test('a probe of the agent itself stays', () => {
     'shop',
   );
   assert.ok(result.kind === 'injected');
+  assert.deepEqual(result.warnings, [
+    'spec.containers[app].readinessProbe.httpGet: the agent does not have the original probe, and answers 404',
+  ]);
   assert.doesNotMatch(JSON.stringify(result.pod), /MESH_ORCH_APP_PROBERS/);
 });
 

@@ -150,6 +150,7 @@ function proberOf(
   if (isRecord(httpGet) && httpGet.path === path && httpGet.port === rewriting.port) {
     const previous = rewriting.previous[path];
     if (isRecord(previous)) rewriting.probers.set(path, previous);
+    else rewriting.warnings.push(`${field}.httpGet: the agent does not have the original probe, and answers 404`);
     return undefined;
   }
   const [kind, target] = isRecord(httpGet)

@@ -7,18 +7,24 @@ export type Path = readonly (string | number)[];
 /** Texts that YAML 1.1, which other programs read, takes for booleans, numbers or times. */
 const AMBIGUOUS = /^([yn]|yes|no|on|off|true|false|null|~|[-+]?[\d._:,][\d._:,xXeE+-]*|\d{4}-\d\d?-\d\d?.*)$/i;
 
-/** The document that changes made of `original`, as text. */
-export function editedText(
-  document: Document,
-  path: Path,
-  operations: readonly JsonPatchOperation[],
-  whole: () => unknown,
-): void {
-  if (hasAliases(document) || !operations.every((operation) => applied(document, path, operation))) {
-    // A change of an aliased value would change the others with it.
-    document.contents = new Document(whole()).contents;
-    quoteAmbiguous(document.contents);
-  }
+/** Changes of the value at a path. */
+export interface Edit {
+  readonly path: Path;
+  readonly operations: readonly JsonPatchOperation[];
+}
+
+/**
+ * Changes a document.
+ * @param whole its content after the changes
+ */
+export function editDocument(document: Document, edits: readonly Edit[], whole: unknown): void {
+  // A change of an aliased value would change the others with it.
+  const isEdited =
+    !hasAliases(document) &&
+    edits.every(({ path, operations }) => operations.every((operation) => applied(document, path, operation)));
+  if (isEdited) return;
+  document.contents = new Document(whole).contents;
+  quoteAmbiguous(document.contents);
 }
 
 function hasAliases(document: Document): boolean {

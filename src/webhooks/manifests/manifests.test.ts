@@ -110,6 +110,20 @@ test('every kind that creates Pods is injected, in lists as well', () => {
   assert.deepEqual(containersOf(result.items[7]), wanted);
 });
 
+test('workloads of a List that share values by aliases are each injected once', () => {
+  const item = (name: string, template: string) =>
+    `- { apiVersion: apps/v1, kind: Deployment, metadata: { name: ${name} }, spec: { template: ${template} } }\n`;
+  const template = '&t { metadata: { labels: &l { app: a } }, spec: { containers: [{ name: app, image: a }] } }';
+  const text = `apiVersion: v1\nkind: List\nitems:\n${item('a', template)}${item('b', '*t')}`;
+  const result = inject(text).text;
+  const [{ items }] = read(result) as [{ items: { spec: object }[] }];
+  for (const { spec } of items) {
+    assert.deepEqual(containersOf(spec, 'template'), ['mesh-init', 'mesh-proxy', 'app']);
+    assert.match(JSON.stringify(spec), /deployments\/[ab]"/);
+  }
+  assert.equal(inject(result).text, result);
+});
+
 test('JSON stays JSON', () => {
   const pod = { apiVersion: 'v1', kind: 'Pod', spec: { containers: [{ name: 'app', image: 'a' }] } };
   assert.deepEqual(containersOf(JSON.parse(inject(JSON.stringify(pod)).text)), ['mesh-init', 'mesh-proxy', 'app']);

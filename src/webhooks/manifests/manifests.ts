@@ -8,7 +8,7 @@ import { fieldPath } from '../../resources/index.ts';
 import { isRecord, recordOf } from '../injection/index.ts';
 import { jsonPatch } from '../patch/index.ts';
 import type { Injector, PodObject } from '../types.ts';
-import { editedText, offsetOf, stepsOf } from './edit.ts';
+import { type Edit, editDocument, offsetOf, stepsOf } from './edit.ts';
 import { type PodTemplate, podTemplates } from './pod-templates.ts';
 
 export interface ManifestsInput {
@@ -76,17 +76,15 @@ function injectedDocument(document: Document.Parsed, injecting: Injecting): stri
     const line = lines.linePos(document.range[0]).line;
     throw new CtlError('invalid_argument', messageOf(error), { file, line });
   }
-  let isChanged = false;
+  const edits: Edit[] = [];
   for (const template of podTemplates(data)) {
     const pod = injectedTemplate(document, template, injecting);
     if (pod === undefined) continue;
-    isChanged = true;
-    const before = data;
-    const after = replacedAt(before, template.path, pod);
-    editedText(document, template.path, jsonPatch(template.pod, pod), () => after);
-    data = after;
+    edits.push({ path: template.path, operations: jsonPatch(template.pod, pod) });
+    data = replacedAt(data, template.path, pod);
   }
-  if (!isChanged) return undefined;
+  if (edits.length === 0) return undefined;
+  editDocument(document, edits, data);
   const source = text.slice(document.range[0], document.range[2]);
   if (isJson(source)) return `${JSON.stringify(data, null, 2)}\n`;
   return document.toString({ lineWidth: 0, ...spelling(source) });
