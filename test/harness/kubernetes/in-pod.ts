@@ -3,8 +3,8 @@
  * account, by which they reach the API server.
  */
 import { execFile } from 'node:child_process';
-import { appendFileSync, existsSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { appendFileSync, openSync } from 'node:fs';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { startRelay } from '../../../src/kubernetes/testing/relay.ts';
 import { programFile } from '../built.ts';
@@ -51,15 +51,12 @@ export function programImage(program: 'ctl-discovery' | 'ctl-agent', options: Pr
     ...(programs === undefined ? {} : built),
     ...(program === 'ctl-agent' ? { '/usr/local/bin/envoy': envoyPath() } : {}),
   };
+  // Stays open: the folder may be removed before the last Pod has ended.
+  const output = openSync(log, 'a');
   return ({ args }) => ({
     argv: [...command, ...args],
     env: { ...(server || {}), ...env },
     files,
-    onOutput: (text) => append(log, text),
+    onOutput: (text) => appendFileSync(output, text),
   });
-}
-
-/** Without the folder the test has ended: it does not read the log any more. */
-function append(log: string, text: string): void {
-  if (existsSync(dirname(log))) appendFileSync(log, text);
 }
