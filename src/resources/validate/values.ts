@@ -68,16 +68,8 @@ export function isIpAddress(text: string): boolean {
   return (STARTS_WITH_DIGIT.test(text) || text.includes(':')) && isIP(text) !== 0;
 }
 
-/** Whether a host, possibly a wildcard, is covered by a wildcard or equal host. */
-export function hostCovers(pattern: string, host: string): boolean {
-  const [covering, covered] = [plainHost(pattern), plainHost(host)];
-  if (!covering.startsWith('*')) return covering === covered;
-  const name = covered.startsWith('*') ? covered.slice(1) : covered;
-  return name.endsWith(covering.slice(1));
-}
-
 /** In lower case, without the dot at the end of a complete name. */
-function plainHost(host: string): string {
+export function plainHost(host: string): string {
   const lower = host.toLowerCase();
   return lower.endsWith('.') ? lower.slice(0, -1) : lower;
 }

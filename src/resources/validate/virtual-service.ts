@@ -8,6 +8,7 @@ import type {
   TlsRoute,
   VirtualServiceSpec,
 } from '../schema/virtual-service.ts';
+import { HostIndex } from './host-index.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { checkDestination, checkWeights } from './route-values.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
@@ -16,7 +17,6 @@ import {
   checkLabels,
   checkOptionalPort,
   checkWildcardHost,
-  hostCovers,
   isCidr,
   isDomain,
   isIpAddress,
@@ -35,7 +35,8 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
     errors.add([], 'expected at least one route under http, tls or tcp');
   }
   each(errors.at('http'), spec.http, checkRoute);
-  each(errors.at('tls'), spec.tls, (route, at) => checkTlsRoute(route, hosts, at));
+  const indexed = new HostIndex(hosts);
+  each(errors.at('tls'), spec.tls, (route, at) => checkTlsRoute(route, indexed, at));
   each(errors.at('tcp'), spec.tcp, checkTcpRoute);
   checkExportTo(errors.at('exportTo'), spec.exportTo);
 }
@@ -46,9 +47,11 @@ function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], errors: 
     if (host === '*' && forMesh) at.add([], 'expected a host other than "*" for sidecars (gateway "mesh")');
     else if (!isIpAddress(host)) checkWildcardHost(at, host);
   });
+  const before = new HostIndex();
   hosts.forEach((host, index) => {
-    const earlier = hosts.slice(0, index).find((other) => hostCovers(other, host) || hostCovers(host, other));
-    if (earlier !== undefined) errors.add([index], `overlaps with host ${shown(earlier)}`);
+    const earlier = before.overlapping(host);
+    if (earlier !== undefined) errors.add([index], `overlaps with host ${shown(hosts[earlier] ?? '')}`);
+    before.add(host, index);
   });
 }
 
@@ -70,13 +73,13 @@ function checkRoute(route: HttpRoute, errors: ValidationErrors): void {
   each(errors.at('match'), route.match, (match, at) => each(at.at('gateways'), match.gateways, checkGatewayName));
 }
 
-function checkTlsRoute(route: TlsRoute, hosts: readonly string[], errors: ValidationErrors): void {
+function checkTlsRoute(route: TlsRoute, hosts: HostIndex, errors: ValidationErrors): void {
   if (!route.match?.length) errors.add(['match'], 'required, expected at least one match with sniHosts');
   each(errors.at('match'), route.match, (match, at) => {
     if (match.sniHosts.length === 0) at.add(['sniHosts'], 'required, expected at least one host');
     each(at.at('sniHosts'), match.sniHosts, (host, atHost) => {
       checkWildcardHost(atHost, host);
-      if (!hosts.some((own) => hostCovers(own, host)))
+      if (hosts.covering(host) === undefined)
         atHost.add([], `expected one of the hosts or a part of one, got ${shown(host)}`);
     });
     checkL4Match(match, at);
