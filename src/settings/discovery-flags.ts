@@ -69,10 +69,10 @@ export const discoveryIssueTokenFlags = {
 /** Flags of `ctl-discovery inject`, which is not in the specification. */
 export const discoveryInjectFlags = {
   file: {
-    type: 'string',
+    type: 'stringArray',
     short: 'f',
-    default: '',
-    meaning: 'File with documents of Kubernetes, YAML or JSON; - is the standard input.',
+    default: [],
+    meaning: 'File with documents of Kubernetes, YAML or JSON; - is the standard input. May be repeated.',
   },
   injectConfigFile: {
     type: 'string',

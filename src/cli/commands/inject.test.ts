@@ -64,6 +64,14 @@ describe('inject', () => {
     assert.ok(stdout.startsWith('apiVersion: v1\nkind: Pod\n') && stdout.includes('name: mesh-proxy'));
   });
 
+  test('several files are written one after the other', async () => {
+    const service = file('service.yaml', 'kind: Service');
+    const { code, stdout, stderr } = await inject('-f', service, '-f', file('pod.yaml', POD));
+    assert.deepEqual([code, stderr], [0, '']);
+    assert.ok(stdout.startsWith('kind: Service\n---\napiVersion: v1\nkind: Pod\n'), stdout.slice(0, 80));
+    assert.ok(stdout.includes('name: mesh-proxy'));
+  });
+
   test('says why a Pod is not injected', async () => {
     const path = file('host.yaml', POD.replace('spec:\n', 'spec:\n  hostNetwork: true\n'));
     const { code, stdout, stderr } = await inject('-f', path);

@@ -14,6 +14,7 @@ import {
   parseFlags,
   usageError,
 } from '../../settings/index.ts';
+import type { InjectedManifests } from '../../webhooks/manifests/index.ts';
 import { type Command, command } from '../program.ts';
 
 /** Bytes; the largest charts have less. */
@@ -26,18 +27,27 @@ export function injectCommand(): Command {
     flags: discoveryInjectFlags,
     async run({ flags, io }) {
       const given = flagSettings(discoveryInjectFlags, flags);
-      if (given.file === '') throw usageError('inject needs --file');
+      if (given.file.length === 0 || given.file.includes('')) throw usageError('inject needs --file');
       const { createInjector, injectManifests } = await import('../../webhooks/manifests/index.ts');
       const injector = createInjector(await settingsOf(given, io.env));
-      const text = given.file === '-' ? await standardInput() : await textOf(given.file);
-      const file = given.file === '-' ? 'standard input' : given.file;
-      const result = injectManifests({ text, file, namespace: given.namespace, injector });
-      for (const note of result.notes) io.stderr.write(`${note}\n`);
-      if (given.output === '') io.stdout.write(result.text);
-      else await writeFile(given.output, result.text);
+      const results: InjectedManifests[] = [];
+      for (const name of new Set(given.file)) {
+        const text = name === '-' ? await standardInput() : await textOf(name);
+        const file = name === '-' ? 'standard input' : name;
+        results.push(injectManifests({ text, file, namespace: given.namespace, injector }));
+      }
+      for (const note of results.flatMap(({ notes }) => notes)) io.stderr.write(`${note}\n`);
+      const text = joined(results.map((result) => result.text));
+      if (given.output === '') io.stdout.write(text);
+      else await writeFile(given.output, text);
       return 0;
     },
   });
+}
+
+/** Several files as one. */
+function joined([first = '', ...others]: readonly string[]): string {
+  return others.reduce((before, text) => `${before}${/(^|\n)$/.test(before) ? '' : '\n'}---\n${text}`, first);
 }
 
 type InjectFlags = ReturnType<typeof flagSettings<typeof discoveryInjectFlags>>;

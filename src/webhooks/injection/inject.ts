@@ -9,7 +9,7 @@ import { CtlError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/nearest.ts';
 import { workloadLabels } from '../../resources/index.ts';
 import type { Injected, InjectionParameters, InjectionSettings, Injector, PodObject } from '../types.ts';
-import { ANNOTATIONS, readAnnotations } from './annotations.ts';
+import { ANNOTATIONS, type PodOptions, readAnnotations } from './annotations.ts';
 import { PROXY_CONTAINER, TEMPLATE_VARIABLES } from './built-in.ts';
 import { type InjectionConfig, injectionConfig, injectionValues } from './config.ts';
 import { templateData } from './data.ts';
@@ -41,7 +41,7 @@ export function createInjector(settings: InjectionSettings): Injector {
         data: fittedTo(pod, data),
         original: pod,
         isRepeated: isInjected(pod),
-        warnings: [...warnings, ...more],
+        warnings: [...warnings, ...more, ...reservedVariables(options)],
       };
       const injected = withTemplates(pod, templates, config, context);
       return { kind: 'injected', pod: injected, warnings: [...new Set(context.warnings)] };
@@ -54,6 +54,13 @@ function fittedTo(pod: PodObject, data: TemplateData): TemplateData {
   const { proxy } = data;
   const env = proxy.env.filter(({ name }) => !TEMPLATE_VARIABLES.has(name));
   return { ...data, proxy: { ...proxy, native: isNative(pod, proxy.native), env } };
+}
+
+/** Variables of the Pod's proxy configuration that the templates set themselves. */
+function reservedVariables({ proxyConfig }: PodOptions): readonly string[] {
+  const names = Object.keys(recordOf(proxyConfig?.config.proxyMetadata)).filter((name) => TEMPLATE_VARIABLES.has(name));
+  const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
+  return names.map((name) => `${field}: proxyMetadata.${name}: without effect, because injection sets this variable`);
 }
 
 /** A Pod that has the proxy among its init containers wants it there. Beside an init container it needs another one. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import { createInjector } from './index.ts';
-import { SETTINGS, webPod } from './testing/settings.ts';
+import { SETTINGS, webPod, withConfig } from './testing/settings.ts';
 
 const injector = createInjector(SETTINGS);
 
@@ -137,4 +137,23 @@ test('fields of probes that are null are left out, because the agent does not re
   const result = injector.inject(webPod({ spec: { containers } }), 'shop');
   assert.ok(result.kind === 'injected');
   assert.ok(JSON.stringify(result.pod).includes(JSON.stringify('{"/app-health/app/readyz":{"httpGet":{"port":80}}}')));
+});
+
+test('variables of the proxy configuration that injection sets cause a warning', () => {
+  const config = '{"proxyMetadata": {"POD_NAME": "x", "MINE": "y"}}';
+  assert.deepEqual(warningsOf({ 'proxy.mesh.io/config': config }), [
+    'metadata.annotations[proxy.mesh.io/config]: proxyMetadata.POD_NAME: without effect, because injection sets this variable',
+  ]);
+});
+
+test('selectors with names of istio.io select labels of mesh.io, and the reverse', () => {
+  for (const [key, label] of [
+    ['istio.io/rev', 'mesh.io/rev'],
+    ['mesh.io/rev', 'istio.io/rev'],
+    ['istio.io/rev', 'istio.io/rev'],
+  ] as const) {
+    const never = createInjector(withConfig(`neverInjectSelector: [{ matchLabels: { ${key}: old } }]\n`));
+    const result = never.inject(webPod({ metadata: { labels: { [label]: 'old' } } }), 'shop');
+    assert.deepEqual(result, { kind: 'skipped', reason: 'neverInjectSelector[0] selects the Pod' });
+  }
 });

@@ -1,5 +1,6 @@
 /** Label selectors of the configuration (Kubernetes LabelSelector). */
 import { z } from 'zod';
+import { meshKey } from '../../resources/index.ts';
 
 const requirement = z
   .strictObject({
@@ -24,9 +25,13 @@ export const labelSelector = z
 
 export type Selector = z.output<typeof labelSelector>;
 
+/** @param labels with the names of `mesh.io` beside those of `istio.io`: a selector may have either name */
 export function selects(selector: Selector, labels: Readonly<Record<string, string>>): boolean {
   const { matchLabels, matchExpressions } = selector;
-  const value = (key: string): string | undefined => (Object.hasOwn(labels, key) ? labels[key] : undefined);
+  const value = (key: string): string | undefined => {
+    const name = meshKey(key);
+    return Object.hasOwn(labels, name) ? labels[name] : undefined;
+  };
   return (
     Object.entries(matchLabels).every(([key, wanted]) => value(key) === wanted) &&
     matchExpressions.every(({ key, operator, values }) => {
