@@ -40,6 +40,11 @@ export interface FollowOptions<T> {
   readonly read: (text: string, origin: string) => ParsedText<T>;
   readonly defaultValue: T;
   readonly onValue: (value: T, eventTime: number) => void;
+  /**
+   * Called when the file exists at the start and cannot be read; it is read again when this has resolved, and `first`
+   * rejects when this rejects. Absent: `first` rejects at once.
+   */
+  readonly beforeRetry?: (error: unknown) => Promise<void>;
   readonly map: NamedConfigMap | undefined;
   readonly resyncMs: number;
   readonly log: Log;
@@ -59,6 +64,7 @@ export function followValue<T>({
   read: readText,
   defaultValue,
   onValue,
+  beforeRetry = (error) => Promise.reject(error),
   map,
   resyncMs,
   log,
@@ -97,8 +103,18 @@ export function followValue<T>({
       if (!file.isFromFile()) emit(value, at);
     },
   });
+  const startFile = async (): Promise<void> => {
+    for (;;) {
+      try {
+        await file.start();
+        return;
+      } catch (error) {
+        await beforeRetry(error);
+      }
+    }
+  };
   const read = async (): Promise<T> => {
-    await file.start();
+    await startFile();
     fileCounted = file.isFromFile();
     if (fileCounted) void inConfigMap?.first.then(() => inConfigMap.value() !== undefined && both());
     else await inConfigMap?.first;

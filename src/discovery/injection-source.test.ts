@@ -31,7 +31,7 @@ interface World {
 
 async function follow(
   context: TestContext,
-  { server, files = {} }: { readonly server?: ScriptedApiServer; readonly files?: Readonly<Record<string, string>> },
+  { server, files = {} }: { readonly server?: ScriptedApiServer; readonly files?: Readonly<Record<string, string | Uint8Array>> },
 ): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), 'meshd-injection-'));
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);
@@ -132,6 +132,17 @@ test('settings with a mistake at the start are no settings, and the program is r
   await until('the correction', () => used.length > 0);
   await until('both texts', () => used.at(-1)?.values?.text === 'global: { hub: example.com }');
   assert.equal(used.at(-1)?.config?.text, GOOD);
+});
+
+test('a file that cannot be read at the start is used once it can be', async (context) => {
+  const { source, used, lines, directory } = await follow(context, { files: { config: Buffer.of(0xff, 0xfe) } });
+  await until('a decision', () => source.isReady);
+  assert.equal(used.length, 0);
+  assert.match(lines.at(-1) ?? '', /^injection: .*config.*; Pods are refused until this is corrected$/);
+  await writeFile(join(directory, 'config'), GOOD);
+  await until('the correction', () => used.length === 1);
+  assert.equal(used[0]?.config?.text, GOOD);
+  assert.deepEqual(source.status()[0]?.health, { ok: true });
 });
 
 test('the program is not ready before the ConfigMap has been read', async (context) => {

@@ -22,7 +22,7 @@ export const INJECTION_DIRECTORY = './var/lib/mesh/inject';
 /** The ConfigMap with the same keys, without its revision. */
 const CONFIG_MAP = 'mesh-sidecar-injector';
 
-/** Between attempts to check settings while the worker cannot, ms. */
+/** Between attempts to check settings while the worker cannot, and to read a file, ms. */
 const RETRY_MS = 5000;
 
 export interface InjectionSourceOptions {
@@ -72,6 +72,7 @@ export class InjectionSource {
           this.#texts = { ...this.#texts, [key]: value };
           if (this.#isRead) void this.#decide();
         },
+        beforeRetry: (error) => this.#beforeRetry(error),
         map: this.#map,
         resyncMs: settings.resyncMs,
         log,
@@ -93,9 +94,19 @@ export class InjectionSource {
         this.#isRead = true;
         return this.#decide();
       },
-      // A file exists and cannot be read.
-      (error) => this.#refuse(oneLineOf(error)),
+      (error) => {
+        if (!this.#closing.signal.aborted) this.#refuse(oneLineOf(error));
+      },
     );
+  }
+
+  /** A file exists and cannot be read. Rejects when the program ends. */
+  async #beforeRetry(error: unknown): Promise<void> {
+    const { signal } = this.#closing;
+    const problem = oneLineOf(error);
+    if (problem !== this.#problem) this.#refuse(problem);
+    await sleep(this.#options.clock, RETRY_MS, signal);
+    if (signal.aborted) throw error;
   }
 
   /** The mesh configuration has changed. */

@@ -37,7 +37,7 @@ export interface FileValueOptions<T> {
 
 export interface FileValue<T> {
   /**
-   * Reads the file for the first time (no `onValue` for that), then follows it.
+   * Reads the file for the first time (no `onValue` for that), then follows it. May be called again after an error.
    * @throws CtlError with file, line and field when the file exists and cannot be read or is invalid
    */
   start(): Promise<T>;
@@ -93,7 +93,14 @@ class FollowedFile<T> implements FileValue<T> {
   async start(): Promise<T> {
     const { what, log, clock } = this.#options;
     log.debug(`following ${basename(this.#path)}`, { file: this.#path });
-    await this.#read(clock.now());
+    try {
+      await this.#read(clock.now());
+    } catch (error) {
+      // Another start reads the file again.
+      this.#signature = undefined;
+      this.#text = undefined;
+      throw error;
+    }
     if (this.#text === '') log.info(`${what} ${this.#path} is empty; the default is in force`);
     this.#isStarted = true;
     // The second check sees changes between the first reading and the watch.
