@@ -31,7 +31,10 @@ interface World {
 
 async function follow(
   context: TestContext,
-  { server, files = {} }: { readonly server?: ScriptedApiServer; readonly files?: Readonly<Record<string, string | Uint8Array>> },
+  {
+    server,
+    files = {},
+  }: { readonly server?: ScriptedApiServer; readonly files?: Readonly<Record<string, string | Uint8Array>> },
 ): Promise<World> {
   const directory = await mkdtemp(join(tmpdir(), 'meshd-injection-'));
   for (const [name, text] of Object.entries(files)) await writeFile(join(directory, name), text);

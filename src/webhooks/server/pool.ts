@@ -155,6 +155,7 @@ class Pool implements AdmissionPool {
   /** Runs a task again when the worker died in it. */
   async #attempts(task: () => AdmissionTask): Promise<AdmissionReply> {
     for (let attempt = 1; ; attempt++) {
+      if (this.#closed) throw closedError();
       const timeoutMs = this.#options.taskTimeoutMs ?? TASK_TIMEOUT_MS;
       const timeout = AbortSignal.timeout(timeoutMs);
       try {
