@@ -18,6 +18,7 @@ import type { DiscoverySettings } from '../settings/index.ts';
 import type { Closers } from './closers.ts';
 import type { Cluster } from './cluster.ts';
 import { openClusterSigner, signerOf } from './cluster-certificate.ts';
+import { revisionSuffix } from './revision.ts';
 import type { TlsFiles, TlsMaterial } from './tls-files.ts';
 
 /** PEM: the chain with the leaf first, and the key of the leaf. */
@@ -87,9 +88,12 @@ export function issuersOf(chain: string, candidates: string | undefined): string
 /** The names by which proxies on this machine reach the control plane. */
 const LOOPBACK_NAMES = ['localhost', '127.0.0.1', '::1'];
 
-/** The names by which proxies of other machines reach the control plane. */
-function dnsNamesOf({ namespace, domain, meshdCustomHost }: DiscoverySettings): string[] {
-  const services = ['meshd', 'ctl-discovery'].flatMap((name) => [
+/** The names by which proxies of other machines and the API server reach the control plane. */
+export function dnsNamesOf({ namespace, revision, domain, meshdCustomHost }: DiscoverySettings): string[] {
+  const suffix = revisionSuffix(revision);
+  // Without a suffix too: an agent finds the control plane by this name unless it is configured.
+  const names = ['meshd', 'ctl-discovery'].flatMap((name) => [name, `${name}${suffix}`]);
+  const services = names.flatMap((name) => [
     `${name}.${namespace}.svc`,
     `${name}.${namespace}.svc.${domain}`,
     `${name}.${namespace}`,
