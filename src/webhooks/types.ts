@@ -100,6 +100,7 @@ export interface Injector {
    * The Pod with its sidecar; the argument is not changed.
    * @param namespace the Pod's, which its own metadata need not have
    * @throws CtlError `invalid_argument` with the field, such as `metadata.annotations[proxy.mesh.io/config]`
+   * for a mistake in the Pod; `failed_precondition` with the template for a mistake in a template
    */
   inject(pod: PodObject, namespace: string, parameters?: InjectionParameters): Injected;
 }
