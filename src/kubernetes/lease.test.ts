@@ -1,6 +1,8 @@
 /** A Lease of a scripted API server: the requests that are made, and what is made of the answers. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
+import type { Clock } from '../core/clock.ts';
+import { fakeClock } from '../core/testing/fake-clock.ts';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { KubernetesClient } from './client.ts';
 import { Connection } from './connection.ts';
@@ -24,9 +26,9 @@ afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
 });
 
-async function access() {
+/** @param clock by default one that stands still, so that no request takes too long on a crowded machine */
+async function access(clock: Clock = fakeClock()) {
   const server = await ScriptedApiServer.start();
-  const clock = fastClock(50);
   const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
   const lines: string[] = [];
   const note = (message: string): void => void lines.push(message);
@@ -70,13 +72,21 @@ test('a Lease is written with the version that was read, and keeps what others w
 });
 
 test('a Lease that does not exist is read as none, and every other error as an error', async () => {
-  const { server, lease } = await access();
+  const clock = fakeClock();
+  const { server, lease } = await access(clock);
   server.intercept = (_, stream) => server.fail(stream, 404, 'NotFound');
   assert.equal(await lease.read(), undefined);
   server.intercept = (_, stream) => server.fail(stream, 403, 'Forbidden');
   await assert.rejects(lease.read(), { status: 403 });
-  server.intercept = () => true;
-  await assert.rejects(lease.read(), /no answer within 4 s/);
+  let unanswered = false;
+  server.intercept = () => {
+    unanswered = true;
+    return true;
+  };
+  const refused = assert.rejects(lease.read(), /no answer within 4 s/);
+  await waitUntil(() => unanswered);
+  clock.pass(4000);
+  await refused;
 });
 
 test('a Lease with fields of wrong types is held for long by nobody', async () => {
@@ -108,7 +118,7 @@ test('a watch notifies of one Lease, its changes and its deletion', async () => 
 });
 
 test('a Lease that may not be watched is one line in the log', async () => {
-  const { server, lease, lines } = await access();
+  const { server, lease, lines } = await access(fastClock(50));
   server.serve(LEASES);
   server.intercept = (_, stream) => server.fail(stream, 403, 'Forbidden');
   const end = lease.watch(() => {});

@@ -17,6 +17,12 @@ import { discoveryPorts, eventually, startDiscovery, tempDir } from '../harness/
 
 const IDENTITY = { trustDomain: 'cluster.local', namespace: 'shop', serviceAccount: 'web' };
 
+/**
+ * Certificates are renewed after 1.5 to 4.4 s, long before they expire. A new key can take seconds on a crowded
+ * machine, and with an expired certificate the agent would need its token again.
+ */
+const RENEWED_EARLY = { secretLifetimeSeconds: 30, secretGracePeriodRatio: 0.95 };
+
 for (const [what, settings] of [
   ['RSA', {}],
   ['ECDSA', { eccSignatureAlgorithm: 'ECDSA', pkcs8Key: true }],
@@ -30,7 +36,13 @@ for (const [what, settings] of [
       env: { SELF_SIGNED_CA_DIR: caDir, LOCAL_TOKEN_ISSUER_DIR: issuer },
     });
     const token = join(folder, 'token');
-    const bearer = { directory: issuer, identity: IDENTITY, audience: 'mesh-ca', lifetimeSeconds: 60, now: Date.now() };
+    const bearer = {
+      directory: issuer,
+      identity: IDENTITY,
+      audience: 'mesh-ca',
+      lifetimeSeconds: 600,
+      now: Date.now(),
+    };
     await writeFile(token, await issueToken(bearer));
     const output = join(folder, 'out');
     const identity = await startAgentIdentity({
@@ -41,7 +53,7 @@ for (const [what, settings] of [
       settings: defaultAgentSettings({
         caRootsFile: join(caDir, 'root-cert.pem'),
         caTokenFile: token,
-        secretLifetimeSeconds: 4,
+        ...RENEWED_EARLY,
         outputCerts: output,
         ...settings,
       }),

@@ -3,6 +3,7 @@
  */
 import assert from 'node:assert/strict';
 import { before, describe, test } from 'node:test';
+import { GiveUp } from '../harness/index.ts';
 import { type AskingStream, type StreamOptions, TYPE } from './support/asking-stream.ts';
 import { resource } from './support/config.ts';
 import { inCluster } from './support/mesh.ts';
@@ -55,11 +56,16 @@ describe('callers other than the gateway get nothing', () => {
   /** Requests the secret in every form, and waits until every possible answer has arrived. */
   async function ask(stream: AskingStream, { mode }: Pick<StreamOptions, 'mode'>): Promise<void> {
     const claims = new Map(FORMS.map((name) => [name, '0'.repeat(32)]));
+    const answered = (type: string) =>
+      eventually(() => {
+        if (stream.ended !== undefined) throw new GiveUp(`the stream has ended: ${stream.ended}`);
+        assert.ok(stream.types.has(type), `no answer for ${type}`);
+      });
     await stream.ask(TYPE.cds, mode === 'delta' ? ['*'] : []);
-    await eventually(() => assert.ok(stream.types.has(TYPE.cds) || stream.ended !== undefined));
+    await answered(TYPE.cds);
     await stream.ask(TYPE.lds, mode === 'delta' ? ['*'] : []);
     await stream.ask(TYPE.sds, mode === 'delta' ? ['*', ...FORMS] : FORMS, mode === 'delta' ? claims : undefined);
-    if (mode === 'delta') await eventually(() => assert.ok(stream.types.has(TYPE.sds)));
+    if (mode === 'delta') await answered(TYPE.sds);
     // A change of the Secret reaches those that may have it.
     const next = { ...OWN, leaf: `${OWN.leaf}\n# again\n` };
     await config().apply('secrets', tlsSecret('a-cert', 'edge', next, { 'ca.crt': clients.pem }));

@@ -25,6 +25,11 @@ const skip = (await netnsUnavailable()) ?? false;
 
 /** Shorter than the outage of a test, longer than everything else between two rotations. */
 const AGENT = { SECRET_TTL: '8s', SECRET_ROTATION_CHECK_INTERVAL: '1s', TERMINATION_DRAIN_DURATION_SECONDS: '4' };
+/**
+ * Envoys and agents wait up to 30 s between two attempts to reach a ctl-discovery that was away: an Envoy whose agent
+ * needs a new certificate first waits for both.
+ */
+const PATIENCE = { timeoutMs: 90_000 };
 const STRICT = resource('PeerAuthentication', 'all', { mtls: { mode: 'STRICT' } }, 'mesh-system');
 /** Of the service that two workloads are behind. */
 const PAIR_ADDRESS = '10.96.1.1';
@@ -49,8 +54,8 @@ before(async () => {
   shared.set({ world, client, one, two, plain });
 });
 
-const reached = (from: Workload, to: Workload, timeoutMs = 30_000) =>
-  eventually(async () => assert.equal(await outcomeOf({ from, to, port: 'http' }), '200 mtls'), { timeoutMs });
+const reached = (from: Workload, to: Workload) =>
+  eventually(async () => assert.equal(await outcomeOf({ from, to, port: 'http' }), '200 mtls'), PATIENCE);
 
 async function refused(to: Workload): Promise<void> {
   assert.equal(await outcomeOf({ from: shared.get().plain, to, port: 'http' }), '000/56');
@@ -86,10 +91,10 @@ describe('a workload with an invalid token', { skip }, () => {
       });
       const { agent } = workload;
       assert.ok(agent !== undefined);
-      await eventually(() => assert.match(agent.output(), said), { timeoutMs: 30_000 });
+      await eventually(() => assert.match(agent.output(), said), PATIENCE);
       assert.equal(await agent.readiness(), 503);
       await world.writeToken(workload);
-      await agent.waitReady(40_000);
+      await agent.waitReady(PATIENCE.timeoutMs);
       await reached(client, workload);
       await agent.stop();
     });
@@ -120,18 +125,14 @@ test('certificates of other trust domains and roots are refused, unless the mesh
   await writeFile(meshConfig, stringify({ trustDomainAliases: ['other.example'] }));
   await world.stopDiscovery();
   await world.startDiscovery({}, ['--meshConfig', meshConfig]);
-  await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), {
-    timeoutMs: 30_000,
-  });
+  await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), PATIENCE);
 
   await world.stopDiscovery();
   await world.startDiscovery({ CTL_SKIP_VALIDATE_TRUST_DOMAIN: 'true' });
-  await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), {
-    timeoutMs: 30_000,
-  });
+  await eventually(async () => assert.deepEqual(await all(), [accepted, acceptedOther, 'refused']), PATIENCE);
   await world.stopDiscovery();
   await world.startDiscovery();
-  await eventually(async () => assert.deepEqual(await all(), [accepted, 'refused', 'refused']), { timeoutMs: 30_000 });
+  await eventually(async () => assert.deepEqual(await all(), [accepted, 'refused', 'refused']), PATIENCE);
 });
 
 test('a proxy that ends under load drains: no request fails', { skip }, async () => {
@@ -141,7 +142,7 @@ test('a proxy that ends under load drains: no request fails', { skip }, async ()
     const seen = new Set<string>();
     for (let i = 0; i < 6; i++) seen.add(await httpOutcome(client, one, ['-m', '5', `http://${PAIR_ADDRESS}/`]));
     assert.deepEqual([...seen].sort(), ['200 by two.foo', '200 mtls']);
-  });
+  }, PATIENCE);
   const load = await startLoad(client, two, { address: PAIR_ADDRESS });
   await load.more(50);
   one.agent?.signal('SIGTERM');
@@ -170,13 +171,10 @@ test('after an outage in which certificates expired, the mesh recovers', { skip 
   const { world, client, two } = shared.get();
   await world.stopDiscovery();
   const expired = (workload: Workload) => assert.match(workload.agent?.output() ?? '', /the certificate has expired/);
-  await eventually(
-    () => {
-      expired(client);
-      expired(two);
-    },
-    { timeoutMs: 30_000 },
-  );
+  await eventually(() => {
+    expired(client);
+    expired(two);
+  }, PATIENCE);
   await world.startDiscovery();
   await reached(client, two);
   // Configuration arrives over a connection with the new certificate.
@@ -184,7 +182,8 @@ test('after an outage in which certificates expired, the mesh recovers', { skip 
     'policy',
     resource('PeerAuthentication', 'all', { mtls: { mode: 'DISABLE' } }, 'mesh-system'),
   );
-  await eventually(async () => assert.equal(await outcomeOf({ from: client, to: two, port: 'http' }), '200 plain'), {
-    timeoutMs: 30_000,
-  });
+  await eventually(
+    async () => assert.equal(await outcomeOf({ from: client, to: two, port: 'http' }), '200 plain'),
+    PATIENCE,
+  );
 });
