@@ -19,7 +19,7 @@ const BASE: BenchOptions = {
   warmUp: 0,
   policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
   seconds: 2,
-  timeoutMs: 20_000,
+  timeoutMs: 60_000,
   server: 'sources',
   peer: '',
   profile: false,
