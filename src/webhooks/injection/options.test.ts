@@ -104,6 +104,17 @@ test('a status port where Envoy listens is refused', () => {
   );
 });
 
+test('a status port of mesh configuration or values where Envoy listens is refused with the field', () => {
+  assert.throws(
+    () => createInjector({ ...SETTINGS, proxyConfig: { statusPort: 15_090 } }).inject(webPod(), 'shop'),
+    (error) => error instanceof CtlError && /^mesh configuration defaultConfig\.statusPort: /.test(error.oneLine()),
+  );
+  assert.throws(
+    () => createInjector(withConfig('{}', 'global: { proxy: { statusPort: 15006 } }')),
+    (error) => error instanceof CtlError && /^values\.yaml:1: global\.proxy\.statusPort: /.test(error.oneLine()),
+  );
+});
+
 test('probes that no environment variable can hold are refused', () => {
   const httpHeaders = [{ name: 'Large', value: 'x'.repeat(130_000) }];
   const containers = [{ name: 'app', image: 'a', livenessProbe: { httpGet: { port: 80, httpHeaders } } }];

@@ -5,7 +5,7 @@ import { ports, portsOrAll, quantityValue, ranges, rangesOrAll } from './annotat
 import { ANNOTATIONS, type PodOptions } from './annotations.ts';
 import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
 import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
-import { ineffectiveExclusions, type RedirectionInput, redirectionArguments } from './redirection.ts';
+import { ENVOY_PORTS, ineffectiveExclusions, type RedirectionInput, redirectionArguments } from './redirection.ts';
 import type { ProxyData } from './template-data.ts';
 import type { Values } from './values.ts';
 
@@ -61,15 +61,15 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
 }
 
-/** Where Envoy listens: administration, outbound, inbound, metrics. */
-const ENVOY_PORTS: readonly number[] = [15_000, 15_001, 15_006, 15_090];
-
-function checkStatusPort(port: number, { statusPort }: PodOptions): void {
+/** Annotations of the Pod, or the mesh configuration; values were checked when they were read. */
+function checkStatusPort(port: number, { statusPort, proxyConfig }: PodOptions): void {
   if (!ENVOY_PORTS.includes(port)) return;
+  const message = `expected another status port than ${port}, which is one of Envoy`;
+  if (statusPort === undefined && proxyConfig?.config.statusPort === undefined) {
+    throw new CtlError('failed_precondition', message, { field: 'mesh configuration defaultConfig.statusPort' });
+  }
   const { name } = statusPort === undefined ? ANNOTATIONS.proxyConfig : ANNOTATIONS.statusPort;
-  throw new CtlError('invalid_argument', `expected another status port than ${port}, which is one of Envoy`, {
-    field: `metadata.annotations[${name}]`,
-  });
+  throw new CtlError('invalid_argument', message, { field: `metadata.annotations[${name}]` });
 }
 
 /** Name of the image in a repository `hub`. */

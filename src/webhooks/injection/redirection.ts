@@ -17,6 +17,8 @@ export interface RedirectionInput {
 
 /** User and group of the proxy, whose traffic is not redirected. */
 export const PROXY_USER = 1337;
+/** Where Envoy listens: administration, outbound, inbound, metrics. */
+export const ENVOY_PORTS: readonly number[] = [15_000, 15_001, 15_006, 15_090];
 /** Where the agent listens without `statusPort`. */
 export const AGENT_STATUS_PORT = 15_020;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */

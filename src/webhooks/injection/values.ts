@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
 import { ports, portsOrAll, type Reader, ranges, rangesOrAll } from './annotation-values.ts';
+import { AGENT_STATUS_PORT, ENVOY_PORTS } from './redirection.ts';
 
 /** Quantities by name of the resource. */
 const quantities = z.record(z.string(), z.union([z.string(), z.number()]));
@@ -42,7 +43,9 @@ const proxy = z.looseObject({
   readinessInitialDelaySeconds: seconds(0).default(0),
   readinessPeriodSeconds: seconds(1).default(15),
   readinessFailureThreshold: seconds(1).default(4),
-  statusPort: port.default(15_020),
+  statusPort: port
+    .refine((value) => !ENVOY_PORTS.includes(value), 'expected another port than those of Envoy')
+    .default(AGENT_STATUS_PORT),
 });
 
 const proxyInit = z.looseObject({
