@@ -7,17 +7,25 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 /** Deeper than any document of a cluster: the API server's own types end below 30, patches for Envoy below 100. */
 export const MAX_DEPTH = 200;
 
+/**
+ * More than the API server stores: an object of 1.5 MB, twice in a review of an update, has about 10 bytes for each
+ * value. Each value takes memory and time, however short it is.
+ */
+export const MAX_VALUES = 300_000;
+
 /** The key by which an assignment to an object replaces its prototype. */
 const PROTOTYPE_KEY = '__proto__';
 
-const [QUOTE, BACKSLASH, OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x22, 0x5c, 0x5b, 0x5d, 0x7b, 0x7d];
+const [QUOTE, COMMA, BACKSLASH] = [0x22, 0x2c, 0x5c];
+const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b, 0x7d];
 
 /**
  * The value of a JSON text in UTF-8. Of repeated keys the last one counts.
  * @throws CtlError invalid_argument
  */
 export function readJson(bytes: Uint8Array): unknown {
-  if (isDeep(bytes)) throw new CtlError('invalid_argument', `the body is nested more than ${MAX_DEPTH} levels deep`);
+  const excess = excessOf(bytes);
+  if (excess !== undefined) throw new CtlError('invalid_argument', `the body ${excess}`);
   let text: string;
   try {
     text = new TextDecoder('utf-8', { fatal: true }).decode(bytes);
@@ -31,9 +39,10 @@ export function readJson(bytes: Uint8Array): unknown {
   }
 }
 
-/** Whether brackets outside of strings are nested too deep. For what is no JSON, either answer is right. */
-function isDeep(bytes: Uint8Array): boolean {
+/** What there is too much of outside of strings: levels or values. For what is no JSON, any answer is right. */
+function excessOf(bytes: Uint8Array): string | undefined {
   let depth = 0;
+  let values = 1;
   let inString = false;
   for (let index = 0; index < bytes.length; index++) {
     const byte = bytes[index];
@@ -41,30 +50,39 @@ function isDeep(bytes: Uint8Array): boolean {
       if (byte === BACKSLASH) index++;
       else if (byte === QUOTE) inString = false;
     } else if (byte === QUOTE) inString = true;
+    else if (byte === COMMA) values++;
     else if (byte === OPEN_BRACKET || byte === OPEN_BRACE) {
       depth++;
-      if (depth > MAX_DEPTH) return true;
+      values++;
+      if (depth > MAX_DEPTH) return `is nested more than ${MAX_DEPTH} levels deep`;
     } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth--;
   }
-  return false;
+  return values > MAX_VALUES ? `has more than ${MAX_VALUES} values` : undefined;
 }
 
 /**
  * The path of an object with a key `__proto__` inside a value of {@link readJson}; undefined when there is none. Such a
  * key is an ordinary one until somebody copies the object key by key.
  */
-export function findPrototypeKey(value: unknown, path = ''): string | undefined {
+export function findPrototypeKey(value: unknown): string | undefined {
   if (typeof value !== 'object' || value === null) return undefined;
-  if (Object.hasOwn(value, PROTOTYPE_KEY)) return path;
+  if (Object.hasOwn(value, PROTOTYPE_KEY)) return '';
+  if (Array.isArray(value)) {
+    for (let index = 0; index < value.length; index++) {
+      const found = findPrototypeKey(value[index]);
+      if (found !== undefined) return joined(`[${index}]`, found);
+    }
+    return undefined;
+  }
   for (const [key, child] of Object.entries(value)) {
-    if (typeof child !== 'object') continue;
-    const found = findPrototypeKey(
-      child,
-      Array.isArray(value) ? `${path}[${key}]` : path === '' ? key : `${path}.${key}`,
-    );
-    if (found !== undefined) return found;
+    const found = findPrototypeKey(child);
+    if (found !== undefined) return joined(key, found);
   }
   return undefined;
+}
+
+function joined(step: string, path: string): string {
+  return path === '' || path.startsWith('[') ? `${step}${path}` : `${step}.${path}`;
 }
 
 /** Removes the key `__proto__` everywhere in a value. */

@@ -50,6 +50,7 @@ const UNREADABLE: Readonly<Record<string, string | Uint8Array>> = {
   'dryRun that is a text': withRequest({ dryRun: 'true' }),
   'lists, 100,000 levels deep': '['.repeat(100_000),
   'objects, 100,000 levels deep': '{"a":'.repeat(100_000),
+  'an object with 2,000,000 empty objects': withRequest({ object: '?' }).replace('"?"', `[${'{},'.repeat(2e6)}{}]`),
   'an object, 1,000,000 levels deep': withRequest({ object: '?' }).replace('"?"', '['.repeat(1e6) + ']'.repeat(1e6)),
 };
 
