@@ -190,6 +190,16 @@ test('a review whose worker is killed is repeated, once', async (t) => {
   await assertServed(port);
 });
 
+test('a review that needs too much memory is refused and not repeated, and others are answered', async (t) => {
+  const { port, lines } = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000 } });
+  const configPatches = Array.from({ length: 145_000 }, () => ({}));
+  const filter = { ...VALID_DOCUMENT, kind: 'EnvoyFilter', spec: { configPatches } };
+  const { status, text } = await call(port, '/validate', { body: documentReview(filter) });
+  assert.deepEqual([status, text], [500, 'the review needs too much memory\n']);
+  assert.equal(lines.filter((line) => line.startsWith('crash: ')).length, 1);
+  await assertServed(port);
+});
+
 test('a full queue refuses with Retry-After, and one caller leaves a part of it to others', async (t) => {
   const { port } = await startWebhooks(t, certificate, { pool: { maxWaiting: 4 } });
   const answers = await Promise.all(

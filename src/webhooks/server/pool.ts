@@ -5,7 +5,7 @@
  *   review() ──▶ queue (bounded, fair) ──one at a time──▶ worker: answer, or why there is none
  */
 import { Piscina } from 'piscina';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, errnoOf } from '../../core/errors.ts';
 import { createFairQueue, type FairQueue } from '../../core/fair-queue.ts';
 import type { AdmissionReply, AdmissionTask, NumberedSettings, SettingsProblem, Webhook } from '../tasks.ts';
 import type { InjectionSettings } from '../types.ts';
@@ -166,6 +166,9 @@ class Pool implements AdmissionPool {
         const hung = timeout.aborted;
         this.#options.onCrash(hung ? new CtlError('deadline_exceeded', `took more than ${timeoutMs} ms`) : error);
         if (hung) throw new CtlError('deadline_exceeded', `the review took more than ${timeoutMs / 1000} s`);
+        // Another attempt would need as much, while others wait.
+        if (errnoOf(error) === 'ERR_WORKER_OUT_OF_MEMORY')
+          throw new CtlError('internal', 'the review needs too much memory', {}, error);
         if (attempt === MAX_ATTEMPTS)
           throw new CtlError('internal', `the worker ended ${MAX_ATTEMPTS} times in this review`, {}, error);
       }
