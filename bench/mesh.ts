@@ -60,12 +60,14 @@ export interface MeshOptions {
   readonly world?: Partial<WorldSize>;
   /** Namespaces of the proxies; those of the services when left out. */
   readonly proxyNamespaces?: readonly string[];
+  /** The server answers webhooks. */
+  readonly webhooks?: boolean;
 }
 
 /** Runs `work` with a mesh whose server is ready and whose proxies are not connected; everything ends with `work`. */
 export async function withMesh<T>(
   context: BenchContext,
-  { size: part = {}, world: worldPart = {} }: MeshOptions,
+  { size: part = {}, world: worldPart = {}, webhooks = false }: MeshOptions,
   work: (mesh: Mesh, owner: Owner) => Promise<T>,
 ): Promise<T> {
   const scope = createScope();
@@ -80,7 +82,10 @@ export async function withMesh<T>(
     const client = startClient(scope);
     // Waits for the process of proxies, so that the two starts do not share the cores.
     const started = await countersWithout(client);
-    const server = await startServer(scope, serverOptions(context, folder, identities));
+    const server = await startServer(scope, {
+      ...serverOptions(context, folder, identities ?? (webhooks ? await createIdentities(scope) : undefined)),
+      webhooks,
+    });
     return await work({ size, world, identities, client, server, started }, scope);
   } finally {
     await scope.close();
@@ -256,6 +261,19 @@ export async function measureChange(
     before: samples,
     after: await server.samples(),
   };
+}
+
+/** Milliseconds from a change until each proxy had it, where the server does other work meanwhile. */
+export async function changeUnderLoad(
+  context: BenchContext,
+  { client, world }: Mesh,
+  change: Change,
+): Promise<number[]> {
+  const watch = nextWatch();
+  await client.do({ op: 'watch', watch, predicates: change.expect });
+  const at = await world.apply(change);
+  const arrived = await client.do({ op: 'arrived', watch, timeoutMs: context.options.timeoutMs });
+  return complete(arrived, `the change of ${change.path}`).at.map((arrival) => arrival - at);
 }
 
 /** Undoes a change that cannot be made twice in a row, before it is repeated. */

@@ -2,9 +2,9 @@
 import type { DiscoveryPorts } from '../test/harness/discovery.ts';
 import { freePorts } from '../test/harness/files.ts';
 
-export type ServerPorts = DiscoveryPorts & { readonly secure: number };
+export type ServerPorts = DiscoveryPorts & { readonly secure: number; readonly https: number };
 
 export async function serverPorts(): Promise<ServerPorts> {
-  const [grpc = 0, http = 0, monitoring = 0, introspection = 0, secure = 0] = await freePorts(5);
-  return { grpc, http, monitoring, introspection, secure };
+  const [grpc = 0, http = 0, monitoring = 0, introspection = 0, secure = 0, https = 0] = await freePorts(6);
+  return { grpc, http, monitoring, introspection, secure, https };
 }

@@ -43,6 +43,8 @@ export interface ServerOptions {
   readonly ports?: ServerPorts;
   /** Files for the secured address; without them there is none. */
   readonly tls?: ServerTls;
+  /** Serves webhooks, with the files of `tls`. */
+  readonly webhooks?: boolean;
   /** Folder for CPU profiles, written when the server stops. */
   readonly profiles?: string;
 }
@@ -85,7 +87,7 @@ export async function startServer(owner: Owner, options: ServerOptions): Promise
     // A log line for each connection would distort the measurement.
     ['--log_output_level', 'default:info,ads:warn'],
     ['--secureGRPCAddr', `127.0.0.1:${ports.secure}`],
-    ['--httpsAddr', ''],
+    ['--httpsAddr', options.webhooks === true ? `127.0.0.1:${ports.https}` : ''],
     ...tlsFlags(options.tls),
   ].flat();
   const folder = await keptFolder(owner, options.configDir ?? options.kubeconfig ?? '');

@@ -17,6 +17,7 @@ import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
 import { sign } from './benches/sign.ts';
 import { slow } from './benches/slow.ts';
+import { webhooks } from './benches/webhooks.ts';
 import type { Bench } from './mesh.ts';
 import { type BenchOptions, modeText } from './options.ts';
 import { profileTables } from './report/profile.ts';
@@ -39,6 +40,7 @@ export const BENCHES: readonly Bench[] = [
   growth,
   agent,
   kubernetes,
+  webhooks,
 ];
 
 /** Throws for an unknown name. */

@@ -138,6 +138,11 @@ test('benches', { concurrency: 3 }, async (t) => {
       assert.equal(tablesOf([outcome])[0]?.rows.length, outcome.rows.length);
       assert.equal(JSON.parse(await readFile(`${out}/results.json`, 'utf8')).outcomes[0].rows.length, 24);
     }),
+    t.test('webhooks', async () => {
+      const outcome = await run('delta', 'webhooks');
+      for (const what of ['route, no reviews', 'route, reviews', 'a review'])
+        assert.ok(Number(row(outcome, 'webhooks', what).latency?.p50) > 0, what);
+    }),
     t.test('kubernetes', { skip: kubernetesUnavailable() ?? false }, async () => {
       const { tables = [] } = await run('delta', 'kubernetes');
       const [[source, objects, ms] = [], [other] = []] = tables[0]?.rows ?? [];
