@@ -108,7 +108,8 @@ describe('injected Pods', { skip }, () => {
       core('Namespace', 'edge'),
       ...['web', 'client', 'other'].map((name) => core('ServiceAccount', name)),
       core('ServiceAccount', 'ingress', {}, 'edge'),
-      service('web'),
+      // The names that a Pod knows are those of the Services at its start.
+      ...['web', 'tproxy'].map(service),
       deployment('web', 2, {
         annotations: { 'prometheus.io/scrape': 'true', 'prometheus.io/port': String(PORT) },
         spec: { serviceAccountName: 'web', containers: [server] },
@@ -120,6 +121,10 @@ describe('injected Pods', { skip }, () => {
       }),
       pod('client', { spec: { serviceAccountName: 'client', containers: [sleeper] } }),
       pod('other', { spec: { serviceAccountName: 'other', containers: [sleeper] } }),
+      pod('tproxy', {
+        annotations: { 'sidecar.mesh.io/interceptionMode': 'TPROXY' },
+        spec: { containers: [server] },
+      }),
       pod('plain', { spec: { containers: [sleeper] } }, 'edge'),
     );
     await mesh.ready(SHOP, 'app in (web,client,other)', 4);
@@ -221,6 +226,17 @@ describe('injected Pods', { skip }, () => {
         ['app', 0],
       ],
     );
+  });
+
+  test('a Pod with TPROXY is called with mutual TLS', async () => {
+    const [target] = await mesh.ready(SHOP, 'app=tproxy');
+    const [init] = target?.spec.initContainers ?? [];
+    assert.match(String((init as { args?: readonly string[] } | undefined)?.args), /-m,TPROXY/);
+    await eventually(async () => {
+      const { name, headers } = await reply(CLIENT, 'http://tproxy.shop/');
+      assert.equal(name, 'tproxy');
+      assert.match(String(headers['x-forwarded-client-cert']), new RegExp(`URI=spiffe://${principal('client')}`));
+    });
   });
 
   test('a gateway is a Deployment with the image `auto`', async () => {
