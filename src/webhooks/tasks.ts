@@ -21,7 +21,7 @@ export type AdmissionTask =
       readonly webhook: Webhook;
       /** The body of the request. */
       readonly body: Uint8Array;
-      /** Undefined: injection has no usable settings, and answers an error. */
+      /** Undefined: injection has no usable settings, and refuses Pods. */
       readonly injection: NumberedSettings | undefined;
     }
   /** Compiles settings, to find out whether they are usable. */

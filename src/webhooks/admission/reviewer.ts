@@ -52,9 +52,7 @@ export class Reviewer {
     let decide: (request: AdmissionRequest) => Answered;
     if (webhook.kind === 'validate') decide = (request) => ({ answer: this.#handlers.validate(request) });
     else {
-      const message = 'injection has no usable settings; the log of the control plane has the reason';
-      if (injection === undefined) return { kind: 'failed', message };
-      const injector = this.#injector(injection);
+      const injector = injection === undefined ? UNUSABLE : this.#injector(injection);
       if (injector === undefined) return { kind: 'settings needed' };
       const { diff } = this.#handlers;
       decide = (request) => answerInjection(request, webhook.parameters, { injector, diff });
@@ -92,6 +90,14 @@ export class Reviewer {
     return { kind: outcome, group: known ? group : 'other', resource: known ? kind : 'other' };
   }
 }
+
+/** Refuses all Pods: also where `failurePolicy: Ignore` would admit them if the review failed. */
+const UNUSABLE: Injector = {
+  inject() {
+    const message = 'injection has no usable settings; the log of the control plane has the reason';
+    throw new CtlError('internal', message);
+  },
+};
 
 /**
  * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. What was stored before

@@ -44,7 +44,7 @@ export interface AdmissionPool {
   review(review: Review): Promise<ReviewReply>;
   /** Whether settings are usable: undefined, or the problem. Rejects with CtlError like `review`. */
   check(settings: InjectionSettings): Promise<SettingsProblem | undefined>;
-  /** The settings for all later reviews; undefined: injection answers an error. */
+  /** The settings for all later reviews; undefined: injection refuses Pods. */
   use(settings: InjectionSettings | undefined): void;
   /** The worker threads, for tests that terminate one. */
   readonly threads: readonly { terminate(): Promise<number> }[];

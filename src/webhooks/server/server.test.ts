@@ -89,8 +89,10 @@ test('a Pod is refused, not admitted as it is, while injection has no usable set
   const { port, pool } = await startWebhooks(t, certificate);
   pool.use(undefined);
   const { status, text } = await call(port, '/inject', { body: podReview({ metadata: {}, spec: {} }) });
-  assert.equal(status, 500);
-  assert.match(text, /^injection has no usable settings; /);
+  assert.equal(status, 200, 'a failed review would admit the Pod with failurePolicy Ignore');
+  const { response } = JSON.parse(text);
+  assert.deepEqual([response.allowed, response.status.code], [false, 500]);
+  assert.match(response.status.message, /^sidecar injection failed: injection has no usable settings; /);
   const other = await call(port, '/validate', { body: documentReview(VALID_DOCUMENT) });
   assert.equal(other.status, 200, 'validation needs none');
 });
