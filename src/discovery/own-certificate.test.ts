@@ -1,16 +1,23 @@
+/** The CAs by which clients verify a certificate whose issuer is not the mesh itself. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { defaultDiscoverySettings } from '../settings/index.ts';
-import { dnsNamesOf } from './own-certificate.ts';
+import { derOf, makeCa, makeLeaf, pemOf } from '../security/testing/credentials.ts';
+import { issuersOf } from './own-certificate.ts';
 
-test('the certificate has the names of the Service, and those of the Service of a revision', () => {
-  const settings = { namespace: 'mesh-system', meshdCustomHost: 'mesh.example.com, ' };
-  const [none, canary] = ['', 'canary'].map((revision) =>
-    dnsNamesOf(defaultDiscoverySettings({ ...settings, revision })),
-  );
-  assert.ok(none?.includes('meshd.mesh-system.svc.cluster.local'));
-  assert.ok(none?.includes('mesh.example.com'));
-  assert.equal(none?.length, 7);
-  for (const name of [...(none ?? []), 'meshd-canary.mesh-system.svc', 'ctl-discovery-canary.mesh-system.svc'])
-    assert.ok(canary?.includes(name), name);
+const one = makeCa({ name: 'one' });
+const two = makeCa({ name: 'two' });
+const impostor = makeCa({ name: 'one' });
+const leaf = pemOf(makeLeaf({ issuer: one, dnsNames: ['meshd.test'] }));
+const [root, other, sameName] = [one, two, impostor].map((ca) => pemOf(derOf(ca)));
+
+test('the root at the end of a chain is its CA', () => {
+  assert.equal(issuersOf(`${leaf}${root}`, other), root);
+});
+
+test('without a root in the chain, its CA is the candidate that has signed it', () => {
+  assert.equal(issuersOf(leaf, `${other}${root}`), root);
+});
+
+test('a CA of the same name with another key, another CA, and none are no CA of the chain', () => {
+  for (const candidates of [sameName, other, undefined]) assert.equal(issuersOf(leaf, candidates), undefined);
 });
