@@ -129,6 +129,14 @@ describe('injected Pods', { skip }, () => {
     );
     await mesh.ready(SHOP, 'app in (web,client,other)', 4);
     await mesh.ready('edge', 'app=plain');
+    // The proxies of callers get the endpoints of Pods that became ready after them.
+    for (const [caller, expected] of [
+      ['client', 200],
+      ['other', 403],
+    ] as const)
+      await eventually(async () =>
+        assert.equal((await mesh.curl(`${SHOP}/${caller}`, 'http://web.shop/')).status, expected),
+      );
   });
   after(() => owner.close());
 

@@ -87,7 +87,9 @@ describe('leader election on an API server', { skip }, () => {
   });
 
   describe('of the program', () => {
-    const TASKS = ['certificate-authority', 'ingress-status', 'root-certificates'].map((task) => `meshd-${task}`);
+    const TASKS = ['certificate-authority', 'ingress-status', 'root-certificates', 'webhook-configurations'].map(
+      (task) => `meshd-${task}`,
+    );
     const named = (discovery: Discovery, line: RegExp) =>
       [...discovery.output().matchAll(line)].map(([, name]) => name);
     const startLeader = async () => {

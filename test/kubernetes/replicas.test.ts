@@ -60,6 +60,8 @@ function listed({ verb, requestURI }: AuditEvent): string | undefined {
   return [pathname, ...selectors].join(' ').trimEnd();
 }
 
+const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1';
+
 test('a restart of all replicas costs the API server one list of each kind for each of them', { skip }, async (t) => {
   const { cluster, requests } = await startAudited(t);
   await applyDefinitions(cluster.api);
@@ -73,11 +75,14 @@ test('a restart of all replicas costs the API server one list of each kind for e
   const lists = new Map<string, number>();
   for (const kind of seen.map(listed)) if (kind !== undefined) lists.set(kind, (lists.get(kind) ?? 0) + 1);
   assert.ok(lists.size >= 16, [...lists.keys()].join());
-  // The elected replicas also read where root certificates are needed and where they are, and statuses of Ingresses.
+  // The elected replicas also read where root certificates are needed and where they are, statuses of Ingresses, and
+  // the webhook configurations.
   const ofLeader = new Map([
     ['/api/v1/namespaces', REPLICAS + 1],
     ['/apis/networking.k8s.io/v1/ingresses', REPLICAS + 1],
     ['/api/v1/configmaps metadata.name=mesh-ca-root-cert', 1],
+    [`${WEBHOOKS}/mutatingwebhookconfigurations metadata.name=mesh-sidecar-injector`, 1],
+    [`${WEBHOOKS}/validatingwebhookconfigurations metadata.name=meshd-mesh-system`, 1],
   ]);
   assert.deepEqual(
     [...lists].filter(([kind, count]) => count !== REPLICAS && count !== ofLeader.get(kind)),

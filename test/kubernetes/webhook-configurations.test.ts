@@ -37,6 +37,9 @@ interface Replica extends Discovery {
   readonly name: string;
 }
 
+/** The Lease of a leader that was killed ends after 15 s. */
+const LEASE_TIME = { timeoutMs: 60_000 };
+
 describe('the webhook configurations of two replicas', { skip }, () => {
   const owner = createScope();
   let cluster: Kubernetes;
@@ -87,13 +90,13 @@ describe('the webhook configurations of two replicas', { skip }, () => {
       for (const path of [INJECTOR, VALIDATOR])
         for (const { clientConfig } of await webhooks(path))
           assert.equal(Buffer.from(clientConfig.caBundle ?? '', 'base64').toString(), bundle, path);
-    });
+    }, LEASE_TIME);
 
   const havePolicy = (policy: string) =>
     eventually(async () => {
       const policies = (await webhooks(VALIDATOR)).map(({ failurePolicy }) => failurePolicy);
       assert.deepEqual([...new Set(policies)], [policy], replicas.map(({ output }) => output()).join('\n'));
-    });
+    }, LEASE_TIME);
 
   const leader = async (): Promise<string> => {
     const { spec } = await cluster.api.get<ApiObject & { spec: { holderIdentity: string } }>(LEASE);
