@@ -2,23 +2,10 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { CtlError } from '../../core/errors.ts';
+import { SETTINGS } from '../injection/testing/settings.ts';
 import { createInjector, injectManifests } from './index.ts';
 
-const injector = createInjector({
-  config: undefined,
-  values: undefined,
-  proxyConfig: {},
-  enablePrometheusMerge: true,
-  discoveryAddress: 'meshd.mesh-system.svc:15012',
-  controlPlaneNamespace: 'mesh-system',
-  trustDomain: 'cluster.local',
-  domain: 'cluster.local',
-  clusterId: 'Kubernetes',
-  revision: '',
-  jwtPolicy: 'third-party-jwt',
-  image: 'ctl-agent:1',
-  rootConfigMap: 'mesh-ca-root-cert',
-});
+const injector = createInjector({ ...SETTINGS, image: 'ctl-agent:1' });
 
 const inject = (text: string) => injectManifests({ text, file: 'web.yaml', namespace: 'shop', injector });
 

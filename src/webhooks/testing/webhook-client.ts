@@ -3,6 +3,7 @@ import { type RequestOptions, request } from 'node:https';
 import type { TestContext } from 'node:test';
 import { fileURLToPath } from 'node:url';
 import { workerUrl } from '../../paths.ts';
+import { SETTINGS as INJECTION_SETTINGS } from '../injection/testing/settings.ts';
 import { type AdmissionPool, type AdmissionPoolOptions, createAdmissionPool } from '../server/pool.ts';
 import { startWebhookServer, type WebhookServerOptions } from '../server/server.ts';
 import type { InjectionSettings } from '../types.ts';
@@ -16,19 +17,9 @@ export interface Answer {
 
 /** The settings of injection without anything from a user. */
 export const SETTINGS: InjectionSettings = {
-  config: undefined,
-  values: undefined,
-  proxyConfig: {},
-  enablePrometheusMerge: true,
-  discoveryAddress: 'meshd.mesh-system.svc:15012',
-  controlPlaneNamespace: 'mesh-system',
-  trustDomain: 'cluster.local',
-  domain: 'cluster.local',
+  ...INJECTION_SETTINGS,
   clusterId: 'Orchestrator',
-  revision: '',
-  jwtPolicy: 'third-party-jwt',
   image: 'ctl-agent:test',
-  rootConfigMap: 'mesh-ca-root-cert',
 };
 
 export interface StartOptions {
