@@ -51,6 +51,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'mesh.v1.auth.TrustBundleResponse',
   ],
 
+  // The names that an agent's DNS server answers.
+  'istio/networking/nds/v1/nds.proto': ['istio.networking.nds.v1.NameTable'],
+
   // The proxy's own start configuration, for the agent's bootstrap and for tests.
   'envoy/config/bootstrap/v3/bootstrap.proto': ['envoy.config.bootstrap.v3.Bootstrap'],
 
@@ -216,6 +219,23 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.service.status.v3.ClientStatusResponse',
   ],
 };
+
+/**
+ * The messages of the agent. They are compiled into a small module of their own: the agent runs beside each workload,
+ * and the module with all of Envoy's messages would need more memory than the rest of it.
+ */
+export const AGENT_MESSAGES: readonly string[] = [
+  'envoy.service.discovery.v3.DeltaDiscoveryRequest',
+  'envoy.service.discovery.v3.DeltaDiscoveryResponse',
+  'envoy.service.discovery.v3.DiscoveryRequest',
+  'envoy.service.discovery.v3.DiscoveryResponse',
+  'envoy.extensions.transport_sockets.tls.v3.Secret',
+  'istio.networking.nds.v1.NameTable',
+  'mesh.v1.auth.MeshCertificateRequest',
+  'mesh.v1.auth.MeshCertificateResponse',
+  'mesh.v1.auth.TrustBundleRequest',
+  'mesh.v1.auth.TrustBundleResponse',
+];
 
 /** A field that messages of the packages lack, because they are older than the Envoys that take it. */
 export interface AddedField {

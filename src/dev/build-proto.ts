@@ -1,7 +1,7 @@
 /**
  * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
  * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
- * reading and printing by reflection).
+ * reading and printing by reflection). `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
  *
  * Run it with `node src/dev/setup.mjs proto`, which does so only when an input has changed.
  */
@@ -9,7 +9,7 @@ import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
-import { ADDED_FIELDS, COMPILED_MESSAGES } from '../../proto/messages.ts';
+import { ADDED_FIELDS, AGENT_MESSAGES, COMPILED_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './proto/declarations.ts';
 import { lazyModule } from './proto/lazy.ts';
 import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
@@ -24,12 +24,12 @@ function write(name: string, text: string): void {
   renameSync(`${path}.tmp`, path);
 }
 
-/** Generates static code from the file with the pruned tree. */
-function staticModule(descriptorFile: string): Promise<string> {
+/** Generates static code from the file with the pruned tree. `root`: the name under which protobufjs registers it. */
+function staticModule(descriptorFile: string, root: string): Promise<string> {
   const off = ['verify', 'convert', 'delimited', 'service', 'comments', 'beautify'].map((feature) => `--no-${feature}`);
   const shape = ['--target', 'static-module', '--wrap', 'esm', '--dependency', 'protobufjs/minimal.js'];
   return new Promise((resolve, reject) => {
-    pbjs.main([...shape, '--root', 'meshd', ...off, descriptorFile], (error, output) => {
+    pbjs.main([...shape, '--root', root, ...off, descriptorFile], (error, output) => {
       if (error !== null) reject(error);
       else if (output === undefined) reject(new Error('the protobufjs generator returned nothing'));
       else resolve(output);
@@ -51,5 +51,13 @@ write('root.json', json);
 write('root.js', `export function readDescriptor() {\n  return JSON.parse(${JSON.stringify(json)});\n}\n`);
 write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport function readDescriptor(): INamespace;\n");
 write('envoy.d.ts', declarations(pruned));
-write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'))));
+write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'), 'meshd')));
+
+const agentDescriptor = pruneTree(reachableTypes(tree, AGENT_MESSAGES));
+const agentRoot = protobuf.Root.fromJSON(agentDescriptor);
+agentRoot.resolveAll();
+write('agent.json', JSON.stringify(agentDescriptor));
+write('agent.d.ts', declarations(agentRoot));
+// Another root: a process of a test loads both modules.
+write('agent.js', lazyModule(await staticModule(join(GENERATED, 'agent.json'), 'meshd-agent')));
 process.stdout.write(`proto: ${types.size} messages and enums compiled\n`);

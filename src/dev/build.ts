@@ -53,7 +53,7 @@ function generatedCode(decoded?: readonly string[]): Plugin {
   return {
     name: 'generated-code',
     setup({ onLoad }) {
-      onLoad({ filter: /\/proto\/gen\/envoy\.js$/ }, async ({ path }) => {
+      onLoad({ filter: /\/proto\/gen\/(envoy|agent)\.js$/ }, async ({ path }) => {
         const text = readFileSync(path, 'utf8');
         const needed = decoded === undefined ? text : withDecodersOf(decoded, text);
         const { code } = await transform(needed, { minify: true, format: 'esm' });

@@ -14,6 +14,7 @@ export const MODULES = [
   'protobuf',
   'grpc',
   'http',
+  'dns',
   'kubernetes',
   'observe',
   'resources',
@@ -97,6 +98,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `core` is a set of small, independent helpers without a common subject, so each file is an entry point.
  * - `cli` has one for each program, so that none holds another's code.
  * - `protobuf/wire` needs no generated code, and is used where that is not loaded.
+ * - `protobuf/agent` has the agent's messages alone, for its memory.
  * - `agent/iptables` runs without the rest of the agent.
  * - `webhooks/manifests` is injection without a server; `discovery/webhook-settings` has the same settings for both.
  * - `webhooks/injection` is loaded only where Pods are injected.
@@ -105,6 +107,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/core\/[^/]+\.ts$/,
   /^src\/cli\/(agent|discovery|jwt)\.ts$/,
   /^src\/protobuf\/wire\/index\.ts$/,
+  /^src\/protobuf\/agent\/index\.ts$/,
   /^src\/agent\/iptables\/index\.ts$/,
   /^src\/webhooks\/manifests\/index\.ts$/,
   /^src\/discovery\/webhook-settings\.ts$/,

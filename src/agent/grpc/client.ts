@@ -1,0 +1,141 @@
+/**
+ * Clients of gRPC services (@grpc/grpc-js), loaded when they are needed: an agent without certificates and without an
+ * xDS proxy has none. Messages are bytes: callers encode and decode them.
+ */
+import type { Client, ClientDuplexStream, ClientOptions, Metadata, ServiceError } from '@grpc/grpc-js';
+import { CtlError, type CtlErrorCode, oneLineOf } from '../../core/errors.ts';
+
+/** A server and the client's credentials. */
+export interface GrpcTarget {
+  readonly address: { readonly host: string; readonly port: number } | { readonly path: string };
+  /** Undefined for plain text. */
+  readonly tls: GrpcTls | undefined;
+}
+
+export interface GrpcTls {
+  /** DNS name that the server's certificate must have. */
+  readonly serverName: string;
+  /** PEM certificates of the roots that verify the server's certificate. */
+  readonly roots: string;
+  /** The client certificate, PEM. */
+  readonly client: { readonly chain: string; readonly key: string } | undefined;
+}
+
+export interface GrpcClientOptions {
+  /** Longer responses are refused. */
+  readonly maxMessageBytes: number;
+  /** HTTP/2 PINGs while a call is open; undefined for none. A server without an answer within 10 s is disconnected. */
+  readonly keepaliveMs?: number;
+}
+
+export interface UnaryCall {
+  /** `/package.Service/Method`. */
+  readonly path: string;
+  readonly request: Uint8Array;
+  /** Metadata, with lower-case names. */
+  readonly metadata?: Readonly<Record<string, string>>;
+  readonly timeoutMs: number;
+}
+
+export type BytesStream = ClientDuplexStream<Buffer, Buffer>;
+
+export interface GrpcClient {
+  /** Rejects with CtlError: the server's status, or `unavailable` for failures of the connection and at the deadline. */
+  unary(call: UnaryCall): Promise<Buffer>;
+  /**
+   * Opens a stream in both directions. It ends with an `error` event, which `errorOf` makes a CtlError, or with `end`
+   * after the status OK.
+   */
+  stream(path: string, metadata?: Readonly<Record<string, string>>): BytesStream;
+  /** The CtlError for what a stream or a call failed with. */
+  errorOf(error: unknown): CtlError;
+  /** Closes the connection; calls in progress fail. */
+  close(): void;
+}
+
+const KEEPALIVE_TIMEOUT_MS = 10_000;
+
+const CODES: Readonly<Record<number, CtlErrorCode>> = {
+  3: 'invalid_argument',
+  5: 'not_found',
+  6: 'already_exists',
+  7: 'permission_denied',
+  8: 'resource_exhausted',
+  9: 'failed_precondition',
+  12: 'unimplemented',
+  13: 'internal',
+  16: 'unauthenticated',
+};
+
+const identity = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
+
+/** Opens a connection at the first call. Loads grpc-js. */
+export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOptions): Promise<GrpcClient> {
+  const grpc = await import('@grpc/grpc-js');
+  const { tls, address } = target;
+  const credentials =
+    tls === undefined
+      ? grpc.credentials.createInsecure()
+      : grpc.credentials.createSsl(
+          Buffer.from(tls.roots),
+          ...(tls.client === undefined ? [] : [Buffer.from(tls.client.key), Buffer.from(tls.client.chain)]),
+        );
+  const client: Client = new grpc.Client(targetOf(address), credentials, channelOptions(target, options));
+  const metadataOf = (values: Readonly<Record<string, string>> = {}): Metadata => {
+    const metadata = new grpc.Metadata();
+    for (const [name, value] of Object.entries(values)) metadata.set(name, value);
+    return metadata;
+  };
+  const errorOf = (error: unknown): CtlError => grpcError(error, nameOf(address));
+  return {
+    unary: ({ path, request, metadata, timeoutMs }) =>
+      new Promise((resolve, reject) => {
+        const deadline = Date.now() + timeoutMs;
+        const done = (error: ServiceError | null, answer?: Buffer): void => {
+          if (error === null && answer !== undefined) resolve(answer);
+          else reject(errorOf(error));
+        };
+        client.makeUnaryRequest(path, identity, identity, request, metadataOf(metadata), { deadline }, done);
+      }),
+    stream: (path, metadata) => client.makeBidiStreamRequest(path, identity, identity, metadataOf(metadata)),
+    errorOf,
+    close: () => client.close(),
+  };
+}
+
+function channelOptions({ tls }: GrpcTarget, { maxMessageBytes, keepaliveMs }: GrpcClientOptions): ClientOptions {
+  return {
+    'grpc.enable_channelz': 0,
+    // The callers retry, with backoff and limits of their own.
+    'grpc.enable_retries': 0,
+    // Variables such as https_proxy of an application's container are not for the mesh.
+    'grpc.enable_http_proxy': 0,
+    // No TXT record of the server's name may configure the client.
+    'grpc.service_config_disable_resolution': 1,
+    // Clients of one address must not share a connection: their credentials differ.
+    'grpc.use_local_subchannel_pool': 1,
+    'grpc.max_receive_message_length': maxMessageBytes,
+    ...(keepaliveMs === undefined
+      ? {}
+      : { 'grpc.keepalive_time_ms': keepaliveMs, 'grpc.keepalive_timeout_ms': KEEPALIVE_TIMEOUT_MS }),
+    ...(tls === undefined
+      ? {}
+      : { 'grpc.ssl_target_name_override': tls.serverName, 'grpc.default_authority': tls.serverName }),
+  };
+}
+
+function targetOf(address: GrpcTarget['address']): string {
+  return 'path' in address ? `unix:${address.path}` : `dns:${nameOf(address)}`;
+}
+
+function nameOf(address: GrpcTarget['address']): string {
+  if ('path' in address) return address.path;
+  return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
+}
+
+function grpcError(error: unknown, name: string): CtlError {
+  const { code, details } = (error ?? {}) as Partial<ServiceError>;
+  if (typeof code !== 'number') return new CtlError('unavailable', `${name}: ${oneLineOf(error)}`, {}, error);
+  const status = CODES[code] ?? 'unavailable';
+  return new CtlError(status, `${name} answered: ${details || `gRPC status ${code}`}`.replaceAll('\n', ' '), {}, error);
+}
