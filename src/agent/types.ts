@@ -2,8 +2,8 @@
  * The interfaces inside ctl-agent: certificates come from a `SecretSource`; the SDS server, the health endpoints,
  * OUTPUT_CERTS and the connections to the control plane all use the same one.
  *
- *   token ─▶ CA client ─▶ secret source ─▶ SDS server (UDS) ─▶ Envoy
- *                                     └──▶ OUTPUT_CERTS, metrics
+ *   token source ─▶ CA client ─▶ secret source ─▶ SDS server (UDS) ─▶ Envoy
+ *                                            └──▶ OUTPUT_CERTS, metrics
  */
 
 /** Whether the Envoy is a sidecar of a workload or a gateway. */
@@ -38,6 +38,17 @@ export interface SecretSource {
    */
   start(): void;
   close(): Promise<void>;
+}
+
+/** The token that proves the workload's identity to an authority while the workload has no certificate. */
+export interface TokenSource {
+  /**
+   * The current token. Rejects with CtlError: not_found when there is none, unauthenticated when it is not usable,
+   * other codes when it cannot be fetched.
+   */
+  token(): Promise<string>;
+  /** What helps when there is neither a token nor a valid certificate: the end of a line for operators. */
+  readonly advice: string;
 }
 
 /** A metric of the identity part. */

@@ -6,12 +6,11 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
-import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
+import type { TokenSource, WorkloadCertificate, WorkloadSecrets } from '../types.ts';
 import { rootsText } from './certificates.ts';
 import { type GrpcConnection, openGrpc, type UnaryCall } from './grpc-client.ts';
 import { certificateRequest, pemList } from './messages.ts';
 import type { IdentityCounters } from './metrics.ts';
-import { currentToken } from './token.ts';
 
 /** Requested for a lifetime without limit, because the protocol has no value for that. */
 const MAX_LIFETIME_SECONDS = Number.MAX_SAFE_INTEGER;
@@ -30,9 +29,7 @@ export interface CaClientOptions {
   readonly rootsFile: string;
   /** The trust domain that the operator has set; undefined: any trust domain of the authority. */
   readonly trustDomain: string | undefined;
-  readonly tokenFile: string;
-  /** False to send the token without parsing it (SKIP_PARSE_TOKEN). */
-  readonly parseToken: boolean;
+  readonly token: TokenSource;
   /** True to send no request for a certificate without a token (USE_TOKEN_FOR_CSR). */
   readonly tokenRequired: boolean;
   /** The secrets that were provisioned before the workload had a certificate of the mesh (PROV_CERT). */
@@ -138,13 +135,13 @@ class Client implements CaClient {
   }
 
   async #bearer(required: boolean, hasCertificate: boolean): Promise<Metadata> {
-    const { tokenFile: file, parseToken: parse, readFile: read, clock } = this.#options;
+    const { token: source } = this.#options;
     try {
-      const token = await currentToken({ file, parse, read }, clock.now());
+      const token = await source.token();
       this.#tokenLog.succeeded();
       return { authorization: `Bearer ${token}` };
     } catch (error) {
-      if (required || !hasCertificate) throw withAdvice(error, file);
+      if (required || !hasCertificate) throw withAdvice(error, source.advice);
       const isMissing = error instanceof CtlError && error.code === 'not_found';
       if (!isMissing) this.#tokenLog.failed(oneLineOf(error));
       return {};
@@ -196,13 +193,10 @@ function endsAfter({ expiresAt }: WorkloadCertificate, now: number): boolean {
 }
 
 /** Adds the remedy to the error for an unusable token, when there is no valid certificate either. */
-function withAdvice(error: unknown, file: string): unknown {
+function withAdvice(error: unknown, advice: string): unknown {
   if (!(error instanceof CtlError)) return error;
-  const advice =
-    `and there is no valid certificate to do without: write a new token to ${file} (ctl-discovery issue-token), ` +
-    'which is used without a restart; with OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the ' +
-    'lifetime of the certificate needs none';
-  return new CtlError(error.code, `${error.message}, ${advice}`, {}, error);
+  const message = `${error.message}, and there is no valid certificate to do without: ${advice}`;
+  return new CtlError(error.code, message, {}, error);
 }
 
 /**

@@ -13,7 +13,7 @@ import { type Identity, spiffeUri } from '../../core/identity.ts';
 import { createFailureLog } from '../../core/log.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
-import type { AgentIdentity, SecretSource, WorkloadSecrets } from '../types.ts';
+import type { AgentIdentity, SecretSource, TokenSource, WorkloadSecrets } from '../types.ts';
 import { type CaServer, createCaClient } from './ca-client.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
@@ -24,7 +24,7 @@ import { checkGraceRatio, createRotation } from './rotation.ts';
 import { startSdsServer } from './sds-server.ts';
 import { secretTable } from './secret-table.ts';
 import { checkProvider, DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
-import { tokenFileOf } from './token.ts';
+import { fileTokenSource, tokenFileOf } from './token.ts';
 
 export type { IdentitySettings } from './settings.ts';
 
@@ -42,6 +42,8 @@ export interface AgentIdentityOptions {
   /** Path of the socket to create; at most 107 bytes. */
   readonly sdsPath: string;
   readonly settings: IdentitySettings;
+  /** Replaces the token of the file, or exchanges it for another one. */
+  readonly token?: (ofFile: TokenSource) => TokenSource;
   /** Folder of FILE_MOUNTED_CERTS; default /etc/certs. */
   readonly mountedFolder?: string;
   readonly clock?: WallClock;
@@ -97,15 +99,17 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
     const message = `the authority at ${address} uses plain text, in which a token must not be sent`;
     throw new CtlError('failed_precondition', message, { field: 'CA_ADDR' });
   }
+  const read = (file: string): Promise<string> => readFile(file, 'utf8');
+  const tokenFile = tokenFileOf(settings.jwtPolicy, settings.caTokenFile);
+  const ofFile = fileTokenSource({ file: tokenFile, parse: !settings.skipParseToken, read }, () => clock.now());
   const ca = createCaClient({
     server: caServer,
     trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
     rootsFile: settings.caRootsFile === '' ? DEFAULT_ROOTS_FILE : settings.caRootsFile,
-    tokenFile: tokenFileOf(settings.jwtPolicy, settings.caTokenFile),
-    parseToken: !settings.skipParseToken,
+    token: options.token?.(ofFile) ?? ofFile,
     tokenRequired: settings.useTokenForCsr,
     provisioned: provisionedSource(settings, clock),
-    readFile: (file) => readFile(file, 'utf8'),
+    readFile: read,
     clock,
     counters,
     log: getScope('caclient'),

@@ -31,13 +31,24 @@ export function newCounters(): IdentityCounters {
   };
 }
 
+/** Counters of requests, which the agent also makes for other purposes: the label says which. */
+const OF_REQUESTS: ReadonlySet<string> = new Set<keyof IdentityCounters>([
+  'num_outgoing_requests',
+  'num_failed_outgoing_requests',
+  'num_outgoing_retries',
+  'outgoing_latency',
+]);
+
 /** The counters, and the remaining validity of each secret in seconds (negative after its expiry). */
 export function metricsOf(
   counters: IdentityCounters,
   secrets: WorkloadSecrets | undefined,
   now: number,
 ): IdentityMetric[] {
-  const rows: IdentityMetric[] = Object.entries(counters).map(([name, value]) => ({ name, value }));
+  const rows = Object.entries(counters).map(
+    ([name, value]): IdentityMetric =>
+      OF_REQUESTS.has(name) ? { name, value, labels: { request_type: 'csr' } } : { name, value },
+  );
   if (secrets === undefined) return rows;
   const left = (name: string, expiresAt: number): IdentityMetric => ({
     name: 'cert_expiry_seconds',

@@ -4,6 +4,7 @@
  * expired token instead of the authority's refusal.
  */
 import { CtlError } from '../../core/errors.ts';
+import type { TokenSource } from '../types.ts';
 
 /** The token's path in a pod, by JWT_POLICY. */
 const TOKEN_FILES: Readonly<Record<string, string>> = {
@@ -28,6 +29,16 @@ export interface TokenOptions {
   /** False to send it without checking its expiry (SKIP_PARSE_TOKEN). */
   readonly parse: boolean;
   readonly read: (file: string) => Promise<string>;
+}
+
+/** The token of a file. */
+export function fileTokenSource(options: TokenOptions, now: () => number): TokenSource {
+  return {
+    token: () => currentToken(options, now()),
+    advice:
+      `write a new token to ${options.file} (ctl-discovery issue-token), which is used without a restart; with ` +
+      'OUTPUT_CERTS and PROV_CERT set to one folder, a restart within the lifetime of the certificate needs none',
+  };
 }
 
 /**

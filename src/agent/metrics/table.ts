@@ -14,17 +14,24 @@ export const AGENT_METRICS = {
   mesh_build: { type: 'LastValue', meaning: 'Component build info.', labels: ['component', 'version', 'revision'] },
   scrapes_total: { type: 'Sum', meaning: 'Scrapes.' },
   scrape_failures_total: { type: 'Sum', meaning: 'Failed scrapes.', labels: ['type'] },
-  // Of certificates, the SDS server and calls to the authority; counted in `identity/`.
+  // Of certificates, the SDS server and calls to the authority; counted in `identity/`. Requests also in
+  // `credentials/`.
   num_outgoing_requests: {
     type: 'Sum',
     meaning: 'Total outgoing requests.',
+    labels: ['request_type'],
   },
   num_failed_outgoing_requests: {
     type: 'Sum',
     meaning: 'Failed outgoing requests (to a token exchange server, CA and the like).',
+    labels: ['request_type'],
   },
-  num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.' },
-  outgoing_latency: { type: 'Sum', meaning: 'Latency of outgoing requests, milliseconds.' },
+  num_outgoing_retries: { type: 'Sum', meaning: 'Outgoing retry requests.', labels: ['request_type'] },
+  outgoing_latency: {
+    type: 'Sum',
+    meaning: 'Latency of outgoing requests, milliseconds.',
+    labels: ['request_type'],
+  },
   // A Sum in the specification, and so in the text, although it also falls: its value is the number of current
   // connections.
   total_active_connections: { type: 'Sum', meaning: 'Active SDS connections.' },
