@@ -286,7 +286,8 @@ function selectEntries(
     const entry = indexes.resources('WorkloadEntry').get(key);
     if (entry === undefined || !labelsMatch(selector, entryLabels(entry.content, entry.meta.labels))) continue;
     const identity = { namespace, name: entry.meta.name };
-    const workload = entryWorkload(entry.content, entry.meta.labels, identity, indexes);
+    const health = entry.meta.unhealthy === true ? 'unhealthy' : 'healthy';
+    const workload = entryWorkload(entry.content, entry.meta.labels, identity, indexes, health);
     if (workload === undefined) continue;
     use(entry, workload);
   }

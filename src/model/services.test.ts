@@ -225,6 +225,17 @@ test('a service entry selects workload entries and pods of its namespace', () =>
   assert.equal(meshOf(resources).instancesAt('', '2.2.2.2')[0]?.hostname, 'api.example.com');
 });
 
+test('a workload entry that is not reported healthy is an unhealthy endpoint', () => {
+  const selecting = service('a/web', { selector: { app: 'x' } });
+  const healthOf = (fields: { unhealthy?: true }) => {
+    const vm = resource('WorkloadEntry', 'a/vm', { address: '2.2.2.2', labels: { app: 'x' } }, fields);
+    return meshOf([selecting, vm])
+      .endpoints.get(KEY)
+      ?.map(({ health }) => health);
+  };
+  assert.deepEqual([healthOf({}), healthOf({ unhealthy: true })], [['healthy'], ['unhealthy']]);
+});
+
 test('an orchestrator service selects workload entries, named target ports first', () => {
   const ports = [{ name: 'http', port: 80, targetPort: 'web' }];
   const resources = [

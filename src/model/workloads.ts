@@ -217,6 +217,7 @@ export function entryWorkload(
   metaLabels: Labels,
   workload: Workload['workload'],
   indexes: WorkloadIndexes,
+  health: Health = 'healthy',
 ): Workload | undefined {
   if (spec.address === undefined || spec.address === '') return undefined;
   const address = endpointAddress(spec.address);
@@ -230,7 +231,7 @@ export function entryWorkload(
     network: network ?? labels[NETWORK_LABEL] ?? indexes.networkOf(address, undefined),
     weight: spec.weight,
     serviceAccount: spec.serviceAccount ?? '',
-    health: 'healthy',
+    health,
     workload,
     hostname: '',
     tlsReady: isEntryTlsReady(labels, spec.serviceAccount),

@@ -112,6 +112,7 @@ export {
   type VirtualServiceSpec,
   type WeightedBackend,
   type WorkloadEntrySpec,
+  type WorkloadGroupSpec,
 } from './schemas.ts';
 export { isSecurityKind, substituteResource } from './substitute.ts';
 export {
@@ -142,3 +143,4 @@ export {
 } from './types.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { compileRegex } from './validate/values.ts';
+export { HEALTH_CHECKED, HEALTHY_CONDITION } from './workload-health.ts';

@@ -14,6 +14,7 @@ const SHORT: Readonly<Record<string, MeshKind>> = {
   se: 'ServiceEntry',
   vs: 'VirtualService',
   we: 'WorkloadEntry',
+  wg: 'WorkloadGroup',
 };
 
 const plural = (name: string): string => (/[^aeiou]y$/.test(name) ? name.replace(/y$/, 'ies') : `${name}s`);

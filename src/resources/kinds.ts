@@ -12,6 +12,7 @@ export const MESH_KINDS = [
   'Sidecar',
   'VirtualService',
   'WorkloadEntry',
+  'WorkloadGroup',
 ] as const;
 
 /** Kinds that only ever restrict: a refused one must not leave its workloads open (see `substitute.ts`). */

@@ -32,6 +32,7 @@ import {
 import { isGuarded, pruned } from './unknown-fields.ts';
 import { semanticErrors } from './validate/index.ts';
 import { brokenText } from './well-formed-utf16.ts';
+import { isUnhealthy } from './workload-health.ts';
 
 /**
  * The result of parsing a document. `ignored` documents are of a kind that a mesh does not read, such as a Deployment.
@@ -242,6 +243,7 @@ function parseEnvelope(
     annotations: workloadLabels(Object.fromEntries(read)),
     ...(creationTimestamp === undefined ? {} : { created: Date.parse(creationTimestamp) }),
     ...(generation === undefined || !SERVICE_API.has(kind) ? {} : { generation }),
+    ...(kind === 'WorkloadEntry' && isUnhealthy(annotations, document.status) ? { unhealthy: true } : {}),
   };
   if (deletionTimestamp === undefined) return { kind, meta, warnings };
   return { kind, meta, warnings, deletionTimestamp: Date.parse(deletionTimestamp) };

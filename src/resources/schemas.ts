@@ -14,6 +14,7 @@ import { authorizationPolicy, jsonWebKeySet, peerAuthentication, requestAuthenti
 import { serviceEntry, workloadEntry } from './schema/service-entry.ts';
 import { sidecar } from './schema/sidecar.ts';
 import { virtualService } from './schema/virtual-service.ts';
+import { workloadGroup } from './schema/workload-group.ts';
 
 export const SCHEMAS = {
   AuthorizationPolicy: authorizationPolicy,
@@ -26,6 +27,7 @@ export const SCHEMAS = {
   Sidecar: sidecar,
   VirtualService: virtualService,
   WorkloadEntry: workloadEntry,
+  WorkloadGroup: workloadGroup,
   ConfigMap: core.configMap,
   EndpointSlice: core.endpointSlice,
   Endpoints: core.endpoints,
@@ -140,3 +142,4 @@ export type {
   TlsRoute,
   VirtualServiceSpec,
 } from './schema/virtual-service.ts';
+export type { ReadinessProbe, WorkloadGroupSpec } from './schema/workload-group.ts';

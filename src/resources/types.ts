@@ -32,6 +32,11 @@ export interface ResourceMeta {
   readonly created?: number;
   /** The number of the version of the content (Kubernetes ObjectMeta), of {@link SERVICE_API_KINDS} only. */
   readonly generation?: number;
+  /**
+   * Set on a WorkloadEntry whose health is checked and that is not reported healthy (`status.conditions`, see
+   * `workload-health.ts`).
+   */
+  readonly unhealthy?: true;
   /** The cluster of a resource of {@link CLUSTER_KINDS}; absent: the program's own (`--clusterID`). */
   readonly cluster?: string;
   /**

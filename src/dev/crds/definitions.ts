@@ -68,6 +68,13 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
       description: 'A workload that the orchestrator does not run.',
       columns: [column('Address', 'address', 'Its IP address, host name or unix socket')],
     },
+    WorkloadGroup: {
+      description: 'What the workloads of one kind outside the orchestrator have in common; they register themselves.',
+      columns: [
+        column('Account', 'template.serviceAccount', 'The service account of the workloads'),
+        column('Labels', 'metadata.labels', 'The labels of their WorkloadEntries'),
+      ],
+    },
   };
 
 /** Written by ctl-discovery; its fields are not part of the contract with users. */

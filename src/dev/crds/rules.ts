@@ -163,6 +163,14 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
       },
     ],
   },
+  WorkloadGroup: {
+    '.template': [
+      {
+        rule: `!has(self.address) || self.address == ''`,
+        message: 'address: expected none, each workload of the group has its own',
+      },
+    ],
+  },
 };
 
 export function pathRules(kind: string, path: string): readonly Rule[] {

@@ -19,6 +19,7 @@ export interface MetaFields {
   readonly labels?: Readonly<Record<string, string>>;
   readonly annotations?: Readonly<Record<string, string>>;
   readonly cluster?: string;
+  readonly unhealthy?: true;
 }
 
 /** A resource of `name` as `namespace/name`; content as in YAML (the `spec` of mesh kinds). */
@@ -31,6 +32,7 @@ export function resource(kind: Kind, path: string, content: unknown = {}, fields
     annotations: workloadLabels(fields.annotations ?? {}),
     ...(fields.created === undefined ? {} : { created: fields.created }),
     ...(fields.cluster === undefined ? {} : { cluster: fields.cluster }),
+    ...(fields.unhealthy === undefined ? {} : { unhealthy: fields.unhealthy }),
   };
   const parsed = SCHEMAS[kind].parse(content);
   const fingerprint = JSON.stringify([kind, meta, parsed]);

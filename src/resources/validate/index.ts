@@ -14,6 +14,7 @@ import { validateServiceEntry, validateWorkloadEntry } from './service-entry.ts'
 import { validateSidecar } from './sidecar.ts';
 import { errorList, type ValidationErrors } from './validation-errors.ts';
 import { validateVirtualService } from './virtual-service.ts';
+import { validateWorkloadGroup } from './workload-group.ts';
 
 type Validators = { readonly [K in Kind]?: (content: ContentOf<K>, errors: ValidationErrors) => void };
 
@@ -28,6 +29,7 @@ const VALIDATORS: Validators = {
   Sidecar: validateSidecar,
   VirtualService: validateVirtualService,
   WorkloadEntry: validateWorkloadEntry,
+  WorkloadGroup: validateWorkloadGroup,
   EndpointSlice: validateEndpointSlice,
   Endpoints: validateEndpoints,
   Pod: validatePod,

@@ -118,6 +118,7 @@ export function validateWorkloadEntry(spec: WorkloadEntrySpec, errors: Validatio
   checkWorkload(spec, errors);
 }
 
+/** Checks a workload entry, or an endpoint written in a service entry. */
 function checkWorkload(entry: WorkloadEntrySpec, errors: ValidationErrors): void {
   const { address = '' } = entry;
   if (address === '' && !entry.network)
@@ -129,6 +130,11 @@ function checkWorkload(entry: WorkloadEntrySpec, errors: ValidationErrors): void
   } else if (address !== '' && !isIpAddress(address) && (!isDomain(address) || looksLikeAddress(address))) {
     errors.add(['address'], `expected an IP address, host name or unix:///PATH, got ${shown(address)}`);
   }
+  checkPlacement(entry, errors);
+}
+
+/** Checks what an entry has beside its address. */
+export function checkPlacement(entry: WorkloadEntrySpec, errors: ValidationErrors): void {
   for (const [name, port] of Object.entries(entry.ports ?? {})) {
     checkDnsLabel(errors.at('ports', name), name);
     checkPort(errors.at('ports', name), port);

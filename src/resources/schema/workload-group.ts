@@ -1,0 +1,35 @@
+/** WorkloadGroup: what the workloads of one kind outside the orchestrator have in common, and how they are probed. */
+import { z } from 'zod';
+import { int32, portNumber, stringMap, strings, workloadLabelMap } from './common.ts';
+import { workloadEntry } from './service-entry.ts';
+
+/** As in a Pod (Kubernetes Probe), without the names of ports. */
+const readinessProbe = z.strictObject({
+  initialDelaySeconds: int32.optional(),
+  timeoutSeconds: int32.optional(),
+  periodSeconds: int32.optional(),
+  successThreshold: int32.optional(),
+  failureThreshold: int32.optional(),
+  httpGet: z
+    .strictObject({
+      path: z.string().optional(),
+      port: portNumber,
+      host: z.string().optional(),
+      scheme: z.string().optional(),
+      httpHeaders: z.array(z.strictObject({ name: z.string(), value: z.string().optional() })).optional(),
+    })
+    .optional(),
+  tcpSocket: z.strictObject({ host: z.string().optional(), port: portNumber }).optional(),
+  exec: z.strictObject({ command: strings }).optional(),
+  grpc: z.strictObject({ port: portNumber, service: z.string().optional() }).optional(),
+});
+
+export const workloadGroup = z.strictObject({
+  /** Of the WorkloadEntries that are written for the group. */
+  metadata: z.strictObject({ labels: workloadLabelMap.optional(), annotations: stringMap.optional() }).optional(),
+  template: workloadEntry,
+  probe: readinessProbe.optional(),
+});
+
+export type WorkloadGroupSpec = z.output<typeof workloadGroup>;
+export type ReadinessProbe = z.output<typeof readinessProbe>;

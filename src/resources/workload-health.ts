@@ -1,0 +1,24 @@
+/**
+ * The health of a WorkloadEntry whose workload is probed. The annotation {@link HEALTH_CHECKED} says that it is; then
+ * the condition `Healthy` of the status must be `True`, and no condition yet means unhealthy. Istio writes the same
+ * annotation and condition.
+ */
+
+export const HEALTH_CHECKED = 'proxy.mesh.io/health-checks-enabled';
+const ISTIO_HEALTH_CHECKED = 'proxy.istio.io/health-checks-enabled';
+
+/** Type of the condition. */
+export const HEALTHY_CONDITION = 'Healthy';
+
+/** @param status of the document, as it was written */
+export function isUnhealthy(annotations: Readonly<Record<string, string>> | undefined, status: unknown): boolean {
+  const checked = annotations?.[HEALTH_CHECKED] ?? annotations?.[ISTIO_HEALTH_CHECKED];
+  if (checked?.toLowerCase() !== 'true' && checked !== '1') return false;
+  const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
+  const condition: unknown = conditions.find((each) => isObject(each) && each.type === HEALTHY_CONDITION);
+  return !(isObject(condition) && condition.status === 'True');
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null;
+}
