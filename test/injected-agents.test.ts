@@ -69,8 +69,8 @@ for (const [name, pod] of injectedPods()) {
   });
 
   test(`mesh-iptables understands its arguments in the Pod ${name}`, () => {
-    for (const { args = [] } of all.filter((container) => container.name === 'mesh-init')) {
-      const [command, ...flags] = args;
+    for (const init of all.filter((container) => container.name === 'mesh-init')) {
+      const [command, ...flags] = init.args ?? [];
       assert.equal(command, 'mesh-iptables');
       const { given, positionals } = parseFlags(flags, meshIptablesFlags);
       assert.deepEqual(positionals, []);
@@ -92,8 +92,11 @@ for (const [name, pod] of injectedPods()) {
           orchVirtInterfaces: text('orch-virt-interfaces'),
           proxyUid: text('proxy-uid'),
           proxyGid: text('proxy-gid'),
+          dnsAgent: variable(init, 'DNS_AGENT'),
+          dnsCapture: variable(init, 'MESH_META_DNS_CAPTURE'),
+          dnsAddress: variable(init, 'DNS_ADDR') || meshIptablesEnv.DNS_ADDR.default,
         },
-        undefined,
+        { proxyUser: undefined, nameservers: [] },
       );
       assert.deepEqual(redirection.proxyUids, [1337]);
     }

@@ -3,6 +3,7 @@
  * mesh-iptables"). A flag whose default is a variable has the same setting as that variable, which has the default.
  */
 
+import { agentDnsCaptureEnv } from './agent-dns-env.ts';
 import { agentCommonFlags } from './agent-flags.ts';
 import type { EnvTable } from './env-table.ts';
 import type { FlagTable } from './flag-table.ts';
@@ -99,6 +100,7 @@ export const meshIptablesEnv = {
     default: '',
     meaning: 'Default of --mesh-service-exclude-cidr.',
   },
+  ...agentDnsCaptureEnv,
 } as const satisfies EnvTable;
 
 function text<S extends string>(short: S, meaning: string) {

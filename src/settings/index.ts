@@ -33,3 +33,4 @@ export {
   flagSettings,
 } from './settings.ts';
 export { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
+export { isEnabled } from './values.ts';

@@ -13,6 +13,11 @@ export function parseBoolean(text: string): boolean {
   throw usageError('not true or false');
 }
 
+/** Whether a text variable that enables a feature "when set" does so: every text does, except those for false. */
+export function isEnabled(text: string): boolean {
+  return !['', '0', 'f', 'F', 'false', 'FALSE', 'False'].includes(text.trim());
+}
+
 export function parseInteger(
   text: string,
   min = Number.MIN_SAFE_INTEGER,

@@ -22,6 +22,7 @@ export {
   discoveryPorts,
   startDiscovery,
 } from './discovery.ts';
+export { type DnsQuery, type DnsReply, type DnsServerIn, queryDns, startDnsIn } from './dns.ts';
 export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEcho } from './echo.ts';
 export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';

@@ -1,6 +1,7 @@
 /** Reads properties of the host's network namespace. */
 import { readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
+import { nameserversOf } from './dns-options.ts';
 import { FAMILIES } from './footprint.ts';
 import type { ProxyUser } from './options.ts';
 import { mustRun, type Run } from './run.ts';
@@ -56,4 +57,9 @@ export async function findUser(read: ReadText, name: string): Promise<ProxyUser 
   const line = ((await read('/etc/passwd')) ?? '').split('\n').find((each) => each.startsWith(`${name}:`));
   const [, , uid, gid] = line?.split(':') ?? [];
   return uid === undefined || gid === undefined ? undefined : { uid, gid };
+}
+
+/** The name servers that this host's programs ask. */
+export async function findNameservers(read: ReadText): Promise<readonly string[]> {
+  return nameserversOf((await read('/etc/resolv.conf')) ?? '');
 }

@@ -5,11 +5,12 @@
  */
 import { getScope } from '../../logging/index.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';
-import { findUser, presentFamilies, readText, usableFamilies } from './host.ts';
+import { findNameservers, findUser, presentFamilies, readText, usableFamilies } from './host.ts';
 import { ineffectiveSettings, portOf, type RedirectionSettings, redirectionOf } from './options.ts';
 import { printCleanCommands, printCommands, printRestoreFormat } from './print.ts';
 import { runProgram } from './run.ts';
 import { validateRedirection } from './validate.ts';
+import { validateDns } from './validate-dns.ts';
 
 /** The settings of `ctl-agent mesh-iptables`. */
 export interface MeshIptablesSettings extends RedirectionSettings {
@@ -26,9 +27,10 @@ export interface MeshIptablesSettings extends RedirectionSettings {
 /** Sets up redirection; `print` receives requested output. Rejects with a CtlError of one line. */
 export async function meshIptables(settings: MeshIptablesSettings, print: (text: string) => void): Promise<void> {
   const log = getScope('default');
-  const redirection = redirectionOf(settings, await findUser(readText, settings.proxyUser));
+  const nameservers = await findNameservers(readText);
+  const redirection = redirectionOf(settings, { proxyUser: await findUser(readText, settings.proxyUser), nameservers });
   const probePort = portOf('iptables-probe-port', settings.iptablesProbePort);
-  const ineffective = ineffectiveSettings(settings, redirection);
+  const ineffective = ineffectiveSettings(settings, redirection, nameservers);
   // The output is for shells and iptables-restore, which ignore comments.
   if (settings.dryRun || settings.restoreFormat) print(ineffective.map((each) => `# warning: ${each}\n`).join(''));
   if (!settings.dryRun) for (const each of ineffective) log.warn(each);
@@ -40,11 +42,16 @@ export async function meshIptables(settings: MeshIptablesSettings, print: (text:
     const families = await usableFamilies(runProgram, readText, (why) => log.warn('IPv6 is not redirected', { why }));
     await applyRedirection(runProgram, families, redirection);
     log.info('traffic is redirected', { mode: redirection.interception.mode, families: families.join(', ') });
+    if (redirection.dns !== undefined) {
+      const { servers, port } = redirection.dns;
+      log.info('DNS queries are redirected', { servers: servers.join(', '), port });
+    }
   }
   if (!settings.runValidation) return;
   const families = await presentFamilies(readText);
   const { probeTimeoutMs: timeoutMs } = settings;
   for (const line of await validateRedirection({ families, redirection, probePort, timeoutMs })) log.info(line);
+  for (const line of await validateDns(redirection, timeoutMs)) log.info(line);
 }
 
 /** Removes what `meshIptables` added, and nothing else. Rejects with a CtlError of one line. */

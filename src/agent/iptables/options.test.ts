@@ -18,6 +18,7 @@ test('without settings nothing is redirected, and ports and user have their defa
     virtualInterfaces: [],
     proxyUids: [1337],
     proxyGids: [1337],
+    dns: undefined,
   });
 });
 
@@ -37,7 +38,10 @@ test('TPROXY has a mark and a routing table, in decimal or hexadecimal', () => {
 describe("the proxy's user", () => {
   const user = { uid: '201', gid: '202' };
   const of = (changes: { proxyUid?: string; proxyGid?: string }) => {
-    const { proxyUids, proxyGids } = redirectionOf({ ...DEFAULT_SETTINGS, ...changes }, user);
+    const { proxyUids, proxyGids } = redirectionOf(
+      { ...DEFAULT_SETTINGS, ...changes },
+      { proxyUser: user, nameservers: [] },
+    );
     return [proxyUids, proxyGids];
   };
   test('is the one of the host by default', () => assert.deepEqual(of({}), [[201], [202]]));
@@ -62,7 +66,7 @@ describe('settings without effect are reported', () => {
   ];
   for (const [changes, expected] of rows) {
     test(JSON.stringify(changes), () => {
-      const said = ineffectiveSettings({ ...DEFAULT_SETTINGS, ...changes }, redirection(changes));
+      const said = ineffectiveSettings({ ...DEFAULT_SETTINGS, ...changes }, redirection(changes), []);
       assert.equal(said.length, expected === undefined ? 0 : 1);
       if (expected !== undefined) assert.match(said[0] ?? '', expected);
     });

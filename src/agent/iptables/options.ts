@@ -4,11 +4,12 @@
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';
+import { type DnsSettings, dnsCaptureOf, ineffectiveDnsSettings } from './dns-options.ts';
 import { FAMILIES } from './footprint.ts';
 import type { Included, Interception, Redirection } from './types.ts';
 
 /** The settings of the command, as text; empty for settings that are not given. */
-export interface RedirectionSettings {
+export interface RedirectionSettings extends DnsSettings {
   readonly proxyPort: string;
   readonly inboundCapturePort: string;
   readonly inboundTunnelPort: string;
@@ -39,12 +40,16 @@ export interface ProxyUser {
   readonly gid: string;
 }
 
-/**
- * Checks the settings. Throws CtlError invalid_argument that names the flag.
- *
- * @param proxyUser the user of PROXY_USER, if the host has it: the default of uid and gid
- */
-export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUser | undefined): Redirection {
+/** Properties of the host that settings depend on. */
+export interface HostFacts {
+  /** The user of PROXY_USER, if the host has it: the default of uid and gid. */
+  readonly proxyUser: ProxyUser | undefined;
+  /** The name servers of resolv.conf. */
+  readonly nameservers: readonly string[];
+}
+
+/** Checks the settings. Throws CtlError invalid_argument that names the flag. */
+export function redirectionOf(settings: RedirectionSettings, { proxyUser, nameservers }: HostFacts): Redirection {
   const uid = settings.proxyUid || (proxyUser?.uid ?? DEFAULT_PROXY_ID);
   // A given user implies its group.
   const gid = settings.proxyGid || (settings.proxyUid === '' ? (proxyUser?.gid ?? uid) : uid);
@@ -62,11 +67,16 @@ export function redirectionOf(settings: RedirectionSettings, proxyUser: ProxyUse
     virtualInterfaces: listOf('orch-virt-interfaces', settings.orchVirtInterfaces, interfaceOf),
     proxyUids: listOf('proxy-uid', uid, idOf),
     proxyGids: listOf('proxy-gid', gid, idOf),
+    dns: dnsCaptureOf(settings, nameservers),
   };
 }
 
 /** Settings without effect because of other settings, one sentence each. */
-export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redirection): readonly string[] {
+export function ineffectiveSettings(
+  settings: RedirectionSettings,
+  wanted: Redirection,
+  nameservers: readonly string[],
+): readonly string[] {
   const { meshServiceExcludeCidr, meshLocalExcludePorts, meshInboundTproxyMark, meshInboundTproxyRouteTable } =
     settings;
   const sentences: string[] = [];
@@ -88,7 +98,7 @@ export function ineffectiveSettings(settings: RedirectionSettings, wanted: Redir
     const flags = '--mesh-inbound-tproxy-mark and --mesh-inbound-tproxy-route-table';
     sentences.push(`${flags} apply only with --mesh-inbound-interception-mode TPROXY`);
   }
-  return sentences;
+  return [...sentences, ...ineffectiveDnsSettings(settings, wanted, nameservers)];
 }
 
 /** Whether a range is localhost, through which applications of one machine talk to each other. */

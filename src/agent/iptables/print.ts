@@ -1,5 +1,5 @@
 /** Prints a redirection for people and for `iptables-restore`: the output of `--dry-run` and `--restore-format`. */
-import { FAMILIES, FOOTPRINT, TABLES } from './footprint.ts';
+import { addJump, FAMILIES, FOOTPRINT, TABLES } from './footprint.ts';
 import { inboundSourceAddress, routeCommand, ruleCommand } from './routing.ts';
 import { redirectionRules } from './rules.ts';
 import { applyTransaction, NO_RULES } from './transaction.ts';
@@ -14,7 +14,7 @@ export function printCommands(families: readonly Family[], wanted: Redirection):
       return [
         ...chains.map(({ name }) => `${iptables} -N ${name}`),
         ...chains.flatMap(({ name, rules }) => rules.map((rule) => `${iptables} -A ${name} ${rule}`)),
-        ...jumps.map((jump) => `${iptables} -A ${jump}`),
+        ...jumps.map((jump) => `${iptables} ${addJump(jump)}`),
       ];
     }),
   ]);

@@ -3,19 +3,24 @@
  *
  *   in    PREROUTING ─▶ MESH_INBOUND ─▶ MESH_IN_REDIRECT (nat) or MESH_TPROXY / MESH_DIVERT (mangle)
  *   out   OUTPUT ─▶ MESH_OUTPUT ─▶ MESH_REDIRECT, or MESH_IN_REDIRECT where the proxy calls its own workload
+ *   DNS   OUTPUT ─▶ MESH_DNS (raw: conntrack zone; nat: to the port of the agent's or Envoy's DNS server)
  */
 import { isIPv6 } from 'node:net';
+import { dnsRawRules, dnsRules, hasDns, ownDnsRules } from './dns-rules.ts';
 import {
   DIVERT,
+  DNS,
   FAMILIES,
   IN_REDIRECT,
   INBOUND,
+  JUMP_DNS,
   JUMP_INBOUND,
   JUMP_OUTPUT,
   OUTPUT,
   REDIRECT,
   TPROXY,
 } from './footprint.ts';
+import { proxyOwners } from './owners.ts';
 import type { Family, Included, Interception, Redirection, TableRules } from './types.ts';
 
 /** Ports of the agent and the proxy: merged metrics, readiness, the proxy's metrics. */
@@ -26,10 +31,10 @@ const SSH_PORT = 22;
 /** The rules of one address family, by table. */
 export function redirectionRules(family: Family, wanted: Redirection): readonly TableRules[] {
   const { interception } = wanted;
-  const nat = natRules(family, wanted);
-  return interception.mode === 'TPROXY' && takesInbound(wanted)
-    ? [nat, mangleRules(family, wanted, interception)]
-    : [nat];
+  const tables = [natRules(family, wanted)];
+  if (interception.mode === 'TPROXY' && takesInbound(wanted)) tables.push(mangleRules(family, wanted, interception));
+  if (hasDns(family, wanted)) tables.push(dnsRawRules(family, wanted));
+  return tables;
 }
 
 function takesInbound({ inboundPorts }: Redirection): boolean {
@@ -38,6 +43,7 @@ function takesInbound({ inboundPorts }: Redirection): boolean {
 
 function natRules(family: Family, wanted: Redirection): TableRules {
   const { interception, proxyPort, inboundPort, virtualInterfaces } = wanted;
+  const dns = dnsRules(family, wanted);
   const inbound = [
     ...virtualInterfaces.flatMap((name) => virtualInterfaceRules(family, name, wanted)),
     ...(interception.mode === 'REDIRECT' ? inboundRules(wanted, [`-j ${IN_REDIRECT}`]) : []),
@@ -49,8 +55,13 @@ function natRules(family: Family, wanted: Redirection): TableRules {
       { name: IN_REDIRECT, rules: [`-p tcp -j REDIRECT --to-ports ${inboundPort}`] },
       ...(inbound.length > 0 ? [{ name: INBOUND, rules: inbound }] : []),
       { name: OUTPUT, rules: outputRules(family, wanted) },
+      ...(dns.length > 0 ? [{ name: DNS, rules: dns }] : []),
     ],
-    jumps: [...(inbound.length > 0 ? [JUMP_INBOUND] : []), JUMP_OUTPUT],
+    jumps: [
+      ...(inbound.length > 0 ? [JUMP_INBOUND] : []),
+      JUMP_OUTPUT,
+      ...(dns.length > 0 ? (wanted.dns?.protocols ?? []).map((protocol) => JUMP_DNS[protocol]) : []),
+    ],
   };
 }
 
@@ -76,11 +87,9 @@ function inboundRules(wanted: Redirection, capture: readonly string[]): readonly
 /** Rules for traffic that applications here send. */
 function outputRules(family: Family, wanted: Redirection): readonly string[] {
   const { loopback, inboundSource } = FAMILIES[family];
-  const owners = [
-    ...wanted.proxyUids.map((uid) => `-m owner --uid-owner ${uid}`),
-    ...wanted.proxyGids.map((gid) => `-m owner --gid-owner ${gid}`),
-  ];
+  const owners = proxyOwners(wanted);
   return [
+    ...ownDnsRules(family, wanted),
     // The proxy forwards an inbound connection to the application from a special source address, so that it is not
     // redirected again.
     `-s ${inboundSource} -o lo -j RETURN`,

@@ -55,6 +55,15 @@ test('a duplicate jump is removed', () => {
   assert.equal(text.split(`-A ${jump}\n`).length, 2);
 });
 
+test('jumps for DNS precede the rules of others', () => {
+  const rules: TableRules = { ...RULES, jumps: ['OUTPUT -p udp -m udp --dport 53 -j MESH_DNS', ...RULES.jumps] };
+  const lines = applyTransaction(rules, NO_RULES).split('\n');
+  assert.deepEqual(lines.slice(-4, -2), [
+    '-I OUTPUT -p udp -m udp --dport 53 -j MESH_DNS',
+    '-A OUTPUT -p tcp -j MESH_OUTPUT',
+  ]);
+});
+
 test('cleaning removes existing jumps before chains, and nothing from an empty table', () => {
   assert.equal(
     cleanTransaction('nat', readExisting('nat', SAVED)),
@@ -67,7 +76,8 @@ test('cleaning removes existing jumps before chains, and nothing from an empty t
 test('cleaning knows every chain and jump of all rule sets', () => {
   const modes: readonly Interception['mode'][] = ['REDIRECT', 'TPROXY'];
   for (const meshInboundInterceptionMode of modes) {
-    const wanted = redirection({ meshInboundInterceptionMode, meshInboundPorts: '*', orchVirtInterfaces: 'a' });
+    const capture = { meshInboundPorts: '*', orchVirtInterfaces: 'a', dnsAgent: 'true' };
+    const wanted = redirection({ meshInboundInterceptionMode, ...capture });
     for (const { table, chains, jumps } of redirectionRules('ipv4', wanted)) {
       for (const { name } of chains) assert.ok(FOOTPRINT[table].chains.includes(name), name);
       for (const jump of jumps) assert.ok(FOOTPRINT[table].jumps.includes(jump), jump);

@@ -3,7 +3,7 @@
  * rules of meshd, whatever rules of meshd it had before, and all rules of others unchanged. iptables-restore commits a
  * table as a whole or not at all.
  */
-import { FOOTPRINT } from './footprint.ts';
+import { addJump, FOOTPRINT } from './footprint.ts';
 import type { TableName, TableRules } from './types.ts';
 
 /** The chains and jumps of meshd in a table. */
@@ -41,7 +41,7 @@ export function applyTransaction(rules: TableRules, existing: ExistingRules): st
     ...[...names, ...stale].map((name) => `:${name} - [0:0]`),
     ...existing.jumps.filter((jump) => !stays.includes(jump)).map((jump) => `-D ${jump}`),
     ...rules.chains.flatMap(({ name, rules: lines }) => lines.map((rule) => `-A ${name} ${rule}`)),
-    ...rules.jumps.filter((jump) => !stays.includes(jump)).map((jump) => `-A ${jump}`),
+    ...rules.jumps.filter((jump) => !stays.includes(jump)).map(addJump),
     ...stale.map((name) => `-X ${name}`),
   ]);
 }

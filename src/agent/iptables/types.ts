@@ -17,6 +17,16 @@ export type Interception =
 /** Everything (`*`), or exactly these. */
 export type Included<T> = '*' | readonly T[];
 
+/** Captured DNS: the queries of applications to the machine's name servers. */
+export interface DnsCapture {
+  /** The port on loopback that answers the queries. */
+  readonly port: number;
+  /** The agent answers over UDP and TCP, Envoy over UDP only. */
+  readonly protocols: readonly ('udp' | 'tcp')[];
+  /** The name servers whose queries are captured, without the zones of IPv6 addresses. */
+  readonly servers: readonly string[];
+}
+
 /** The traffic to redirect, checked and complete. Ports are TCP ports. */
 export interface Redirection {
   readonly interception: Interception;
@@ -40,9 +50,11 @@ export interface Redirection {
   /** Traffic of these users and groups is the proxy's own, and not redirected back to it. */
   readonly proxyUids: readonly number[];
   readonly proxyGids: readonly number[];
+  /** Undefined: queries are not captured. */
+  readonly dns: DnsCapture | undefined;
 }
 
-export type TableName = 'nat' | 'mangle';
+export type TableName = 'nat' | 'mangle' | 'raw';
 
 /** A chain of meshd with its rules in order, as iptables expects them after `-A CHAIN`. */
 export interface Chain {
@@ -52,7 +64,7 @@ export interface Chain {
 
 /**
  * All chains and jumps of meshd in one table. `jumps` lead from the built-in chains to them: `PREROUTING -p tcp -j
- * MESH_INBOUND`.
+ * MESH_INBOUND`. Each jump is in `FOOTPRINT`, which also says whether it precedes the rules of others.
  */
 export interface TableRules {
   readonly table: TableName;

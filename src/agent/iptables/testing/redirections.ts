@@ -19,8 +19,11 @@ export const DEFAULT_SETTINGS: RedirectionSettings = {
   orchVirtInterfaces: '',
   proxyUid: '',
   proxyGid: '',
+  dnsAgent: '',
+  dnsCapture: '',
+  dnsAddress: ':15053',
 };
 
-export function redirection(changes: Partial<RedirectionSettings>): Redirection {
-  return redirectionOf({ ...DEFAULT_SETTINGS, ...changes }, undefined);
+export function redirection(changes: Partial<RedirectionSettings>, nameservers: readonly string[] = []): Redirection {
+  return redirectionOf({ ...DEFAULT_SETTINGS, ...changes }, { proxyUser: undefined, nameservers });
 }
