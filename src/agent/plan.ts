@@ -27,8 +27,9 @@ export interface AgentPlan {
   readonly configFolder: string;
   /** Undefined without certificates: a control plane in plain text issues none. */
   readonly identity: IdentityPlan | undefined;
-  /** The address of the xDS server. */
+  /** The address of the xDS server, the first of several. */
   readonly controlPlane: ControlPlane;
+  readonly xds: XdsPlan;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Additional environment variables for Envoy; the agent's own have precedence. */
@@ -56,6 +57,15 @@ export interface IdentityPlan {
   readonly caServer: ControlPlane;
   /** Unix domain socket of the workload's secrets. */
   readonly sdsPath: string;
+}
+
+/** Settings for the agent's own connection to the control plane. */
+export interface XdsPlan {
+  readonly addresses: readonly [ControlPlane, ...ControlPlane[]];
+  /** `envoy.config.core.v3.Node`, JSON form. */
+  readonly node: JsonObject;
+  /** False for the State of the World protocol. */
+  readonly delta: boolean;
 }
 
 const DEFAULT_NAMESPACE = 'mesh-system';
@@ -90,9 +100,10 @@ export async function planAgent(
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
   const ipv6 = isIP(workload.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
-  const { upstream, caServer } = controlPlaneAddresses(settings, proxyConfig);
+  const { addresses, caServer } = controlPlaneAddresses(settings, proxyConfig);
+  const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
-  if (upstream.tls && identity === undefined)
+  if (addresses.some(({ tls }) => tls) && identity === undefined)
     throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
   const node = nodeOf({
     ...workload,
@@ -122,6 +133,7 @@ export async function planAgent(
     configFolder,
     identity,
     controlPlane: upstream,
+    xds: { addresses, node, delta: settings.deltaXds },
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: envoyPlan(settings, proxyConfig, ipv6),
     envoyEnv: proxyConfig.proxyMetadata ?? {},
@@ -197,7 +209,7 @@ function listenerPlan(
 function controlPlaneAddresses(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
-): { readonly upstream: ControlPlane; readonly caServer: ControlPlane } {
+): { readonly addresses: XdsPlan['addresses']; readonly caServer: ControlPlane } {
   const namespace = settings.meshNamespace === '' ? DEFAULT_NAMESPACE : settings.meshNamespace;
   const { customHost } = settings;
   const at = (address: string, source: string, authPolicy: AgentProxyConfig['controlPlaneAuthPolicy']): ControlPlane =>
@@ -207,11 +219,10 @@ function controlPlaneAddresses(
     'discoveryAddress',
     proxyConfig.controlPlaneAuthPolicy,
   );
+  const [first = '', ...others] = settings.xdsUpstream.split(',').map((address) => address.trim());
+  const upstream = (address: string): ControlPlane => at(address, 'XDS_UPSTREAM', proxyConfig.controlPlaneAuthPolicy);
   return {
-    upstream:
-      settings.xdsUpstream === ''
-        ? discovery
-        : at(settings.xdsUpstream, 'XDS_UPSTREAM', proxyConfig.controlPlaneAuthPolicy),
+    addresses: settings.xdsUpstream === '' ? [discovery] : [upstream(first), ...others.map(upstream)],
     // A separate authority has its own policy: the port decides whether it is plain text.
     caServer: settings.caAddress === '' ? discovery : at(settings.caAddress, 'CA_ADDR', undefined),
   };

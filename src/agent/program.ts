@@ -18,6 +18,7 @@ import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervis
 import { createReadiness, type Readiness } from './health/readiness.ts';
 import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
+import { createLazyConnection } from './lazy-connection.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
 import { watchAddresses } from './settings/watch-addresses.ts';
@@ -61,12 +62,14 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     startIdentity(plan, settings),
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
+  const connection = createLazyConnection(plan.xds, identity);
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
   } finally {
     end.close();
+    await connection.close();
     await identity?.close();
   }
 }

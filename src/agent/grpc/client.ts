@@ -47,6 +47,8 @@ export interface GrpcClient {
    * after the status OK.
    */
   stream(path: string, metadata?: Readonly<Record<string, string>>): BytesStream;
+  /** Connects. Resolves with whether the connection is established within this time; a failed one is tried again. */
+  ready(timeoutMs: number): Promise<boolean>;
   /** The CtlError for what a stream or a call failed with. */
   errorOf(error: unknown): CtlError;
   /** Closes the connection; calls in progress fail. */
@@ -98,6 +100,8 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
         client.makeUnaryRequest(path, identity, identity, request, metadataOf(metadata), { deadline }, done);
       }),
     stream: (path, metadata) => client.makeBidiStreamRequest(path, identity, identity, metadataOf(metadata)),
+    ready: (timeoutMs) =>
+      new Promise((resolve) => client.waitForReady(Date.now() + timeoutMs, (error) => resolve(error === undefined))),
     errorOf,
     close: () => client.close(),
   };

@@ -1,0 +1,126 @@
+/**
+ * The types of resources that the agent itself subscribes to, and what it reports: the protocol state of one stream
+ * after the other, without I/O. What was received before is kept over reconnects, and is not requested again.
+ */
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { type DiscoveryResponse, type RequestToWrite, resourceValue, type Variant } from './messages.ts';
+import { HEALTH_TYPE, type OwnType, type WorkloadHealth } from './types.ts';
+
+/** Writes a request to the control plane. */
+export type SendOwn = (request: RequestToWrite) => void;
+
+interface Subscription {
+  readonly type: OwnType;
+  /** Accepted resources by name, and with which variant they arrived: versions of the two cannot be compared. */
+  accepted: ReadonlyMap<string, { readonly version: string; readonly value: Uint8Array }>;
+  variant: Variant | undefined;
+  /** State of the World: the accepted version. */
+  version: string;
+}
+
+/** A limit for memory: a table of names is one resource. */
+const MAX_RESOURCES = 10_000;
+
+export class OwnTypes {
+  readonly #log: Log;
+  readonly #subscriptions = new Map<string, Subscription>();
+  #health: WorkloadHealth | undefined;
+  #stream: { readonly variant: Variant; readonly send: SendOwn } | undefined;
+
+  constructor(log: Log) {
+    this.#log = log;
+  }
+
+  /** Whether there is anything to subscribe to or to report. */
+  get needed(): boolean {
+    return this.#subscriptions.size > 0 || this.#health !== undefined;
+  }
+
+  /** Throws CtlError already_exists for a type that has a subscriber. */
+  subscribe(type: OwnType): void {
+    if (this.#subscriptions.has(type.typeUrl))
+      throw new CtlError('already_exists', `${type.typeUrl} has a subscriber already`);
+    const subscription: Subscription = { type, accepted: new Map(), variant: undefined, version: '' };
+    this.#subscriptions.set(type.typeUrl, subscription);
+    this.#request(subscription);
+  }
+
+  reportHealth(health: WorkloadHealth): void {
+    this.#health = health;
+    this.#sendHealth();
+  }
+
+  /** A new stream: subscribes again and sends the latest report. */
+  attach(variant: Variant, send: SendOwn): void {
+    this.#stream = { variant, send };
+    for (const subscription of this.#subscriptions.values()) this.#request(subscription);
+    this.#sendHealth();
+  }
+
+  detach(): void {
+    this.#stream = undefined;
+  }
+
+  /** Whether responses of the type are for the agent. */
+  has(typeUrl: string): boolean {
+    return this.#subscriptions.has(typeUrl);
+  }
+
+  /** Processes a response of such a type, and acknowledges or rejects it. */
+  receive(response: DiscoveryResponse): void {
+    const { typeUrl, nonce, version } = response;
+    const subscription = this.#subscriptions.get(typeUrl);
+    const stream = this.#stream;
+    if (subscription === undefined || stream === undefined) return;
+    let error: string | undefined;
+    try {
+      this.#apply(subscription, stream.variant, response);
+    } catch (thrown) {
+      error = oneLineOf(thrown);
+      this.#log.error(`the agent rejects a response of the control plane: ${error}`, { type: typeUrl, version });
+    }
+    const { type } = subscription;
+    const names = stream.variant === 'sotw' ? type.resourceNames : [];
+    stream.send({ typeUrl, names, version: subscription.version, nonce, error });
+  }
+
+  #apply(subscription: Subscription, variant: Variant, { resources, removed, version }: DiscoveryResponse): void {
+    const after = new Map(variant === 'delta' && subscription.variant === 'delta' ? subscription.accepted : []);
+    for (const name of removed) after.delete(name);
+    for (const [index, resource] of resources.entries()) {
+      // A copy: the rest of the message is not kept.
+      const value = Buffer.from(resourceValue(variant, resource));
+      const key = variant === 'delta' ? resource.name : String(index);
+      after.set(key, { version: resource.version, value });
+    }
+    if (after.size > MAX_RESOURCES)
+      throw new CtlError('resource_exhausted', `more than ${MAX_RESOURCES} resources of ${subscription.type.typeUrl}`);
+    subscription.type.receive(
+      [...after.values()].map(({ value }) => value),
+      version,
+    );
+    subscription.accepted = after;
+    subscription.variant = variant;
+    subscription.version = version;
+  }
+
+  #request({ type, accepted, variant, version }: Subscription): void {
+    const stream = this.#stream;
+    if (stream === undefined) return;
+    const { typeUrl, resourceNames: names } = type;
+    const isComparable = variant === stream.variant;
+    stream.send({
+      typeUrl,
+      names,
+      version: isComparable ? version : '',
+      initialVersions: isComparable ? [...accepted].map(([name, known]) => [name, known.version] as const) : [],
+    });
+  }
+
+  #sendHealth(): void {
+    const health = this.#health;
+    if (health === undefined) return;
+    this.#stream?.send({ typeUrl: HEALTH_TYPE, error: health.healthy ? undefined : health.message });
+  }
+}
