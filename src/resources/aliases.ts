@@ -10,6 +10,8 @@
  *   original stays. A twin that is already present takes precedence.
  * - In selections (selectors, subset labels, source labels) the twin replaces the key.
  * - One value is a name as well: `security.istio.io/tlsMode: istio` is `security.mesh.io/tlsMode: mesh`.
+ * - Variables of the agent in `proxyMetadata`: `ISTIO_META_…` and `ISTIO_METAJSON_…` are `MESH_META_…` and
+ *   `MESH_METAJSON_…`.
  * - `ISTIO_MUTUAL` is `MESH_MUTUAL` (in the schemas of the TLS settings).
  *
  * Readers therefore use mesh names only, and either spelling selects either spelling.
@@ -126,4 +128,16 @@ export function isReadAnnotation(key: string): boolean {
   if (key === INGRESS_CLASS_ANNOTATION) return true;
   const domain = key.slice(0, Math.max(0, key.indexOf('/')));
   return ['mesh.io', 'istio.io', 'prometheus.io'].some((own) => domain === own || domain.endsWith(`.${own}`));
+}
+
+/** Variables of the agent: mesh twins replace those of Istio; a twin that is present takes precedence. */
+export function meshVariables<T>(variables: Readonly<Record<string, T>>): Record<string, T> {
+  const renamed = Object.entries(variables).map(([name, value]) => [meshVariable(name), value] as const);
+  const written = Object.entries(variables).filter(([name]) => meshVariable(name) === name);
+  return Object.fromEntries([...renamed, ...written]);
+}
+
+/** The mesh name of a variable; the name itself when it has none. */
+export function meshVariable(name: string): string {
+  return name.replace(/^ISTIO_(META(?:JSON)?_)/, 'MESH_$1');
 }

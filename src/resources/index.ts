@@ -5,6 +5,8 @@ export {
   isClusterScoped,
   kindOf,
   meshKey,
+  meshVariable,
+  meshVariables,
   workloadLabels,
   writtenKind,
 } from './aliases.ts';

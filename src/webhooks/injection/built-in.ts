@@ -157,6 +157,13 @@ const INIT = `
     imagePullPolicy: {{ proxy.imagePullPolicy }}
     {%- endif %}
     args: {{ proxy.redirection }}
+    {%- if proxy.initEnv.size > 0 %}
+    env:
+    {%- for variable in proxy.initEnv %}
+    - name: {{ variable.name }}
+      value: "{{ variable.value }}"
+    {%- endfor %}
+    {%- endif %}
     resources: {{ proxy.initResources }}
     securityContext:
       allowPrivilegeEscalation: false

@@ -1,6 +1,6 @@
 /** The proxy configuration of one Pod: that of the mesh, overridden by its annotations. */
 import { CtlError } from '../../core/errors.ts';
-import { type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../resources/index.ts';
+import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../resources/index.ts';
 import type { InjectionSettings } from '../types.ts';
 import { ANNOTATIONS, type PodOptions } from './annotations.ts';
 import { isRecord, type PodRecord, textsOf } from './pod-shape.ts';
@@ -32,7 +32,9 @@ export function effectiveProxyConfig(settings: InjectionSettings, options: PodOp
       ...(interceptionMode === undefined ? {} : { interceptionMode }),
       ...(statusPort === undefined || statusPort === 0 ? {} : { statusPort }),
     },
-  ].reduce<PodRecord>(overlaid, { discoveryAddress: settings.discoveryAddress });
+  ]
+    .map(withMeshVariables)
+    .reduce<PodRecord>(overlaid, { discoveryAddress: settings.discoveryAddress });
   const wrong = Object.keys(textsOf(written.proxyMetadata)).find((name) => !VARIABLE.test(name));
   if (wrong !== undefined) {
     const message = `proxyMetadata: expected names of environment variables, got ${JSON.stringify(wrong.slice(0, 80))}`;
@@ -47,6 +49,11 @@ export function effectiveProxyConfig(settings: InjectionSettings, options: PodOp
 /** PROXY_CONFIG of the agent. */
 export function forAgent(written: PodRecord): PodRecord {
   return Object.fromEntries(Object.entries(written).filter(([field]) => !NOT_OF_THE_AGENT.includes(field)));
+}
+
+function withMeshVariables(config: PodRecord): PodRecord {
+  const { proxyMetadata } = config;
+  return isRecord(proxyMetadata) ? { ...config, proxyMetadata: meshVariables(proxyMetadata) } : config;
 }
 
 /** Objects are merged by field; other values above replace those below. */

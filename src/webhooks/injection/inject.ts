@@ -7,7 +7,7 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/nearest.ts';
-import { workloadLabels } from '../../resources/index.ts';
+import { meshVariable, workloadLabels } from '../../resources/index.ts';
 import type { Injected, InjectionParameters, InjectionSettings, Injector, PodObject } from '../types.ts';
 import { ANNOTATIONS, type PodOptions, readAnnotations } from './annotations.ts';
 import { PROXY_CONTAINER, TEMPLATE_VARIABLES } from './built-in.ts';
@@ -58,7 +58,8 @@ function fittedTo(pod: PodObject, data: TemplateData): TemplateData {
 
 /** Variables of the Pod's proxy configuration that the templates set themselves. */
 function reservedVariables({ proxyConfig }: PodOptions): readonly string[] {
-  const names = Object.keys(recordOf(proxyConfig?.config.proxyMetadata)).filter((name) => TEMPLATE_VARIABLES.has(name));
+  const all = Object.keys(recordOf(proxyConfig?.config.proxyMetadata));
+  const names = all.filter((name) => TEMPLATE_VARIABLES.has(meshVariable(name)));
   const field = `metadata.annotations[${ANNOTATIONS.proxyConfig.name}]`;
   return names.map((name) => `${field}: proxyMetadata.${name}: without effect, because injection sets this variable`);
 }

@@ -5,7 +5,13 @@ import { ports, portsOrAll, quantityValue, ranges, rangesOrAll } from './annotat
 import { ANNOTATIONS, type PodOptions } from './annotations.ts';
 import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
 import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
-import { ENVOY_PORTS, ineffectiveExclusions, type RedirectionInput, redirectionArguments } from './redirection.ts';
+import {
+  ENVOY_PORTS,
+  ineffectiveExclusions,
+  REDIRECTION_VARIABLES,
+  type RedirectionInput,
+  redirectionArguments,
+} from './redirection.ts';
 import type { ProxyData } from './template-data.ts';
 import type { Values } from './values.ts';
 
@@ -29,6 +35,7 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   const interceptionMode = config.value.interceptionMode ?? 'REDIRECT';
   const redirection = redirectionInput(input, interceptionMode === 'TPROXY' ? 'TPROXY' : 'REDIRECT', statusPort);
   const redirects = interceptionMode !== 'NONE' && !global.cni;
+  const env = Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value }));
   const proxy: ProxyData = {
     image: proxyImage(input),
     initImage: initImage(input),
@@ -56,7 +63,8 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
     bootstrapOverride: options.bootstrapOverride ?? '',
     volumes: options.userVolume ?? [],
     volumeMounts: options.userVolumeMount ?? [],
-    env: Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value })),
+    env,
+    initEnv: env.filter(({ name }) => REDIRECTION_VARIABLES.has(name)),
   };
   return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
 }

@@ -24,6 +24,9 @@ export const AGENT_STATUS_PORT = 15_020;
 /** Served by agent and Envoy, and called from outside of the mesh: metrics, readiness, probes. */
 export const PROXY_PORTS = ['15090', '15021', '15020'];
 
+/** Variables of captured DNS, which `mesh-iptables` and the agent have in common. */
+export const REDIRECTION_VARIABLES: ReadonlySet<string> = new Set(['DNS_ADDR', 'DNS_AGENT', 'MESH_META_DNS_CAPTURE']);
+
 export function redirectionArguments(input: RedirectionInput): readonly string[] {
   const { statusPort } = input;
   const own = statusPort === 0 ? PROXY_PORTS : [...new Set([...PROXY_PORTS, String(statusPort)])];

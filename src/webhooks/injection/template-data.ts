@@ -93,5 +93,12 @@ export interface ProxyData {
   readonly volumes: readonly Fields[];
   readonly volumeMounts: readonly Fields[];
   /** Further environment of the agent, of `proxyMetadata`: name and value. */
-  readonly env: readonly { readonly name: string; readonly value: string }[];
+  readonly env: readonly Variable[];
+  /** Those of them that `mesh-iptables` reads. */
+  readonly initEnv: readonly Variable[];
+}
+
+interface Variable {
+  readonly name: string;
+  readonly value: string;
 }
