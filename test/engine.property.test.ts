@@ -171,7 +171,7 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
 }
 
 /** Only versions are compared: tests of bundles cover their order. */
-function sorted({ cds, eds, sds, lds, rds, vhds }: Content): Content {
+function sorted({ cds, eds, sds, lds, rds, vhds, nds }: Content): Content {
   const byName = (list: Content['cds']) => list.toSorted(([a], [b]) => (a < b ? -1 : 1));
   return {
     cds: byName(cds),
@@ -180,6 +180,7 @@ function sorted({ cds, eds, sds, lds, rds, vhds }: Content): Content {
     lds: byName(lds),
     rds: byName(rds),
     vhds: byName(vhds),
+    nds: byName(nds),
   };
 }
 

@@ -33,7 +33,7 @@ import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/
 import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
-const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
+const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };
 
 /** Placements of proxies, whatever the mesh's configuration of networks and localities is at the time. */
 const PLACEMENTS: readonly Placement[] = [
@@ -88,7 +88,7 @@ test('a model with memos switched off gives the same bytes', () => {
 });
 
 test('a changed fact that is not reported leaves the view as it was', () => {
-  for (const kind of [/^rule /, /^routes at /, /^AuthorizationPolicy\//, /^ports$/, / in far$/]) {
+  for (const kind of [/^rule /, /^routes at /, /^AuthorizationPolicy\//, /^ports$/, /^any service$/, / in far$/]) {
     const broken = (changes: FactChanges): FactChanges => new Map([...changes].filter(([fact]) => !kind.test(fact)));
     const distort = ({ everything, meshWide, scopes }: ChangedFacts): ChangedFacts => ({
       everything,

@@ -62,4 +62,9 @@ export interface ProxyNode {
   readonly sds: boolean;
   /** Set when they come from Istio's agent, which serves fewer names of files. */
   readonly istioAgent?: true;
+  /**
+   * Which program answers the DNS queries of its machine with the names of the mesh: one that subscribes to the name
+   * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.
+   */
+  readonly dns?: 'agent' | 'envoy';
 }

@@ -46,7 +46,7 @@ describe('the table of xDS resource types', () => {
       [],
     );
     assert.deepEqual(
-      filesWith((text) => /\[(?:\s*'(?:cds|eds|sds|lds|rds|vhds)',?){4,}\s*\]/.test(text)),
+      filesWith((text) => /\[(?:\s*'(?:cds|eds|sds|lds|rds|vhds|nds)',?){4,}\s*\]/.test(text)),
       [],
     );
   });

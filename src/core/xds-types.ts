@@ -6,7 +6,7 @@
  */
 
 interface Row {
-  /** Full name of the Envoy message. */
+  /** Full name of the message. */
   readonly message: string;
   /** What one resource is called in `/debug/syncz`. */
   readonly noun: string;
@@ -95,6 +95,19 @@ const ROWS = {
     confidential: false,
     // Virtual hosts are routes, whether they are sent with these or one by one.
     rejectGauge: 'ctl_xds_rds_reject',
+  },
+  // After the listeners: an address that a name has leads to them.
+  nds: {
+    message: 'istio.networking.nds.v1.NameTable',
+    noun: 'name_table',
+    optional: true,
+    fullSet: true,
+    // Agents name no resource.
+    wildcard: true,
+    refersTo: [],
+    unreferenced: true,
+    confidential: false,
+    rejectGauge: undefined,
   },
 } as const satisfies Readonly<Record<string, Row>>;
 

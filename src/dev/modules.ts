@@ -69,6 +69,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'listeners',
     'routes',
     'gateways',
+    'names',
     'patches',
     'changed-facts',
     'touched-units',

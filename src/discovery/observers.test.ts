@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { CtlError } from '../core/errors.ts';
+import { byXdsType } from '../core/xds-types.ts';
 import type { DebugSource } from '../debug/index.ts';
 import { getScope } from '../logging/index.ts';
 import { createMetrics } from '../observe/index.ts';
@@ -197,7 +198,7 @@ describe('sampled gauges', () => {
         snapshotOf([service('shop', 'web'), service('shop', 'api'), endpoints('shop', 'web', '10.0.0.1')]),
       // Building every connection's status for a scrape would cost tens of megabytes with thousands of proxies.
       connections: () => assert.fail('a scrape asks for counts alone'),
-      quarantined: () => ({ cds: 0, eds: 0, sds: 0, lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
+      quarantined: () => ({ ...byXdsType(() => 0), lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
       parts: () => [],
       sources: () => [],
       documents: () => [],

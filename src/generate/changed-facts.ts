@@ -141,7 +141,7 @@ function addressFacts(facts: Collected, cluster: string, scopes: readonly Scope[
 
 /** A service was added, removed or redefined. */
 function hostFacts(facts: Collected, scopes: readonly Scope[], host: string): void {
-  facts.set(fact.host(host), undefined);
+  facts.set(fact.ANY_SERVICE, undefined).set(fact.host(host), undefined);
   list(facts, fact.HOSTS, host);
   for (const scope of scopes) {
     for (const { number, http } of portsOf(scope, host)) {

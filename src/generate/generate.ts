@@ -22,6 +22,7 @@ import {
   gatewaySecretUnits,
 } from './gateways/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
+import { nameTable, nameTableUnits } from './names/index.ts';
 import { patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
@@ -58,6 +59,7 @@ const OUTBOUND: PartGenerators<OutboundView> = {
   lds: { units: outboundListenerUnits, generate: outboundListeners },
   rds: { units: outboundRouteUnits, generate: outboundRoutes },
   vhds: { units: discoveredUnits, generate: outboundVirtualHosts },
+  nds: { units: nameTableUnits, generate: nameTable },
 };
 
 const INBOUND: PartGenerators<InboundView> = {
@@ -67,6 +69,7 @@ const INBOUND: PartGenerators<InboundView> = {
   // Inbound routes are inline in their listeners.
   rds: NONE,
   vhds: NONE,
+  nds: NONE,
 };
 
 const GATEWAY: PartGenerators<GatewayView> = {
@@ -75,6 +78,7 @@ const GATEWAY: PartGenerators<GatewayView> = {
   lds: { units: gatewayListenerUnits, generate: gatewayListeners },
   rds: { units: gatewayRouteUnits, generate: gatewayRoutes },
   vhds: NONE,
+  nds: { units: nameTableUnits, generate: nameTable },
 };
 
 /** A part's generators, bound to a view. */
@@ -98,7 +102,7 @@ function bind<V extends View>(
 
 function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
   const generator = unpatchedGeneratorOf(snapshot, view, type);
-  if (view.patches === undefined || type === 'sds' || type === 'vhds') return generator;
+  if (view.patches === undefined || type === 'sds' || type === 'vhds' || type === 'nds') return generator;
   const patcher = patcherOf(snapshot, view, type, () => unpatchedGeneratorOf(snapshot, view, 'rds').units());
   if (patcher === undefined) return generator;
   return {
@@ -188,13 +192,13 @@ function unitOutputs(
   return { outputs, reads: { list: list && factsOf(list.facts), units: facts } };
 }
 
-/** Types whose resources contain addresses of services. */
-const ADDRESSED: ReadonlySet<GeneratedType> = new Set(['lds', 'rds', 'vhds']);
+/** Types whose resources contain no addresses of services. */
+const UNADDRESSED: ReadonlySet<GeneratedType> = new Set(['cds', 'sds']);
 
 /** The read facts: what was read of services includes their addresses in the view's cluster. */
 function factsOfView(read: Facts, view: View, type: GeneratedType): Facts {
   const cluster = view.part === 'outbound' ? view.cluster : undefined;
-  if (cluster === undefined || !ADDRESSED.has(type)) return read;
+  if (cluster === undefined || UNADDRESSED.has(type)) return read;
   return [...read, ...read.filter(fact.isOfServices).map((name) => fact.inCluster(cluster, name))];
 }
 

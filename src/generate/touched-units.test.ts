@@ -11,6 +11,8 @@ import type { GatewayView, InboundView, UnitSelection, View } from './types.ts';
 
 const WEB = 'web.default.svc.cluster.local';
 const DB = 'db.default.svc.cluster.local';
+/** The unit of the name table. */
+const NAMES = ['names'];
 
 function resource(kind: string, name: string, body: object, namespace = 'default'): AnyResource {
   const core = kind === 'Service' || kind === 'Endpoints' || kind === 'Pod';
@@ -101,8 +103,11 @@ test('endpoints that are sent by EDS touch nothing that is generated', () => {
   assert.equal(affected(mesh(), endpoints('web', '10.0.0.2', { name: 'http', port: 80 })), undefined);
 });
 
-test('endpoints of a headless service touch its listeners', () => {
-  assert.deepEqual(affected(mesh(), endpoints('pods', '10.0.0.4', { name: 'tcp', port: 7000 })), { lds: ['7000'] });
+test('endpoints of a headless service touch its listeners and the names', () => {
+  assert.deepEqual(affected(mesh(), endpoints('pods', '10.0.0.4', { name: 'tcp', port: 7000 })), {
+    lds: ['7000'],
+    nds: NAMES,
+  });
 });
 
 test("host names of a service entry's endpoints touch its clusters", () => {
@@ -116,11 +121,12 @@ test("host names of a service entry's endpoints touch its clusters", () => {
   assert.deepEqual(affected(mesh(), entry, GATEWAY), { cds: ['api.example.com'] });
 });
 
-test('a service touches its clusters, and listeners and routes of its ports before and after', () => {
+test('a service touches its clusters, the names, and listeners and routes of its ports before and after', () => {
   assert.deepEqual(affected(mesh(), service('web', '10.96.0.1', [{ name: 'http', port: 81 }])), {
     cds: [WEB],
     lds: ['80', '81'],
     rds: ['80', '81', `${WEB}:80`, `${WEB}:81`],
+    nds: NAMES,
   });
 });
 
@@ -128,6 +134,7 @@ test('a TCP service touches no routes', () => {
   assert.deepEqual(affected(mesh(), service('db', '10.96.0.9', [{ name: 'tcp', port: 3306 }])), {
     cds: [DB],
     lds: ['3306'],
+    nds: NAMES,
   });
 });
 
@@ -205,7 +212,7 @@ test('a changed mesh configuration touches everything', () => {
     changes: [],
     mesh: { ...defaultMeshConfig(), connectTimeout: 1 },
   });
-  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' };
+  const all = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };
   for (const view of [OUTBOUND, INBOUND, GATEWAY]) {
     assert.deepEqual(readable(affectedUnits(previous, snapshot, changes, view)), all);
   }

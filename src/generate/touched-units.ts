@@ -19,6 +19,7 @@ export const ALL_UNITS = {
   lds: 'all',
   rds: 'all',
   vhds: 'all',
+  nds: 'all',
 } as const satisfies Required<UnitSelection>;
 
 /** Host name of a service key `namespace/hostname`. */

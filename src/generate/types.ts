@@ -23,6 +23,7 @@ export const GENERATED_FOR: Readonly<Record<XdsType, readonly GeneratedType[]>> 
   lds: ['lds', 'rds', 'vhds'],
   rds: ['lds', 'rds', 'vhds'],
   vhds: ['lds', 'rds', 'vhds'],
+  nds: ['nds'],
 };
 
 export type IpFamily = 'ipv4' | 'ipv6';
@@ -96,6 +97,11 @@ export interface OutboundView extends PatchedView {
   readonly capabilities: Capabilities;
   /** The cluster whose addresses of services the proxy uses; absent where they are the same as in the own cluster. */
   readonly cluster?: string;
+  /** Set where the machine's DNS queries are answered with the names of the mesh. */
+  readonly dns?: {
+    /** The class of the proxy's network: names of headless services have the endpoints that it reaches directly. */
+    readonly network: string;
+  };
 }
 
 /** A service port served by the workload itself. */

@@ -60,7 +60,7 @@ export interface MeshDelta {
   readonly networks?: MeshNetworks;
   readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
   readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
-  /** For services whose clusters or listeners contain endpoints. */
+  /** Endpoints that generation reads: see `carriesEndpoints`. */
   readonly endpoints: ReadonlyMap<ServiceKey, readonly Endpoint[] | undefined>;
   /** Resources of `CONFIG_KINDS`. */
   readonly configs: ReadonlyMap<ResourceKey, AnyResource | undefined>;

@@ -60,12 +60,12 @@ export interface MeshState {
 }
 
 /**
- * Whether generation reads a service's endpoints: clusters contain them where proxies resolve names, and listeners
- * where the pods of a headless service have their own. Endpoints of all other services are sent by EDS only.
+ * Whether generation reads a service's endpoints: clusters contain them where proxies resolve names. Those of headless
+ * services are the addresses of their names, and listeners of their pods. Endpoints of all other services are sent by
+ * EDS only.
  */
-export function carriesEndpoints({ resolution, headless }: Service, settings: ModelSettings): boolean {
-  if (resolution === 'dns') return true;
-  return headless && resolution === 'passthrough' && settings.headlessPodListeners && !settings.edsForHeadless;
+export function carriesEndpoints({ resolution, headless }: Service): boolean {
+  return resolution === 'dns' || headless;
 }
 
 export function emptyMesh(settings: ModelSettings, mesh: MeshConfig, networks: MeshNetworks, memos: Memos): MeshState {

@@ -77,8 +77,8 @@ function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges)
   for (const key of new Set([...services.keys(), ...endpoints])) {
     const [before, after] = [services.get(key)?.before, state.services.get(key)];
     const list = state.endpoints.get(key);
-    if (after !== undefined && carriesEndpoints(after, state.settings)) carried.set(key, list);
-    else if (before !== undefined && carriesEndpoints(before, state.settings)) carried.set(key, undefined);
+    if (after !== undefined && carriesEndpoints(after)) carried.set(key, list);
+    else if (before !== undefined && carriesEndpoints(before)) carried.set(key, undefined);
   }
   return { services: new Map([...services].map(([key, { after }]) => [key, after])), peers, endpoints: carried };
 }

@@ -79,7 +79,7 @@ export interface MeshSnapshot {
   /** The memos of the model: they keep results of generation for as long as the values that these depend on. */
   readonly memos: Memos;
   readonly services: PMap<Service>;
-  /** Endpoints, in stable order, of the services whose clusters or listeners contain them: see `carriesEndpoints`. */
+  /** Endpoints that generation reads, in stable order: see `carriesEndpoints`. */
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   /** For services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;

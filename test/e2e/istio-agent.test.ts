@@ -7,8 +7,9 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import type { JsonObject } from '../../src/protobuf/index.ts';
 import { type Envoy, eventually, startEnvoy, tempDir } from '../harness/index.ts';
-import { endpoints, service } from './support/config.ts';
-import { planMesh, startMesh, type TestMesh } from './support/mesh.ts';
+import { endpoints, resource, service } from './support/config.ts';
+import { MODES, planMesh, startMesh, type TestMesh } from './support/mesh.ts';
+import { NameAgent } from './support/name-agent.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const PORT = 7550;
@@ -91,4 +92,32 @@ test("a proxy of Istio's agent uses mutual TLS with the certificates of that age
 
 test('an Envoy that does not report an agent gets no mutual TLS', async () => {
   assert.equal(await isCertified({ ISTIO_VERSION: '1.7.1' }, []), false);
+});
+
+test("Istio's agent with DNS capture is sent the name table, and again when a name changes", async () => {
+  const ports = [{ name: 'http', port: PORT }];
+  const metadata = { ...ISTIO_1_7, ISTIO_VERSION: '1.26.0', DNS_CAPTURE: 'true' };
+  const port = mesh.get().discovery().ports.grpc;
+  const agents = MODES.map((mode) => new NameAgent({ mode, port, namespace: 'default', metadata }));
+  owner.after(() => {
+    for (const agent of agents) agent.close();
+  });
+  /** The number of tables that each was sent, and the last one. */
+  const tables = (count: number, expected: Record<string, string[]>) =>
+    eventually(async () => {
+      for (const { tables: sent, ended } of agents) {
+        assert.equal(ended, undefined);
+        assert.equal(sent.length, count);
+        assert.deepEqual(sent.at(-1), expected);
+      }
+    });
+  await tables(1, {});
+  const api = service('api', { ports, clusterIP: '10.96.0.7' });
+  await mesh.get().config.apply('api', api);
+  await tables(2, { 'api.default.svc.cluster.local': ['10.96.0.7'] });
+  // A rule changes clusters, and no name.
+  const rule = { host: 'api', trafficPolicy: { connectionPool: { tcp: { maxConnections: 7 } } } };
+  await mesh.get().config.apply('rule', resource('DestinationRule', 'api', rule));
+  await mesh.get().config.apply('api', service('api', { ports, clusterIP: '10.96.0.8' }));
+  await tables(3, { 'api.default.svc.cluster.local': ['10.96.0.8'] });
 });

@@ -26,7 +26,7 @@ import { parseResource } from '../../src/resources/parse.ts';
 import { type AnyResource, keyOf } from '../../src/resources/types.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
-const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets'] as const;
+const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets', 'names'] as const;
 export type Shown = (typeof SHOWN)[number];
 /** Few proxies have secrets, and few have virtual hosts as separate resources. */
 const SHOWN_BY_DEFAULT: readonly Shown[] = ['clusters', 'endpoints', 'listeners', 'routes'];
@@ -54,6 +54,8 @@ const proxy = z.strictObject({
   account: z.string().optional(),
   discoversVirtualHosts: z.boolean().default(false),
   shortEndpointNames: z.boolean().default(false),
+  /** Which program answers the DNS queries of its machine. */
+  dns: z.enum(['agent', 'envoy']).optional(),
 });
 
 const header = z.strictObject({
@@ -164,7 +166,8 @@ export function derivedFrom(resources: readonly AnyResource[], domain: string, m
 export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNode {
   const parsed = proxy.parse(fields);
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
-  const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames } = parsed;
+  const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
+    parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -191,5 +194,6 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     shortEndpointNames,
     sds,
     ...(istioAgent && { istioAgent }),
+    ...(dns && { dns }),
   };
 }

@@ -15,7 +15,7 @@ export type ProxyOutput = Readonly<Record<Shown, readonly JsonObject[]>> & {
   readonly findings: readonly string[];
 };
 
-const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all' } as const;
+const EVERYTHING = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' } as const;
 
 /** The whole configuration of a proxy, resources sorted by name. Throws when a unit could not be generated. */
 export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
@@ -26,6 +26,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     routes: [] as JsonObject[],
     secrets: [] as JsonObject[],
     virtual_hosts: [] as JsonObject[],
+    names: [] as JsonObject[],
   };
   const findings: string[] = [];
   const placement = placementOf(snapshot, node);
@@ -41,6 +42,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     output.listeners.push(...of('lds').map(({ bytes }) => decoded(XDS.lds.url, bytes)));
     output.secrets.push(...of('sds').map(({ bytes }) => decoded(XDS.sds.url, bytes)));
     output.routes.push(...of('rds').map(({ bytes }) => decoded(XDS.rds.url, bytes)));
+    output.names.push(...of('nds').map(({ bytes }) => decoded(XDS.nds.url, bytes)));
     output.virtual_hosts.push(...of('vhds').map(({ bytes }) => decoded(XDS.vhds.url, bytes)));
   }
   return {
@@ -50,6 +52,7 @@ export function outputOf(snapshot: Snapshot, node: ProxyNode): ProxyOutput {
     routes: byName(output.routes),
     secrets: byName(output.secrets),
     virtual_hosts: byName(output.virtual_hosts),
+    names: output.names,
     findings: findings.sort(),
   };
 }

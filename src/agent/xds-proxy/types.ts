@@ -9,10 +9,11 @@
  * is one, otherwise a stream that the agent opens for them: a control plane never sees two streams of one proxy because
  * of them.
  */
+import { XDS } from '../../core/xds-types.ts';
 
 /** A type of resources that the agent itself subscribes to, State of the World. */
 export interface OwnType {
-  /** For example type.googleapis.com/istio.networking.nds.v1.NameTable. */
+  /** For example {@link NAME_TABLE_TYPE}. */
   readonly typeUrl: string;
   /** Empty subscribes to all. */
   readonly resourceNames: readonly string[];
@@ -41,4 +42,4 @@ export interface ControlPlaneConnection {
 /** Type URL of a request that reports health: agents of Istio send the same. `error_detail` says why it is unhealthy. */
 export const HEALTH_TYPE = 'type.googleapis.com/istio.v1.HealthInformation';
 /** Type URL of the names that the agent's DNS server answers. */
-export const NAME_TABLE_TYPE = 'type.googleapis.com/istio.networking.nds.v1.NameTable';
+export const NAME_TABLE_TYPE = XDS.nds.url;

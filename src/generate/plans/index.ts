@@ -5,6 +5,7 @@
  * Services and a Sidecar's egress and ingress listeners give the outbound and the inbound plan. Gateway servers, merged
  * per port, give the gateway plan.
  */
+export { addressesOf } from './bind-addresses.ts';
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export { passesOn, type ServerPlan } from './gateway-servers.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';

@@ -21,6 +21,8 @@ export const PORTS: Fact = 'ports';
 export const HTTP_PORTS: Fact = 'HTTP ports';
 /** Any service or merged destination rule. */
 export const ANY_HOST: Fact = 'any host';
+/** Any service: all of them, with their addresses. */
+export const ANY_SERVICE: Fact = 'any service';
 /** Rules of the scope's services that name Secrets. */
 export const NAMING_SECRETS: Fact = 'rules naming Secrets';
 
@@ -53,7 +55,7 @@ export const connectionsAt = (number: number): Fact => `connections at ${number}
  */
 export const inCluster = (cluster: string, name: Fact): Fact => `${name} in ${cluster}`;
 export const isOfServices = (name: Fact): boolean => OF_SERVICES.test(name);
-const OF_SERVICES = /^(?:hosts|ports|HTTP ports|any host|(?:host|port|HTTP port|any port) \S+)$/;
+const OF_SERVICES = /^(?:hosts|ports|HTTP ports|any host|any service|(?:host|port|HTTP port|any port) \S+)$/;
 
 /** A configuration resource: its fact is its key. */
 export const resource = (key: ResourceKey): Fact => key;

@@ -52,6 +52,12 @@ export class Services {
     return this.#services.sorted();
   }
 
+  /** The same for readers that read no destination rules. */
+  named(): readonly (readonly [host: string, service: Service])[] {
+    note(fact.ANY_SERVICE);
+    return this.#services.sorted();
+  }
+
   /** By port, without UDP: see `servicesByPort`. */
   byPort(): ReadonlyMap<number, readonly ServicePortEntry[]> {
     note(fact.ANY_HOST);

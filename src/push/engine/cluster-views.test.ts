@@ -68,7 +68,9 @@ describe('proxies of several clusters', () => {
     const { mesh, generator, proxies } = await connected(resources, 'Orchestrator', 'east', 'west');
     const [own, east, west] = proxies;
     assert.ok(own !== undefined && east !== undefined && west !== undefined);
-    assert.deepEqual(await generatedFor(mesh, generator, [of('east', 'db', '10.97.0.7')]), [['east', ['lds', '5432']]]);
+    assert.deepEqual(await generatedFor(mesh, generator, [of('east', 'db', '10.97.0.7')]), [
+      ['east', ['lds', '5432'], ['nds', 'names']],
+    ]);
     assert.deepEqual([own, east, west].map(listeners), [['10.96.0.1_5432'], ['10.97.0.7_5432'], ['10.98.0.1_5432']]);
     assert.deepEqual(
       [own, east, west].map(({ pushes }) => pushes.length),
@@ -76,7 +78,7 @@ describe('proxies of several clusters', () => {
     );
     // An HTTP service: its address is a domain of the port's routes.
     assert.deepEqual(await generatedFor(mesh, generator, [of('east', 'web', '10.97.0.8', HTTP)]), [
-      ['east', ['lds', '80'], ['rds', '80', 'web.shop.svc.cluster.local:80']],
+      ['east', ['lds', '80'], ['rds', '80', 'web.shop.svc.cluster.local:80'], ['nds', 'names']],
     ]);
     const ofOwn = await generatedFor(mesh, generator, [service('shop', 'db', { clusterIP: '10.96.0.9', ports: TCP })]);
     assert.deepEqual(

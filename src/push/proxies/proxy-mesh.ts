@@ -66,6 +66,10 @@ export class ProxyMesh {
     return this.#snapshot.settings;
   }
 
+  get memos(): Snapshot['memos'] {
+    return this.#snapshot.memos;
+  }
+
   get networks(): Snapshot['networks'] {
     note(fact.MESH);
     return this.#snapshot.networks;

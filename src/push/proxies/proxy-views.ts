@@ -83,6 +83,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
     ...(cluster !== undefined && { cluster }),
+    ...(node.dns !== undefined && { dns: { network: networkClassOf(mesh, node) } }),
     ...patched,
   };
 }
@@ -224,13 +225,14 @@ export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
 /** The placement of a proxy: in the network that it states, else in that of its cluster. */
 export function placementOf(snapshot: Snapshot, node: ProxyNode): Placement {
   const mesh = new ProxyMesh(snapshot);
-  const { networks } = mesh;
+  return { network: networkClassOf(mesh, node), locality: mesh.localityOf(node.locality) };
+}
+
+function networkClassOf(mesh: ProxyMesh, node: ProxyNode): string {
+  const { memos, networks } = mesh;
   const candidates = [...statedNetworks(node), networkOfRegistry(networks, node.clusterId) ?? ''];
-  const classes = candidates.map((network) => networkClass(snapshot.memos, networks, network));
-  return {
-    network: classes.find((network) => network !== '') ?? '',
-    locality: mesh.localityOf(node.locality),
-  };
+  const classes = candidates.map((network) => networkClass(memos, networks, network));
+  return classes.find((network) => network !== '') ?? '';
 }
 
 /** Key of a placement: equal placements, equal keys. */

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { XdsType } from '../../core/xds-types.ts';
+import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import { modelSettings } from '../../discovery/model-settings.ts';
 import { createModel, modelOf, replay } from '../../model/testing/steps.ts';
 import type { ChangeSet, Snapshot } from '../../model/types.ts';
@@ -238,7 +238,7 @@ export function content(session: ProxySession): Content {
     session
       .parts(type)
       .flatMap((part) => part.resources().map(({ name, version }): [string, string] => [name, version]));
-  return { cds: of('cds'), eds: of('eds'), sds: of('sds'), lds: of('lds'), rds: of('rds'), vhds: of('vhds') };
+  return byXdsType(of);
 }
 
 export const inline = (snapshot: Snapshot): Generator => new InlineGenerator(snapshot);

@@ -41,11 +41,15 @@ export function jobChanges(
   placed: readonly ReadonlyMap<Unit, readonly EncodedResource[]>[],
   interner: Interner,
 ): JobChanges {
-  const apart = { cds: edits(job, 'cds', current, interner), sds: edits(job, 'sds', current, interner) };
+  const apart = {
+    cds: edits(job, 'cds', current, interner),
+    sds: edits(job, 'sds', current, interner),
+    nds: edits(job, 'nds', current, interner),
+  };
   const units = { ...apart, ...consistentEdits(job, current, interner) };
   const { withheld, hostless, ...changed } = units;
   return {
-    units: { cds: changed.cds, sds: changed.sds, lds: changed.lds, rds: changed.rds, vhds: changed.vhds },
+    units: changed,
     placed: placedEdits(job, placed, interner),
     failures: [
       ...job.answer.failures,

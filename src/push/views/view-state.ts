@@ -95,7 +95,14 @@ export class ViewState<S extends Member> {
   constructor(key: string, view: View) {
     this.key = key;
     this.view = view;
-    this.#units = { cds: new Map(), sds: new Map(), lds: new Map(), rds: new Map(), vhds: new Map() };
+    this.#units = {
+      cds: new Map(),
+      sds: new Map(),
+      lds: new Map(),
+      rds: new Map(),
+      vhds: new Map(),
+      nds: new Map(),
+    };
     this.#bundles = new ViewBundles(key, view);
   }
 

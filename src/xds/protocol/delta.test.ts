@@ -14,6 +14,7 @@ beforeEach(() => {
 describe('Delta', () => {
   it('sends only what differs to a proxy that reconnects', () => {
     content.set('vhds', '80/web', '1');
+    content.set('nds', 'names', '1');
     const current = DeltaPeer.current(content);
     assert.deepEqual(current.push(), []);
     for (const [type, status] of current.machine.status(content.parts)) assert.ok(status.resumedUpToDate, type);

@@ -117,6 +117,27 @@ describe('parseNode', () => {
     assert.deepEqual(certified(own), [true, undefined]);
   });
 
+  it('knows which program answers DNS queries by the switches of DNS and the version of the agent', () => {
+    const agent = { ISTIO_PROXY_SHA: 'istio-proxy:262253d9d066f8ef7ed82fd175c28b8f95acbec0' };
+    const table: [metadata: Parameters<typeof sidecar>[0], dns: 'agent' | 'envoy' | undefined][] = [
+      [{}, undefined],
+      [{ DNS_CAPTURE: '' }, undefined],
+      [{ DNS_CAPTURE: 'False', DNS_AUTO_ALLOCATE: '0', DNS_AGENT: false }, undefined],
+      [{ DNS_CAPTURE: null }, undefined],
+      [{ DNS_CAPTURE: 'ALL' }, 'envoy'],
+      [{ DNS_CAPTURE: true, MESH_VERSION: '1.0.0' }, 'envoy'],
+      [{ DNS_CAPTURE: 'true', DNS_AGENT: 'true' }, 'agent'],
+      [{ DNS_AGENT: 'true' }, 'agent'],
+      [{ DNS_AUTO_ALLOCATE: 'true' }, 'agent'],
+      [{ ...agent, ISTIO_VERSION: '1.7.8', DNS_CAPTURE: 'ALL', DNS_AUTO_ALLOCATE: 'true' }, 'envoy'],
+      [{ ...agent, ISTIO_VERSION: '1.8.0', DNS_CAPTURE: 'true' }, 'agent'],
+      [{ ...agent, ISTIO_VERSION: 'latest', DNS_CAPTURE: 'true' }, 'agent'],
+      [{ ISTIO_VERSION: '1.26.0', DNS_CAPTURE: 'true' }, 'envoy'],
+    ];
+    for (const [metadata, dns] of table) assert.equal(sidecar(metadata).dns, dns, JSON.stringify(metadata));
+    assert.equal('dns' in sidecar(), false);
+  });
+
   it('reads a label called __proto__', () => {
     const { labels } = sidecar({ LABELS: JSON.parse('{"__proto__": "x"}') });
     assert.deepEqual(Object.keys(labels), ['__proto__']);

@@ -32,6 +32,8 @@ interface RawNode {
   locality: string;
   extensions: string[] | undefined;
   version: string;
+  /** Metadata of `SWITCH_KEYS` that are on. */
+  readonly switches: Set<string>;
   /** Whether metadata has a struct PROXY_CONFIG. */
   proxyConfig: boolean;
 }
@@ -50,6 +52,9 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   SDS_CLUSTER_METADATA,
 ]);
 
+/** Metadata keys of switches: any text but `false` and `0` is on, so is the boolean. */
+const SWITCH_KEYS: ReadonlySet<string> = new Set(['DNS_AGENT', 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
+
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
   if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
   if (field.end - field.start > limit) throw invalid(`longer than ${limit} bytes`, what);
@@ -59,6 +64,7 @@ function boundedText(reader: WireReader, field: WireField, limit: number, what: 
 /** Field numbers of google.protobuf.Value. */
 const VALUE_NULL = 1;
 const VALUE_STRING = 3;
+const VALUE_BOOLEAN = 4;
 const VALUE_STRUCT = 5;
 
 /** A Value that must be a string; null and a Value without a kind count as absent (undefined). */
@@ -71,6 +77,20 @@ function stringValue(reader: WireReader, what: string): string | undefined {
   }
   return text;
 }
+
+/** Whether the Value of a switch is on. */
+function isOn(reader: WireReader, what: string): boolean {
+  let on = false;
+  for (let field = reader.next(); field !== undefined; field = reader.next()) {
+    if (field.number === VALUE_BOOLEAN) on = field.value !== 0;
+    else if (field.number === VALUE_STRING)
+      on = !OFF.has(boundedText(reader, field, MAX_STRING_BYTES, what).toLowerCase());
+    else on = false;
+  }
+  return on;
+}
+
+const OFF: ReadonlySet<string> = new Set(['', '0', 'false']);
 
 /** Key and encoded Value of an entry of Struct.fields. */
 function structEntry(reader: WireReader, what: string): { key: string; value: WireReader | undefined } {
@@ -113,7 +133,9 @@ function readMetadata(struct: WireReader, node: RawNode): void {
     if (value === undefined) continue;
     if (key === 'LABELS') node.labels = readLabels(value);
     else if (key === 'PROXY_CONFIG') node.proxyConfig = isStruct(value);
-    else if (STRING_KEYS.has(key)) {
+    else if (SWITCH_KEYS.has(key)) {
+      if (isOn(value, `node.metadata.${key}`)) node.switches.add(key);
+    } else if (STRING_KEYS.has(key)) {
       const text = stringValue(value, `node.metadata.${key}`);
       if (text !== undefined) node.metadata.set(key, text);
     }
@@ -154,6 +176,7 @@ function readNode(bytes: Buffer): RawNode {
   const node: RawNode = {
     id: '',
     metadata: new Map(),
+    switches: new Set(),
     labels: {},
     locality: '',
     extensions: undefined,
@@ -237,6 +260,21 @@ function isOfIstioAgent({ metadata, proxyConfig }: RawNode): boolean {
   return proxyConfig || Boolean(metadata.get('ISTIO_PROXY_SHA'));
 }
 
+/** The first release of Istio whose agent answers DNS queries itself, from the name table. */
+const ISTIO_AGENT_ANSWERS: EnvoyRelease = [1, 8];
+
+/**
+ * Which program answers the machine's DNS queries with names of the mesh. DNS_CAPTURE makes Envoy answer, except beside
+ * the agents that answer themselves: those of Istio since 1.8, and this project's with DNS_AGENT.
+ */
+function dnsOf({ metadata, switches }: RawNode, istioAgent: boolean): ProxyNode['dns'] {
+  if (switches.size === 0) return undefined;
+  if (switches.has('DNS_AGENT') || !switches.has('DNS_CAPTURE')) return 'agent';
+  const version = metadata.get('ISTIO_VERSION') ?? '';
+  const isOlder = /^\d/.test(version) && !isAtLeast(version, ISTIO_AGENT_ANSWERS);
+  return istioAgent && !isOlder ? 'agent' : 'envoy';
+}
+
 /**
  * Parses an encoded `envoy.config.core.v3.Node`. Throws CtlError `invalid_argument` that names the field and what was
  * expected. Unknown metadata keys are ignored, null values count as absent.
@@ -254,6 +292,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
   const addresses = addressesOf(address, text('INSTANCE_IPS'));
   if (type === 'sidecar' && addresses.length === 0) throw invalid('a sidecar needs an IP address', 'node.id');
   const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
+  const dns = type === 'sidecar' ? dnsOf(raw, isOfIstioAgent(raw)) : undefined;
   return {
     id: raw.id,
     type,
@@ -275,5 +314,6 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     shortEndpointNames: false,
     sds: istioAgent || text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
     ...(istioAgent && { istioAgent }),
+    ...(dns && { dns }),
   };
 }

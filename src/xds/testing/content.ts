@@ -153,7 +153,7 @@ export function nested(number: number, bytes: Uint8Array): Buffer {
 
 /** google.protobuf.Struct with string values, or with nested structs. */
 export interface StructValue {
-  readonly [key: string]: string | number | null | StructValue;
+  readonly [key: string]: string | number | boolean | null | StructValue;
 }
 
 export function encodeStruct(value: StructValue): Buffer {
@@ -164,9 +164,10 @@ export function encodeStruct(value: StructValue): Buffer {
   );
 }
 
-function encodeValue(value: string | number | null | StructValue): Buffer {
+function encodeValue(value: StructValue[string]): Buffer {
   if (value === null) return Buffer.from([8, 0]);
   if (typeof value === 'string') return encodeFields([[3, value]]);
+  if (typeof value === 'boolean') return Buffer.from([0x20, value ? 1 : 0]);
   if (typeof value === 'number') {
     const out = Buffer.alloc(9);
     out[0] = 0x11;

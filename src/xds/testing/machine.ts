@@ -65,8 +65,10 @@ export class DeltaPeer {
     peer.ask('sds', { subscribe: [...content.versions('sds').keys()], initial: content.versions('sds') });
     peer.ask('lds', { initial: content.versions('lds') });
     peer.ask('rds', { subscribe: [...content.versions('rds').keys()], initial: content.versions('rds') });
-    const hosts = content.versions('vhds');
-    if (hosts.size > 0) peer.ask('vhds', { initial: hosts });
+    for (const type of ['vhds', 'nds'] as const) {
+      const initial = content.versions(type);
+      if (initial.size > 0) peer.ask(type, { initial });
+    }
     peer.machine.stopAwaiting();
     return peer;
   }
