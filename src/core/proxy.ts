@@ -60,6 +60,8 @@ export interface ProxyNode {
   readonly shortEndpointNames: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither sends nor accepts mutual TLS. */
   readonly sds: boolean;
+  /** Name of the WorkloadGroup of its namespace as which it registers itself (AUTO_REGISTER_GROUP); absent: none. */
+  readonly workloadGroup?: string;
   /** Set when they come from Istio's agent, which serves fewer names of files. */
   readonly istioAgent?: true;
   /**

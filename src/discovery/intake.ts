@@ -20,6 +20,7 @@ import type { RemoteClusters } from './remote-clusters.ts';
 import { createSources, type Sources } from './sources.ts';
 import { openStateDirectory } from './state-directory.ts';
 import type { Translation } from './translation.ts';
+import { REGISTRATION_SOURCE } from './workload-entries.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;
@@ -54,6 +55,8 @@ export interface Intake {
   start(): Promise<void>;
   /** Takes an event of the key sets of token issuers, which are a source without a life of its own. */
   applyKeySet(event: ResourceEvent): void;
+  /** Takes WorkloadEntries of registered workloads, where no API server stores them. */
+  applyRegistered(event: ResourceEvent): void;
   /** Ends the sources and writes the state that is kept over restarts. */
   close(): Promise<void>;
 }
@@ -106,6 +109,7 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
       refusedPolicies.synced();
     },
     applyKeySet: (event) => applied(store.apply(KEY_SET_SOURCE, [event])),
+    applyRegistered: (event) => applied(store.apply(REGISTRATION_SOURCE, [event])),
     async close() {
       await remotes?.close();
       await sources.close();
@@ -124,7 +128,7 @@ function createLoggedStore(
 ): Store {
   const log = problemLog();
   return createStore({
-    sources: [...sources.all, { id: KEY_SET_SOURCE, cluster }],
+    sources: [...sources.all, ...[KEY_SET_SOURCE, REGISTRATION_SOURCE].map((id) => ({ id, cluster }))],
     cluster,
     appNamespaces: listOf(appNamespace),
     rootNamespace,

@@ -19,7 +19,7 @@ import { Engine, type Generator, InlineGenerator, type PoolGenerator, type Publi
 import type { ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { createDebouncer, type Debouncer, type Store, type TakenChanges } from '../store/index.ts';
-import type { XdsServer } from '../xds/index.ts';
+import type { WorkloadConnected, XdsServer } from '../xds/index.ts';
 import { Closers } from './closers.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
@@ -44,6 +44,7 @@ import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
 import { createTranslation, type Translation } from './translation.ts';
 import { startWebhooks, type Webhooks } from './webhooks.ts';
+import { WorkloadRegistration } from './workload-registration.ts';
 import { logAddresses, startXdsServer } from './xds-listeners.ts';
 
 /** The stations, once all of them are connected. */
@@ -74,6 +75,7 @@ export class DiscoveryProgram {
   /** Undefined when they are not served. */
   #webhooks: Webhooks | undefined;
   #gateways: GatewayTask | undefined;
+  #registration: WorkloadRegistration | undefined;
   /** Undefined until all stations are connected. */
   #pipeline: Pipeline | undefined;
   #stopping = false;
@@ -154,6 +156,9 @@ export class DiscoveryProgram {
     });
     this.#intake = intake;
     this.#closers.add(() => intake.close());
+    const registration = new WorkloadRegistration({ settings: this.#settings, cluster, apply: intake.applyRegistered });
+    this.#registration = registration;
+    this.#closers.add(() => registration.close());
     return intake;
   }
 
@@ -208,6 +213,7 @@ export class DiscoveryProgram {
     const { snapshot, resources } = publication;
     this.#publications.published(publication, milliseconds);
     this.#keySets?.published(publication);
+    this.#registration?.published(publication);
     if (this.#pipeline === undefined) return;
     this.#history?.note(snapshot.version, resources, Date.now());
     this.#pushes.changed(resources.map(({ key }) => key));
@@ -249,7 +255,8 @@ export class DiscoveryProgram {
 
   /** Engine → proxies. */
   async #startXds(engine: Engine, identity: MeshIdentity): Promise<XdsServer> {
-    const server = await startXdsServer(this.#settings, engine, identity, this.#metrics);
+    const connected: WorkloadConnected = (node) => this.#registration?.connected(node);
+    const server = await startXdsServer(this.#settings, engine, identity, this.#metrics, connected);
     this.#closers.add(() => server.close({ drainMs: this.#settings.terminationDrainDurationSeconds * 1000 }));
     return server;
   }

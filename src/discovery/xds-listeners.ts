@@ -5,7 +5,7 @@ import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import type { Engine } from '../push/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
-import { createXdsServer, type XdsServer } from '../xds/index.ts';
+import { createXdsServer, type WorkloadConnected, type XdsServer } from '../xds/index.ts';
 import { isExposed, plainAddresses, shownListeners } from './addresses.ts';
 import type { Listening } from './http-servers.ts';
 import type { MeshIdentity } from './identity.ts';
@@ -22,6 +22,7 @@ export async function startXdsServer(
   engine: Engine,
   { secured }: MeshIdentity,
   metrics: Metrics,
+  workloadConnected: WorkloadConnected,
 ): Promise<XdsServer> {
   const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
   if (secured !== undefined) {
@@ -34,6 +35,7 @@ export async function startXdsServer(
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
     podOf: knownPods(engine, settings.clusterID),
     ownCluster: settings.clusterID,
+    workloadConnected,
     services: secured?.services ?? [],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,

@@ -35,6 +35,8 @@ export interface PatchOptions extends RequestOptions {
 export interface DeleteOptions extends RequestOptions {
   /** Rejects with ApiError 409 where the object of this name has another identifier. */
   readonly uid?: string;
+  /** The same for another version of it. */
+  readonly resourceVersion?: string;
 }
 
 /** A request for any path; without `timeoutMs`, 30 s. */
@@ -96,9 +98,10 @@ export class KubernetesClient {
   }
 
   async delete(type: ResourceType, name: string, options: DeleteOptions = {}): Promise<void> {
-    const { namespace, uid } = options;
-    const preconditions = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid } };
-    const body = uid === undefined ? {} : { contentType: 'application/json', body: JSON.stringify(preconditions) };
+    const { namespace, uid, resourceVersion } = options;
+    const preconditions = { apiVersion: 'v1', kind: 'DeleteOptions', preconditions: { uid, resourceVersion } };
+    const isGuarded = uid !== undefined || resourceVersion !== undefined;
+    const body = isGuarded ? { contentType: 'application/json', body: JSON.stringify(preconditions) } : {};
     await this.json({ method: 'DELETE', path: pathOf(type, namespace, name), ...body, ...limitsOf(options) });
   }
 

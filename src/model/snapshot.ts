@@ -1,10 +1,12 @@
 /** Snapshots: a read-only interface to a state and its scopes. */
 import { InternalError } from '../core/errors.ts';
 import type { Memos } from '../core/memo.ts';
-import type { Kind } from '../resources/index.ts';
+import type { Kind, ResourceKey } from '../resources/index.ts';
+import { membersOf } from './groups.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import type { MeshState } from './mesh-state.ts';
 import { networkAddress, networkOfProxy } from './network-names.ts';
+import { addressId } from './networks.ts';
 import { compareText } from './order.ts';
 import { peerAuthenticationOf } from './peer-authentication.ts';
 import { registeredLabels } from './registered-workloads.ts';
@@ -46,6 +48,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     envoyFiltersOf: (namespace, labels) => envoyFiltersOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
+    ownersOf: (address) => ownersOf(registry, address),
     networkNames: registry.networkNames.all,
     addressClusters: registry.addressClusters.all,
     networkOfProxy: (proxy, address) => networkOfProxy(proxy, address, registry.networkNames, registry.networkOf),
@@ -107,6 +110,11 @@ function sourceLabels(memos: Memos, scope: Scope | undefined): readonly string[]
     byList.get(list, () => new Set(list.flatMap((each) => [...sourceLabelsOf(each)]))),
   );
   return [...new Set(labels.flatMap((each) => [...each]))].sort();
+}
+
+function ownersOf({ podsByIp, addressOwners }: State, address: string): readonly ResourceKey[] {
+  const id = addressId(address) ?? address;
+  return [...membersOf(podsByIp, id), ...membersOf(addressOwners, id)];
 }
 
 function nameConflictsOf(registry: State, mesh: MeshState): readonly NameConflict[] {

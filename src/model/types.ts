@@ -109,6 +109,11 @@ export interface Snapshot extends MeshSnapshot {
   /** Instances at an address of a network; different networks may use the same addresses. */
   instancesAt(network: string, address: string): readonly BoundInstance[];
   /**
+   * Keys of the Pods that have an address, of the Services whose virtual IP it is, and of the Endpoints or
+   * EndpointSlices that name it without a Pod.
+   */
+  ownersOf(address: string): readonly ResourceKey[];
+  /**
    * The network of a proxy at one of its addresses: the one that it states, if that is a network of the mesh, else that
    * of its cluster, else that of the address.
    */

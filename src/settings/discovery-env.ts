@@ -45,6 +45,15 @@ export const discoveryEnv = {
     default: '',
     meaning: 'Namespace of the gateways that serve Ingresses when ORCH_INGRESS_NS is empty.',
   },
+  CTL_WORKLOAD_ENTRY_GRACE_PERIOD: {
+    setting: 'workloadEntryGraceMs',
+    type: 'duration',
+    default: '10s',
+    min: 0,
+    meaning:
+      'How long the WorkloadEntry of a registered workload stays after the end of its last connection; a workload ' +
+      'that connects again in this time, to any replica, keeps it.',
+  },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',
     type: 'boolean',

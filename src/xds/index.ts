@@ -7,6 +7,8 @@ export {
   createXdsServer,
   type KnownPod,
   type PodFinder,
+  type WorkloadConnected,
+  type WorkloadStream,
   type XdsObserver,
   type XdsServer,
   type XdsServerOptions,

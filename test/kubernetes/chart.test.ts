@@ -208,7 +208,8 @@ test('the chart has the definitions of the mesh and not those of Istio', { skip:
 });
 
 test('with all options the chart gives the permissions of deploy/rbac.yaml', { skip: withoutHelm }, async (t) => {
-  const values = { gatewayApi: { enabled: true }, remoteClusters: { enabled: true } };
+  const enabled = { enabled: true };
+  const values = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled };
   const chart = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
   const plain = objectsOf(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
   const rules = (objects: readonly ApiObject[], kind: string) =>
@@ -354,7 +355,9 @@ test('replicas of the chart become ready with its account and nothing is forbidd
   await restrictedNamespace(cluster.api, SYSTEM);
   // With the fewest and with the most permissions.
   const some = { autoscaling: { enabled: false } };
-  const all = { ...some, revision: 'all', gatewayApi: { enabled: true }, remoteClusters: { enabled: true } };
+  const enabled = { enabled: true };
+  const options = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled };
+  const all = { ...some, revision: 'all', ...options };
   for (const values of [some, all]) {
     const release = { chart: 'ctl-discovery', namespace: SYSTEM, values, definitions: values === some } as const;
     await cluster.api.apply(await renderChart(t, release));

@@ -61,6 +61,11 @@ test('deploy/rbac.yaml lets ctl-discovery list and watch every kind of the mesh,
   const defined = [...definitionFiles().keys()].map((file) => file.replace(/^istio\//, '').replace(/\.yaml$/, ''));
   assert.deepEqual(
     allowed.filter((entry) => /\.(mesh|istio)\.io$/.test(entry)).sort(),
-    defined.map((name) => `list+watch ${name}`).sort(),
+    [
+      ...defined.map((name) => `list+watch ${name}`),
+      // Workloads of a WorkloadGroup are registered by ctl-discovery.
+      'get+create+update+delete workloadentries.networking.mesh.io',
+      'patch workloadentries/status.networking.mesh.io',
+    ].sort(),
   );
 });

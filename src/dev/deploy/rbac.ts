@@ -63,7 +63,7 @@ subjects:
 export function rbacText(): string {
   return [
     HEAD,
-    roleAndBinding('ClusterRole', ['cluster.yaml', 'cluster-gateway-api.yaml']),
+    roleAndBinding('ClusterRole', ['cluster.yaml', 'cluster-gateway-api.yaml', 'cluster-workloads.yaml']),
     roleAndBinding('Role', ['namespace.yaml', 'namespace-clusters.yaml']),
   ].join('');
 }

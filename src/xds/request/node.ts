@@ -49,6 +49,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   'ISTIO_VERSION',
   'ISTIO_PROXY_SHA',
   'MESH_VERSION',
+  'AUTO_REGISTER_GROUP',
   SDS_CLUSTER_METADATA,
 ]);
 
@@ -313,6 +314,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
     shortEndpointNames: false,
     sds: istioAgent || text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
+    ...(text('AUTO_REGISTER_GROUP') !== '' && { workloadGroup: text('AUTO_REGISTER_GROUP') }),
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
   };

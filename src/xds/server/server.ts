@@ -26,7 +26,9 @@ import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { SmallWrites } from './small-writes.ts';
 import { AdsStream } from './stream.ts';
+import { at, MAX_TIMER_MS } from './timers.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
+import type { WorkloadConnected } from './workload-stream.ts';
 
 export interface XdsServerOptions {
   readonly engine: PushEngine;
@@ -69,6 +71,8 @@ export interface XdsServerOptions {
   readonly podOf?: PodFinder;
   /** ID of the program's own cluster: that of callers whose credential is bound to one of its Pods. */
   readonly ownCluster?: string;
+  /** Registers workloads that connect; left out: none is. */
+  readonly workloadConnected?: WorkloadConnected;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
@@ -100,9 +104,6 @@ const FIRST_REQUEST_MS = 30_000;
 /** A client that sends many requests completes one after the other, so that few are incomplete at once. */
 const MAX_INCOMPLETE = 256;
 
-/** Longest delay of a timer. */
-const MAX_TIMER_MS = 2 ** 31 - 1;
-
 /** The fraction by which the maximum age of connections varies. */
 const AGE_JITTER = 0.1;
 
@@ -114,18 +115,6 @@ const DRAIN_STEP_MS = 10;
 
 function stopping(): CtlError {
   return new CtlError('unavailable', 'the server is shutting down');
-}
-
-/** Calls `run` at a time of the wall clock, which may be later than a timer can wait; undefined: never. */
-function at(moment: number | undefined, now: () => number, run: () => void): { cancel(): void } {
-  let timer: NodeJS.Timeout | undefined;
-  const wait = (): void => {
-    if (moment === undefined) return;
-    const left = moment - now();
-    timer = setTimeout(left <= 0 ? run : wait, Math.min(Math.max(left, 0), MAX_TIMER_MS)).unref();
-  };
-  wait();
-  return { cancel: () => clearTimeout(timer) };
 }
 
 /** One of the two ADS methods: a variant of the protocol, and how its requests are read. */
@@ -289,6 +278,7 @@ export class XdsServer {
       caller,
       podOf: this.#options.podOf,
       ownCluster: this.#options.ownCluster,
+      workloadConnected: this.#options.workloadConnected,
       observer,
       clock,
       closed: (ended) => {

@@ -27,6 +27,7 @@ import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { SmallWrites } from './small-writes.ts';
 import type { Transport } from './transport.ts';
 import { withClusters } from './with-clusters.ts';
+import { HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
 
 /**
  * How long responses wait for requests that Envoy sends at once and other clients may never send: listeners and routes
@@ -61,6 +62,8 @@ export interface StreamDeps<Request extends AnyRequest> {
   /** ID of the program's own cluster. */
   readonly ownCluster?: string | undefined;
   readonly observer: XdsObserver;
+  /** Absent: workloads do not register themselves. */
+  readonly workloadConnected?: WorkloadConnected | undefined;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
   readonly closed: (stream: AdsStream<Request>) => void;
@@ -75,6 +78,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Requests that arrived before the session was ready: few, because reading is paused. */
   readonly #deferred: Request[] = [];
   #session: ProxySession | undefined;
+  /** Undefined for a proxy whose workload does not register itself. */
+  #workload: WorkloadStream | undefined;
   #ready = false;
   #closed = false;
   #draining = false;
@@ -144,6 +149,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       );
       this.#session = session;
       observer.connected(session.connectionId, session.node);
+      this.#workload = this.#deps.workloadConnected?.(authorized);
       await session.ready;
     } finally {
       leave();
@@ -182,7 +188,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (session === undefined) return;
     const type = xdsTypeOfUrl(request.typeUrl);
     if (type === undefined) {
-      this.#unknownType(request.typeUrl);
+      if (request.typeUrl === HEALTH_TYPE) this.#workload?.health(request.nack);
+      else this.#unknownType(request.typeUrl);
       return;
     }
     const shown = XDS[type].confidential ? withoutContent(request) : request;
@@ -339,6 +346,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (session !== undefined) {
       session.close();
       this.#deps.observer.disconnected(session.connectionId);
+      this.#workload?.disconnected();
     }
     this.#deps.closed(this);
   }

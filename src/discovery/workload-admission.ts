@@ -1,0 +1,170 @@
+/**
+ * Which workloads may register as what. A workload states its group, addresses, network and locality itself; its
+ * certificate proves its namespace and service account, and everything else of the WorkloadEntry comes from the group:
+ * labels that a workload states could make it an endpoint of other services, or a gateway with their secrets.
+ */
+import type { ProxyNode } from '../core/proxy.ts';
+import { addressId, type Snapshot } from '../model/index.ts';
+import {
+  apiVersionsOf,
+  HEALTH_CHECKED,
+  type Resource,
+  resourceKey,
+  type WorkloadEntrySpec,
+  type WorkloadGroupSpec,
+} from '../resources/index.ts';
+
+/** The WorkloadGroup of a registered WorkloadEntry. */
+export const GROUP_ANNOTATION = 'mesh.io/autoRegistrationGroup';
+
+/** A WorkloadEntry that a workload may have. */
+export interface AdmittedEntry {
+  readonly namespace: string;
+  readonly name: string;
+  readonly group: string;
+  readonly labels: Readonly<Record<string, string>>;
+  readonly annotations: Readonly<Record<string, string>>;
+  readonly spec: WorkloadEntrySpec & { readonly address: string };
+  /** Whether its health decides if it is used. */
+  readonly probed: boolean;
+}
+
+export type Admission = { readonly entry: AdmittedEntry } | { readonly refused: string };
+
+/** Most registered workloads of a group. One certificate is enough to register any number of addresses. */
+export const MAX_PER_GROUP = 1000;
+/** The same of a service account, which several groups may have. */
+export const MAX_PER_ACCOUNT = 2000;
+
+const DEFAULT_ACCOUNT = 'default';
+const MAX_NAME = 253;
+const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+
+export const ENTRY_API_VERSION = apiVersionsOf('WorkloadEntry')[0] ?? '';
+
+const refused = (reason: string): Admission => ({ refused: reason });
+
+/** @param node whose identity was verified; the group that it names */
+export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot): Admission {
+  const { namespace, identity } = node;
+  const [address = ''] = node.addresses;
+  const found = snapshot.resources('WorkloadGroup').get(resourceKey('WorkloadGroup', namespace, group));
+  if (found === undefined) return refused(`there is no WorkloadGroup ${namespace}/${group}`);
+  if (identity === undefined) return refused('its stream has no certificate or token');
+  const { template } = found.content;
+  const account = template.serviceAccount || DEFAULT_ACCOUNT;
+  const { settings, mesh } = snapshot;
+  const isOfMesh = [settings.trustDomain, ...mesh.trustDomainAliases].includes(identity.trustDomain);
+  if (!isOfMesh || identity.namespace !== namespace || identity.serviceAccount !== account) {
+    const { trustDomain, namespace: ns, serviceAccount } = identity;
+    return refused(
+      `its identity is ${trustDomain}/${ns}/${serviceAccount}, but the group is for ${namespace}/${account}`,
+    );
+  }
+  const network = template.network || node.network;
+  const name = entryName(group, address, network);
+  if (name === undefined) return refused('group, address and network do not make a name');
+  if (!isUsable(address)) return refused(`${address} is no address at which others reach it`);
+  const taken = ownerOf(address, template.network ?? '', namespace, name, group, snapshot);
+  if (taken !== undefined) return refused(taken);
+  return { entry: entryOf(found, node, name, { address, account, network }) };
+}
+
+function entryOf(
+  { meta, content }: Resource<'WorkloadGroup'>,
+  node: ProxyNode,
+  name: string,
+  { address, account, network }: { readonly address: string; readonly account: string; readonly network: string },
+): AdmittedEntry {
+  const { metadata = {}, template, probe } = content as WorkloadGroupSpec;
+  const locality = template.locality || node.locality;
+  const labels = { ...template.labels, ...metadata.labels };
+  const probed = probe !== undefined;
+  return {
+    namespace: meta.namespace,
+    name,
+    group: meta.name,
+    labels,
+    annotations: {
+      ...metadata.annotations,
+      [GROUP_ANNOTATION]: meta.name,
+      [HEALTH_CHECKED]: String(probed),
+    },
+    spec: {
+      ...template,
+      address,
+      labels,
+      serviceAccount: account,
+      ...(network === '' ? {} : { network }),
+      ...(locality === '' ? {} : { locality }),
+    },
+    probed,
+  };
+}
+
+/** `<group>-<ip>[-<network>]`, as Istio names them; undefined where that is no name. */
+function entryName(group: string, address: string, network: string): string | undefined {
+  const parts = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])];
+  // An IPv6 address may end with colons.
+  const name = parts.join('-').replace(/-+$/, '');
+  return name.length <= MAX_NAME && NAME.test(name) ? name : undefined;
+}
+
+/** Whether other machines can reach this address: not loopback, link-local, multicast or unspecified. */
+function isUsable(address: string): boolean {
+  // The form of an IPv6 address has its 16 bytes.
+  const bytes = addressId(address)?.split('.').map(Number) ?? [];
+  const [first = 0, second = 0] = bytes;
+  if (bytes.length === 4) return !([0, 127].includes(first) || first >= 224 || (first === 169 && second === 254));
+  const isLinkLocal = first === 0xfe && second >> 6 === 2;
+  return bytes.length === 16 && first !== 0 && first !== 0xff && !isLinkLocal;
+}
+
+/**
+ * Why the workload cannot have this name and address; undefined: it can. An address of another network may be the same
+ * only where the group names the network: a workload could state any.
+ */
+function ownerOf(
+  address: string,
+  network: string,
+  namespace: string,
+  name: string,
+  group: string,
+  snapshot: Snapshot,
+): string | undefined {
+  const [owner] = network === '' ? snapshot.ownersOf(address) : [];
+  if (owner !== undefined) return `${address} is an address of ${owner}`;
+  const id = addressId(address);
+  let [ofGroup, ofAccount] = [0, 0];
+  const groupAccount = accountOf(namespace, group, snapshot);
+  for (const entry of snapshot.resources('WorkloadEntry').values()) {
+    const { meta, content } = entry;
+    const inGroup = meta.annotations[GROUP_ANNOTATION];
+    if (meta.namespace === namespace && meta.name === name) {
+      if (inGroup === group) continue;
+      return `WorkloadEntry ${namespace}/${name} exists and was not registered for the group`;
+    }
+    const other = content.address ?? '';
+    const sameNetwork = network === '' || (content.network ?? '') === network;
+    if (sameNetwork && other !== '' && (other === address || addressId(other) === id)) {
+      return `${address} is the address of WorkloadEntry ${meta.namespace}/${meta.name}`;
+    }
+    if (inGroup === undefined || meta.namespace !== namespace) continue;
+    if (inGroup === group) ofGroup++;
+    if (content.serviceAccount === groupAccount) ofAccount++;
+  }
+  if (ofGroup >= MAX_PER_GROUP) return `the group has ${MAX_PER_GROUP} workloads already`;
+  if (ofAccount >= MAX_PER_ACCOUNT) return `the service account has ${MAX_PER_ACCOUNT} registered workloads already`;
+  for (const node of snapshot.resources('Node').values()) {
+    const addresses = node.content.status?.addresses ?? [];
+    if (network === '' && addresses.some((each) => addressId(each.address) === id)) {
+      return `${address} is an address of Node ${node.meta.name}`;
+    }
+  }
+  return undefined;
+}
+
+function accountOf(namespace: string, group: string, snapshot: Snapshot): string {
+  const found = snapshot.resources('WorkloadGroup').get(resourceKey('WorkloadGroup', namespace, group));
+  return found?.content.template.serviceAccount || DEFAULT_ACCOUNT;
+}

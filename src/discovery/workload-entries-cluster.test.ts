@@ -1,0 +1,164 @@
+/** WorkloadEntries in a scripted API server. */
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { waitUntil } from '../core/testing/wait-until.ts';
+import { KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
+import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
+import { storeWrites } from '../kubernetes/testing/writable-objects.ts';
+import { meshOf } from '../model/testing/build.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
+import { createConnection } from './cluster.ts';
+import { createLeadership } from './leadership.ts';
+import { webGroup, webMesh, webStream } from './testing/registering.ts';
+import { GROUP_ANNOTATION } from './workload-admission.ts';
+import { CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, isAbandoned } from './workload-entries-cluster.ts';
+import { createWorkloadRegistry } from './workload-registry.ts';
+
+const ENTRIES = '/apis/networking.mesh.io/v1alpha3/workloadentries';
+const LEASES = '/apis/coordination.k8s.io/v1/leases';
+const cleanup: (() => Promise<void> | void)[] = [];
+afterEach(async () => {
+  for (const close of cleanup.splice(0).reverse()) await close();
+});
+
+async function startServer() {
+  const server = await ScriptedApiServer.start();
+  cleanup.push(() => server.stop());
+  for (const path of [ENTRIES, LEASES]) server.serve(path);
+  const control = storeWrites(server);
+  const entry = () => server.find(ENTRIES, 'web-10.0.0.7', 'shop') as KubernetesObject | undefined;
+  const annotation = (key: string) => entry()?.metadata.annotations?.[key];
+  const writes = () =>
+    server.requests.filter(({ method, path }) => method !== 'GET' && path.includes('workloadentries')).length;
+  return { server, control, entry, annotation, writes };
+}
+
+function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, snapshot = webMesh()) {
+  const settings = defaultDiscoverySettings({ workloadEntryGraceMs });
+  const client = new KubernetesClient(createConnection(server.access()));
+  const leadership = createLeadership(client, settings, {});
+  const cluster = {
+    client,
+    leadership,
+    ownToken: () => Promise.resolve(undefined),
+    certificateAuthority: () => Promise.resolve(undefined),
+    namespace: undefined,
+    closing: new AbortController().signal,
+    close: () => Promise.resolve(),
+  };
+  const registry = createWorkloadRegistry({ settings, cluster, apply: () => {}, snapshot: () => snapshot });
+  cleanup.push(async () => {
+    await registry.close();
+    await leadership.close();
+    client.connection.close();
+  });
+  return { registry, identity: leadership.identity };
+}
+
+test('a workload has an object until it has left', async () => {
+  const { server, entry, annotation } = await startServer();
+  const { registry, identity } = startReplica(server, 0);
+  const stream = webStream();
+  registry.opened(stream);
+  await waitUntil(() => entry() !== undefined);
+  assert.deepEqual(entry()?.spec, {
+    address: '10.0.0.7',
+    serviceAccount: 'web',
+    ports: { http: 8080 },
+    labels: { tier: 'front', app: 'web' },
+    locality: 'eu/a',
+  });
+  assert.equal(annotation(GROUP_ANNOTATION), 'web');
+  assert.equal(annotation(CONTROLLER), identity);
+  assert.ok(Date.parse(annotation(CONNECTED_AT) ?? '') > 0);
+  registry.ended(stream);
+  await waitUntil(() => entry() === undefined);
+});
+
+test('a workload that moves to another replica keeps its object', async () => {
+  const { server, entry, annotation } = await startServer();
+  const [one, two] = [startReplica(server, 1100), startReplica(server)];
+  const stream = webStream();
+  one.registry.opened(stream);
+  await waitUntil(() => annotation(CONTROLLER) === one.identity);
+  const uid = entry()?.metadata.uid;
+  one.registry.ended(stream);
+  await waitUntil(() => annotation(DISCONNECTED_AT) !== undefined);
+  assert.equal(annotation(CONNECTED_AT), undefined);
+  two.registry.opened(webStream());
+  await waitUntil(() => annotation(CONTROLLER) === two.identity);
+  assert.equal(annotation(DISCONNECTED_AT), undefined);
+  // The grace time of the first replica ends; another workload of it shows that.
+  const other = webStream('10.0.0.8');
+  one.registry.opened(other);
+  await waitUntil(() => server.find(ENTRIES, 'web-10.0.0.8', 'shop') !== undefined);
+  one.registry.ended(other);
+  await waitUntil(() => server.find(ENTRIES, 'web-10.0.0.8', 'shop') === undefined);
+  assert.equal(entry()?.metadata.uid, uid);
+});
+
+test('the health of a workload is the condition Healthy of its object', async () => {
+  const { server, entry } = await startServer();
+  const { registry } = startReplica(server, 0, meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]));
+  const stream = webStream();
+  registry.opened(stream);
+  await waitUntil(() => entry() !== undefined);
+  assert.equal(entry()?.metadata.annotations?.['proxy.mesh.io/health-checks-enabled'], 'true');
+  const condition = () => {
+    const { conditions = [] } = (entry()?.status ?? {}) as { conditions?: Record<string, unknown>[] };
+    return conditions.map(({ type, status, message }) => [type, status, message]);
+  };
+  stream.problem = 'connection refused';
+  registry.changed(stream);
+  await waitUntil(() => condition().length === 1);
+  assert.deepEqual(condition(), [['Healthy', 'False', 'connection refused']]);
+  stream.problem = '';
+  registry.changed(stream);
+  await waitUntil(() => condition()[0]?.[1] === 'True');
+  assert.deepEqual(condition(), [['Healthy', 'True', undefined]]);
+});
+
+test('an entry of this name that somebody has written is left as it is', async () => {
+  const { server, entry, writes } = await startServer();
+  const own = { metadata: { name: 'web-10.0.0.7', namespace: 'shop' }, spec: { address: '10.0.0.7' } };
+  server.set(ENTRIES, own);
+  const { registry } = startReplica(server, 0);
+  const [stream, other] = [webStream(), webStream('10.0.0.8')];
+  registry.opened(stream);
+  registry.opened(other);
+  await waitUntil(() => server.find(ENTRIES, 'web-10.0.0.8', 'shop') !== undefined);
+  registry.ended(stream);
+  registry.ended(other);
+  await waitUntil(() => server.find(ENTRIES, 'web-10.0.0.8', 'shop') === undefined);
+  assert.deepEqual(entry()?.spec, own.spec);
+  assert.equal(writes(), 2);
+});
+
+test('an API server that is away delays the registration', async () => {
+  const { server, control, entry } = await startServer();
+  control.refuse = () => [503, 'ServiceUnavailable'];
+  const { registry } = startReplica(server);
+  registry.opened(webStream());
+  await waitUntil(() => server.requests.some(({ path }) => path.includes('workloadentries')));
+  assert.equal(entry(), undefined);
+  control.refuse = () => undefined;
+  await waitUntil(() => entry() !== undefined);
+});
+
+test('only entries of groups whose workload has gone for long are abandoned', () => {
+  const hour = 3_600_000;
+  const now = Date.now();
+  const at = (ms: number) => new Date(now - ms).toISOString();
+  const rows: readonly (readonly [annotations: Record<string, string>, abandoned: boolean])[] = [
+    [{}, false],
+    [{ [DISCONNECTED_AT]: at(hour) }, false],
+    [{ [GROUP_ANNOTATION]: 'web' }, false],
+    [{ [GROUP_ANNOTATION]: 'web', [DISCONNECTED_AT]: at(15_000) }, false],
+    [{ [GROUP_ANNOTATION]: 'web', [DISCONNECTED_AT]: at(21_000) }, true],
+    [{ [GROUP_ANNOTATION]: 'web', [CONNECTED_AT]: at(2 * hour) }, false],
+    [{ [GROUP_ANNOTATION]: 'web', [CONNECTED_AT]: at(3 * hour) }, true],
+  ];
+  for (const [annotations, expected] of rows) {
+    assert.equal(isAbandoned(annotations, 10_000, now), expected, JSON.stringify(annotations));
+  }
+});

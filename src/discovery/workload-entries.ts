@@ -1,0 +1,48 @@
+/** What the parts of the registration of workloads share: streams, and where WorkloadEntries are stored. */
+import type { ProxyNode } from '../core/proxy.ts';
+import type { ResourceEvent } from '../resources/index.ts';
+import type { DiscoverySettings } from '../settings/index.ts';
+import type { Cluster } from './cluster.ts';
+import type { AdmittedEntry } from './workload-admission.ts';
+
+/** `origin.source` of WorkloadEntries that are kept in memory. */
+export const REGISTRATION_SOURCE = 'registered workloads';
+
+/** A stream of a proxy that names a WorkloadGroup. */
+export interface RegisteringStream {
+  readonly node: ProxyNode & { readonly workloadGroup: string };
+  /** Milliseconds since the epoch. */
+  readonly connectedAt: number;
+  /** The last report about the health of the workload: '' when it is healthy, else why not. Undefined: none yet. */
+  problem: string | undefined;
+}
+
+export interface RegistrationOptions {
+  readonly settings: DiscoverySettings;
+  /** Where WorkloadEntries are stored, if the configuration is read from there. */
+  readonly cluster: Cluster | undefined;
+  /** Takes WorkloadEntries that are kept in memory. */
+  readonly apply: (event: ResourceEvent) => void;
+}
+
+/** The WorkloadEntries of this replica's workloads, where they are stored. */
+export interface EntryStorage {
+  /**
+   * Writes the entry of a connected workload.
+   * @param connectedAt of its newest stream, milliseconds since the epoch
+   * @param problem why it is unhealthy, '' when it is healthy; undefined: it has not reported, or is not probed
+   * @throws CtlError already_exists when somebody else has written an entry of this name
+   */
+  connected(entry: AdmittedEntry, connectedAt: number, problem: string | undefined): Promise<void>;
+  /** Notes that the workload has disconnected, unless it is connected to another replica. */
+  disconnected(entry: AdmittedEntry, at: number): Promise<void>;
+  /** Deletes the entry, unless the workload is connected to another replica. */
+  remove(entry: AdmittedEntry): Promise<void>;
+  close(): Promise<void>;
+}
+
+/**
+ * Entries are written again after this time, so that a leader can tell them from those of a replica that was killed
+ * together with its workloads. See `STALE_MS` in `workload-entries-cluster.ts`.
+ */
+export const REFRESH_MS = 3_600_000;

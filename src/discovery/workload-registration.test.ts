@@ -1,0 +1,111 @@
+/** Registration of workloads without an API server, from streams to documents of the store. */
+import assert from 'node:assert/strict';
+import { afterEach, test } from 'node:test';
+import { waitUntil } from '../core/testing/wait-until.ts';
+import { meshOf, resource } from '../model/testing/build.ts';
+import type { Publication } from '../push/index.ts';
+import type { AnyResource, ResourceEvent } from '../resources/index.ts';
+import { defaultDiscoverySettings } from '../settings/index.ts';
+import { webGroup, webStream } from './testing/registering.ts';
+import { WorkloadRegistration } from './workload-registration.ts';
+
+const cleanup: (() => Promise<void>)[] = [];
+afterEach(async () => {
+  for (const close of cleanup.splice(0)) await close();
+});
+
+const NAME = 'WorkloadEntry/shop/web-10.0.0.7';
+
+/** A registration; `entries` are the documents that it has set and not deleted. */
+function start(workloadEntryGraceMs: number) {
+  const entries = new Map<string, AnyResource>();
+  const apply = (event: ResourceEvent): void => {
+    if (event.type === 'set')
+      entries.set(`WorkloadEntry/${event.resource.meta.namespace}/${event.resource.meta.name}`, event.resource);
+    if (event.type === 'delete') entries.delete(event.key);
+  };
+  const settings = defaultDiscoverySettings({ workloadEntryGraceMs });
+  const registration = new WorkloadRegistration({ settings, cluster: undefined, apply });
+  cleanup.push(() => registration.close());
+  const publish = (...resources: AnyResource[]): void => {
+    const changes = resources.map((after) => {
+      return { key: `${after.kind}/${after.meta.namespace}/${after.meta.name}`, before: undefined, after };
+    });
+    const publication: Pick<Publication, 'snapshot' | 'resources'> = {
+      snapshot: meshOf(resources),
+      resources: changes,
+    };
+    registration.published(publication);
+  };
+  return { registration, entries, publish };
+}
+
+test('a workload has an entry from its connection until the grace time after its last stream', async () => {
+  const { registration, entries, publish } = start(20);
+  publish(webGroup());
+  const first = registration.connected(webStream().node);
+  await waitUntil(() => entries.has(NAME));
+  const second = registration.connected(webStream().node);
+  first?.disconnected();
+  registration.connected(webStream('10.0.0.8').node);
+  await waitUntil(() => entries.size === 2);
+  second?.disconnected();
+  await waitUntil(() => entries.size === 1);
+  assert.ok(entries.has('WorkloadEntry/shop/web-10.0.0.8'));
+});
+
+test('a workload that connects again within the grace time keeps its entry', async () => {
+  const { registration, entries, publish } = start(60_000);
+  publish(webGroup());
+  registration.connected(webStream().node)?.disconnected();
+  const other = registration.connected(webStream('10.0.0.8').node);
+  await waitUntil(() => entries.has('WorkloadEntry/shop/web-10.0.0.8'));
+  other?.disconnected();
+  registration.connected(webStream('10.0.0.9').node);
+  await waitUntil(() => entries.has('WorkloadEntry/shop/web-10.0.0.9'));
+  assert.ok(entries.has('WorkloadEntry/shop/web-10.0.0.8'));
+});
+
+test('a workload of a group with a probe is unhealthy until it reports otherwise', async () => {
+  const { registration, entries, publish } = start(0);
+  publish(webGroup({ probe: { tcpSocket: { port: 8080 } } }));
+  const stream = registration.connected(webStream().node);
+  const unhealthy = () => entries.get(NAME)?.meta.unhealthy;
+  await waitUntil(() => entries.has(NAME));
+  assert.equal(unhealthy(), true);
+  stream?.health(undefined);
+  await waitUntil(() => unhealthy() === undefined);
+  stream?.health('connection refused');
+  await waitUntil(() => unhealthy() === true);
+  // The report is about the application: it stays in force on the next stream.
+  stream?.health(undefined);
+  await waitUntil(() => unhealthy() === undefined);
+  registration.connected(webStream().node);
+  stream?.disconnected();
+  publish(webGroup({ probe: { tcpSocket: { port: 8081 } }, metadata: { labels: { app: 'other' } } }));
+  await waitUntil(() => entries.get(NAME)?.meta.labels.app === 'other');
+  assert.equal(unhealthy(), undefined);
+});
+
+test('a group that comes later registers the workloads that are connected, and its deletion removes them', async () => {
+  const { registration, entries, publish } = start(60_000);
+  registration.connected(webStream().node);
+  publish();
+  publish(webGroup());
+  await waitUntil(() => entries.has(NAME));
+  const deleted = { key: 'WorkloadGroup/shop/web', before: webGroup(), after: undefined };
+  registration.published({ snapshot: meshOf([]), resources: [deleted] });
+  await waitUntil(() => entries.size === 0);
+});
+
+test('of two groups only one can register an address', async () => {
+  const { registration, entries, publish } = start(60_000);
+  const api = resource('WorkloadGroup', 'shop/api', { template: { serviceAccount: 'web' } });
+  publish(webGroup(), api);
+  registration.connected(webStream().node);
+  await waitUntil(() => entries.has(NAME));
+  registration.connected(webStream('10.0.0.7', { AUTO_REGISTER_GROUP: 'api' }).node);
+  registration.connected(webStream('10.0.0.8', { AUTO_REGISTER_GROUP: 'api' }).node);
+  await waitUntil(() => entries.has('WorkloadEntry/shop/api-10.0.0.8'));
+  assert.equal(entries.size, 2);
+});

@@ -1,0 +1,74 @@
+/**
+ * Registration of workloads that run outside the orchestrator: while a proxy is connected whose node names a
+ * WorkloadGroup (AUTO_REGISTER_GROUP) that fits its certificate, its workload has a WorkloadEntry. This file is what
+ * every mesh has of it; the registry is loaded when there is a WorkloadGroup.
+ */
+import { messageOf } from '../core/errors.ts';
+import type { ProxyNode } from '../core/proxy.ts';
+import { getScope } from '../logging/index.ts';
+import type { Publication } from '../push/index.ts';
+import type { WorkloadStream } from '../xds/index.ts';
+import type { RegisteringStream, RegistrationOptions } from './workload-entries.ts';
+import type { WorkloadRegistry } from './workload-registry.ts';
+
+export class WorkloadRegistration {
+  readonly #options: RegistrationOptions;
+  readonly #streams = new Set<RegisteringStream>();
+  #snapshot: Publication['snapshot'] | undefined;
+  #registry: WorkloadRegistry | undefined;
+  #loading: Promise<void> | undefined;
+  #closed = false;
+
+  constructor(options: RegistrationOptions) {
+    this.#options = options;
+  }
+
+  /** See `WorkloadConnected`. */
+  connected(node: ProxyNode): WorkloadStream | undefined {
+    const { workloadGroup } = node;
+    if (workloadGroup === undefined || this.#closed) return undefined;
+    const stream: RegisteringStream = {
+      node: { ...node, workloadGroup },
+      connectedAt: Date.now(),
+      problem: undefined,
+    };
+    this.#streams.add(stream);
+    this.#registry?.opened(stream);
+    return {
+      health: (problem) => {
+        stream.problem = problem === undefined ? '' : problem || 'unhealthy';
+        this.#registry?.changed(stream);
+      },
+      disconnected: () => {
+        this.#streams.delete(stream);
+        this.#registry?.ended(stream);
+      },
+    };
+  }
+
+  /** There is a new snapshot. */
+  published({ snapshot, resources }: Pick<Publication, 'snapshot' | 'resources'>): void {
+    this.#snapshot = snapshot;
+    if (this.#registry !== undefined) this.#registry.published(resources);
+    else if (snapshot.resources('WorkloadGroup').size > 0 && !this.#closed) this.#loading ??= this.#load();
+  }
+
+  async #load(): Promise<void> {
+    const { settings, cluster, apply } = this.#options;
+    try {
+      const { createWorkloadRegistry } = await import('./workload-registry.ts');
+      if (this.#closed) return;
+      this.#registry = createWorkloadRegistry({ settings, cluster, apply, snapshot: () => this.#snapshot });
+      for (const stream of this.#streams) this.#registry.opened(stream);
+    } catch (error) {
+      getScope('model').error(`workloads cannot be registered: ${messageOf(error)}`);
+    }
+  }
+
+  /** Called when all streams have ended. */
+  async close(): Promise<void> {
+    this.#closed = true;
+    await this.#loading;
+    await this.#registry?.close();
+  }
+}
