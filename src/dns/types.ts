@@ -1,43 +1,81 @@
 /**
  * Contracts of the DNS server, which `ctl-agent` and `ctl-discovery` share.
  *
- *   UDP, TCP, TLS ─▶ server ─▶ resolver chain: name table (names of the mesh) ─▶ cache ─▶ forwarder ─▶ resolv.conf
+ *   UDP, TCP, TLS ─▶ server ─▶ resolver chain: name table (names of the mesh) ─▶ forwarder, with cache ─▶ resolv.conf
  *                                                                                            or DNS over TLS
  *
- * Queries and responses are those of `dns-packet`, decoded once at the server.
+ * Queries are decoded once, at the server. Responses stay in wire format: what an upstream resolver answers passes
+ * unchanged, whatever types of records it has.
  */
-import type { Packet } from 'dns-packet';
-
-/** The addresses of one name of the mesh. */
-export interface NameEntry {
-  /** IPv4 and IPv6 addresses; empty for a name that exists without an address. */
-  readonly ips: readonly string[];
-}
-
-/** The names of the mesh, lower case and without a dot at the end; `*.example.com` for a wildcard. Immutable. */
-export type NameTable = ReadonlyMap<string, NameEntry>;
 
 /** From whom a query came, for limits. */
 export interface DnsClient {
   readonly protocol: 'udp' | 'tcp' | 'tls';
   /** IP address. */
   readonly address: string;
+  readonly port: number;
   /** SPIFFE ID of a client certificate that was verified; undefined without one. */
   readonly identity: string | undefined;
 }
 
+/** What a query says in its OPT record (RFC 6891). */
+export interface DnsEdns {
+  /** The largest UDP response that the client accepts, bytes. */
+  readonly udpPayload: number;
+  /** The DO bit: the client wants DNSSEC records (RFC 3225). */
+  readonly dnssecOk: boolean;
+}
+
+/** A valid query with one question of class IN. */
+export interface DnsQuery {
+  /** The message as received. */
+  readonly bytes: Buffer;
+  /** Where the question section ends; it begins at byte 12. */
+  readonly questionEnd: number;
+  /** Lower case, without a dot at the end. Undefined for a name that is no host name, which no table contains. */
+  readonly name: string | undefined;
+  /** Number of the record type, see {@link ./wire/constants.ts}. */
+  readonly type: number;
+  readonly edns: DnsEdns | undefined;
+}
+
+/**
+ * A response to a query in wire format: complete (the server truncates), with the id and question of the query, without
+ * an OPT record (the server adds its own).
+ */
+export type DnsResponse = Buffer;
+
 /** Answers queries. */
 export interface DnsResolver {
   /**
-   * The response without its id, which is the query's; undefined when this resolver is not responsible for the name.
-   * Rejects with CtlError when there is no answer; the server then answers SERVFAIL.
+   * Rejects or throws CtlError when there is no answer; the server then answers SERVFAIL. Answers synchronously what it
+   * knows, because that is several times faster.
+   *
+   * @param next asks the resolvers after this one in the chain: for names that this one does not know
    */
-  resolve(query: Packet, client: DnsClient): Promise<Packet | undefined> | Packet | undefined;
+  resolve(query: DnsQuery, client: DnsClient, next: () => DnsAnswer): DnsAnswer;
 }
+
+export type DnsAnswer = DnsResponse | Promise<DnsResponse>;
 
 /** A server that listens. */
 export interface DnsServer {
-  /** The addresses in use, as `host:port`. */
+  /** The addresses in use, as `host:port`, `[host]:port`. */
   readonly addresses: readonly string[];
+  readonly stats: DnsServerStats;
   close(): Promise<void>;
+}
+
+/** Counters since the start. */
+export interface DnsServerStats {
+  /** Queries received, by protocol. */
+  readonly queries: { readonly udp: number; readonly tcp: number; readonly tls: number };
+  /** Responses sent, by response code: `NOERROR`, `SERVFAIL`, … */
+  readonly responses: ReadonlyMap<string, number>;
+  /** Responses that did not fit into a UDP message. */
+  readonly truncated: number;
+  /** Queries answered SERVFAIL, and connections closed, because of a limit. */
+  readonly limited: number;
+  /** TCP and TLS connections that are open. */
+  readonly connections: number;
 }

@@ -1,0 +1,71 @@
+/** Asks the servers that are in force, one after the other, until one answers. */
+import { CtlError, messageOf } from '../../core/errors.ts';
+import type { FailureLog, Log } from '../../core/log.ts';
+import { RCODE, rcodeName } from '../wire/constants.ts';
+import { rcodeOf } from '../wire/reply.ts';
+import type { Request, UpstreamResponse } from './request.ts';
+import type { Upstream, UpstreamSource } from './upstream.ts';
+
+export interface AskContext {
+  readonly upstream: UpstreamSource;
+  readonly counters: { upstreamQueries: number; upstreamFailures: number };
+  readonly failures: FailureLog;
+  readonly log: Log;
+  /** Monotonic ms. */
+  readonly now: () => number;
+}
+
+/** A question ends after this, however many servers and attempts there are: clients have given up, ms. */
+const MAX_TOTAL_MS = 15_000;
+
+/** The server could not, or would not, answer: the next one is asked. */
+const UNUSABLE: ReadonlySet<number> = new Set([RCODE.FORMERR, RCODE.SERVFAIL, RCODE.NOTIMP, RCODE.REFUSED]);
+
+/** Rejects with CtlError when no server answers; an answer such as SERVFAIL of the last one is better than none. */
+export async function askServers(request: Request, context: AskContext): Promise<UpstreamResponse> {
+  const { upstream, counters, failures, log, now } = context;
+  const { upstreams, attempts, timeoutMs } = upstream.current();
+  const deadline = now() + MAX_TOTAL_MS;
+  const refusing = new Set<Upstream>();
+  let unusable: UpstreamResponse | undefined;
+  let problem = 'no server is left';
+  for (let attempt = 0; attempt < attempts; attempt++)
+    for (const server of upstreams) {
+      const left = deadline - now();
+      if (refusing.has(server) || left <= 0) continue;
+      try {
+        const response = await tried(server, request, Math.min(timeoutMs, left), context);
+        const rcode = rcodeOf(response.message);
+        if (!UNUSABLE.has(rcode)) {
+          failures.succeeded();
+          return response;
+        }
+        // It would answer the same again.
+        refusing.add(server);
+        unusable = response;
+        log.debug(`the DNS server ${server.name} answered ${rcodeName(rcode)}`);
+      } catch (error) {
+        problem = messageOf(error);
+      }
+      counters.upstreamFailures++;
+    }
+  if (unusable !== undefined) return unusable;
+  failures.failed(problem);
+  throw new CtlError('unavailable', problem);
+}
+
+async function tried(
+  server: Upstream,
+  request: Request,
+  timeoutMs: number,
+  { counters }: AskContext,
+): Promise<UpstreamResponse> {
+  counters.upstreamQueries++;
+  const response = await server.exchange(request, timeoutMs);
+  const rcode = rcodeOf(response.message);
+  const unknownEdns = rcode === RCODE.FORMERR || rcode === RCODE.NOTIMP;
+  if (!unknownEdns || request.edns === undefined) return response;
+  // RFC 6891 section 6.2.2: the server does not know EDNS.
+  counters.upstreamQueries++;
+  return await server.exchange({ ...request, edns: undefined }, timeoutMs);
+}

@@ -1,0 +1,106 @@
+/** Resolves names outside the mesh: cache, one upstream query for equal questions, limits, retry at the next server. */
+import { systemClock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import { createFairLimiter } from '../server/fair-limiter.ts';
+import type { DnsClient, DnsQuery, DnsResolver } from '../types.ts';
+import { RCODE } from '../wire/constants.ts';
+import { startReply } from '../wire/reply.ts';
+import { askServers } from './ask-servers.ts';
+import { type CacheLimits, createResponseCache } from './cache.ts';
+import { type Request, requestKey, requestOf, responseTo, type UpstreamResponse } from './request.ts';
+import type { UpstreamSource } from './upstream.ts';
+
+export interface ForwarderOptions {
+  /** See {@link resolvConfUpstream} and {@link tlsUpstream}. */
+  readonly upstream: UpstreamSource;
+  readonly limits?: Partial<ForwarderLimits>;
+  readonly log: Log;
+  /** Monotonic ms. */
+  readonly now?: () => number;
+}
+
+export interface ForwarderLimits extends CacheLimits {
+  /** Questions that are resolved upstream at once; one client may have half of them. */
+  readonly maxInFlight: number;
+}
+
+/** Each question in flight takes a socket. */
+const DEFAULTS: ForwarderLimits = { maxInFlight: 500, maxEntries: 4096, maxBytes: 2 * 1024 * 1024 };
+
+/** Counters since the start. */
+export interface ForwarderStats {
+  /** Questions answered from the cache, and those that had to wait for a server. */
+  readonly cacheHits: number;
+  readonly cacheMisses: number;
+  /** Queries sent to servers. */
+  readonly upstreamQueries: number;
+  /** Of them, those without a usable response. */
+  readonly upstreamFailures: number;
+  /** Queries that had been sent by this forwarder and came back. */
+  readonly loops: number;
+  /** Entries of the cache. */
+  readonly cacheEntries: number;
+}
+
+export interface Forwarder extends DnsResolver {
+  readonly stats: ForwarderStats;
+  /** Ends what is in flight and closes connections. */
+  close(): void;
+}
+
+export function createForwarder(options: ForwarderOptions): Forwarder {
+  const { upstream, log, now = systemClock.now } = options;
+  const limits = { ...DEFAULTS, ...options.limits };
+  const cache = createResponseCache(limits, now);
+  const limiter = createFairLimiter(limits.maxInFlight);
+  const inFlight = new Map<string, Promise<UpstreamResponse>>();
+  const counters = { cacheHits: 0, cacheMisses: 0, upstreamQueries: 0, upstreamFailures: 0, loops: 0 };
+  const failures = createFailureLog(log, 'DNS queries fail', 'DNS queries succeed again');
+
+  const shared = (key: string, request: Request, client: DnsClient): Promise<UpstreamResponse> => {
+    const running = inFlight.get(key);
+    if (running !== undefined) return running;
+    const release = limiter.acquire(client.identity ?? client.address);
+    if (release === undefined) throw new CtlError('resource_exhausted', 'too many names are being resolved');
+    const started = askServers(request, { upstream, counters, failures, log, now })
+      .then((response) => {
+        cache.set(key, response);
+        return response;
+      })
+      .finally(() => {
+        inFlight.delete(key);
+        release();
+      });
+    inFlight.set(key, started);
+    return started;
+  };
+  const wait = async (query: DnsQuery, response: Promise<UpstreamResponse>): Promise<Buffer> =>
+    responseTo(query, (await response).message);
+
+  return {
+    resolve(query, client) {
+      if (client.protocol === 'udp' && upstream.sent(client.port, query.bytes.readUInt16BE(0))) {
+        counters.loops++;
+        log.debug('a DNS query came back to the server that had sent it');
+        return startReply(query, 0, RCODE.REFUSED);
+      }
+      const request = requestOf(query);
+      const key = requestKey(request);
+      const cached = cache.get(key);
+      if (cached !== undefined) {
+        counters.cacheHits++;
+        return responseTo(query, cached);
+      }
+      counters.cacheMisses++;
+      return wait(query, shared(key, request, client));
+    },
+    get stats() {
+      return { ...counters, cacheEntries: cache.entries };
+    },
+    close() {
+      upstream.close();
+      cache.clear();
+    },
+  };
+}

@@ -1,0 +1,146 @@
+/** Reads resolv.conf (resolv.conf(5)) and follows its changes. */
+
+import { unwatchFile, watchFile } from 'node:fs';
+import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
+import { messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+
+export interface ResolvConf {
+  /** IP addresses, IPv6 with a zone where the file has one. */
+  readonly servers: readonly string[];
+  /** Search domains, lower case, without a dot at the end. */
+  readonly search: readonly string[];
+  /** How long to wait for a response, ms. */
+  readonly timeoutMs: number;
+  /** How many times all servers are asked. */
+  readonly attempts: number;
+  /** Each query begins at another server. */
+  readonly rotate: boolean;
+  /** Queries are sent over TCP (`use-vc`). */
+  readonly tcp: boolean;
+}
+
+/**
+ * Applications wait 5 s before they ask again or elsewhere: two servers must have had their turn by then. The C
+ * library's default is 5 s.
+ */
+const DEFAULT_TIMEOUT_MS = 2000;
+/** Default and limits of the C library. */
+const DEFAULT_ATTEMPTS = 2;
+const MAX_ATTEMPTS = 5;
+const MAX_TIMEOUT_SECONDS = 30;
+/** More than the three of the C library; a file with more is a mistake. */
+const MAX_SERVERS = 8;
+const MAX_SEARCH = 32;
+/** Longer files are refused. */
+const MAX_CHARACTERS = 64 * 1024;
+
+export const NO_RESOLV_CONF: ResolvConf = {
+  servers: [],
+  search: [],
+  timeoutMs: DEFAULT_TIMEOUT_MS,
+  attempts: DEFAULT_ATTEMPTS,
+  rotate: false,
+  tcp: false,
+};
+
+export interface ParsedResolvConf {
+  readonly conf: ResolvConf;
+  /** What was ignored, each as `LINE: what was expected`. */
+  readonly problems: readonly string[];
+}
+
+/** Unknown lines and options are ignored, as the C library does: other resolvers have more of them. */
+export function parseResolvConf(text: string): ParsedResolvConf {
+  const servers: string[] = [];
+  const problems: string[] = [];
+  let search: string[] = [];
+  let options: string[] = [];
+  for (const [index, line] of text.split('\n').entries()) {
+    // A comment begins with `;` or `#` in the first column; after an address the C library ignores the rest.
+    const [keyword = '', ...words] = /^[;#]/.test(line) ? [] : line.trim().split(/\s+/);
+    if (keyword === 'nameserver') {
+      const [address = ''] = words;
+      if (isIP(address) === 0) problems.push(`${index + 1}: nameserver ${address}: expected an IP address`);
+      else if (servers.length < MAX_SERVERS) servers.push(address);
+    } else if (keyword === 'search' || keyword === 'domain') {
+      const domains = words.map((word) => word.replace(/\.$/, '').toLowerCase()).filter((word) => word !== '');
+      search = domains.slice(0, keyword === 'domain' ? 1 : MAX_SEARCH);
+    } else if (keyword === 'options') options = [...options, ...words];
+  }
+  const number = (name: string, max: number): number | undefined => {
+    const value = options.findLast((option) => option.startsWith(`${name}:`))?.slice(name.length + 1);
+    return value !== undefined && /^\d+$/.test(value) ? Math.min(Math.max(Number(value), 1), max) : undefined;
+  };
+  const timeout = number('timeout', MAX_TIMEOUT_SECONDS);
+  const conf: ResolvConf = {
+    servers,
+    search,
+    timeoutMs: timeout === undefined ? DEFAULT_TIMEOUT_MS : timeout * 1000,
+    attempts: number('attempts', MAX_ATTEMPTS) ?? DEFAULT_ATTEMPTS,
+    rotate: options.includes('rotate'),
+    tcp: options.includes('use-vc') || options.includes('usevc'),
+  };
+  return { conf, problems };
+}
+
+export interface ResolvConfSource {
+  /** The last good content. */
+  current(): ResolvConf;
+  /** Reads the file again; resolves when that is done. Called by itself when the file changes. */
+  reload(): Promise<void>;
+  close(): void;
+}
+
+export interface ResolvConfOptions {
+  readonly path: string;
+  readonly log: Log;
+  /** How often the file is looked at, ms. By its name, because it is usually replaced, or a symbolic link. */
+  readonly intervalMs?: number;
+}
+
+const INTERVAL_MS = 2000;
+
+/**
+ * A file that cannot be read, or that names no server, is logged and changes nothing: the last good content stays. At
+ * the start there is none; then no name outside the mesh can be resolved until the file is good.
+ */
+export async function followResolvConf(options: ResolvConfOptions): Promise<ResolvConfSource> {
+  const { path, log, intervalMs = INTERVAL_MS } = options;
+  let conf = NO_RESOLV_CONF;
+  let problem: string | undefined;
+  const warn = (text: string): void => {
+    if (text !== problem) log.warn(text);
+    problem = text;
+  };
+  const kept = () =>
+    conf.servers.length > 0 ? 'its last good content is used' : 'only names of the mesh are resolved';
+  const reload = async (): Promise<void> => {
+    try {
+      const text = await readFile(path, 'utf8');
+      const parsed = parseResolvConf(text.length > MAX_CHARACTERS ? '' : text);
+      if (parsed.conf.servers.length === 0) {
+        const reason = parsed.problems[0] === undefined ? ': no nameserver' : `:${parsed.problems[0]}`;
+        warn(`${path}${reason}; ${kept()}`);
+        return;
+      }
+      conf = parsed.conf;
+      if (parsed.problems.length > 0) warn(`${path}:${parsed.problems[0]}; the line is ignored`);
+      else problem = undefined;
+      log.debug(`DNS servers of ${path}: ${conf.servers.join(', ')}`);
+    } catch (error) {
+      warn(`${path} cannot be read: ${messageOf(error)}; ${kept()}`);
+    }
+  };
+  // One reading at a time, in order.
+  let last = Promise.resolve();
+  const queue = (): Promise<void> => {
+    last = last.then(reload);
+    return last;
+  };
+  const changed = () => void queue();
+  watchFile(path, { persistent: false, interval: intervalMs }, changed);
+  await queue();
+  return { current: () => conf, reload: queue, close: () => unwatchFile(path, changed) };
+}

@@ -1,0 +1,182 @@
+/** Queries over a connection, TCP or TLS: one connection for all of them, responses in any order (RFC 7766, RFC 7858). */
+import { randomInt } from 'node:crypto';
+import type { Socket } from 'node:net';
+import { backoff } from '../../core/backoff.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import { MAX_MESSAGE_BYTES } from '../wire/constants.ts';
+import { createFrameReader, framed } from '../wire/frames.ts';
+import { encodeRequest, type Request, readResponse, type UpstreamResponse } from './request.ts';
+import type { Upstream } from './upstream.ts';
+
+export interface StreamUpstreamOptions {
+  readonly name: string;
+  /** Begins a connection. */
+  dial(): Socket;
+  /** The event that says that it can be used. */
+  readonly ready: 'connect' | 'secureConnect';
+  /** Reports why a connection could not be opened, and that one answers. */
+  readonly report?: { failed(reason: string): void; succeeded(): void } | undefined;
+}
+
+export interface StreamUpstream extends Upstream {
+  close(): void;
+}
+
+/** An unused connection is closed after this. Servers usually wait longer (RFC 7766 section 6.2.3). */
+const IDLE_MS = 10_000;
+const CONNECT_TIMEOUT_MS = 5000;
+/** After a connection that failed, queries fail at once for this long. */
+const BACKOFF_MS = 500;
+const MAX_BACKOFF_MS = 30_000;
+/** Queries on one connection at once. */
+const MAX_PENDING = 1000;
+
+interface Pending {
+  readonly request: Request;
+  resolve(response: UpstreamResponse): void;
+  reject(error: CtlError): void;
+}
+
+interface Connection {
+  readonly socket: Socket;
+  readonly pending: Map<number, Pending>;
+  /** Sends a query when the connection is open, for TLS: when the server's certificate has been verified. */
+  send(message: Buffer): void;
+}
+
+/** The connection closed after it had been used: the server may not have seen the query. */
+class ConnectionLost extends CtlError {}
+
+export function createStreamUpstream({ name, dial, ready, report }: StreamUpstreamOptions): StreamUpstream {
+  let connection: Connection | undefined;
+  let [failures, blockedUntil, reason, closed] = [0, 0, '', false];
+
+  const open = (): Connection => {
+    if (connection !== undefined) return connection;
+    if (closed) throw new CtlError('unavailable', `${name}: closed`);
+    if (performance.now() < blockedUntil) throw new CtlError('unavailable', `${name}: ${reason}`);
+    const fresh = connect(dial(), name, ready, {
+      failed(why) {
+        failures++;
+        blockedUntil = performance.now() + backoff(failures, BACKOFF_MS, MAX_BACKOFF_MS, Math.random);
+        reason = why;
+        if (!closed) report?.failed(why);
+      },
+      answered() {
+        failures = 0;
+        report?.succeeded();
+      },
+      gone() {
+        if (connection === fresh) connection = undefined;
+      },
+    });
+    connection = fresh;
+    return fresh;
+  };
+  return {
+    name,
+    async exchange(request, timeoutMs) {
+      try {
+        return await ask(open(), name, request, timeoutMs);
+      } catch (error) {
+        // RFC 7766 section 6.2.4: a server may close an idle connection while a query is on its way.
+        if (error instanceof ConnectionLost) return await ask(open(), name, request, timeoutMs);
+        throw error;
+      }
+    },
+    close() {
+      closed = true;
+      connection?.socket.destroy();
+    },
+  };
+}
+
+interface ConnectionEvents {
+  failed(reason: string): void;
+  answered(): void;
+  gone(): void;
+}
+
+function connect(socket: Socket, name: string, ready: string, events: ConnectionEvents): Connection {
+  const pending = new Map<number, Pending>();
+  const unsent: Buffer[] = [];
+  let [isOpen, isUsed, why] = [false, false, 'the connection was closed'];
+  socket.setNoDelay(true);
+  socket.setTimeout(CONNECT_TIMEOUT_MS);
+  socket.once(ready, () => {
+    isOpen = true;
+    socket.setTimeout(IDLE_MS);
+    for (const message of unsent.splice(0)) socket.write(framed(message));
+  });
+  socket.on('timeout', () => {
+    // Queries have timeouts of their own.
+    if (isOpen && pending.size > 0) return;
+    if (!isOpen) why = `not connected within ${CONNECT_TIMEOUT_MS} ms`;
+    socket.destroy();
+  });
+  socket.on('error', (error) => {
+    why = messageOf(error);
+  });
+  socket.on('end', () => socket.destroy());
+  socket.once('close', () => {
+    events.gone();
+    if (!isUsed) events.failed(why);
+    const text = `${name}: ${why}`;
+    const error = isUsed ? new ConnectionLost('unavailable', text) : new CtlError('unavailable', text);
+    for (const { reject } of pending.values()) reject(error);
+    pending.clear();
+  });
+  const reader = createFrameReader(MAX_MESSAGE_BYTES);
+  socket.on('data', (chunk: Buffer) => {
+    const messages = reader.read(chunk);
+    if (messages === undefined) {
+      why = 'the server does not speak DNS';
+      socket.destroy();
+      return;
+    }
+    for (const message of messages) {
+      const id = message.length < 2 ? -1 : message.readUInt16BE(0);
+      const waiting = pending.get(id);
+      // Late responses, and those to other questions, are ignored.
+      const response = waiting === undefined ? undefined : readResponse(message, waiting.request, id);
+      if (waiting === undefined || response === undefined) continue;
+      pending.delete(id);
+      isUsed = true;
+      events.answered();
+      waiting.resolve(response);
+    }
+  });
+  return {
+    socket,
+    pending,
+    send: (message) => void (isOpen ? socket.write(framed(message)) : unsent.push(message)),
+  };
+}
+
+function ask(
+  { socket, pending, send }: Connection,
+  name: string,
+  request: Request,
+  timeoutMs: number,
+): Promise<UpstreamResponse> {
+  if (pending.size >= MAX_PENDING)
+    return Promise.reject(new CtlError('resource_exhausted', `${name}: ${MAX_PENDING} queries wait already`));
+  let id = randomInt(0x10000);
+  while (pending.has(id)) id = (id + 1) & 0xffff;
+  return new Promise((resolve, reject) => {
+    const timer = setTimeout(() => {
+      pending.delete(id);
+      reject(new CtlError('unavailable', `${name}: no response within ${timeoutMs} ms`));
+      // A connection on which nothing is answered any more is dead: the next query gets another one.
+      if (pending.size === 0) socket.destroy();
+    }, timeoutMs);
+    const settle =
+      <T>(act: (value: T) => void) =>
+      (value: T): void => {
+        clearTimeout(timer);
+        act(value);
+      };
+    pending.set(id, { request, resolve: settle(resolve), reject: settle(reject) });
+    send(encodeRequest(request, id));
+  });
+}

@@ -1,0 +1,78 @@
+/** One connection of a client, TCP or TLS: pipelined queries (RFC 7766 section 6.2.1.1), limits, idle timeout. */
+import type { Socket } from 'node:net';
+import type { DnsClient } from '../types.ts';
+import { createFrameReader, framed } from '../wire/frames.ts';
+import { MAX_QUERY_BYTES } from '../wire/query.ts';
+import type { Handler } from './handler.ts';
+
+export interface ConnectionLimits {
+  /** A connection without a complete query, or whose client does not read its responses, is closed after this, ms. */
+  readonly idleMs: number;
+  /** Queries of one connection that wait at once; more are read when one is answered. */
+  readonly maxPipelined: number;
+}
+
+/** Responses that wait for the client to read them, bytes: reading stops above. */
+const MAX_UNREAD_BYTES = 256 * 1024;
+
+/** Serves the connection until it closes. */
+export function serveConnection(socket: Socket, client: DnsClient, handler: Handler, limits: ConnectionLimits): void {
+  const reader = createFrameReader(MAX_QUERY_BYTES);
+  const queued: Buffer[] = [];
+  let [waiting, ended] = [0, false];
+
+  const idle = setTimeout(() => {
+    // A query that the upstream resolver has not answered yet has its own timeout.
+    if (waiting > 0 && socket.writableLength === 0) idle.refresh();
+    else socket.destroy();
+  }, limits.idleMs).unref();
+  const send = (response: Buffer): void => {
+    if (!socket.writable) return;
+    socket.write(framed(response), () => idle.refresh());
+  };
+  const answer = (message: Buffer): void => {
+    const response = handler.handle(message, client);
+    if (response === undefined) return;
+    if (Buffer.isBuffer(response)) {
+      send(response);
+      return;
+    }
+    waiting++;
+    void response.then((bytes) => {
+      waiting--;
+      send(bytes);
+      proceed();
+    });
+  };
+  const proceed = (): void => {
+    while (waiting < limits.maxPipelined && socket.writableLength < MAX_UNREAD_BYTES) {
+      const message = queued.shift();
+      if (message === undefined) {
+        if (ended && waiting === 0) socket.end();
+        else socket.resume();
+        return;
+      }
+      answer(message);
+    }
+    socket.pause();
+  };
+
+  socket.on('data', (chunk: Buffer) => {
+    const messages = reader.read(chunk);
+    if (messages === undefined) {
+      socket.destroy();
+      return;
+    }
+    if (messages.length > 0) idle.refresh();
+    queued.push(...messages);
+    proceed();
+  });
+  socket.on('drain', proceed);
+  // The client may close its half after its last query.
+  socket.on('end', () => {
+    ended = true;
+    proceed();
+  });
+  socket.on('error', () => socket.destroy());
+  socket.on('close', () => clearTimeout(idle));
+}

@@ -1,0 +1,132 @@
+/** Starts the DNS server: its addresses over UDP and TCP, or over TLS. */
+import { systemClock } from '../../core/clock.ts';
+import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import type { DnsResolver, DnsServer } from '../types.ts';
+import { SAFE_UDP_BYTES } from '../wire/constants.ts';
+import { createFairLimiter } from './fair-limiter.ts';
+import { createHandler } from './handler.ts';
+import { createLocalAddresses } from './local-addresses.ts';
+import { type DnsServerTls, type StreamContext, startStreams } from './streams.ts';
+import { startUdp } from './udp.ts';
+
+/** An address to listen on: UDP and TCP, or TLS. */
+export interface DnsListener {
+  /** IP address; undefined: all addresses of the machine. */
+  readonly host: string | undefined;
+  /** 0: any free port. */
+  readonly port: number;
+  readonly tls?: DnsServerTls | undefined;
+  /** Left out on a machine that does not have this address: `::1` where IPv6 is switched off. */
+  readonly optional?: boolean | undefined;
+}
+
+export interface DnsServerOptions {
+  readonly listen: readonly DnsListener[];
+  /** Asked in this order. What none of them answers is refused. */
+  readonly resolvers: readonly DnsResolver[];
+  /** `local`: only programs on this machine are answered. `any` is an open resolver for all who reach the address. */
+  readonly clients: 'local' | 'any';
+  readonly limits?: Partial<DnsServerLimits>;
+  readonly log: Log;
+}
+
+export interface DnsServerLimits {
+  /** TCP and TLS connections at once; one client may have half of them. */
+  readonly maxConnections: number;
+  /** Queries of one connection that wait at once; more are read when one is answered. */
+  readonly maxPipelined: number;
+  /** A connection without a query is closed after this, ms. */
+  readonly idleMs: number;
+  /** Queries that wait for an answer at once; one client may have half of them. */
+  readonly maxWaiting: number;
+  /** Largest response over UDP, bytes. */
+  readonly maxUdpBytes: number;
+}
+
+/**
+ * RFC 7766 section 6.2.3 recommends an idle timeout of a few seconds. On loopback, where packets are not fragmented,
+ * larger UDP responses are safe.
+ */
+const DEFAULTS = { maxConnections: 256, maxPipelined: 32, idleMs: 10_000, maxWaiting: 2000 } as const;
+const LOCAL_UDP_BYTES = 4096;
+
+/** Attempts to find a port that is free for UDP and TCP, when any free port will do. */
+const PORT_ATTEMPTS = 5;
+
+/** Rejects with CtlError when an address cannot be bound. */
+export async function startDnsServer(options: DnsServerOptions): Promise<DnsServer> {
+  const { log, clients, resolvers } = options;
+  const maxUdpBytes = clients === 'local' ? LOCAL_UDP_BYTES : SAFE_UDP_BYTES;
+  const limits: DnsServerLimits = { ...DEFAULTS, maxUdpBytes, ...options.limits };
+  const isLocal = createLocalAddresses(systemClock.now);
+  const handler = createHandler({
+    ...limits,
+    resolvers,
+    log,
+    allows: clients === 'any' ? () => true : ({ address }) => isLocal(address),
+  });
+  const context: StreamContext = { handler, limits, log, connections: createFairLimiter(limits.maxConnections) };
+  const started: Listening[] = [];
+  const close = async () => {
+    await Promise.all(started.map((listening) => listening.close()));
+  };
+  try {
+    for (const listener of options.listen) {
+      const listening = await listen(listener, context);
+      if (listening !== undefined) started.push(listening);
+    }
+    if (started.length === 0) throw new CtlError('unavailable', 'the DNS server has no address to listen on');
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { addresses: started.map(({ address }) => address), stats: handler.stats, close };
+}
+
+interface Listening {
+  readonly address: string;
+  close(): Promise<void>;
+}
+
+async function listen(listener: DnsListener, context: StreamContext): Promise<Listening | undefined> {
+  const { host, port, optional = false } = listener;
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await listenOn(listener, host ?? '::', context);
+    } catch (error) {
+      const code = errnoOf(error) ?? '';
+      const missing = code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
+      if (missing && host === undefined) return await listenOn(listener, '0.0.0.0', context).catch(cannot('*', port));
+      if (missing && optional) {
+        context.log.debug(`DNS does not listen on ${host}: the machine does not have this address`);
+        return undefined;
+      }
+      if (code !== 'EADDRINUSE' || port !== 0 || attempt >= PORT_ATTEMPTS) return cannot(host ?? '*', port)(error);
+    }
+  }
+}
+
+const cannot = (host: string, port: number) => (error: unknown) => {
+  throw new CtlError('unavailable', `cannot listen for DNS on ${hostPort(host, port)}: ${messageOf(error)}`, {}, error);
+};
+
+async function listenOn({ port, tls }: DnsListener, host: string, context: StreamContext): Promise<Listening> {
+  const streams = await startStreams(host, port, tls, context);
+  const address = hostPort(host, streams.port);
+  if (tls !== undefined) return { address, close: () => streams.close() };
+  try {
+    const udp = await startUdp(host, streams.port, context.handler, context.log);
+    return { address, close: async () => void (await Promise.all([udp.close(), streams.close()])) };
+  } catch (error) {
+    await streams.close();
+    throw error;
+  }
+}
+
+const hostPort = (host: string, port: number) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
+
+/** The loopback addresses of both families, as far as the machine has them. */
+export function loopbackListeners(port: number): readonly DnsListener[] {
+  return ['127.0.0.1', '::1'].map((host) => ({ host, port, optional: true }));
+}

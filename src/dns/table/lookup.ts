@@ -1,0 +1,77 @@
+/** Finds the host of the mesh that a name means: the host itself, a short form of it, or a wildcard. */
+import type { NameTable } from './name-table.ts';
+
+/** What a client sees of the mesh's names. */
+export interface NameScope {
+  readonly table: NameTable;
+  /**
+   * Namespace of the workload: `web` means the service web of this namespace. Undefined: no short names.
+   */
+  readonly namespace?: string | undefined;
+  /** Domain of the services of all namespaces: `svc.cluster.local`. Undefined: no short names. */
+  readonly domain?: string | undefined;
+  /**
+   * First search domain of the client's resolv.conf: the client appends it to every name before it tries the name
+   * itself, so that www.example.com arrives as www.example.com.shop.svc.cluster.local.
+   */
+  readonly search?: string | undefined;
+}
+
+export interface Match {
+  /** The name in the table. */
+  readonly host: string;
+  /** The name for which the search domain was appended: the response leads to it by a CNAME record. */
+  readonly alias: string | undefined;
+}
+
+/**
+ * Undefined for a name that is not of the mesh. Names win over wildcards, the longest wildcard over shorter ones, at
+ * any depth.
+ *
+ * @param name lower case, without a dot at the end
+ */
+export function findHost(name: string, scope: NameScope): Match | undefined {
+  const direct = hostOf(name, scope);
+  if (direct !== undefined) return { host: direct, alias: undefined };
+  const unexpanded = withoutSearch(name, scope.search);
+  if (unexpanded !== undefined) {
+    const host = hostOf(unexpanded, scope);
+    if (host !== undefined) return { host, alias: unexpanded };
+  }
+  return wildcardOf(name, unexpanded, scope.table);
+}
+
+function hostOf(name: string, { table, namespace, domain }: NameScope): string | undefined {
+  if (table.has(name)) return name;
+  if (domain === undefined || name === '') return undefined;
+  // `web`, `web.shop`, `web.shop.svc`, in the order of the search domains of a pod.
+  const suffixes = [
+    namespace === undefined ? undefined : `${namespace}.${domain}`,
+    domain,
+    domain.replace(/^[^.]*\.?/, ''),
+  ];
+  for (const suffix of suffixes) {
+    if (suffix === undefined || suffix === '') continue;
+    const host = `${name}.${suffix}`;
+    if (table.has(host)) return host;
+  }
+  return undefined;
+}
+
+function withoutSearch(name: string, search: string | undefined): string | undefined {
+  if (search === undefined || search === '' || !name.endsWith(search)) return undefined;
+  const end = name.length - search.length - 1;
+  return end > 0 && name[end] === '.' ? name.slice(0, end) : undefined;
+}
+
+function wildcardOf(name: string, unexpanded: string | undefined, table: NameTable): Match | undefined {
+  if (table.wildcards === 0) return undefined;
+  for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
+    const direct = `*${name.slice(dot)}`;
+    if (table.has(direct)) return { host: direct, alias: undefined };
+    if (unexpanded === undefined || dot >= unexpanded.length) continue;
+    const expanded = `*${unexpanded.slice(dot)}`;
+    if (table.has(expanded)) return { host: expanded, alias: unexpanded };
+  }
+  return undefined;
+}
