@@ -11,6 +11,7 @@ import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
+import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { isObject } from './json.ts';
@@ -27,6 +28,9 @@ export interface AgentPlan {
   readonly configFolder: string;
   /** Undefined without certificates: a control plane in plain text issues none. */
   readonly identity: IdentityPlan | undefined;
+  readonly credentials: CredentialsPlan;
+  /** The port of the security token service; 0 for none. */
+  readonly stsPort: number;
   /** The address of the xDS server, the first of several. */
   readonly controlPlane: ControlPlane;
   readonly xds: XdsPlan;
@@ -90,13 +94,7 @@ export async function planAgent(
   const { proxyConfig, trustDomain, warnings } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
   const workload = workloadAddress(settings, thisMachine());
   const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
-  const ports = {
-    admin: proxyConfig.proxyAdminPort ?? DEFAULTS.adminPort,
-    status: proxyConfig.statusPort ?? DEFAULTS.statusPort,
-    readiness: settings.readinessPort,
-    prometheus: settings.disableInternalTelemetry ? 0 : settings.prometheusPort,
-  };
-  checkPorts(ports);
+  const ports = portsOf(settings, proxyConfig);
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
   const ipv6 = isIP(workload.ip) === 6;
   const appHost = ipv6 ? '::1' : '127.0.0.1';
@@ -105,8 +103,13 @@ export async function planAgent(
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
   if (addresses.some(({ tls }) => tls) && identity === undefined)
     throw new CtlError('invalid_argument', 'TLS to XDS_UPSTREAM needs certificates, for which CA_ADDR is to be given');
+  const usesAuthority = identity !== undefined && !settings.fileMountedCerts;
+  const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
+  const credentials = planCredentials(settings, domain, usesAuthority);
   const node = nodeOf({
     ...workload,
+    platform: credentials.cloud.platform,
+    stsPort: settings.stsPort,
     role,
     cluster:
       settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,
@@ -126,12 +129,15 @@ export async function planAgent(
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
     sdsPath: identity?.sdsPath,
+    policySan: policySan(settings, domain),
   };
   return {
     role,
     workload,
     configFolder,
     identity,
+    credentials,
+    stsPort: settings.stsPort,
     controlPlane: upstream,
     xds: { addresses, node, delta: settings.deltaXds },
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
@@ -143,7 +149,7 @@ export async function planAgent(
     probes: parseAppProbes(settings.appProbers, appHost),
     app: parseAppMetrics(settings.metricsAnnotations, ports.status),
     appHost,
-    warnings,
+    warnings: [...warnings, ...credentials.warnings, ...policyWarnings(settings, proxyConfig)],
     ...listenerPlan(role, interceptionMode),
   };
 }
@@ -167,6 +173,18 @@ function identityPlan(
     caServer,
     sdsPath: join(configFolder, 'SDS'),
   };
+}
+
+/** The SPIFFE ID of the mesh's policy component, for templates (--policyIdentity). */
+function policySan(settings: AgentSettings, trustDomain: string): string {
+  const namespace = settings.meshNamespace || DEFAULT_NAMESPACE;
+  return `spiffe://${trustDomain}/${settings.policyIdentity || `ns/${namespace}/sa/mesh-policy-service-account`}`;
+}
+
+/** The built-in bootstrap has no connections to a policy component: only a template can use its identity. */
+function policyWarnings({ policyIdentity, templateFile }: AgentSettings, proxyConfig: AgentProxyConfig): string[] {
+  const hasTemplate = (templateFile || proxyConfig.proxyBootstrapTemplatePath || '') !== '';
+  return policyIdentity === '' || hasTemplate ? [] : ['--policyIdentity has no effect without a bootstrap template'];
 }
 
 /** The parts of the bootstrap that come from settings alone. */
@@ -246,6 +264,19 @@ async function neededFile(path: string): Promise<unknown> {
   const data = await readDataFile(path);
   if (data === undefined) throw new CtlError('invalid_argument', 'there is no such file', { file: path });
   return data;
+}
+
+/** The agent's ports and those of its Envoy on this machine; 0 is none. Throws a CtlError for two equal ones. */
+function portsOf(settings: AgentSettings, proxyConfig: AgentProxyConfig) {
+  const ports = {
+    admin: proxyConfig.proxyAdminPort ?? DEFAULTS.adminPort,
+    status: proxyConfig.statusPort ?? DEFAULTS.statusPort,
+    readiness: settings.readinessPort,
+    sts: settings.stsPort,
+    prometheus: settings.disableInternalTelemetry ? 0 : settings.prometheusPort,
+  };
+  checkPorts(ports);
+  return ports;
 }
 
 function checkPorts(ports: Readonly<Record<string, number>>): void {

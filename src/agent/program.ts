@@ -9,6 +9,7 @@ import { CtlError } from '../core/errors.ts';
 import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
+import type { Credentials } from './credentials/index.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
@@ -19,6 +20,7 @@ import { createReadiness, type Readiness } from './health/readiness.ts';
 import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { createLazyConnection } from './lazy-connection.ts';
+import { loadCredentials, startSts } from './lazy-credentials.ts';
 import { type AgentMetrics, createAgentMetrics } from './metrics/metrics.ts';
 import { type AgentPlan, planAgent } from './plan.ts';
 import { watchAddresses } from './settings/watch-addresses.ts';
@@ -56,29 +58,36 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     now,
   });
   const end = watchSignals();
+  const credentials = await loadCredentials(plan.credentials);
+  if (credentials !== undefined) metrics.include(credentials.metrics);
 
   const [configPath, identity] = await Promise.all([
     writeBootstrap(plan.configFolder, plan.bootstrap),
-    startIdentity(plan, settings),
+    startIdentity(plan, settings, credentials),
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
   const connection = createLazyConnection(plan.xds, identity);
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
-    return await serveUntilEnd(plan, supervisor, readiness, metrics, end);
+    return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials);
   } finally {
     end.close();
+    credentials?.close();
     await connection.close();
     await identity?.close();
   }
 }
 
 /** Starts fetching and serving the workload's certificates; undefined for a plan without. */
-async function startIdentity({ identity }: AgentPlan, settings: AgentSettings): Promise<AgentIdentity | undefined> {
+async function startIdentity(
+  { identity }: AgentPlan,
+  settings: AgentSettings,
+  credentials: Credentials | undefined,
+): Promise<AgentIdentity | undefined> {
   if (identity === undefined) return undefined;
   const { startAgentIdentity } = await import('./identity/index.ts');
-  return startAgentIdentity({ ...identity, settings });
+  return startAgentIdentity({ ...identity, settings, ...(credentials && { token: credentials.token }) });
 }
 
 async function serveUntilEnd(
@@ -87,11 +96,13 @@ async function serveUntilEnd(
   readiness: Readiness,
   metrics: AgentMetrics,
   end: EndRequests,
+  credentials: Credentials | undefined,
 ): Promise<number> {
   const closing: (() => Promise<void>)[] = [];
   const looking = new AbortController();
   try {
     closing.push(await startServers(plan, readiness, metrics, end.request));
+    closing.push(await startSts(plan.stsPort, credentials));
     const { host, port } = plan.controlPlane;
     const look = {
       check: readiness.check,

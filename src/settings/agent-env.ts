@@ -4,6 +4,7 @@
  * are the ones that such agents commonly use.
  */
 
+import { agentCredentialsEnv } from './agent-credentials-env.ts';
 import { agentIdentityEnv } from './agent-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
@@ -37,6 +38,7 @@ export const agentEnv = {
   },
 
   ...agentIdentityEnv,
+  ...agentCredentialsEnv,
 
   // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
   PROXY_CONFIG: {

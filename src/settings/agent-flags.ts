@@ -48,6 +48,14 @@ export const agentProxyFlags = {
       'annotation.',
   },
   outlierLogPath: { type: 'string', default: '', meaning: 'Log path for outlier detection.' },
+  policyIdentity: {
+    type: 'string',
+    default: '',
+    meaning:
+      "Identity used as suffix of the policy component's SPIFFE SAN; used only by the discovery component, other " +
+      'proxies receive it from it.',
+    check: checkIdentitySuffix,
+  },
   proxyComponentLogLevel: {
     type: 'string',
     default: 'misc:error',
@@ -61,7 +69,26 @@ export const agentProxyFlags = {
     meaning: 'Log level used to start the proxy: trace, debug, info, warning, error, critical, off.',
   },
   serviceCluster: { type: 'string', default: 'mesh-proxy', meaning: 'Service cluster.' },
+  serviceregistry: {
+    type: 'string',
+    default: 'Orchestrator',
+    values: ['Orchestrator', 'ExtRegistry', 'Mock'],
+    meaning: 'Service registry platform: Orchestrator, ExtRegistry, Mock.',
+  },
+  stsPort: {
+    type: 'int',
+    default: 0,
+    min: 0,
+    check: checkPort,
+    meaning: 'HTTP port serving the Security Token Service; 0 means no STS.',
+  },
   templateFile: { type: 'string', default: '', meaning: 'Bootstrap config template file.' },
+  tokenManagerPlugin: {
+    type: 'string',
+    default: 'CloudTokenExchange',
+    values: ['CloudTokenExchange', 'GoogleTokenExchange'],
+    meaning: 'Token provider plugin name.',
+  },
   'trust-domain': { type: 'string', default: '', meaning: 'Domain used for identities.' },
   ...agentCommonFlags,
 } as const satisfies FlagTable;
@@ -99,6 +126,16 @@ function checkHttpUrl(text: string): void {
 /** Node ids have four parts with `~` between them. */
 function checkNodePart(text: string): void {
   if (/[~\s]/.test(text)) throw usageError('must not contain ~ or white space');
+}
+
+/** The path of a SPIFFE ID, without the first slash (SPIFFE-ID section 2.2). */
+function checkIdentitySuffix(text: string): void {
+  if (text !== '' && !/^[A-Za-z0-9._-]+(?:\/[A-Za-z0-9._-]+)*$/.test(text))
+    throw usageError('not a path such as ns/a/sa/b');
+}
+
+function checkPort(port: number): void {
+  if (port > 65_535) throw usageError('more than 65535');
 }
 
 function checkAddress(text: string): void {

@@ -48,16 +48,12 @@ export const DISCOVERY_UNSERVED: UnservedVariables = { booleansAndTexts: BOOLEAN
 
 export const AGENT_UNSERVED: UnservedVariables = {
   booleansAndTexts: {
-    CLOUD_CLUSTER_URL: '',
-    CLOUD_METADATA: '',
-    CREDENTIAL_FETCHER_TYPE: '',
     DNS_ADDR: ':15053',
     DNS_AGENT: '',
     DNS_SERVER: '',
     ENABLE_INGRESS_GATEWAY_SDS: false,
     INGRESS_GATEWAY_NAMESPACE: '',
     MESH_META_DNS_CAPTURE: '',
-    PLUGINS: '',
     SECRET_WATCHER_RESYNC_PERIOD: '',
     XDS_LOCAL: '',
     XDS_SAVE: '',

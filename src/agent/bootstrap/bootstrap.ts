@@ -45,6 +45,8 @@ export interface BootstrapInput {
   readonly controlPlane: ControlPlane;
   /** Unix domain socket of the agent's secrets; undefined without certificates. */
   readonly sdsPath: string | undefined;
+  /** SPIFFE ID of the policy component, for templates. */
+  readonly policySan: string;
   /** False for the State of the World protocol. */
   readonly delta: boolean;
   /** Milliseconds; 0 waits for the first configuration without limit. */

@@ -27,6 +27,10 @@ export interface NodeInput {
   readonly version: string;
   /** Whether its Envoy can fetch certificates from the agent. */
   readonly sds: boolean;
+  /** Metadata of the cloud (CLOUD_METADATA). */
+  readonly platform: Readonly<Record<string, string>> | undefined;
+  /** Port of the agent's security token service; 0 for none. */
+  readonly stsPort: number;
   /** Content of the orchestrator's label file; empty without one. */
   readonly labelFile: string;
   /** The environment; its MESH_META variables are read. */
@@ -59,6 +63,9 @@ function metadataOf(input: NodeInput): JsonObject {
     ...(input.sds ? { [SDS_CLUSTER_METADATA]: SDS_CLUSTER } : {}),
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),
+    ...(input.platform === undefined ? {} : { PLATFORM_METADATA: input.platform }),
+    // Filters of Envoy read it.
+    ...(input.stsPort === 0 ? {} : { STS_PORT: String(input.stsPort) }),
   };
   const labels: Record<string, JsonValue> = parseLabelFile(input.labelFile);
   for (const [name, value] of Object.entries(input.env)) {

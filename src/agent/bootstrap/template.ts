@@ -6,6 +6,7 @@
  *   admin, dynamic_resources, layered_runtime, stats_config  whole parts of the built-in bootstrap
  *   xds_cluster, sds_cluster                                 its static clusters
  *   admin_port, prometheus_port, discovery_host, discovery_port, sds_path
+ *   policy_san                                               SPIFFE ID of the policy component (--policyIdentity)
  *
  * Values are inserted into parsed data, never into the text of the file, so that none of them can change its structure.
  */
@@ -52,6 +53,7 @@ function templateValues(input: BootstrapInput): ReadonlyMap<string, JsonValue> {
     ['discovery_host', input.controlPlane.host],
     ['discovery_port', input.controlPlane.port],
     ['sds_path', input.sdsPath ?? ''],
+    ['policy_san', input.policySan],
   ];
   return new Map(entries.flatMap(([name, value]) => (value === undefined ? [] : [[name, value] as const])));
 }

@@ -4,6 +4,7 @@
  * expired token instead of the authority's refusal.
  */
 import { CtlError } from '../../core/errors.ts';
+import { unverifiedExpiry } from '../../core/jwt-claims.ts';
 import type { TokenSource } from '../types.ts';
 
 /** The token's path in a pod, by JWT_POLICY. */
@@ -51,8 +52,8 @@ export async function currentToken({ file, parse, read }: TokenOptions, now: num
   if (token === '') throw unfit('is empty');
   if (token.length > MAX_TOKEN_BYTES || !/^[\x21-\x7e]+$/.test(token)) throw unfit('is no token');
   if (!parse) return token;
-  const expiry = expiryOf(token);
-  if (expiry === 'unreadable') throw unfit('is no JWT (SKIP_PARSE_TOKEN=true sends others)');
+  const expiry = unverifiedExpiry(token);
+  if (expiry === undefined) throw unfit('is no JWT (SKIP_PARSE_TOKEN=true sends others)');
   if (expiry <= now) throw unfit(`has expired at ${new Date(expiry).toISOString()}`);
   return token;
 }
@@ -64,19 +65,5 @@ async function readToken(file: string, read: TokenOptions['read']): Promise<stri
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT') throw new CtlError('not_found', `there is no token in ${file}`, {}, error);
     throw new CtlError('unauthenticated', `the token in ${file} cannot be read (${code ?? String(error)})`, {}, error);
-  }
-}
-
-/** Epoch ms of the claim `exp` (RFC 7519 section 4.1.4); without it a token never expires. */
-function expiryOf(token: string): number | 'unreadable' {
-  const [, payload, , more] = token.split('.');
-  if (payload === undefined || more !== undefined) return 'unreadable';
-  try {
-    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
-    if (typeof claims !== 'object' || claims === null) return 'unreadable';
-    if (!('exp' in claims)) return Number.POSITIVE_INFINITY;
-    return typeof claims.exp === 'number' && Math.abs(claims.exp) < 1e12 ? claims.exp * 1000 : 'unreadable';
-  } catch {
-    return 'unreadable';
   }
 }

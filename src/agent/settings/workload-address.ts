@@ -31,6 +31,16 @@ export function thisMachine(): Machine {
   return { hostName: hostname(), addresses };
 }
 
+/**
+ * Defaults of the proxy's id and domain (--serviceregistry), as Istio's agent has them: outside an orchestrator the id
+ * has the address. Istio's agent has an empty domain for Mock, which the control plane refuses.
+ */
+function defaultNames(registry: string, ip: string, name: string, namespace: string) {
+  const domain = `${namespace}.svc.cluster.local`;
+  if (registry === 'ExtRegistry') return { id: `${ip}.service.consul`, domain: 'service.consul' };
+  return registry === 'Mock' ? { id: ip, domain } : { id: `${name}.${namespace}`, domain };
+}
+
 /** Throws a CtlError when there is no address, or a name is not valid in a node id. */
 export function workloadAddress(settings: AgentSettings, machine: Machine): WorkloadAddress {
   const ip = settings.ip === '' ? machine.addresses[0] : settings.ip;
@@ -50,7 +60,8 @@ export function workloadAddress(settings: AgentSettings, machine: Machine): Work
   ] as const)
     if (!/^[A-Za-z0-9][A-Za-z0-9._-]*$/.test(value))
       throw new CtlError('invalid_argument', `invalid value ${JSON.stringify(value)} of variable ${name}: not a name`);
-  const id = settings.id === '' ? `${workload}.${namespace}` : settings.id;
+  const byDefault = defaultNames(settings.serviceregistry, ip, workload, namespace);
+  const id = settings.id === '' ? byDefault.id : settings.id;
   return {
     ip,
     // A loopback address belongs to one of several proxies on a machine, each with its own address.
@@ -59,7 +70,7 @@ export function workloadAddress(settings: AgentSettings, machine: Machine): Work
     workload: settings.id === '' ? workload : (id.split('.')[0] ?? id),
     namespace,
     id,
-    domain: settings.domain === '' ? `${namespace}.svc.cluster.local` : settings.domain,
+    domain: settings.domain === '' ? byDefault.domain : settings.domain,
   };
 }
 

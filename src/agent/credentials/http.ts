@@ -1,0 +1,72 @@
+/**
+ * Requests to token endpoints and metadata servers. Redirects are not followed, because a credential must not go to a
+ * server that the operator has not named. Answers and times are limited. No connection is kept: requests are rare.
+ */
+import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
+import type { RequestOptions } from 'node:https';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { shownUrl } from './service-url.ts';
+
+/** Tokens have some kilobytes. */
+const MAX_ANSWER_BYTES = 64 * 1024;
+
+export interface ServiceCall {
+  readonly url: URL;
+  readonly method: 'GET' | 'POST';
+  readonly headers: Readonly<Record<string, string>>;
+  readonly body?: string;
+  /** Limit for the whole exchange. */
+  readonly timeoutMs: number;
+  /** Aborts the call. */
+  readonly signal: AbortSignal;
+}
+
+export interface ServiceAnswer {
+  readonly status: number;
+  readonly headers: IncomingHttpHeaders;
+  readonly text: string;
+}
+
+/** The answer of any status. Rejects with CtlError unavailable or deadline_exceeded, which names the URL. */
+export async function callService({ timeoutMs, signal, ...call }: ServiceCall): Promise<ServiceAnswer> {
+  const timeout = AbortSignal.timeout(timeoutMs);
+  try {
+    const response = await send(call, AbortSignal.any([timeout, signal]));
+    return { status: response.statusCode ?? 0, headers: response.headers, text: await textOf(response) };
+  } catch (error) {
+    const at = shownUrl(call.url);
+    if (timeout.aborted) throw new CtlError('deadline_exceeded', `${at}: no answer within ${timeoutMs} ms`, {}, error);
+    throw new CtlError('unavailable', `${at}: ${reasonOf(error)}`, {}, error);
+  }
+}
+
+function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, signal: AbortSignal) {
+  const { url, method, body } = call;
+  // Loaded when needed: TLS has a part in the memory of an agent.
+  const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
+  const headers = { ...call.headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) };
+  const options: RequestOptions = { method, headers, agent: false, signal };
+  return new Promise<IncomingMessage>((resolve, reject) => {
+    const outgoing = request(url, options, resolve);
+    outgoing.once('error', reject);
+    outgoing.end(body);
+  });
+}
+
+async function textOf(response: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  // Leaving the loop destroys the response and its connection.
+  for await (const chunk of response as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_ANSWER_BYTES)
+      throw new CtlError('unavailable', `its answer is longer than ${MAX_ANSWER_BYTES} bytes`);
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+/** Errors of a connection to several addresses have no message of their own. */
+function reasonOf(error: unknown): string {
+  return error instanceof AggregateError ? oneLineOf(error.errors[0]) : oneLineOf(error);
+}

@@ -1,0 +1,108 @@
+/**
+ * Reads the answers of token endpoints. They are not trusted: a token that cannot be a header, a lifetime that is no
+ * lifetime or an error with status 200 is a failure of the endpoint. No message repeats text of an answer, which may
+ * contain a token; only the description of an OAuth error is kept, for the client that has sent the request.
+ */
+import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../json.ts';
+import type { ServiceAnswer } from './http.ts';
+import { ACCESS_TOKEN_TYPE, type IssuedToken, OAUTH_ERRORS, OAuthError } from './oauth.ts';
+import { shownUrl } from './service-url.ts';
+
+/** Servers refuse longer headers. */
+const MAX_TOKEN_CHARACTERS = 32 * 1024;
+/** A token is not kept longer, whatever the endpoint says. */
+const MAX_LIFETIME_SECONDS = 86_400;
+const MAX_DESCRIPTION_CHARACTERS = 500;
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** The token of an answer of RFC 8693 section 2.2. Throws OAuthError for a refusal, CtlError for everything else. */
+export function exchangedToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
+  const body = bodyOf(answer, url);
+  const seconds = lifetimeSeconds(body.expires_in, url);
+  return {
+    token: tokenOf(body.access_token, url),
+    issuedTokenType: nameOf(body.issued_token_type, ACCESS_TOKEN_TYPE, url),
+    tokenType: nameOf(body.token_type, 'Bearer', url),
+    scope: typeof body.scope === 'string' && /^[\x20-\x7e]{0,4096}$/.test(body.scope) ? body.scope : '',
+    issuedAt: now,
+    expiresAt: seconds === undefined ? undefined : now + seconds * 1000,
+  };
+}
+
+/** The token of `generateAccessToken`: `{accessToken, expireTime}` with a time of RFC 3339. Throws the same. */
+export function serviceAccountToken(answer: ServiceAnswer, url: URL, now: number): IssuedToken {
+  const body = bodyOf(answer, url);
+  const expiresAt = typeof body.expireTime === 'string' ? Date.parse(body.expireTime) : Number.NaN;
+  if (!(expiresAt > now)) throw lie(url, 'a token without an expireTime in the future');
+  return {
+    token: tokenOf(body.accessToken, url),
+    issuedTokenType: ACCESS_TOKEN_TYPE,
+    tokenType: 'Bearer',
+    scope: '',
+    issuedAt: now,
+    expiresAt: Math.min(expiresAt, now + MAX_LIFETIME_SECONDS * 1000),
+  };
+}
+
+function bodyOf({ status, text }: ServiceAnswer, url: URL): Json {
+  const at = shownUrl(url);
+  if (status >= 300 && status < 400)
+    throw new CtlError('failed_precondition', `${at} answers ${status}: redirects are not followed`);
+  // Later calls may succeed.
+  if (status === 408 || status === 429 || status >= 500 || status < 200)
+    throw new CtlError('unavailable', `${at} answers ${status}`);
+  const body = jsonOf(text);
+  if (body !== undefined && 'error' in body) throw refusal(body, at);
+  if (status !== 200) throw new CtlError('failed_precondition', `${at} answers ${status} without an OAuth error`);
+  if (body === undefined) throw lie(url, 'no JSON object');
+  return body;
+}
+
+function jsonOf(text: string): Json | undefined {
+  try {
+    const value: unknown = JSON.parse(text);
+    return isObject(value) ? value : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+function refusal({ error, error_description: description }: Json, at: string): Error {
+  const code = OAUTH_ERRORS.find((known) => known === error);
+  if (code === 'temporarily_unavailable') return new CtlError('unavailable', `${at} is temporarily unavailable`);
+  // These concern the agent as a client of the endpoint, not its own clients.
+  if (code === 'invalid_client' || code === 'unauthorized_client')
+    return new CtlError('failed_precondition', `${at} refuses this client: ${code} (TOKEN_EXCHANGE_CLIENT_FILE)`);
+  if (code === undefined) return new CtlError('failed_precondition', `${at} answers an unknown error`);
+  const text = typeof description === 'string' ? description.replace(/[^\x20-\x7e]|["\\]/g, ' ') : '';
+  // RFC 8693 section 2.2.2: a subject token that is not accepted is an invalid request.
+  const own = code === 'invalid_grant' ? 'invalid_request' : code;
+  return new OAuthError(own, text.slice(0, MAX_DESCRIPTION_CHARACTERS) || `the token endpoint answers ${code}`);
+}
+
+function tokenOf(value: unknown, url: URL): string {
+  if (typeof value !== 'string' || value === '') throw lie(url, 'no token');
+  if (value.length > MAX_TOKEN_CHARACTERS || !/^[\x21-\x7e]+$/.test(value))
+    throw lie(url, 'a token that cannot be sent in a header');
+  return value;
+}
+
+/** Seconds, at most a day; undefined without the member. Some servers write the number as text. */
+function lifetimeSeconds(value: unknown, url: URL): number | undefined {
+  if (value === undefined || value === null) return undefined;
+  const seconds = typeof value === 'string' && /^\d{1,15}$/.test(value) ? Number(value) : value;
+  if (typeof seconds !== 'number' || !(seconds >= 1)) throw lie(url, 'an expires_in that is no lifetime');
+  return Math.min(Math.floor(seconds), MAX_LIFETIME_SECONDS);
+}
+
+function nameOf(value: unknown, byDefault: string, url: URL): string {
+  if (value === undefined || value === null) return byDefault;
+  if (typeof value !== 'string' || !/^[\w:./-]{1,200}$/.test(value)) throw lie(url, 'a token of an unreadable type');
+  return value;
+}
+
+function lie(url: URL, what: string): CtlError {
+  return new CtlError('unavailable', `${shownUrl(url)} answers ${what}`);
+}

@@ -1,0 +1,211 @@
+/**
+ * The security token service (--stsPort): `POST /token` exchanges tokens (RFC 8693), `GET /stsStatus` lists the kept
+ * ones without the tokens themselves. It serves programs of this machine only: it listens on loopback, and refuses
+ * requests of web pages and of proxies. Tokens are never logged.
+ */
+import type { IncomingMessage, Server, ServerResponse } from 'node:http';
+import { CtlError, errnoOf, messageOf, oneLineOf } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import { notLocal } from '../../core/loopback.ts';
+import { createBoundedServer } from '../../http/index.ts';
+import {
+  ACCESS_TOKEN_TYPE,
+  type IssuedToken,
+  OAuthError,
+  type OAuthErrorCode,
+  type TokenManager,
+} from '../credentials/index.ts';
+import { exchangeRequest } from './request.ts';
+
+const LOOPBACK_ADDRESSES = ['127.0.0.1', '::1'] as const;
+const MAX_BODY_BYTES = 64 * 1024;
+/** Clients are a few programs of one workload. */
+const MAX_CONNECTIONS = 64;
+
+export interface StsServer {
+  /** The port that it listens on. */
+  readonly port: number;
+  close(): Promise<void>;
+}
+
+export interface StsOptions {
+  /** 0: any free port. */
+  readonly port: number;
+  readonly manager: TokenManager;
+  readonly log: Log;
+  /** Epoch ms. */
+  readonly now: () => number;
+}
+
+/** Rejects with a CtlError of one line when the port is not available. */
+export async function startStsServer(options: StsOptions): Promise<StsServer> {
+  const servers: Server[] = [];
+  const close = async (): Promise<void> => {
+    await Promise.all(servers.map((server) => closed(server)));
+  };
+  let { port } = options;
+  try {
+    for (const host of LOOPBACK_ADDRESSES) {
+      const server = await listen(options, host, port);
+      if (server === undefined) continue;
+      servers.push(server);
+      const bound = server.address();
+      if (typeof bound === 'object' && bound !== null) ({ port } = bound);
+    }
+    if (servers.length === 0) throw unavailable(port, 'this machine has no loopback address');
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  return { port, close };
+}
+
+function closed(server: Server): Promise<void> {
+  const ended = new Promise<void>((resolve) => server.close(() => resolve()));
+  server.closeAllConnections();
+  return ended;
+}
+
+/** Undefined when the machine does not have the address: one without IPv6 has no ::1. */
+async function listen(options: StsOptions, host: string, port: number): Promise<Server | undefined> {
+  const name = `--stsPort ${port}`;
+  const warn = (line: string): void => options.log.warn(line);
+  const server = createBoundedServer({ name, warn, maxConnections: MAX_CONNECTIONS }, (request, response) => {
+    serve(request, response, options).catch(() => response.destroy());
+  });
+  try {
+    await new Promise<void>((resolve, reject) => {
+      server.once('error', reject);
+      server.listen({ port, host }, resolve);
+    });
+    return server;
+  } catch (error) {
+    const code = errnoOf(error);
+    if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') return undefined;
+    throw unavailable(port, code ?? messageOf(error), error);
+  }
+}
+
+function unavailable(port: number, reason: string, cause?: unknown): CtlError {
+  return new CtlError('failed_precondition', `cannot listen on --stsPort ${port}: ${reason}`, {}, cause);
+}
+
+async function serve(request: IncomingMessage, response: ServerResponse, options: StsOptions): Promise<void> {
+  const foreign = notLocal(request);
+  if (foreign !== undefined) return text(response, 403, `from this machine only: ${foreign}\n`);
+  // Browsers send it with each request that a page's script makes, and its programs need no token of the workload.
+  if (request.headers.origin !== undefined) return text(response, 403, 'not from web pages\n');
+  const [path] = (request.url ?? '/').split('?');
+  const { method = 'GET' } = request;
+  switch (path) {
+    case '/token':
+      if (method !== 'POST') return text(response, 405, 'POST only\n', { allow: 'POST' });
+      return exchange(request, response, options);
+    case '/stsStatus':
+      if (method !== 'GET' && method !== 'HEAD') return text(response, 405, 'GET only\n', { allow: 'GET, HEAD' });
+      request.resume();
+      return json(response, 200, statusOf(options.manager));
+    default:
+      return text(response, 404, 'not found\n');
+  }
+}
+
+async function exchange(
+  request: IncomingMessage,
+  response: ServerResponse,
+  { manager, log, now }: StsOptions,
+): Promise<void> {
+  const { authorization } = request.headers;
+  try {
+    if (authorization !== undefined)
+      throw new OAuthError('invalid_client', 'this server does not authenticate clients');
+    const body = await bodyOf(request);
+    const issued = await manager.token(exchangeRequest(request.headers['content-type'], body), 'access');
+    json(response, 200, answerOf(issued, now()));
+  } catch (error) {
+    // Also an unexpected error has an answer that clients understand.
+    const { status, code, description } = failureOf(error);
+    log.debug('no token is issued', { status, error: code });
+    // RFC 6749 section 5.2: with the scheme that the client has used.
+    const [scheme = ''] = (authorization ?? '').split(' ');
+    const challenge = status === 401 && /^[A-Za-z]+$/.test(scheme) ? { 'www-authenticate': scheme } : {};
+    json(response, status, { error: code, error_description: description }, challenge);
+  }
+}
+
+class BodyTooLong extends Error {}
+
+async function bodyOf(request: IncomingMessage): Promise<string> {
+  const chunks: Buffer[] = [];
+  let size = 0;
+  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
+    size += chunk.length;
+    if (size > MAX_BODY_BYTES) {
+      // The rest is discarded: a client that is still sending would not read the answer.
+      request.resume();
+      throw new BodyTooLong();
+    }
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks).toString('utf8');
+}
+
+interface Failure {
+  readonly status: number;
+  readonly code: OAuthErrorCode;
+  readonly description: string;
+}
+
+function failureOf(error: unknown): Failure {
+  if (error instanceof BodyTooLong)
+    return { status: 413, code: 'invalid_request', description: `the body is longer than ${MAX_BODY_BYTES} bytes` };
+  if (error instanceof OAuthError)
+    return { status: error.code === 'invalid_client' ? 401 : 400, code: error.code, description: error.message };
+  // What will not pass: the endpoint is set up wrongly, or refuses the agent. RFC 8693 section 2.2.2: the server is
+  // unable to issue a token for the target.
+  if (error instanceof CtlError && error.code === 'failed_precondition')
+    return { status: 400, code: 'invalid_target', description: ascii(error.oneLine()) };
+  return { status: 503, code: 'temporarily_unavailable', description: ascii(oneLineOf(error)) };
+}
+
+/** RFC 6749 section 5.2: the characters of a description. */
+function ascii(description: string): string {
+  return description.replace(/[^\x20-\x7e]/g, ' ').replace(/["\\]/g, "'");
+}
+
+/** RFC 8693 section 2.2.1. */
+function answerOf(issued: IssuedToken, now: number): object {
+  const { token, issuedTokenType, tokenType, scope, expiresAt } = issued;
+  return {
+    access_token: token,
+    issued_token_type: issuedTokenType || ACCESS_TOKEN_TYPE,
+    token_type: tokenType,
+    ...(expiresAt === undefined ? {} : { expires_in: Math.max(0, Math.floor((expiresAt - now) / 1000)) }),
+    ...(scope === '' ? {} : { scope }),
+  };
+}
+
+/** The members of Istio's agent, without the token. */
+function statusOf(manager: TokenManager): object {
+  const tokens = manager.status().map(({ kind, audience, scope, issuedAt, expiresAt }) => ({
+    token_type: kind,
+    issue_time: new Date(issuedAt).toISOString(),
+    expire_time: new Date(expiresAt).toISOString(),
+    ...(audience === '' ? {} : { audience }),
+    ...(scope === '' ? {} : { scope }),
+  }));
+  return { tokens };
+}
+
+function json(response: ServerResponse, status: number, body: object, headers: Record<string, string> = {}): void {
+  send(response, status, `${JSON.stringify(body)}\n`, { 'content-type': 'application/json', ...headers });
+}
+
+function text(response: ServerResponse, status: number, body: string, headers: Record<string, string> = {}): void {
+  send(response, status, body, { 'content-type': 'text/plain', ...headers });
+}
+
+function send(response: ServerResponse, status: number, body: string, headers: Record<string, string>): void {
+  // RFC 6749 section 5.1: answers with tokens are not cached.
+  response.writeHead(status, { 'cache-control': 'no-store', pragma: 'no-cache', ...headers }).end(body);
+}

@@ -1,0 +1,25 @@
+/** Reads claims of a token that is not verified here: its issuer or the server that it is sent to does that. */
+
+/** The claims (RFC 7519 section 4); undefined for a text that is not a JWT. */
+export function unverifiedClaims(token: string): Readonly<Record<string, unknown>> | undefined {
+  const [, payload, signature, more] = token.split('.');
+  if (payload === undefined || signature === undefined || more !== undefined) return undefined;
+  try {
+    const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
+    return typeof claims === 'object' && claims !== null && !Array.isArray(claims) ? { ...claims } : undefined;
+  } catch {
+    return undefined;
+  }
+}
+
+/**
+ * Epoch ms of the claim `exp` (RFC 7519 section 4.1.4): Infinity without one, undefined when it is not a time or the
+ * text is not a JWT.
+ */
+export function unverifiedExpiry(token: string): number | undefined {
+  const claims = unverifiedClaims(token);
+  if (claims === undefined) return undefined;
+  const { exp } = claims;
+  if (exp === undefined) return Number.POSITIVE_INFINITY;
+  return typeof exp === 'number' && Math.abs(exp) < 1e12 ? exp * 1000 : undefined;
+}
