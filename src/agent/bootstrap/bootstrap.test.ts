@@ -67,6 +67,10 @@ describe('filling a template', () => {
     );
   });
 
+  test('the identity of the policy component is a value for templates', () => {
+    assert.deepEqual(fill({ san: named('policy_san') }), { san: 'spiffe://cluster.local/ns/mesh-system/sa/policy' });
+  });
+
   test('a template of all parts of the built-in bootstrap gives the built-in bootstrap', () => {
     const { node, admin, stats_config, static_resources } = fill({
       node: named('node'),

@@ -126,7 +126,7 @@ class Manager implements TokenManager {
   }
 
   async #exchange(key: string, request: ExchangeRequest, step: TokenStep): Promise<IssuedToken> {
-    const { exchange, signal } = this.#options;
+    const { exchange, signal, log } = this.#options;
     const deadline = AbortSignal.any([signal, AbortSignal.timeout(EXCHANGE_TIMEOUT_MS)]);
     try {
       const issued = await exchange(request, step, deadline);
@@ -134,9 +134,9 @@ class Manager implements TokenManager {
       this.#keep(key, issued, request, step);
       return issued;
     } catch (error) {
-      // The description of a refusal may repeat the token.
-      if (!signal.aborted)
-        this.#state.failed(error instanceof OAuthError ? `refused: ${error.code}` : oneLineOf(error));
+      // A refusal concerns its caller. Its description may repeat the token.
+      if (error instanceof OAuthError) log.debug('the token endpoint refuses an exchange', { error: error.code });
+      else if (!signal.aborted) this.#state.failed(oneLineOf(error));
       throw error;
     }
   }

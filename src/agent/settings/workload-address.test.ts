@@ -31,6 +31,24 @@ test('the machine supplies what is not set', () => {
   );
 });
 
+test('outside an orchestrator the id has the address, and the domain is that of the registry', () => {
+  const names = (serviceregistry: string, more = {}) => {
+    const { id, domain, namespace } = workloadAddress(defaultAgentSettings({ serviceregistry, ...more }), MACHINE);
+    return { id, domain, namespace };
+  };
+  assert.deepEqual(names('ExtRegistry', { podNamespace: 'shop' }), {
+    id: '10.0.0.1.service.consul',
+    domain: 'service.consul',
+    namespace: 'shop',
+  });
+  assert.deepEqual(names('Mock'), { id: '10.0.0.1', domain: 'default.svc.cluster.local', namespace: 'default' });
+  assert.deepEqual(names('ExtRegistry', { id: 'a.b', domain: 'x.org' }), {
+    id: 'a.b',
+    domain: 'x.org',
+    namespace: 'default',
+  });
+});
+
 test('id and domain can be set as a whole, and a proxy on loopback has only that address', () => {
   const address = workloadAddress(defaultAgentSettings({ id: 'a.b', domain: 'x.org', ip: '127.0.0.5' }), MACHINE);
   assert.deepEqual(
