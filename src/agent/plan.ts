@@ -14,6 +14,7 @@ import { fillTemplate } from './bootstrap/template.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
+import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
 import { isObject } from './json.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
@@ -42,6 +43,8 @@ export interface AgentPlan {
   readonly ports: { readonly readiness: number; readonly status: number };
   readonly terminationDrainMs: number;
   readonly probes: AppProbes;
+  /** Undefined: the health of the workload is not reported. */
+  readonly workloadProbe: WorkloadProbe | undefined;
   readonly app: AppMetrics | undefined;
   /** Parts of the configuration without effect, one line each. */
   readonly warnings: readonly string[];
@@ -147,6 +150,7 @@ export async function planAgent(
     ports: { readiness: ports.readiness, status: ports.status },
     terminationDrainMs: proxyConfig.terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000,
     probes: parseAppProbes(settings.appProbers, appHost),
+    workloadProbe: parseWorkloadProbe(proxyConfig.readinessProbe, appHost),
     app: parseAppMetrics(settings.metricsAnnotations, ports.status),
     appHost,
     warnings: [...warnings, ...credentials.warnings, ...policyWarnings(settings, proxyConfig)],

@@ -17,6 +17,7 @@ import { endOrphanProcess, noteEnvoy } from './envoy/orphan-process.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
+import { type HealthReports, startHealthReports } from './health/report.ts';
 import { watchReadiness } from './health/watch.ts';
 import { callText } from './http-client.ts';
 import { createLazyConnection } from './lazy-connection.ts';
@@ -70,7 +71,9 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
-    return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials);
+    const reports = { connection, proxy: readiness.check, sleep, log: getScope('default') };
+    const health = await startHealthReports(plan.workloadProbe, reports);
+    return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials, health);
   } finally {
     end.close();
     credentials?.close();
@@ -97,6 +100,7 @@ async function serveUntilEnd(
   metrics: AgentMetrics,
   end: EndRequests,
   credentials: Credentials | undefined,
+  health: HealthReports,
 ): Promise<number> {
   const closing: (() => Promise<void>)[] = [];
   const looking = new AbortController();
@@ -118,6 +122,7 @@ async function serveUntilEnd(
     const first = await Promise.race([supervisor.ended, end.requested]);
     if (first.kind === 'requested') {
       readiness.draining();
+      health.draining();
       looking.abort();
       supervisor.retire();
       // An Envoy that was never ready has no connections to drain.
@@ -130,6 +135,7 @@ async function serveUntilEnd(
     looking.abort();
     supervisor.retire();
     supervisor.signal('SIGKILL');
+    health.close();
     await Promise.all([supervisor.ended.catch(() => undefined), ...closing.map((close) => close())]);
   }
 }

@@ -4,7 +4,8 @@ import { createServer, type IncomingMessage } from 'node:http';
 import { createServer as createHttp2Server } from 'node:http2';
 import { type AddressInfo, createServer as createTcpServer } from 'node:net';
 import { after, before, describe, test } from 'node:test';
-import { parseAppProbes, probe } from './app-probes.ts';
+import { parseAppProbes } from './app-probes.ts';
+import { probe } from './probes.ts';
 
 const READY = '/app-health/web/readyz';
 const parse = (spec: unknown) => parseAppProbes(JSON.stringify({ [READY]: spec }), '127.0.0.1').get(READY);

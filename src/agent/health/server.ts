@@ -9,7 +9,8 @@ import { CtlError } from '../../core/errors.ts';
 import { notLocal } from '../../core/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
-import { type AppProbes, probe } from './app-probes.ts';
+import type { AppProbes } from './app-probes.ts';
+import { probe } from './probes.ts';
 import type { Readiness } from './readiness.ts';
 
 export interface StatusDeps {

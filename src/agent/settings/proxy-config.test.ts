@@ -22,6 +22,7 @@ const ALL = {
   statsdUdpAddress: '127.0.0.1:8125',
   proxyMetadata: { A: 'b' },
   extraStatTags: ['a', 'b'],
+  readinessProbe: { periodSeconds: 5, httpGet: { path: '/ready', port: 8080 } },
 } as const;
 
 describe('readProxyConfig', () => {
@@ -41,6 +42,7 @@ describe('readProxyConfig', () => {
       controlPlaneAuthPolicy: 'TLS',
       proxyMetadata: { A: 1 },
       extraStatTags: 'a',
+      readinessProbe: 'a',
     };
     for (const [field, value] of Object.entries(wrong)) {
       assert.ok('problem' in parseProxyConfig({ [field]: value }), field);

@@ -6,7 +6,7 @@
 import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { JsonValue } from '../../protobuf/index.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { parseDuration } from '../../settings/index.ts';
 import { isObject } from '../json.ts';
 
@@ -27,6 +27,8 @@ export interface AgentProxyConfig {
   readonly statsdUdpAddress?: string;
   readonly proxyMetadata?: Readonly<Record<string, string>>;
   readonly extraStatTags?: readonly string[];
+  /** How the health of the workload is found out: a probe as Pods have them, see `health/workload-probe.ts`. */
+  readonly readinessProbe?: JsonObject;
 }
 
 /** Reads the value of a field; throws a CtlError whose message tells what was expected. */
@@ -70,6 +72,11 @@ const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
 };
 
+const object: Reader<JsonObject> = (value) => {
+  if (isObject(value)) return value;
+  throw new CtlError('invalid_argument', 'expected an object');
+};
+
 const port = whole(1, 65_535);
 
 const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<AgentProxyConfig[F]>> } = {
@@ -88,6 +95,7 @@ const READERS: { readonly [F in keyof AgentProxyConfig]-?: Reader<NonNullable<Ag
   statsdUdpAddress: text,
   proxyMetadata: textMap,
   extraStatTags: texts,
+  readinessProbe: object,
 };
 
 /** Fields of a proxy configuration without effect on the agent; a test checks that the control plane knows them. */

@@ -3,6 +3,7 @@ import { z } from 'zod';
 import { duration, int32, portNumber, stringMap, strings, uint32 } from './common.ts';
 import { localityLbSetting, tcpKeepalive } from './destination-rule.ts';
 import { clientTlsSettings } from './tls-settings.ts';
+import { readinessProbe } from './workload-group.ts';
 
 const tracing = z.strictObject({
   zipkin: z.strictObject({ address: z.string().optional() }).optional(),
@@ -42,6 +43,7 @@ export const proxyConfig = z.strictObject({
   proxyMetadata: stringMap.optional(),
   extraStatTags: strings.optional(),
   holdApplicationUntilProxyStarts: z.boolean().optional(),
+  readinessProbe: readinessProbe.optional(),
   /** Read from `defaultConfig` only: the proxies in front of the mesh's gateways. */
   gatewayTopology: z
     .strictObject({

@@ -4,7 +4,7 @@ import { int32, portNumber, stringMap, strings, workloadLabelMap } from './commo
 import { workloadEntry } from './service-entry.ts';
 
 /** As in a Pod (Kubernetes Probe), without the names of ports. */
-const readinessProbe = z.strictObject({
+export const readinessProbe = z.strictObject({
   initialDelaySeconds: int32.optional(),
   timeoutSeconds: int32.optional(),
   periodSeconds: int32.optional(),

@@ -1,0 +1,210 @@
+/** A probe of the application: reading one from a configuration, and running it. */
+import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
+import { isIP } from 'node:net';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { type CallOptions, call } from '../http-client.ts';
+import { isObject } from '../json.ts';
+import { type GrpcTarget, isServing } from './grpc-probe.ts';
+
+export interface HttpProbe {
+  readonly kind: 'http';
+  readonly host: string;
+  readonly port: number;
+  readonly path: string;
+  readonly tls: boolean;
+  /** Override headers of the same name from the prober. */
+  readonly headers: readonly (readonly [name: string, value: string])[];
+  readonly timeoutMs: number;
+}
+
+export interface TcpProbe {
+  readonly kind: 'tcp';
+  readonly host: string;
+  readonly port: number;
+  readonly timeoutMs: number;
+}
+
+export interface GrpcProbe extends GrpcTarget {
+  readonly kind: 'grpc';
+}
+
+export type AppProbe = HttpProbe | TcpProbe | GrpcProbe;
+
+/** The orchestrator's default. */
+const DEFAULT_TIMEOUT_SECONDS = 1;
+/** A day: timers of Node end at once after more than 2^31 ms, and gRPC timeouts have eight digits. */
+const MAX_TIMEOUT_SECONDS = 86_400;
+/** The same limit of redirects as the orchestrator's own prober. */
+const MAX_REDIRECTS = 10;
+
+function refused(why: string): CtlError {
+  return new CtlError('invalid_argument', why);
+}
+
+/**
+ * Reads a probe as Pods have them. Throws a CtlError that says what was expected.
+ *
+ * @param host the application's address, unless the probe names another one
+ */
+export function parseProbe(spec: JsonValue, host: string): AppProbe {
+  if (!isObject(spec)) throw refused('expected a probe');
+  const timeoutMs = probeTimeoutMs(spec);
+  const { httpGet, tcpSocket, grpc } = spec;
+  if (isObject(httpGet)) return { kind: 'http', timeoutMs, ...httpTarget(httpGet, host) };
+  if (isObject(tcpSocket)) return { kind: 'tcp', timeoutMs, ...target(tcpSocket, host) };
+  if (isObject(grpc)) {
+    const { service = '' } = grpc;
+    if (typeof service !== 'string') throw refused('service must be a text');
+    return { kind: 'grpc', timeoutMs, service, ...target(grpc, host) };
+  }
+  throw refused('expected httpGet, tcpSocket or grpc');
+}
+
+/** `timeoutSeconds` of a probe, or its default. */
+export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECONDS }: JsonObject): number {
+  if (typeof seconds !== 'number' || seconds < 0) throw refused('timeoutSeconds must be a number from 0');
+  return Math.min(seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds, MAX_TIMEOUT_SECONDS) * 1000;
+}
+
+function target(spec: JsonObject, host: string): { host: string; port: number } {
+  const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
+  // The orchestrator resolves names of ports; injection has done that.
+  if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
+    throw refused('port must be a number from 1 to 65535');
+  const own = typeof spec.host === 'string' && spec.host !== '' ? spec.host : host;
+  return { host: own, port };
+}
+
+function httpTarget(spec: JsonObject, host: string): Omit<HttpProbe, 'kind' | 'timeoutMs'> {
+  const { path: wanted = '/', scheme = 'HTTP', httpHeaders = [] } = spec;
+  if (typeof wanted !== 'string') throw refused('path must be a text');
+  const tls = typeof scheme === 'string' && scheme.toUpperCase() === 'HTTPS';
+  if (!tls && scheme !== '' && String(scheme).toUpperCase() !== 'HTTP') throw refused('scheme must be HTTP or HTTPS');
+  if (!Array.isArray(httpHeaders)) throw refused('httpHeaders must be a list');
+  const headers = httpHeaders.map((header: JsonValue) => {
+    const { name, value = '' } = isObject(header) ? header : {};
+    if (typeof name !== 'string' || !/^:?[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || typeof value !== 'string')
+      throw refused('httpHeaders must have names and values');
+    return [name, value] as const;
+  });
+  const rooted = wanted.startsWith('/') ? wanted : `/${wanted}`;
+  return { ...target(spec, host), path: encodeURI(decodeQuietly(rooted)), tls, headers };
+}
+
+/** Decodes a path if possible, so that an encoded one is not encoded twice. */
+function decodeQuietly(path: string): string {
+  try {
+    return decodeURI(path);
+  } catch {
+    return path;
+  }
+}
+
+/**
+ * Headers of a prober that are passed on to the application. The agent's ports answer anyone, and requests of the agent
+ * reach the application from loopback, past the policies of its proxy. So credentials, and headers that proxies vouch
+ * for (`authorization`, `cookie`, `x-forwarded-client-cert`, headers of the application), must not be passed on. A
+ * probe lists the headers that it needs.
+ */
+const PASSED_HEADERS: readonly string[] = ['user-agent', 'accept', 'accept-encoding', 'accept-language'];
+
+/** Runs a probe. Resolves with '' when it succeeds, otherwise with the reason; never rejects. */
+export async function problemOf(probed: AppProbe): Promise<string> {
+  const target = `${probed.host}:${probed.port}`;
+  try {
+    if (probed.kind === 'grpc') return (await isServing(probed)) ? '' : `the gRPC service of ${target} does not serve`;
+    if (probed.kind === 'tcp') return (await connects(probed)) === 200 ? '' : `${target} accepts no connection`;
+    const status = await answers(probed, {});
+    return status >= 200 && status < 400 ? '' : `${probed.path} of ${target} answers ${status}`;
+  } catch (error) {
+    return `${target} cannot be reached: ${messageOf(error)}`;
+  }
+}
+
+/**
+ * Runs a probe. Gives the status to answer with; never rejects: an application that cannot be reached is status 500.
+ */
+export async function probe(probed: AppProbe, incoming: IncomingHttpHeaders): Promise<number> {
+  try {
+    switch (probed.kind) {
+      case 'tcp':
+        return await connects(probed);
+      case 'grpc':
+        return (await isServing(probed)) ? 200 : 503;
+      default:
+        return await answers(probed, incoming);
+    }
+  } catch {
+    return 500;
+  }
+}
+
+async function connects({ host, port, timeoutMs }: TcpProbe): Promise<number> {
+  const { connect } = await import('node:net');
+  return new Promise((resolve) => {
+    const socket = connect({ host, port });
+    const end = (status: number): void => {
+      clearTimeout(timer);
+      socket.destroy();
+      resolve(status);
+    };
+    const timer = setTimeout(end, timeoutMs, 500);
+    socket.once('connect', () => end(200));
+    socket.once('error', () => end(500));
+  });
+}
+
+async function answers(probed: HttpProbe, incoming: IncomingHttpHeaders): Promise<number> {
+  const deadline = performance.now() + probed.timeoutMs;
+  let options: CallOptions = {
+    host: probed.host,
+    port: probed.port,
+    path: probed.path,
+    tls: probed.tls,
+    headers: probeHeaders(probed, incoming),
+    timeoutMs: probed.timeoutMs,
+  };
+  for (let redirects = 0; ; redirects++) {
+    const response = await call({ ...options, timeoutMs: Math.max(1, Math.round(deadline - performance.now())) });
+    response.destroy();
+    const status = response.statusCode ?? 500;
+    const next = status >= 300 && status < 400 ? redirectTarget(options, response.headers.location) : undefined;
+    // The health of another host is not the application's; the redirect itself is a response.
+    if (next === undefined || redirects >= MAX_REDIRECTS) return status;
+    options = next;
+  }
+}
+
+/**
+ * The probe's headers, with precedence over those of the prober that are passed on. `Host` is the application's address
+ * unless the probe sets it.
+ */
+function probeHeaders({ headers, host, port }: HttpProbe, incoming: IncomingHttpHeaders): OutgoingHttpHeaders {
+  const outgoing: OutgoingHttpHeaders = {
+    host: `${isIP(host) === 6 ? `[${host}]` : host}:${port}`,
+    connection: 'close',
+  };
+  for (const name of PASSED_HEADERS) {
+    const value = incoming[name];
+    if (value !== undefined) outgoing[name] = value;
+  }
+  const given = new Map<string, string[]>();
+  for (const [name, value] of headers) {
+    const key = name === ':authority' ? 'host' : name.toLowerCase();
+    given.set(key, [...(given.get(key) ?? []), value]);
+  }
+  for (const [name, values] of given) outgoing[name] = values.length === 1 ? values[0] : values;
+  return outgoing;
+}
+
+function redirectTarget(from: CallOptions, location: string | undefined): CallOptions | undefined {
+  if (location === undefined) return undefined;
+  const scheme = from.tls === true ? 'https:' : 'http:';
+  const host = from.host ?? '127.0.0.1';
+  const base = `${scheme}//${isIP(host) === 6 ? `[${host}]` : host}:${from.port}`;
+  if (!URL.canParse(location, base + from.path)) return undefined;
+  const url = new URL(location, base + from.path);
+  if (url.origin !== new URL(base).origin) return undefined;
+  return { ...from, path: url.pathname + url.search };
+}
