@@ -308,6 +308,8 @@ test('invalid settings end it with one line and an exit code', async (t) => {
     [{ MESH_ORCH_APP_PROBERS: '{"/x": {}}' }, /^ctl-agent: invalid value of variable MESH_ORCH_APP_PROBERS: .*$/m],
     [{}, /^ctl-agent: invalid value "loud" for flag --proxyLogLevel: .*$/m, ['--proxyLogLevel', 'loud']],
     [{}, /^ctl-agent: unexpected argument "more" of proxy$/m, ['more']],
+    [{}, /^ctl-agent: --stsPort needs a token endpoint: set TOKEN_EXCHANGE_ENDPOINT, .*$/m, ['--stsPort', '15463']],
+    [{ CLOUD_METADATA: 'shop' }, /^ctl-agent: invalid value "shop" of variable CLOUD_METADATA: not four parts: .*$/m],
   ];
   const { status } = await agent(t, 'two').then(({ ports }) => ports);
   const rowsOfPorts: typeof rows = [

@@ -3,46 +3,11 @@
  * the certificate is rotated.
  */
 import assert from 'node:assert/strict';
-import { generateKeyPairSync } from 'node:crypto';
-import { writeFile } from 'node:fs/promises';
-import { join } from 'node:path';
 import { test } from 'node:test';
-import { startTestCa, TEST_SERVER_NAME } from '../../src/agent/identity/testing/test-ca.ts';
-import { eventually, freePort, type Owner, startAgent, startDiscovery, tempDir } from '../harness/index.ts';
+import { eventually, startAgent } from '../harness/index.ts';
+import { securedControlPlane } from './support/secured-control-plane.ts';
 
 const SECOND = 1000;
-
-/** An authority, and a control plane with a certificate of it that requires one of its callers. */
-async function securedControlPlane(owner: Owner, { name = TEST_SERVER_NAME, flags = [] as string[] } = {}) {
-  const ca = await startTestCa();
-  owner.after(() => ca.close());
-  const folder = await tempDir(owner);
-  const file = async (name: string, text: string): Promise<string> => {
-    await writeFile(join(folder, name), text);
-    return join(folder, name);
-  };
-  const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
-  const roots = await file('root-cert.pem', ca.root.pem);
-  const port = await freePort();
-  await startDiscovery(owner, {
-    configDir: await tempDir(owner),
-    flags: [
-      ['--secureGRPCAddr', `127.0.0.1:${port}`],
-      ['--tlsCertFile', await file('cert.pem', ca.root.issue(publicKey, [name], 3600 * SECOND))],
-      ['--tlsKeyFile', await file('key.pem', privateKey.export({ type: 'pkcs8', format: 'pem' }).toString())],
-      ['--caCertFile', roots],
-      flags,
-    ].flat(),
-  });
-  const env = {
-    CA_ADDR: `127.0.0.1:${ca.port}`,
-    CA_ROOT_CA: roots,
-    CA_TOKEN_FILE: await file('token', 'token'),
-    SKIP_PARSE_TOKEN: 'true',
-    SERVICE_ACCOUNT: 'web',
-  };
-  return { ca, env, address: `127.0.0.1:${port}` };
-}
 
 test('xDS uses TLS with the workload’s certificate, which is rotated in time', async (t) => {
   const { ca, env, address } = await securedControlPlane(t);
