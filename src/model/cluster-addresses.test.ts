@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { AnyResource } from '../resources/types.ts';
-import { serviceInCluster } from './cluster-addresses.ts';
+import { serviceFor } from './addressing.ts';
 import { fqdn, meshOf, resource, service, step } from './testing/build.ts';
 import type { Snapshot } from './types.ts';
 
@@ -18,7 +18,7 @@ const at = (name: string, ip: string | readonly string[], cluster?: string): Any
 function addressesOf(snapshot: Snapshot, key: string): readonly (readonly string[] | undefined)[] {
   const found = snapshot.services.get(key);
   const seen = (cluster: string) =>
-    found === undefined ? undefined : serviceInCluster(snapshot.memos, found, cluster).addresses;
+    found === undefined ? undefined : serviceFor(snapshot.memos, found, { cluster }).addresses;
   return [found?.addresses, ...['east', 'west', 'none'].map(seen)];
 }
 
@@ -48,10 +48,10 @@ describe('a Service of several clusters', () => {
       assert.deepEqual([...snapshot.addressClusters], ['east']);
       const found = snapshot.services.get(WEB);
       assert.ok(found !== undefined);
-      assert.equal(serviceInCluster(snapshot.memos, found, 'west'), found);
+      assert.equal(serviceFor(snapshot.memos, found, { cluster: 'west' }), found);
       assert.equal(
-        serviceInCluster(snapshot.memos, found, 'east'),
-        serviceInCluster(snapshot.memos, found, 'east'),
+        serviceFor(snapshot.memos, found, { cluster: 'east' }),
+        serviceFor(snapshot.memos, found, { cluster: 'east' }),
         'one object',
       );
     }
@@ -121,7 +121,10 @@ describe('an address that different Services have in different clusters', () => 
       assert.deepEqual(addressesOf(snapshot, WEB), [[], [], ['10.96.0.2'], []]);
       const db = snapshot.services.get(DB);
       assert.ok(db !== undefined);
-      assert.deepEqual([db.unaddressed, serviceInCluster(snapshot.memos, db, 'east').unaddressed], [undefined, true]);
+      assert.deepEqual(
+        [db.unaddressed, serviceFor(snapshot.memos, db, { cluster: 'east' }).unaddressed],
+        [undefined, true],
+      );
       assert.deepEqual(snapshot.nameConflicts(), []);
     }
   });

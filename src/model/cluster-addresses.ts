@@ -4,7 +4,6 @@
  * default ones, which are those of the Service in force. Clusters may use the same addresses: a default one that
  * another Service has in the proxy's cluster does not lead to this service there.
  */
-import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';
 import { nextCounts } from './counts.ts';
@@ -14,7 +13,7 @@ import { addTo, countWithPrefix, membersOf } from './groups.ts';
 import { addressId } from './networks.ts';
 import { compareText } from './order.ts';
 import type { AddressIndexes } from './ownership.ts';
-import type { ClusterAddresses, Service } from './types.ts';
+import type { Service } from './types.ts';
 import { clusterIps, clustersOfAddress, countElsewhere, type RemoteVirtualIps } from './virtual-ips.ts';
 
 /** What the addresses depend on besides the Services of one name. */
@@ -81,39 +80,13 @@ function takenAddresses(
 }
 
 /** A service with these addresses in place of its own. */
-function addressed(service: Service, addresses: readonly string[]): Service {
+export function addressed(service: Service, addresses: readonly string[]): Service {
   if (addresses === service.addresses) return service;
   return { ...service, addresses, ...(addresses.length === 0 && { unaddressed: true }) };
 }
 
 function isSame(some: readonly string[], others: readonly string[]): boolean {
   return some.length === others.length && some.every((address) => others.includes(address));
-}
-
-/** A service as the proxies of a cluster see it: the same object where its addresses are the default ones. */
-export function serviceInCluster(memos: Memos, service: Service, cluster: string): Service {
-  const { clusterAddresses, unaddressed, ...rest } = service;
-  const found = clusterAddresses?.find((each) => each.cluster === cluster);
-  if (found === undefined) return service;
-  return memos
-    .pairs<Service, ClusterAddresses, Service>('services in clusters')
-    .get(service, found, () => addressed(rest, found.addresses));
-}
-
-/** Services (of a scope) as the proxies of a cluster see them: the same object where none has other addresses. */
-export function servicesInCluster(memos: Memos, services: PMap<Service>, cluster: string): PMap<Service> {
-  const ofClusters = memos.weak<PMap<Service>, Map<string, PMap<Service>>>('services of scopes in clusters');
-  const known = ofClusters.get(services, () => new Map());
-  let found = known.get(cluster);
-  if (found === undefined) {
-    const edits: [string, Service][] = [];
-    for (const [host, service] of services.entries()) {
-      if (service.clusterAddresses !== undefined) edits.push([host, serviceInCluster(memos, service, cluster)]);
-    }
-    found = services.with(edits);
-    known.set(cluster, found);
-  }
-  return found;
 }
 
 /**

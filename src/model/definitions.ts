@@ -129,7 +129,7 @@ export function entryPorts(resource: Resource<'ServiceEntry'>): readonly EntryPo
 }
 
 /** For a service entry without resolution that has endpoints, the endpoints decide. */
-function entryResolution(resource: Resource<'ServiceEntry'>): Resolution {
+export function entryResolution(resource: Resource<'ServiceEntry'>): Resolution {
   const { resolution, endpoints, workloadSelector } = resource.content;
   switch (resolution) {
     case 'STATIC':

@@ -4,6 +4,7 @@
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import type { AllocatedAddresses } from './allocated-addresses.ts';
 import type { ClusterAddressIndexes } from './cluster-addresses.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
@@ -29,6 +30,7 @@ import {
 } from './workloads.ts';
 
 export interface EndpointIndexes extends WorkloadIndexes, ClusterAddressIndexes {
+  readonly allocatedAddresses: AllocatedAddresses;
   resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
   readonly podsByNamespace: Groups;
   readonly entriesByNamespace: Groups;

@@ -2,7 +2,8 @@
  * The model: builds snapshots of the mesh and steps from one to the next. `types.ts` defines what a snapshot contains.
  */
 
-export { clustersOfChange, servicesInCluster } from './cluster-addresses.ts';
+export { type Addressing, addressingKey, servicesFor } from './addressing.ts';
+export { clustersOfChange } from './cluster-addresses.ts';
 export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './hosts.ts';
 export { isEmptySelector, labelsMatch } from './labels.ts';
 export { namesOfLocality } from './localities.ts';

@@ -50,7 +50,7 @@ const changesOf = (batch: readonly Operation[]) =>
 
 /** All indexes of a state as plain data, without the rules that are merged on request. */
 function indexesOf({ registry, mesh }: Step): object {
-  const tables = { ...registry, ...mesh, ...mesh.virtualServices };
+  const tables = { ...registry, ...registry.allocatedAddresses, ...mesh, ...mesh.virtualServices };
   const maps = Object.entries(tables).filter(([name, value]) => value instanceof PMap && name !== 'rules');
   const indexes = maps.map(([name, value]) => [name, value instanceof PMap ? value.sorted() : undefined]);
   const rules = mesh.rules.sorted().map(([namespace, groups]) => [namespace, [...groups.keys()].sort()]);

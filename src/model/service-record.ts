@@ -4,6 +4,7 @@
  * not touched.
  */
 import type { Resource } from '../resources/index.ts';
+import { withAllocatedAddresses } from './allocated-addresses.ts';
 import { withClusterAddresses } from './cluster-addresses.ts';
 import { type Counts, countBy, NO_COUNTS } from './counts.ts';
 import { definitionOf, mergeDefinitions } from './definitions.ts';
@@ -87,7 +88,10 @@ export function nextRecord(
     return own.service;
   });
   const merged = mergeDefinitions(definitions);
-  const defined = merged && withExcludedRanges(withClusterAddresses(merged.service, services, indexes), indexes, reads);
+  const located = merged && withExcludedRanges(withClusterAddresses(merged.service, services, indexes), indexes, reads);
+  const allocated = located && withAllocatedAddresses(located, indexes.allocatedAddresses, reads);
+  if (allocated !== undefined) conflicts.push(...allocated.conflicts);
+  const defined = allocated?.service;
   const namespace = merged?.service.namespace ?? '';
   const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
   const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);

@@ -65,6 +65,11 @@ export interface Service {
    */
   readonly clusterAddresses?: readonly ClusterAddresses[];
   /**
+   * The addresses for proxies whose machines get the names of the mesh from DNS; absent where they are the same: see
+   * `allocated-addresses.ts`.
+   */
+  readonly allocatedAddresses?: readonly string[];
+  /**
    * Set if all of its addresses belong to other Services in the cluster of the proxies that see it. Other services
    * without an address share the listeners of their ports; this one has none for connections.
    */

@@ -6,6 +6,7 @@
 import type { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
 import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../resources/index.ts';
+import { type AllocatedAddresses, NO_ALLOCATED_ADDRESSES } from './allocated-addresses.ts';
 import { type AddressClusters, NO_ADDRESS_CLUSTERS } from './cluster-addresses.ts';
 import type { Groups } from './groups.ts';
 import type { HeadlessAddresses } from './headless-addresses.ts';
@@ -73,6 +74,7 @@ export interface State {
   readonly headlessAddresses: HeadlessAddresses;
   /** Address ranges (as `claimedRanges` writes them) → keys of the ServiceEntries that have them. */
   readonly claimedRanges: Groups;
+  readonly allocatedAddresses: AllocatedAddresses;
 
   readonly peerPolicies: PeerPolicies;
   readonly policies: PolicyTable;
@@ -115,6 +117,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     remoteVirtualIps: NO_REMOTE_VIRTUAL_IPS,
     headlessAddresses: groups,
     claimedRanges: groups,
+    allocatedAddresses: NO_ALLOCATED_ADDRESSES,
     peerPolicies: NO_PEER_POLICIES,
     policies: EMPTY_POLICIES,
     endpoints: PMap.empty(),

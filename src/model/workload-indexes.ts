@@ -3,6 +3,7 @@
  * recomputed because something that they depend on changed.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
+import { changedAllocations, nextAllocatedAddresses } from './allocated-addresses.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
 import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
@@ -111,6 +112,11 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     addressOwners: ipOwners.apply(state.addressOwners),
     remoteVirtualIps: nextRemoteVirtualIps(state.remoteVirtualIps, changed),
     claimedRanges: ranges.apply(state.claimedRanges),
+    allocatedAddresses: nextAllocatedAddresses(
+      state.allocatedAddresses,
+      changed,
+      tableOf(state.resources, 'ServiceEntry'),
+    ),
   };
 }
 
@@ -243,6 +249,7 @@ class DirtyServices {
 export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
   const dirty = new DirtyServices(state);
   dirty.addRangesAround(state.headlessAddresses.changedKeys(before.headlessAddresses));
+  for (const read of changedAllocations(before.allocatedAddresses, state.allocatedAddresses)) dirty.addReaders(read);
   for (const address of addressesWithOtherClusters(before, state, changed)) dirty.addSharing(address);
   for (const { key, before: was, after: is } of changed) {
     for (const side of [was, is]) if (side !== undefined) addSide(dirty, state, key, side);

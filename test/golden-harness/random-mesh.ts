@@ -66,6 +66,7 @@ export const NODES: readonly ProxyNode[] = [
   proxyNode('secure', { type: 'sidecar', address: '10.0.9.8', namespace: 'c', locality: 'r2/z1', sds: true }),
   proxyNode('far', { address: '10.0.9.4', namespace: 'a', cluster: 'far', discoversVirtualHosts: true }),
   proxyNode('far-client', { address: '10.0.9.3', namespace: 'c', cluster: 'far' }),
+  proxyNode('captured', { address: '10.0.9.2', namespace: 'c', cluster: 'far', dns: 'envoy' }),
   proxyNode('unredirected', {
     type: 'sidecar',
     address: '10.0.2.1',

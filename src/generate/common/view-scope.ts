@@ -11,9 +11,17 @@ export function scopeOfView(snapshot: MeshReader, view: View): ScopeReader | und
   return view.part === 'gateway' ? snapshot.gatewayScope(view.namespace) : snapshot.scopeById(view.scope);
 }
 
-/** The scope with the addresses that the view's cluster uses: for everything that contains addresses of services. */
-export function addressedScope(snapshot: MeshReader, { scope, cluster }: OutboundView): ScopeReader | undefined {
-  return cluster === undefined ? snapshot.scopeById(scope) : snapshot.scopeInCluster(scope, cluster);
+/**
+ * The scope with the addresses that the view's proxies use: for everything that contains addresses of services. Nobody
+ * takes connections to allocated addresses where none are redirected.
+ */
+export function addressedScope(
+  snapshot: MeshReader,
+  { scope, cluster, dns, families, interception }: OutboundView,
+): ScopeReader | undefined {
+  const allocated = dns === undefined || interception === 'NONE' ? undefined : families;
+  if (cluster === undefined && allocated === undefined) return snapshot.scopeById(scope);
+  return snapshot.scopeWithAddresses(scope, { ...(cluster && { cluster }), ...(allocated && { allocated }) });
 }
 
 /** Id of that scope. */

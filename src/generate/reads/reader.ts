@@ -4,6 +4,8 @@
  */
 import type { Memos } from '../../core/memo.ts';
 import {
+  type Addressing,
+  addressingKey,
   type ConfigKind,
   type EgressListener,
   type Endpoint,
@@ -12,7 +14,7 @@ import {
   type Scope,
   type ServiceKey,
   type ServicePeers,
-  servicesInCluster,
+  servicesFor,
 } from '../../model/index.ts';
 import type { MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
 import * as fact from './facts.ts';
@@ -44,13 +46,14 @@ function readScope(memos: Memos, scope: Scope): ScopeReader {
     .get(scope, () => scopeReader(memos, scope, (services) => Services.of(memos, services)));
 }
 
-/** A scope with the addresses that its services have in a cluster. */
-function readScopeIn(memos: Memos, scope: Scope, cluster: string): ScopeReader {
-  const known = memos.weak<Scope, Map<string, ScopeReader>>('read scopes in clusters').get(scope, () => new Map());
-  let reader = known.get(cluster);
+/** A scope with the addresses of its services that some proxies use. */
+function readScopeFor(memos: Memos, scope: Scope, addressing: Addressing): ScopeReader {
+  const known = memos.weak<Scope, Map<string, ScopeReader>>('read scopes with addresses').get(scope, () => new Map());
+  const key = addressingKey(addressing);
+  let reader = known.get(key);
   if (reader === undefined) {
-    reader = scopeReader(memos, scope, (all) => Services.of(memos, servicesInCluster(memos, all, cluster)));
-    known.set(cluster, reader);
+    reader = scopeReader(memos, scope, (all) => Services.of(memos, servicesFor(memos, all, addressing)));
+    known.set(key, reader);
   }
   return reader;
 }
@@ -125,11 +128,11 @@ export class MeshReader {
     return scope && readScope(this.memos, scope);
   }
 
-  /** The same with the addresses that services have in a cluster. */
-  scopeInCluster(id: string, cluster: string): ScopeReader | undefined {
+  /** The same with the addresses of services that some proxies use. */
+  scopeWithAddresses(id: string, addressing: Addressing): ScopeReader | undefined {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);
-    return scope && readScopeIn(this.memos, scope, cluster);
+    return scope && readScopeFor(this.memos, scope, addressing);
   }
 
   /** Services visible to a gateway of this namespace: all exported to it. */

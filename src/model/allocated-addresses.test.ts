@@ -1,0 +1,160 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { PMap } from '../core/pmap.ts';
+import { type AnyResource, keyOf, type Resource } from '../resources/types.ts';
+import { serviceFor } from './addressing.ts';
+import { type AllocatedAddresses, NO_ALLOCATED_ADDRESSES, nextAllocatedAddresses } from './allocated-addresses.ts';
+import { ofKind } from './tables.ts';
+import { emptyMesh, resource } from './testing/build.ts';
+import { applyChanges, replay } from './testing/steps.ts';
+import type { Snapshot } from './types.ts';
+
+interface Entry {
+  readonly name: string;
+  readonly namespace?: string;
+  readonly hosts: readonly string[];
+  readonly created?: number;
+  readonly spec?: object;
+}
+
+function entry({ name, namespace = 'shop', hosts, created, spec = {} }: Entry): AnyResource {
+  const ports = [{ number: 5432, name: 'tcp', protocol: 'TCP' }];
+  const content = { hosts, ports, resolution: 'DNS', ...spec };
+  return resource('ServiceEntry', `${namespace}/${name}`, content, created === undefined ? {} : { created });
+}
+
+/** The addresses of a host for IPv4, IPv6 or dual-stack proxies that capture DNS. */
+function addressesOf(
+  snapshot: Snapshot,
+  host: string,
+  allocated: 'ipv4' | 'ipv6' | 'dual' = 'dual',
+): readonly string[] {
+  const [service] = snapshot.servicesByHost(host);
+  assert.ok(service !== undefined, `no service ${host}`);
+  return serviceFor(snapshot.memos, service, { allocated }).addresses;
+}
+
+describe('allocated addresses', () => {
+  it('are given to hosts of ServiceEntries that proxies resolve or have endpoints of, and to no others', () => {
+    const fixed = { addresses: ['192.0.2.1'] };
+    const snapshot = replay(emptyMesh(), [
+      entry({
+        name: 'a',
+        hosts: ['a.example.com', '*.wild.example.com'],
+        spec: { resolution: 'STATIC', endpoints: [] },
+      }),
+      entry({ name: 'fixed', hosts: ['fixed.example.com'], spec: fixed }),
+      entry({ name: 'none', hosts: ['none.example.com'], spec: { resolution: 'NONE' } }),
+      entry({
+        name: 'udp',
+        hosts: ['udp.example.com'],
+        spec: { ports: [{ number: 53, name: 'udp', protocol: 'UDP' }] },
+      }),
+    ]);
+    const [ipv4 = '', ipv6 = '', ...more] = addressesOf(snapshot, 'a.example.com');
+    assert.match(ipv4, /^240\.240\.\d+\.\d+$/);
+    assert.match(ipv6, /^2001:2::f0f0:[0-9a-f]+$/);
+    assert.deepEqual(more, []);
+    assert.deepEqual(addressesOf(snapshot, 'a.example.com', 'ipv4'), [ipv4]);
+    assert.deepEqual(addressesOf(snapshot, 'a.example.com', 'ipv6'), [ipv6]);
+    assert.deepEqual(addressesOf(snapshot, 'fixed.example.com'), ['192.0.2.1']);
+    for (const host of ['*.wild.example.com', 'none.example.com', 'udp.example.com'])
+      assert.deepEqual(addressesOf(snapshot, host), [], host);
+    // Other proxies see no allocated addresses.
+    assert.deepEqual(snapshot.servicesByHost('a.example.com')[0]?.addresses, []);
+  });
+
+  it('depend on the host alone: not on its namespace, document or ports', () => {
+    const address = (one: Entry) => addressesOf(replay(emptyMesh(), [entry(one)]), one.hosts.at(-1) ?? '');
+    const known = address({ name: 'a', hosts: ['db.example.com'] });
+    assert.deepEqual(known, ['240.240.146.116', '2001:2::f0f0:9274']);
+    assert.deepEqual(address({ name: 'b', namespace: 'other', hosts: ['x.example.com', 'DB.example.com'] }), known);
+  });
+
+  it('of a host do not change when a thousand younger ones come and go', () => {
+    const hosts = Array.from({ length: 1000 }, (_, index) => `host-${index}.example.com`);
+    const first = replay(emptyMesh(), [entry({ name: 'first', hosts: ['db.example.com'], created: 1 })]);
+    const others = entry({ name: 'others', hosts, created: 2 });
+    const full = replay(first, [others]);
+    assert.deepEqual(addressesOf(full, 'db.example.com'), addressesOf(first, 'db.example.com'));
+    const all = ['db.example.com', ...hosts].map((host) => addressesOf(full, host).join());
+    assert.equal(new Set(all).size, all.length, 'each host has its own');
+    const bare = applyChanges(full, { changes: [{ key: keyOf(others), before: others, after: undefined }] }).snapshot;
+    assert.deepEqual(addressesOf(bare, 'db.example.com'), addressesOf(first, 'db.example.com'));
+  });
+
+  it('are not those that a ServiceEntry has written for another host', () => {
+    const db = entry({ name: 'db', hosts: ['db.example.com'] });
+    const [taken = ''] = addressesOf(replay(emptyMesh(), [db]), 'db.example.com');
+    const pinned = entry({ name: 'pinned', hosts: ['pinned.example.com'], spec: { addresses: [taken, '192.0.2.7'] } });
+    for (const order of [
+      [db, pinned],
+      [pinned, db],
+    ]) {
+      let snapshot = emptyMesh();
+      for (const each of order) snapshot = replay(snapshot, [each]);
+      assert.deepEqual(addressesOf(snapshot, 'pinned.example.com'), ['192.0.2.7']);
+      assert.deepEqual(snapshot.servicesByHost('pinned.example.com')[0]?.addresses, [taken, '192.0.2.7']);
+      assert.match(snapshot.nameConflicts()[0]?.message ?? '', /is allocated to host db\.example\.com/);
+      const alone = applyChanges(snapshot, { changes: [{ key: keyOf(db), before: db, after: undefined }] }).snapshot;
+      assert.deepEqual(addressesOf(alone, 'pinned.example.com'), [taken, '192.0.2.7']);
+    }
+  });
+});
+
+/** Few addresses, so that hosts collide. */
+const FEW = 7;
+const TRIES = 5;
+const fewAddresses = (host: string, index: number) =>
+  (host.charCodeAt(0) * 5 + index * (1 + (host.charCodeAt(1) % 6))) % FEW;
+
+/** The oldest host chooses first. */
+function chosen(hosts: ReadonlyMap<string, number | undefined>): Map<string, number | undefined> {
+  const order = [...hosts].sort(([a, x = -1], [b, y = -1]) => x - y || (a < b ? -1 : 1));
+  const taken = new Set<number>();
+  return new Map(
+    order.map(([host]) => {
+      const free = Array.from({ length: TRIES }, (_, index) => fewAddresses(host, index)).find(
+        (slot) => !taken.has(slot),
+      );
+      if (free !== undefined) taken.add(free);
+      return [host, free];
+    }),
+  );
+}
+
+const step = fc.record({
+  host: fc.constantFrom('aa', 'ab', 'ba', 'bc', 'ca', 'cd', 'da', 'de', 'ea'),
+  created: fc.option(fc.nat(5), { nil: undefined }),
+  remove: fc.boolean(),
+});
+
+it('allocated addresses are those that hosts choose by age, whatever the order of their arrival', () => {
+  fc.assert(
+    fc.property(fc.array(fc.array(step, { maxLength: 4 }), { maxLength: 12 }), (batches) => {
+      let state: AllocatedAddresses = NO_ALLOCATED_ADDRESSES;
+      let entries = PMap.empty<Resource<'ServiceEntry'>>();
+      for (const batch of batches) {
+        const before = entries;
+        const keys = new Set<string>();
+        for (const { host, created, remove } of batch) {
+          const made = entry({ name: host, hosts: [host], ...(created !== undefined && { created }) });
+          entries = entries.with([[keyOf(made), remove ? undefined : ofKind(made, 'ServiceEntry')]]);
+          keys.add(keyOf(made));
+        }
+        const side = (table: typeof entries, key: string) => table.get(key) as AnyResource | undefined;
+        const changed = [...keys].map((key) => ({ key, before: side(before, key), after: side(entries, key) }));
+        state = nextAllocatedAddresses(state, changed, entries, { tries: TRIES, slotOf: fewAddresses });
+        const wanted = new Map([...entries.values()].map(({ meta }) => [meta.name, meta.created]));
+        const has = [...state.hosts.sorted()].map(([host, { tries, found }]) => {
+          return [host, found ? fewAddresses(host, tries - 1) : undefined] as const;
+        });
+        assert.deepEqual(new Map(has), new Map([...chosen(wanted)].sort(([a], [b]) => (a < b ? -1 : 1))));
+        for (const [slot, [first]] of state.slots.sorted())
+          assert.equal(has.find(([, own]) => String(own) === slot)?.[0], first);
+      }
+    }),
+    { numRuns: 300 },
+  );
+});
