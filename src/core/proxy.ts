@@ -22,6 +22,16 @@ export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
 export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
 
+/**
+ * Node metadata of a gRPC application that speaks xDS itself ("proxyless"), as Istio's agent writes it into the
+ * bootstrap of such applications.
+ */
+export const GENERATOR_METADATA = 'GENERATOR';
+export const GRPC_GENERATOR = 'grpc';
+
+/** Name of the provider in a gRPC bootstrap that has the application's certificate and the roots of the mesh. */
+export const GRPC_CERTIFICATE_PROVIDER = 'default';
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
@@ -69,4 +79,6 @@ export interface ProxyNode {
    * table, or the proxy's own listener. Absent: none. Such a proxy sees allocated addresses of services that have none.
    */
   readonly dns?: 'agent' | 'envoy';
+  /** Set for a gRPC application that speaks xDS itself and has no Envoy. */
+  readonly proxyless?: true;
 }

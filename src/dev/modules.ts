@@ -70,6 +70,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'routes',
     'gateways',
     'names',
+    'grpc',
     'patches',
     'changed-facts',
     'touched-units',

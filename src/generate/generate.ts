@@ -12,7 +12,7 @@ import {
   outboundClusters,
   outboundClusterUnits,
 } from './clusters/index.ts';
-import { endpointsNameOf } from './endpoints/index.ts';
+import { endpointsNameOf, isClientView } from './endpoints/index.ts';
 import {
   gatewayListeners,
   gatewayListenerUnits,
@@ -21,18 +21,21 @@ import {
   gatewaySecrets,
   gatewaySecretUnits,
 } from './gateways/index.ts';
+import { clientClusters, clientListeners, clientRoutes, clientUnits } from './grpc/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { nameTable, nameTableUnits } from './names/index.ts';
 import { patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
+  type EnvoyView,
   type GatewayView,
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   type GenerationFinding,
   type GenerationResult,
+  type GrpcClientView,
   type InboundView,
   NOWHERE,
   type OutboundView,
@@ -81,6 +84,15 @@ const GATEWAY: PartGenerators<GatewayView> = {
   nds: { units: nameTableUnits, generate: nameTable },
 };
 
+const GRPC_CLIENT: PartGenerators<GrpcClientView> = {
+  cds: { units: clientUnits, generate: clientClusters },
+  sds: NONE,
+  lds: { units: clientUnits, generate: clientListeners },
+  rds: { units: clientUnits, generate: clientRoutes },
+  vhds: NONE,
+  nds: NONE,
+};
+
 /** A part's generators, bound to a view. */
 interface BoundGenerator {
   readonly units: () => readonly Unit[];
@@ -102,13 +114,19 @@ function bind<V extends View>(
 
 function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
   const generator = unpatchedGeneratorOf(snapshot, view, type);
-  if (view.patches === undefined || type === 'sds' || type === 'vhds' || type === 'nds') return generator;
+  if (!isEnvoyView(view) || view.patches === undefined || type === 'sds' || type === 'vhds' || type === 'nds')
+    return generator;
   const patcher = patcherOf(snapshot, view, type, () => unpatchedGeneratorOf(snapshot, view, 'rds').units());
   if (patcher === undefined) return generator;
   return {
     units: () => [...generator.units(), ...patcher.added()],
     generate: (unit, placements) => patcher.generate(unit) ?? patcher.patch(generator.generate(unit, placements)),
   };
+}
+
+/** EnvoyFilters apply to Envoys only. */
+function isEnvoyView(view: View): view is EnvoyView {
+  return view.part !== 'grpc-client';
 }
 
 function unpatchedGeneratorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
@@ -119,6 +137,8 @@ function unpatchedGeneratorOf(snapshot: MeshReader, view: View, type: GeneratedT
       return bind(INBOUND, snapshot, view, type);
     case 'gateway':
       return bind(GATEWAY, snapshot, view, type);
+    case 'grpc-client':
+      return bind(GRPC_CLIENT, snapshot, view, type);
   }
 }
 
@@ -247,7 +267,7 @@ function danglingRefs(
     const known = clusters.get(cluster, () => ({ provided: false }));
     if (known.provided) return undefined;
     const { name, refs } = cluster;
-    const missing = refs.find((ref) => view.part === 'inbound' || endpointsNameOf(snapshot, view, name) !== ref);
+    const missing = refs.find((ref) => !isClientView(view) || endpointsNameOf(snapshot, view, name) !== ref);
     if (missing !== undefined) return `cluster ${name} asks for endpoints ${missing}, which nothing provides`;
     known.provided = true;
     return undefined;

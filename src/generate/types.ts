@@ -170,7 +170,22 @@ export interface GatewayView extends PatchedView {
   readonly capabilities: Capabilities;
 }
 
-export type View = OutboundView | InboundView | GatewayView;
+/** Parts of Envoys. */
+export type EnvoyView = OutboundView | InboundView | GatewayView;
+
+/** Clients' part of gRPC applications that speak xDS themselves: equal for all of a namespace and Sidecar scope. */
+export interface GrpcClientView {
+  readonly part: 'grpc-client';
+  readonly scope: string;
+  readonly namespace: string;
+  readonly families: NodeFamilies;
+  /** As in {@link OutboundView}. */
+  readonly sourceLabels: Readonly<Record<string, string>>;
+  readonly dnsDomain: string;
+  readonly endpointNames: 'cluster';
+}
+
+export type View = EnvoyView | GrpcClientView;
 
 /**
  * The location of a proxy, as far as the mesh's configuration distinguishes locations. Proxies of one view may have

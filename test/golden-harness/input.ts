@@ -56,6 +56,8 @@ const proxy = z.strictObject({
   shortEndpointNames: z.boolean().default(false),
   /** Which program answers the DNS queries of its machine. */
   dns: z.enum(['agent', 'envoy']).optional(),
+  /** Whether it is a gRPC application without Envoy. */
+  proxyless: z.boolean().default(false),
 });
 
 const header = z.strictObject({
@@ -168,6 +170,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
+  const { proxyless } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -195,5 +198,6 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     sds,
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
+    ...(proxyless && { proxyless }),
   };
 }

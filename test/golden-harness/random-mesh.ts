@@ -67,6 +67,8 @@ export const NODES: readonly ProxyNode[] = [
   proxyNode('far', { address: '10.0.9.4', namespace: 'a', cluster: 'far', discoversVirtualHosts: true }),
   proxyNode('far-client', { address: '10.0.9.3', namespace: 'c', cluster: 'far' }),
   proxyNode('captured', { address: '10.0.9.2', namespace: 'c', cluster: 'far', dns: 'envoy' }),
+  proxyNode('grpc', { address: '10.0.2.1', namespace: 'b', locality: 'r1/z1', proxyless: true }),
+  proxyNode('grpc-client', { address: '10.0.9.2', namespace: 'a', labels: { app: 'web' }, proxyless: true }),
   proxyNode('unredirected', {
     type: 'sidecar',
     address: '10.0.2.1',

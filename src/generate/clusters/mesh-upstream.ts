@@ -76,7 +76,7 @@ function mutualTls(
   const { TLSv1_2, TLSv1_3 } = TlsParameters.TlsProtocol;
   const context = {
     commonTlsContext: {
-      ...meshTlsContext(peersOf(inputs, tls), alpnOf(speaks)),
+      ...meshTlsContext(meshPeers(inputs, tls), alpnOf(speaks)),
       // As a client Envoy would stop at 1.2 by default.
       tlsParams: { tlsMinimumProtocolVersion: TLSv1_2, tlsMaximumProtocolVersion: TLSv1_3 },
     },
@@ -94,7 +94,10 @@ function serverName(port: number, subset: string, host: string): string {
 }
 
 /** Expected peers: from the rule, else the accounts of the service's workloads, else any workload of the mesh. */
-function peersOf({ service, peers, settings, mesh }: MeshPeering, tls: ClientTlsSettings | undefined): SanMatcher[] {
+export function meshPeers(
+  { service, peers, settings, mesh }: Omit<MeshPeering, 'sds'>,
+  tls: ClientTlsSettings | undefined,
+): SanMatcher[] {
   if (tls?.subjectAltNames !== undefined && tls.subjectAltNames.length > 0) return tls.subjectAltNames.map(exactName);
   const trustDomains = trustDomainsOf(settings, mesh);
   const known = [...workloadsOf(peers?.accounts ?? [], trustDomains), ...service.subjectAltNames.map(exactName)];

@@ -20,11 +20,11 @@ import {
 import {
   assignEndpoints,
   assignmentMessage,
-  type ClientView,
   type ClusterTarget,
   type Discovery,
   discoveryOf,
   type EndpointSources,
+  type EnvoyClientView,
   endpointSources,
   endpointsInput,
   localitySetting,
@@ -67,7 +67,7 @@ const NO_LABELS: Readonly<Record<string, string>> = {};
 interface ClusterInputs extends CarriedEndpoints, MeshPeering {
   readonly memos: Memos;
   readonly rule: MergedDestinationRule | undefined;
-  readonly part: ClientView['part'];
+  readonly part: EnvoyClientView['part'];
   /** Whether the view also passes through other proxies' mutual TLS to the service. */
   readonly passedOn: boolean;
   /** How the clusters name the endpoints that they request. */
@@ -109,7 +109,7 @@ const clusters = new InputCache<ClusterInputs, UnitOutput>('clusters of services
  */
 export function clustersOfHost(
   snapshot: MeshReader,
-  view: ClientView,
+  view: EnvoyClientView,
   scope: ScopeReader,
   host: string,
   placements: readonly Placement[],
@@ -153,14 +153,14 @@ export function clustersOfHost(
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 
-function fileReader({ capabilities }: ClientView): FileReader {
+function fileReader({ capabilities }: EnvoyClientView): FileReader {
   if (!capabilities.sds) return 'envoy';
   return capabilities.istioAgent === true ? 'istio-agent' : 'agent';
 }
 
 function carriedEndpoints(
   snapshot: MeshReader,
-  view: ClientView,
+  view: EnvoyClientView,
   placement: Placement,
   service: Service,
   rule: MergedDestinationRule | undefined,

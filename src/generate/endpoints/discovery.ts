@@ -13,8 +13,8 @@ export function discoveryOf(
   view: Pick<View, 'part'>,
 ): Discovery {
   const passthrough = service.resolution === 'passthrough' || policy.loadBalancer?.simple === 'PASSTHROUGH';
-  // The original destination of a gateway's connections is the gateway itself.
-  if (view.part === 'gateway') return service.resolution === 'dns' ? 'dns' : 'eds';
+  // The original destination of a gateway's connections is the gateway itself; gRPC applications know of none.
+  if (view.part === 'gateway' || view.part === 'grpc-client') return service.resolution === 'dns' ? 'dns' : 'eds';
   if (service.headless && service.resolution === 'passthrough' && settings.edsForHeadless) return 'eds';
   return passthrough ? 'original' : service.resolution === 'dns' ? 'dns' : 'eds';
 }

@@ -10,10 +10,12 @@ export {
   type EdsInput,
   type EndpointSources,
   type EndpointsInput,
+  type EnvoyClientView,
   endpointSources,
   endpointsInput,
   endpointsNameOf,
   endpointsOfHost,
+  isClientView,
   localitySetting,
   resolveEndpoints,
 } from './resolve.ts';

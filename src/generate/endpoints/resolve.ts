@@ -26,14 +26,20 @@ import {
 } from '../common/index.ts';
 import { isPassedOn } from '../plans/index.ts';
 import { MeshReader } from '../reads/index.ts';
-import type { EndpointNames, GatewayView, OutboundView, Placement } from '../types.ts';
+import type { EndpointNames, GatewayView, GrpcClientView, OutboundView, Placement, View } from '../types.ts';
 import { localityClass, networkOfEndpoints, readsLocalityOf, readsPlacement } from './classes.ts';
 import { discoveryOf } from './discovery.ts';
 import type { LocalityRules } from './locality.ts';
 import { type NetworkGateway, networkGateways } from './networks.ts';
 
+/** Views of Envoys that connect to services. */
+export type EnvoyClientView = OutboundView | GatewayView;
 /** Views that connect to services. */
-export type ClientView = OutboundView | GatewayView;
+export type ClientView = EnvoyClientView | GrpcClientView;
+
+export function isClientView(view: View): view is ClientView {
+  return view.part !== 'inbound';
+}
 
 export interface EndpointsInput {
   /** The cluster's name for its endpoints: `ClusterLoadAssignment.cluster_name`. */

@@ -2,7 +2,7 @@
 import type { Memos } from '../../core/memo.ts';
 import type { Encodable, envoy } from '../../protobuf/index.ts';
 import { packAny } from '../../protobuf/index.ts';
-import type { Capabilities, View } from '../types.ts';
+import type { Capabilities, EnvoyView } from '../types.ts';
 
 export const HTTP_CONNECTION_MANAGER = 'envoy.filters.network.http_connection_manager';
 export const TCP_PROXY = 'envoy.filters.network.tcp_proxy';
@@ -47,7 +47,7 @@ export const ASKED_EXTENSIONS = [
 export type AskedExtension = (typeof ASKED_EXTENSIONS)[number];
 
 /** The part of a view that describes the Envoys that share it. */
-export type ProxyCapabilities = Pick<View, 'capabilities'>;
+export type ProxyCapabilities = Pick<EnvoyView, 'capabilities'>;
 
 /** Whether the view's proxies have an extension built in. A node that sent no list is assumed to have them all. */
 export function hasExtension({ capabilities }: ProxyCapabilities, name: AskedExtension): boolean {

@@ -16,7 +16,7 @@ import {
 } from '../filters/index.ts';
 import { guardsPaths } from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { View } from '../types.ts';
+import type { EnvoyView } from '../types.ts';
 
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
 type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.Input;
@@ -53,7 +53,7 @@ export interface HttpConnectionManagerOptions {
 /** The network filter that serves HTTP, under the policies of the view. */
 export function httpConnectionManager(
   snapshot: MeshReader,
-  view: View,
+  view: EnvoyView,
   options: HttpConnectionManagerOptions,
 ): NetworkFilter {
   const guarded = view.part !== 'outbound' && guardsPaths(snapshot, view);

@@ -5,7 +5,7 @@
  */
 import { messageOf } from '../../core/errors.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { AppliedFilter, GeneratedResource, PatchedType, Unit, UnitOutput, View } from '../types.ts';
+import type { AppliedFilter, EnvoyView, GeneratedResource, PatchedType, Unit, UnitOutput } from '../types.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
 import { addedListener, patchListeners } from './listeners.ts';
 import { patchesOf } from './read.ts';
@@ -86,7 +86,7 @@ export interface Patcher {
 }
 
 /** Where the proxy gets redirected connections: Envoy rejects the second listener with an address. */
-function portsOfMesh({ mesh }: MeshReader, view: View): readonly number[] {
+function portsOfMesh({ mesh }: MeshReader, view: EnvoyView): readonly number[] {
   const isRedirected = view.part !== 'gateway' && view.interception !== 'NONE';
   return isRedirected ? [mesh.proxyListenPort, mesh.proxyInboundListenPort] : [];
 }
@@ -97,7 +97,7 @@ function portsOfMesh({ mesh }: MeshReader, view: View): readonly number[] {
  */
 export function patcherOf(
   snapshot: MeshReader,
-  view: View,
+  view: EnvoyView,
   type: PatchedType,
   routes: () => readonly Unit[],
 ): Patcher | undefined {

@@ -4,12 +4,12 @@
  * configurations, or resources of their own (VHDS).
  */
 export { weighted } from './action.ts';
-export { contextKey, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
+export { contextKey, MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 export { destinationPort, weightedCluster } from './destination.ts';
 export { MAX_BODY_BYTES } from './direct-response.ts';
-export { hasRoutes, joinRoutes, virtualServiceRoutes } from './http-route.ts';
+export { defaultRoute, hasRoutes, joinRoutes, virtualServiceRoutes } from './http-route.ts';
 export { appliesHere } from './match.ts';
-export type { Route, VirtualHostMessage } from './messages.ts';
+export type { HashPolicy, HeaderMatcher, Route, RouteAction, RouteMatch, VirtualHostMessage } from './messages.ts';
 export { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './outbound.ts';
 export { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';
 export { withSharedRetries } from './shared-retries.ts';

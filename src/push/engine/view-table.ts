@@ -3,7 +3,7 @@
  * reconnects finds its configuration ready.
  */
 import { CtlError } from '../../core/errors.ts';
-import { NOWHERE, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
+import { isClientView, NOWHERE, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
 import { viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
@@ -137,7 +137,7 @@ export class ViewTable {
   }
 }
 
-/** The placement of a view for a proxy: the inbound part does not depend on it. */
-function placementFor({ part }: View, placement: Placement): Placement {
-  return part === 'inbound' ? NOWHERE : placement;
+/** The placement of a view for a proxy: the parts of servers do not depend on it. */
+function placementFor(view: View, placement: Placement): Placement {
+  return isClientView(view) ? placement : NOWHERE;
 }

@@ -3,7 +3,7 @@
  * becomes part of the view; what the patches say is read by generation.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { type AppliedFilter, PATCH_CONTEXTS, type PatchedType, type View } from '../../generate/index.ts';
+import { type AppliedFilter, type EnvoyView, PATCH_CONTEXTS, type PatchedType } from '../../generate/index.ts';
 import {
   type AnyResource,
   compileRegex,
@@ -36,8 +36,8 @@ const PATCHED_TYPES = Object.keys(TARGETS) as readonly PatchedType[];
 export function patchesFor(
   filters: readonly EnvoyFilter[],
   node: ProxyNode,
-  part: View['part'],
-): Pick<View, 'patches'> {
+  part: EnvoyView['part'],
+): Pick<EnvoyView, 'patches'> {
   if (filters.length === 0) return {};
   const inOrder = ordered(filters);
   const taken = part === 'inbound' ? namesAdded(inOrder, node) : undefined;
@@ -79,7 +79,7 @@ function ordered(filters: readonly EnvoyFilter[]): readonly EnvoyFilter[] {
   );
 }
 
-function applies(patch: EnvoyConfigPatch, { meshVersion }: ProxyNode, part: View['part']): boolean {
+function applies(patch: EnvoyConfigPatch, { meshVersion }: ProxyNode, part: EnvoyView['part']): boolean {
   if (unappliedPatch(patch) !== undefined) return false;
   const { context = 'ANY', proxy } = patch.match ?? {};
   if (context !== 'ANY' && context !== PATCH_CONTEXTS[part]) return false;

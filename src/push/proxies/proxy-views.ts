@@ -11,6 +11,7 @@ import {
   type EndpointNames,
   familiesOfNode,
   type GatewayView,
+  type GrpcClientView,
   type InboundPort,
   type InboundView,
   namesSecrets,
@@ -213,9 +214,25 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
   };
 }
 
+/** The parts of a gRPC application that speaks xDS itself. */
+function grpcViews(mesh: ProxyMesh, node: ProxyNode): readonly View[] {
+  const scope = mesh.scopeOf(node.namespace, node.labels).id;
+  const client: GrpcClientView = {
+    part: 'grpc-client',
+    scope,
+    namespace: node.namespace,
+    families: familiesOfNode(node.addresses),
+    sourceLabels: pick(node.labels, mesh.sourceLabels(scope)),
+    dnsDomain: dnsDomainFor(mesh, node),
+    endpointNames: 'cluster',
+  };
+  return [client];
+}
+
 /** The views of a proxy, in the order of its parts. */
 export function viewsOf(snapshot: Snapshot, node: ProxyNode): readonly View[] {
   const mesh = new ProxyMesh(snapshot);
+  if (node.proxyless === true) return grpcViews(mesh, node);
   if (node.type === 'router') return [gatewayView(mesh, node)];
   const scope = mesh.scopeOf(node.namespace, node.labels).id;
   const filters = mesh.envoyFiltersOf(node);

@@ -4,7 +4,14 @@
  * placement's bundles share memory with the common ones.
  */
 import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
-import { GENERATED_TYPES, type GeneratedType, type Placement, type Unit, type View } from '../../generate/index.ts';
+import {
+  GENERATED_TYPES,
+  type GeneratedType,
+  isClientView,
+  type Placement,
+  type Unit,
+  type View,
+} from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import {
   type BundleTemplates,
@@ -252,7 +259,7 @@ export class ViewBundles<P extends PlacedBundles> {
   /** Undefined for a part without endpoints. */
   #endpointContext(placed: readonly P[], { snapshot, encoders, failures }: BuildContext): EndpointContext | undefined {
     const view = this.#view;
-    if (view.part === 'inbound') return undefined;
+    if (!isClientView(view)) return undefined;
     const placements = placed.map(({ placement }) => placement);
     return { view, key: this.#key, placements, snapshot, encoder: encoders.endpoints, failures };
   }

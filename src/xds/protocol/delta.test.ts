@@ -33,6 +33,16 @@ describe('Delta', () => {
     assert.deepEqual(peer.push(), ['cds -gone']);
   });
 
+  it('answers only names where requests for everything are not allowed', () => {
+    const peer = new DeltaPeer(content);
+    peer.machine.limitToNames();
+    peer.ask('lds');
+    peer.ask('cds', { subscribe: ['*'] });
+    assert.deepEqual(peer.push(), []);
+    peer.ask('cds', { subscribe: ['*', 'web'] });
+    assert.deepEqual(peer.push(), ['cds web']);
+  });
+
   it('answers the first wildcard request once, with an empty response, when there are no resources', () => {
     content = new Content();
     const peer = new DeltaPeer(content);

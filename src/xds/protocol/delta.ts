@@ -50,7 +50,10 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
         'invalid_argument',
         `a stream may subscribe to at most ${MAX_SUBSCRIBED_NAMES} names of a type`,
       );
-    const wildcard = (before.wildcard || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
+    const wildcard =
+      !subscription.namesOnly &&
+      (before.wildcard || request.subscribe.has(WILDCARD)) &&
+      !request.unsubscribe.has(WILDCARD);
     subscription.subscribe(names === before.names && wildcard === before.wildcard ? before : { wildcard, names });
     for (const name of dropped.names) {
       subscription.forced.delete(name);
@@ -65,7 +68,8 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
   subscribe(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
     const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
-    const wildcard = (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
+    const wildcard =
+      !subscription.namesOnly && (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
     const names = withoutWildcard(request.subscribe, this.shared.names);
     subscription.subscribe({ wildcard, names });
     if (request.initialVersions.size === 0) {

@@ -80,6 +80,11 @@ export class AdsMachine<Request extends AnyRequest> {
     this.#hosts = new VhdsState(this.#subscriptions.rds, this.#subscriptions.vhds, selections);
   }
 
+  /** Answers only names: a client that uses a few resources of the mesh is never sent all of them. */
+  limitToNames(): void {
+    for (const type of XDS_TYPES) this.#subscriptions[type].namesOnly = true;
+  }
+
   /** The names that the proxy does not subscribe to. */
   #uncovered(names: NameSet, interest: Interest): NameSet {
     return interest.wildcard ? NO_NAMES : this.#names.outside(names, interest.names);

@@ -36,6 +36,16 @@ describe('SotW', () => {
     assert.deepEqual(again.push(), ['eds eds-web']);
   });
 
+  it('answers only names where requests for everything are not allowed', () => {
+    const peer = new SotwPeer(content);
+    peer.machine.limitToNames();
+    peer.ask('lds');
+    peer.ask('cds', { names: ['*'] });
+    assert.deepEqual(peer.push(), []);
+    peer.ask('cds', { names: ['*', 'web'] });
+    assert.deepEqual(peer.push(), ['cds web']);
+  });
+
   it('sends everything when the version differs', () => {
     const peer = new SotwPeer(content);
     peer.ask('cds', { version: 'other' });

@@ -115,7 +115,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     const first = before === undefined;
     const legacy = names.size === 0 && XDS[subscription.type].fullSet && (first || subscription.legacyWildcard);
     subscription.legacyWildcard = legacy;
-    const wildcard = legacy || names.has(WILDCARD);
+    const wildcard = !subscription.namesOnly && (legacy || names.has(WILDCARD));
     const set = withoutWildcard(names, this.shared.names);
     return before !== undefined && before.names === set && before.wildcard === wildcard
       ? before

@@ -57,6 +57,8 @@ export class Subscription {
   interest: Interest | undefined;
   /** The first request named no resource, which means all of them. */
   legacyWildcard = false;
+  /** Only names are answered: requests for all resources get none. */
+  namesOnly = false;
   state: ClientState = EMPTY_STATE;
   /**
    * Names that the next response must contain even if the proxy has their current version: subscribed to just now or

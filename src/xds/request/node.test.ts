@@ -98,6 +98,12 @@ describe('parseNode', () => {
     assert.equal(sidecar({ ISTIO_VERSION: '1', MESH_VERSION: '2' }).meshVersion, '2');
   });
 
+  it('recognises gRPC applications without an Envoy', () => {
+    assert.equal(sidecar({ GENERATOR: 'grpc' }).proxyless, true);
+    for (const other of [{}, { GENERATOR: 'api' }, { GENERATOR: '' }])
+      assert.equal(sidecar(other).proxyless, undefined);
+  });
+
   it("recognises proxies of Istio's agent, which fetch certificates without declaring it", () => {
     const certified = (metadata: Parameters<typeof sidecar>[0]) => {
       const { sds, istioAgent } = sidecar(metadata);

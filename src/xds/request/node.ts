@@ -6,7 +6,13 @@
 import { isIP } from 'node:net';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
 import { CtlError } from '../../core/errors.ts';
-import { type ProxyNode, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
+import {
+  GENERATOR_METADATA,
+  GRPC_GENERATOR,
+  type ProxyNode,
+  SDS_CLUSTER,
+  SDS_CLUSTER_METADATA,
+} from '../../core/proxy.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 
@@ -50,6 +56,7 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   'ISTIO_PROXY_SHA',
   'MESH_VERSION',
   'AUTO_REGISTER_GROUP',
+  GENERATOR_METADATA,
   SDS_CLUSTER_METADATA,
 ]);
 
@@ -317,5 +324,6 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     ...(text('AUTO_REGISTER_GROUP') !== '' && { workloadGroup: text('AUTO_REGISTER_GROUP') }),
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
+    ...(type === 'sidecar' && text(GENERATOR_METADATA) === GRPC_GENERATOR && { proxyless: true }),
   };
 }

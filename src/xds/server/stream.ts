@@ -140,6 +140,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       if (this.#closed) return;
       const node = this.#nodeOf(request);
       const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf, ownCluster);
+      if (node.proxyless === true) this.#machine.limitToNames();
       const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(
         authorized,
