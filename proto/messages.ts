@@ -54,6 +54,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   // The names that an agent's DNS server answers.
   'istio/networking/nds/v1/nds.proto': ['istio.networking.nds.v1.NameTable'],
 
+  // Messages of the agent alone: AGENT_MESSAGES.
+  'grpc/health/v1/health.proto': [],
+
   // The proxy's own start configuration, for the agent's bootstrap and for tests.
   'envoy/config/bootstrap/v3/bootstrap.proto': ['envoy.config.bootstrap.v3.Bootstrap'],
 
@@ -230,6 +233,8 @@ export const AGENT_MESSAGES: readonly string[] = [
   'envoy.service.discovery.v3.DiscoveryRequest',
   'envoy.service.discovery.v3.DiscoveryResponse',
   'envoy.extensions.transport_sockets.tls.v3.Secret',
+  'grpc.health.v1.HealthCheckRequest',
+  'grpc.health.v1.HealthCheckResponse',
   'istio.networking.nds.v1.NameTable',
   'mesh.v1.auth.MeshCertificateRequest',
   'mesh.v1.auth.MeshCertificateResponse',

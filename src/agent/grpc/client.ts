@@ -2,8 +2,19 @@
  * Clients of gRPC services (@grpc/grpc-js), loaded when they are needed: an agent without certificates and without an
  * xDS proxy has none. Messages are bytes: callers encode and decode them.
  */
-import type { Client, ClientDuplexStream, ClientOptions, Metadata, ServiceError } from '@grpc/grpc-js';
-import { CtlError, type CtlErrorCode, oneLineOf } from '../../core/errors.ts';
+import type * as Grpc from '@grpc/grpc-js';
+import type {
+  ChannelCredentials,
+  Client,
+  ClientDuplexStream,
+  ClientOptions,
+  ClientUnaryCall,
+  Metadata,
+  ServiceError,
+} from '@grpc/grpc-js';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { callError } from './call-error.ts';
+import { asBuffer, loadGrpc } from './load.ts';
 
 /** A server and the client's credentials. */
 export interface GrpcTarget {
@@ -37,7 +48,7 @@ export interface UnaryCall {
   readonly timeoutMs: number;
 }
 
-export type BytesStream = ClientDuplexStream<Buffer, Buffer>;
+export type BytesStream = ClientDuplexStream<Uint8Array, Buffer>;
 
 export interface GrpcClient {
   /** Rejects with CtlError: the server's status, or `unavailable` for failures of the connection and at the deadline. */
@@ -57,54 +68,60 @@ export interface GrpcClient {
 
 const KEEPALIVE_TIMEOUT_MS = 10_000;
 
-const CODES: Readonly<Record<number, CtlErrorCode>> = {
-  3: 'invalid_argument',
-  5: 'not_found',
-  6: 'already_exists',
-  7: 'permission_denied',
-  8: 'resource_exhausted',
-  9: 'failed_precondition',
-  12: 'unimplemented',
-  13: 'internal',
-  16: 'unauthenticated',
-};
-
-const identity = (bytes: Uint8Array): Buffer => Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length);
-
-/** Opens a connection at the first call. Loads grpc-js. */
+/**
+ * A client, which connects at its first call. Loads grpc-js. Rejects with CtlError failed_precondition when the roots
+ * or the client's certificate are not usable.
+ */
 export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOptions): Promise<GrpcClient> {
-  const grpc = await import('@grpc/grpc-js');
-  const { tls, address } = target;
-  const credentials =
-    tls === undefined
-      ? grpc.credentials.createInsecure()
-      : grpc.credentials.createSsl(
-          Buffer.from(tls.roots),
-          ...(tls.client === undefined ? [] : [Buffer.from(tls.client.key), Buffer.from(tls.client.chain)]),
-        );
-  const client: Client = new grpc.Client(targetOf(address), credentials, channelOptions(target, options));
+  const grpc = await loadGrpc();
+  const name = nameOf(target.address);
+  const client: Client = new grpc.Client(
+    targetOf(target.address),
+    credentialsOf(grpc, target.tls),
+    channelOptions(target, options),
+  );
   const metadataOf = (values: Readonly<Record<string, string>> = {}): Metadata => {
     const metadata = new grpc.Metadata();
-    for (const [name, value] of Object.entries(values)) metadata.set(name, value);
+    for (const [key, value] of Object.entries(values)) metadata.set(key, value);
     return metadata;
   };
-  const errorOf = (error: unknown): CtlError => grpcError(error, nameOf(address));
+  // Closing a client of grpc-js leaves calls in progress open.
+  const open = new Set<ClientUnaryCall | BytesStream>();
+  const opened = <C extends ClientUnaryCall | BytesStream>(call: C): C => {
+    open.add(call);
+    call.on('status', () => open.delete(call));
+    return call;
+  };
   return {
     unary: ({ path, request, metadata, timeoutMs }) =>
       new Promise((resolve, reject) => {
         const deadline = Date.now() + timeoutMs;
         const done = (error: ServiceError | null, answer?: Buffer): void => {
           if (error === null && answer !== undefined) resolve(answer);
-          else reject(errorOf(error));
+          else reject(callError(error, name, timeoutMs));
         };
-        client.makeUnaryRequest(path, identity, identity, request, metadataOf(metadata), { deadline }, done);
+        opened(client.makeUnaryRequest(path, asBuffer, asBuffer, request, metadataOf(metadata), { deadline }, done));
       }),
-    stream: (path, metadata) => client.makeBidiStreamRequest(path, identity, identity, metadataOf(metadata)),
+    stream: (path, metadata) => opened(client.makeBidiStreamRequest(path, asBuffer, asBuffer, metadataOf(metadata))),
     ready: (timeoutMs) =>
       new Promise((resolve) => client.waitForReady(Date.now() + timeoutMs, (error) => resolve(error === undefined))),
-    errorOf,
-    close: () => client.close(),
+    errorOf: (error) => callError(error, name),
+    close() {
+      for (const call of open) call.cancel();
+      client.close();
+    },
   };
+}
+
+function credentialsOf({ credentials }: typeof Grpc, tls: GrpcTls | undefined): ChannelCredentials {
+  if (tls === undefined) return credentials.createInsecure();
+  const own = tls.client === undefined ? [] : [Buffer.from(tls.client.key), Buffer.from(tls.client.chain)];
+  try {
+    return credentials.createSsl(Buffer.from(tls.roots), ...own);
+  } catch (error) {
+    const message = `the roots or the certificate for TLS are not usable: ${oneLineOf(error)}`;
+    throw new CtlError('failed_precondition', message, {}, error);
+  }
 }
 
 function channelOptions({ tls }: GrpcTarget, { maxMessageBytes, keepaliveMs }: GrpcClientOptions): ClientOptions {
@@ -135,11 +152,4 @@ function targetOf(address: GrpcTarget['address']): string {
 function nameOf(address: GrpcTarget['address']): string {
   if ('path' in address) return address.path;
   return address.host.includes(':') ? `[${address.host}]:${address.port}` : `${address.host}:${address.port}`;
-}
-
-function grpcError(error: unknown, name: string): CtlError {
-  const { code, details } = (error ?? {}) as Partial<ServiceError>;
-  if (typeof code !== 'number') return new CtlError('unavailable', `${name}: ${oneLineOf(error)}`, {}, error);
-  const status = CODES[code] ?? 'unavailable';
-  return new CtlError(status, `${name} answered: ${details || `gRPC status ${code}`}`.replaceAll('\n', ' '), {}, error);
 }

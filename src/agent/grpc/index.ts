@@ -1,4 +1,4 @@
-/** Entry point of the agent's gRPC clients. */
+/** Entry point of the agent's gRPC: clients, and servers for programs on the same machine. */
 export {
   type BytesStream,
   type GrpcClient,
@@ -8,3 +8,11 @@ export {
   openGrpcClient,
   type UnaryCall,
 } from './client.ts';
+export {
+  endWithError,
+  type GrpcServer,
+  type GrpcServerLimits,
+  type GrpcServerOptions,
+  type ServerStream,
+  startGrpcServer,
+} from './server.ts';

@@ -5,7 +5,7 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { type CallOptions, call } from '../http-client.ts';
 import { isObject } from '../json.ts';
-import { type GrpcTarget, isServing } from './grpc-probe.ts';
+import { type HealthTarget, isServing } from './grpc-probe.ts';
 
 export interface HttpProbe {
   readonly kind: 'http';
@@ -25,7 +25,7 @@ export interface TcpProbe {
   readonly timeoutMs: number;
 }
 
-export interface GrpcProbe extends GrpcTarget {
+export interface GrpcProbe extends HealthTarget {
   readonly kind: 'grpc';
 }
 

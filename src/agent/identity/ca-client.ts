@@ -6,10 +6,10 @@ import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
+import { mesh } from '../../protobuf/agent/index.ts';
+import { type GrpcClient, openGrpcClient } from '../grpc/index.ts';
 import type { TokenSource, WorkloadCertificate, WorkloadSecrets } from '../types.ts';
 import { rootsText } from './certificates.ts';
-import { type GrpcConnection, openGrpc, type UnaryCall } from './grpc-client.ts';
-import { certificateRequest, pemList } from './messages.ts';
 import type { IdentityCounters } from './metrics.ts';
 
 /** Requested for a lifetime without limit, because the protocol has no value for that. */
@@ -61,9 +61,12 @@ export interface CaClient {
   close(): void;
 }
 
+const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleRequest, TrustBundleResponse } = mesh.v1.auth;
 const SERVICE = '/mesh.v1.auth.MeshCertificateService';
 /** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
+/** Longer responses are refused: an authority's are shorter. */
+const MAX_RESPONSE_BYTES = 1024 * 1024;
 
 type Metadata = Readonly<Record<string, string>>;
 
@@ -73,10 +76,11 @@ export function createCaClient(options: CaClientOptions): CaClient {
 
 class Client implements CaClient {
   readonly #options: CaClientOptions;
-  readonly #open = new Set<GrpcConnection>();
+  readonly #open = new Set<GrpcClient>();
   readonly #tokenLog: FailureLog;
   readonly #rootsLog: FailureLog;
   #rootsWereRead = false;
+  #closed = false;
 
   constructor(options: CaClientOptions) {
     this.#options = options;
@@ -91,8 +95,9 @@ class Client implements CaClient {
   sign(csr: string, lifetimeSeconds: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate> {
     return this.#withConnection(current, this.#options.tokenRequired, async (connection, metadata) => {
       const seconds = Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS);
-      const request = certificateRequest(csr, seconds);
-      const chain = pemList(await this.#call(connection, { path: `${SERVICE}/CreateCertificate`, request, metadata }));
+      const request = MeshCertificateRequest.encode({ csr, validityDuration: seconds }).finish();
+      const answer = await this.#call(connection, `${SERVICE}/CreateCertificate`, request, metadata);
+      const { certChain: chain } = decoded(() => MeshCertificateResponse.decode(answer));
       try {
         return { chain, roots: await this.#bundle(connection, metadata) };
       } catch (error) {
@@ -109,13 +114,14 @@ class Client implements CaClient {
   }
 
   close(): void {
+    this.#closed = true;
     for (const connection of this.#open) connection.close();
   }
 
   async #withConnection<T>(
     current: WorkloadSecrets | undefined,
     tokenRequired: boolean,
-    run: (connection: GrpcConnection, metadata: Metadata) => Promise<T>,
+    run: (connection: GrpcClient, metadata: Metadata) => Promise<T>,
   ): Promise<T> {
     const { clock, provisioned, trustDomain, server } = this.#options;
     const known = unexpired(current, clock.now()) ?? unexpired(await provisioned(), clock.now());
@@ -124,8 +130,14 @@ class Client implements CaClient {
       ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
     };
     const roots = await this.#roots(current, known);
-    const connection = openGrpc({ ...server, roots, client: known?.certificate }, clock, TIMEOUT_MS);
+    const { host, port, serverName } = server;
+    // A connection for each use, because credentials and roots are read for each.
+    const connection = await openGrpcClient(
+      { address: { host, port }, tls: { serverName, roots, client: known?.certificate } },
+      { maxMessageBytes: MAX_RESPONSE_BYTES },
+    );
     this.#open.add(connection);
+    if (this.#closed) connection.close();
     try {
       return await run(connection, metadata);
     } finally {
@@ -158,22 +170,23 @@ class Client implements CaClient {
     return text;
   }
 
-  async #bundle(connection: GrpcConnection, metadata: Metadata): Promise<string | undefined> {
-    const call = { path: `${SERVICE}/GetTrustBundle`, request: new Uint8Array(), metadata };
+  async #bundle(connection: GrpcClient, metadata: Metadata): Promise<string | undefined> {
+    const request = TrustBundleRequest.encode({}).finish();
     try {
-      return rootsText(pemList(await this.#call(connection, call)), 'the trust bundle');
+      const answer = await this.#call(connection, `${SERVICE}/GetTrustBundle`, request, metadata);
+      return rootsText(decoded(() => TrustBundleResponse.decode(answer)).roots, 'the trust bundle');
     } catch (error) {
       if (isUnimplemented(error)) return undefined;
       throw error;
     }
   }
 
-  async #call(connection: GrpcConnection, request: UnaryCall): Promise<Buffer> {
+  async #call(connection: GrpcClient, path: string, request: Uint8Array, metadata: Metadata): Promise<Buffer> {
     const { clock, counters } = this.#options;
     const start = clock.now();
     counters.num_outgoing_requests++;
     try {
-      return await connection.unary(request);
+      return await connection.unary({ path, request, metadata, timeoutMs: TIMEOUT_MS });
     } catch (error) {
       // A foreign authority that does not implement a method has not failed.
       if (!isUnimplemented(error)) counters.num_failed_outgoing_requests++;
@@ -235,4 +248,12 @@ function unreadable(file: string, error: unknown): string {
 
 function isUnimplemented(error: unknown): boolean {
   return error instanceof CtlError && error.code === 'unimplemented';
+}
+
+function decoded<M>(decode: () => M): M {
+  try {
+    return decode();
+  } catch (error) {
+    throw new CtlError('invalid_argument', `the authority's answer is not readable: ${oneLineOf(error)}`, {}, error);
+  }
 }

@@ -12,8 +12,8 @@ import { pemBlocks } from '../../core/pem.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';
-import { authoritiesSecret, certificateSecret, type SecretResource } from './messages.ts';
-import { secretResource } from './secret-table.ts';
+import type { SecretResource } from './sds-protocol.ts';
+import { authoritiesSecret, certificateSecret } from './secret-table.ts';
 import { readSystemAuthorities } from './system-authorities.ts';
 
 /** Far more than a gateway needs; each is read every few seconds. */
@@ -136,7 +136,7 @@ class FollowedFiles implements FileSecrets {
         entry.state.succeeded();
         return false;
       }
-      const secret = secretResource(name, encode());
+      const secret = encode();
       entry.state.succeeded();
       entry.text = text;
       const isNew = secret.version !== entry.secret?.version;
@@ -170,7 +170,7 @@ const REVOCATIONS = 'X509 CRL';
 interface SecretFiles {
   readonly text: string;
   /** The encoded Secret. Throws CtlError when the files are invalid, or do not fit together. */
-  encode(): Uint8Array;
+  encode(): SecretResource;
 }
 
 /** Rejects with CtlError when a file cannot be read. */

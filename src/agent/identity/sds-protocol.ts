@@ -5,15 +5,21 @@
  *
  * At most one response is unacknowledged; later changes are merged, and sent after the acknowledgement.
  */
-import { CtlError } from '../../core/errors.ts';
-import {
-  deltaRequest,
-  deltaResponse,
-  SECRET_TYPE,
-  type SecretResource,
-  sotwRequest,
-  sotwResponse,
-} from './messages.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { XDS } from '../../core/xds-types.ts';
+import { envoy } from '../../protobuf/agent/index.ts';
+
+const { DiscoveryRequest, DiscoveryResponse, DeltaDiscoveryRequest, DeltaDiscoveryResponse } =
+  envoy.service.discovery.v3;
+
+export const SECRET_TYPE = XDS.sds.url;
+
+/** An encoded Secret; equal versions mean equal content. */
+export interface SecretResource {
+  readonly name: string;
+  readonly version: string;
+  readonly bytes: Uint8Array;
+}
 
 /** The secrets by name. Undefined: there are none yet, and streams wait. */
 export type SecretTable = ReadonlyMap<string, SecretResource>;
@@ -89,14 +95,15 @@ class SubscribedStream implements SecretStream {
     const nonce = String(++this.#nonces);
     this.#outstanding = { nonce, names };
     if (this.#variant === 'delta') return deltaResponse(resources, removed, nonce);
-    return sotwResponse(resources, resources.map(({ version }) => version).join('-'), nonce);
+    return sotwResponse(resources, nonce);
   }
 
   #receiveSotw(bytes: Uint8Array): void {
-    const { typeUrl, names, nonce, error } = sotwRequest(bytes);
+    const request = decoded(() => DiscoveryRequest.decode(bytes));
+    const { typeUrl, resourceNames: names, responseNonce: nonce, errorDetail } = request;
     checkType(typeUrl);
     // A request for an older response has an outdated subscription; the one for the latest response follows.
-    const isOutdated = nonce !== '' && this.#started && !this.#acknowledge(nonce, error);
+    const isOutdated = nonce !== '' && this.#started && !this.#acknowledge(nonce, errorDetail);
     if (isOutdated && this.#outstanding !== undefined) return;
     this.#started = true;
     for (const name of [...this.#wanted]) if (!names.includes(name)) this.#unsubscribe(name);
@@ -104,14 +111,15 @@ class SubscribedStream implements SecretStream {
   }
 
   #receiveDelta(bytes: Uint8Array): void {
-    const { typeUrl, subscribe, unsubscribe, initialVersions, nonce, error } = deltaRequest(bytes);
+    const request = decoded(() => DeltaDiscoveryRequest.decode(bytes));
+    const { typeUrl, responseNonce: nonce, errorDetail, initialResourceVersions: initialVersions } = request;
     checkType(typeUrl);
-    if (nonce !== '') this.#acknowledge(nonce, error);
-    for (const name of unsubscribe) this.#unsubscribe(name);
-    for (const name of subscribe) {
+    if (nonce !== '') this.#acknowledge(nonce, errorDetail);
+    for (const name of request.resourceNamesUnsubscribe) this.#unsubscribe(name);
+    for (const name of request.resourceNamesSubscribe) {
       this.#subscribe(name);
       // Subscribing again requests the resource again; only the first request may list known versions.
-      const known = this.#started ? undefined : initialVersions.get(name);
+      const known = this.#started || !Object.hasOwn(initialVersions, name) ? undefined : initialVersions[name];
       if (known === undefined) this.#sent.delete(name);
       else this.#sent.set(name, known);
     }
@@ -119,9 +127,9 @@ class SubscribedStream implements SecretStream {
   }
 
   /** False when the nonce is not that of the unacknowledged response. */
-  #acknowledge(nonce: string, error: string | undefined): boolean {
+  #acknowledge(nonce: string, error: { readonly message: string } | null): boolean {
     if (this.#outstanding === undefined || nonce !== this.#outstanding.nonce) return false;
-    if (error !== undefined) this.#events.rejected(this.#outstanding.names, error);
+    if (error !== null) this.#events.rejected(this.#outstanding.names, error.message);
     // A rejected version is not sent again; the next rotation creates another.
     this.#outstanding = undefined;
     return true;
@@ -148,4 +156,29 @@ function checkType(typeUrl: string): void {
     'invalid_argument',
     `only ${SECRET_TYPE} is served here, not ${JSON.stringify(typeUrl.slice(0, 200))}`,
   );
+}
+
+function decoded<M>(decode: () => M): M {
+  try {
+    return decode();
+  } catch (error) {
+    throw new CtlError('invalid_argument', `not a discovery request: ${oneLineOf(error)}`, {}, error);
+  }
+}
+
+const anyOf = ({ bytes: value }: SecretResource) => ({ typeUrl: SECRET_TYPE, value });
+
+function sotwResponse(resources: readonly SecretResource[], nonce: string): Uint8Array {
+  const versionInfo = resources.map(({ version }) => version).join('-');
+  const response = { versionInfo, resources: resources.map(anyOf), typeUrl: SECRET_TYPE, nonce };
+  return DiscoveryResponse.encode(response).finish();
+}
+
+function deltaResponse(resources: readonly SecretResource[], removed: readonly string[], nonce: string): Uint8Array {
+  return DeltaDiscoveryResponse.encode({
+    resources: resources.map((each) => ({ name: each.name, version: each.version, resource: anyOf(each) })),
+    typeUrl: SECRET_TYPE,
+    nonce,
+    removedResources: [...removed],
+  }).finish();
 }

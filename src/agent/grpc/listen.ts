@@ -1,16 +1,18 @@
-/** Listens on a Unix domain socket that only the owner may use, and replaces one that a dead process left. */
+/**
+ * Listens on a Unix domain socket that only the owner may use, replacing one that a dead process left, or on an address
+ * of the machine.
+ */
 import { lstat, unlink } from 'node:fs/promises';
-import type { Http2Server } from 'node:http2';
 import { connect, type Server } from 'node:net';
 import { dirname } from 'node:path';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import { makeFolder } from '../folder.ts';
 
 /** Length of `sun_path` of unix(7), without the terminating zero. */
 const MAX_PATH_BYTES = 107;
 
-/** Starts to listen. Resolves with the function that stops it. Rejects with CtlError that names the path. */
-export async function listenOnSocket(server: Http2Server, path: string): Promise<() => Promise<void>> {
+/** Starts to listen on a socket with mode 0600. Rejects with CtlError that names the path. */
+export async function listenOnSocket(server: Server, path: string): Promise<void> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, {
       file: path,
@@ -18,24 +20,35 @@ export async function listenOnSocket(server: Http2Server, path: string): Promise
   }
   try {
     await makeFolder(dirname(path), 0o700);
-    await listen(server, path).catch(async (error: NodeJS.ErrnoException) => {
-      if (error.code !== 'EADDRINUSE') throw error;
+    await listen(server, path).catch(async (error: unknown) => {
+      if (errnoOf(error) !== 'EADDRINUSE') throw error;
       await removeStale(path);
       await listen(server, path);
     });
   } catch (error) {
     if (error instanceof CtlError) throw error;
-    const { code, message } = error as NodeJS.ErrnoException;
-    throw new CtlError('unavailable', `no socket can be made here (${code ?? message})`, { file: path }, error);
+    const reason = errnoOf(error) ?? messageOf(error);
+    throw new CtlError('unavailable', `no socket can be made here (${reason})`, { file: path }, error);
   }
-  return () =>
-    new Promise((resolve) => {
-      // Node removes the socket's file.
-      server.close(() => resolve());
-    });
 }
 
-function listen(server: Http2Server | Server, path: string): Promise<void> {
+/** Starts to listen on a TCP port. Rejects with CtlError that names the address. */
+export async function listenOnAddress(server: Server, host: string, port: number): Promise<void> {
+  const { promise, resolve, reject } = Promise.withResolvers<void>();
+  server.once('error', reject);
+  server.listen({ host, port }, resolve);
+  try {
+    await promise;
+  } catch (error) {
+    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
+    const reason = errnoOf(error) ?? messageOf(error);
+    throw new CtlError('unavailable', `${address} cannot be listened on (${reason})`, {}, error);
+  } finally {
+    server.off('error', reject);
+  }
+}
+
+function listen(server: Server, path: string): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     // The socket is created in this call, with its mode from the umask, so that there is no moment in which others
@@ -57,7 +70,7 @@ async function removeStale(path: string): Promise<void> {
   if (!(await lstat(path)).isSocket()) {
     throw new CtlError('already_exists', 'there is already something that is no socket', { file: path });
   }
-  if (await answers(path)) throw new CtlError('already_exists', 'another process serves secrets here', { file: path });
+  if (await answers(path)) throw new CtlError('already_exists', 'another process listens here', { file: path });
   await unlink(path);
 }
 

@@ -1,0 +1,60 @@
+/** Makes one line for operators of what a call of grpc-js failed with. */
+import type { ServiceError } from '@grpc/grpc-js';
+import { CtlError, type CtlErrorCode, oneLineOf } from '../../core/errors.ts';
+
+const CODES: Readonly<Record<number, CtlErrorCode>> = {
+  3: 'invalid_argument',
+  5: 'not_found',
+  6: 'already_exists',
+  7: 'permission_denied',
+  8: 'resource_exhausted',
+  9: 'failed_precondition',
+  12: 'unimplemented',
+  13: 'internal',
+  16: 'unauthenticated',
+};
+
+/**
+ * The beginnings of what grpc-js itself says about a call, and what they mean. Everything else is the server's answer.
+ */
+const LOCAL: readonly (readonly [beginning: RegExp, meaning: (rest: string, timeoutMs: number) => string])[] = [
+  [/^No connection established\. Last error: /, (rest) => `cannot be reached: ${connectionProblem(rest)}`],
+  [/^Name resolution failed /, () => 'cannot be reached: its name cannot be resolved'],
+  [/^Deadline exceeded after /, (_rest, timeoutMs) => `did not answer within ${timeoutMs} ms`],
+  [/^Received HTTP status code (?!200$)/, (rest) => `answered with HTTP status ${rest}`],
+  [
+    /^(Connection dropped|Stream refused by server|Received (RST_STREAM|HTTP)|Channel closed|Call cancelled$|[rw][a-z]+ E[A-Z]+)/,
+    () => 'cannot be reached: the connection was closed before the answer was complete',
+  ],
+];
+
+/** @param name the server's address, for the message */
+export function callError(error: unknown, name: string, timeoutMs = 0): CtlError {
+  if (error instanceof CtlError) return error;
+  const { code, details = '' } = (error ?? {}) as Partial<ServiceError>;
+  if (typeof code !== 'number')
+    return new CtlError('unavailable', `${name} cannot be reached: ${oneLineOf(error)}`, {}, error);
+  for (const [beginning, meaning] of LOCAL) {
+    const [found] = beginning.exec(details) ?? [];
+    if (found === undefined) continue;
+    return new CtlError('unavailable', `${name} ${meaning(details.slice(found.length), timeoutMs)}`, {}, error);
+  }
+  const answer = details.replaceAll(/\s+/g, ' ') || `gRPC status ${code}`;
+  return new CtlError(CODES[code] ?? 'unavailable', `${name} answered: ${answer}`, {}, error);
+}
+
+/** @param text for example `Error: connect ECONNREFUSED 127.0.0.1:1. Resolution note: ` */
+function connectionProblem(text: string): string {
+  const [, openssl] = /:error:[0-9A-F]+:[^:]*:[^:]*:([^:]+):/.exec(text) ?? [];
+  if (openssl !== undefined) return openssl;
+  if (text.includes('ECONNREFUSED')) return 'connection refused';
+  const problem = text
+    .replace(/\. Resolution note: [\s\S]*$/, '')
+    .replace(/^Error( \[[A-Z_]+\])?: /, '')
+    .replace(/ \(\d{4}-[^)]*\)$/, '')
+    // Advice on the roots of Node, which are not used.
+    .replace(/; if the root CA is installed[\s\S]*$/, '')
+    .replaceAll(/\s+/g, ' ')
+    .trim();
+  return problem === '' || problem === 'Failed to connect' ? 'the connection was closed' : problem;
+}

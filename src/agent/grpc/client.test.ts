@@ -1,0 +1,148 @@
+/** The agent's gRPC client: each failure is one line for operators. */
+import assert from 'node:assert/strict';
+import { createServer as createHttpServer } from 'node:http';
+import { createServer as createHttp2Server, type ServerHttp2Stream } from 'node:http2';
+import { type AddressInfo, createServer, type Server, type Socket } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { testRoot } from '../identity/testing/certificates.ts';
+import { startTestCa, TEST_SERVER_NAME } from '../identity/testing/test-ca.ts';
+import { type GrpcTarget, openGrpcClient } from './index.ts';
+
+const PATH = '/a.Service/Call';
+
+async function call(target: GrpcTarget, timeoutMs = 5_000): Promise<string> {
+  const client = await openGrpcClient(target, { maxMessageBytes: 100 });
+  try {
+    return (await client.unary({ path: PATH, request: Buffer.from('x'), timeoutMs })).toString();
+  } finally {
+    client.close();
+  }
+}
+
+async function listening(context: TestContext, server: Server): Promise<GrpcTarget> {
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  context.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return { address: { host: '127.0.0.1', port: (server.address() as AddressInfo).port }, tls: undefined };
+}
+
+function http2(context: TestContext, answer: (stream: ServerHttp2Stream) => void): Promise<GrpcTarget> {
+  const server = createHttp2Server();
+  server.on('stream', (stream) => {
+    stream.on('error', () => undefined);
+    answer(stream);
+  });
+  return listening(context, server);
+}
+
+const GRPC = { ':status': 200, 'content-type': 'application/grpc' };
+
+for (const [what, answer, code, line] of [
+  [
+    'its status',
+    { ...GRPC, 'grpc-status': '7', 'grpc-message': 'not%20you%0A' },
+    'permission_denied',
+    /answered: not you $/,
+  ],
+  ['a status without words', { ...GRPC, 'grpc-status': '5' }, 'not_found', /answered: gRPC status 5$/],
+  ['an unknown status', { ...GRPC, 'grpc-status': '99' }, 'unavailable', /answered: gRPC status 99$/],
+  ['an HTTP status', { ':status': 503 }, 'unavailable', /answered with HTTP status 503$/],
+  ['no status', GRPC, 'unavailable', /cannot be reached: the connection was closed before the answer was complete$/],
+] as const) {
+  test(`a server that answers with ${what} is named with it`, async (context) => {
+    const target = await http2(context, (stream) => stream.respond(answer, { endStream: true }));
+    await assert.rejects(call(target), { name: 'CtlError', code, message: line });
+  });
+}
+
+test('a server that cannot be reached is named with the reason', async (context) => {
+  const reason = async (target: GrpcTarget, timeoutMs?: number): Promise<string> =>
+    call(target, timeoutMs).then(
+      () => 'reached',
+      (error: Error) => error.message,
+    );
+  const free = await listening(context, createServer());
+  const closing = createServer();
+  const { address } = await listening(context, closing);
+  assert.ok('port' in address);
+  await new Promise((resolve) => closing.close(resolve));
+  assert.equal(
+    await reason({ address, tls: undefined }),
+    `127.0.0.1:${address.port} cannot be reached: connection refused`,
+  );
+  assert.equal(
+    await reason({ address: { host: '::1', port: address.port }, tls: undefined }),
+    `[::1]:${address.port} cannot be reached: connection refused`,
+  );
+  assert.equal(
+    await reason({ address: { host: 'name.invalid', port: 1 }, tls: undefined }),
+    'name.invalid:1 cannot be reached: its name cannot be resolved',
+  );
+  assert.match(
+    await reason({ address: { path: '/nowhere/at-all' }, tls: undefined }),
+    /^\/nowhere\/at-all cannot .*ENOENT/,
+  );
+  assert.match(await reason(free, 300), /^127\.0\.0\.1:\d+ did not answer within 300 ms$/);
+  const dropped = await listening(
+    context,
+    createServer((socket) => socket.destroy()),
+  );
+  assert.match(await reason(dropped), /cannot be reached: the connection was closed$/);
+  const web = await listening(context, createHttpServer());
+  const tls = { serverName: 'localhost', roots: testRoot('any').pem, client: undefined };
+  assert.match(await reason({ ...web, tls }), /cannot be reached: wrong version number$/);
+  await assert.rejects(call({ ...web, tls: { ...tls, client: { chain: 'no', key: 'no' } } }), {
+    code: 'failed_precondition',
+    message: /^the roots or the certificate for TLS are not usable: /,
+  });
+});
+
+test('a server is refused that the roots do not verify, or that has another name', async (context) => {
+  const ca = await startTestCa();
+  context.after(() => ca.close());
+  const address = { host: '127.0.0.1', port: ca.port };
+  const tls = { serverName: TEST_SERVER_NAME, roots: ca.root.pem, client: undefined };
+  // Without advice on the roots of Node.
+  const unverified = { name: 'CtlError', message: /^127\.0\.0\.1:\d+ cannot be reached: .*certificate[^;]*$/ };
+  await assert.rejects(call({ address, tls: { ...tls, roots: testRoot('another').pem } }), unverified);
+  await assert.rejects(call({ address, tls: { ...tls, serverName: 'other.example' } }), {
+    message: /cannot be reached: Hostname\/IP does not match certificate's altnames: .*other\.example/,
+  });
+  await assert.rejects(call({ address, tls }), { code: 'unimplemented' });
+});
+
+test('proxies of the environment are not used', async (context) => {
+  const connections: string[] = [];
+  const proxy = await listening(
+    context,
+    createServer((socket) => {
+      connections.push('proxy');
+      socket.destroy();
+    }),
+  );
+  assert.ok('port' in proxy.address);
+  const target = await http2(context, (stream) => stream.respond({ ...GRPC, 'grpc-status': '5' }, { endStream: true }));
+  const names = ['grpc_proxy', 'http_proxy', 'https_proxy'];
+  for (const name of names) process.env[name] = `http://127.0.0.1:${proxy.address.port}`;
+  try {
+    await assert.rejects(call(target), { code: 'not_found' });
+  } finally {
+    for (const name of names) delete process.env[name];
+  }
+  assert.deepEqual(connections, []);
+});
+
+test('closing a client ends its calls', async (context) => {
+  const target = await http2(context, (stream) => stream.respond(GRPC));
+  const client = await openGrpcClient(target, { maxMessageBytes: 100 });
+  const stream = client.stream(PATH);
+  const failed = new Promise((resolve) => stream.on('error', resolve));
+  const unary = client.unary({ path: PATH, request: Buffer.alloc(0), timeoutMs: 60_000 });
+  stream.once('metadata', () => client.close());
+  await assert.rejects(unary, { code: 'unavailable' });
+  assert.equal(client.errorOf(await failed).code, 'unavailable');
+});

@@ -1,0 +1,14 @@
+/** Loads @grpc/grpc-js, when it is needed: an agent without certificates and without an xDS proxy has no use for it. */
+import type * as Grpc from '@grpc/grpc-js';
+
+export async function loadGrpc(): Promise<typeof Grpc> {
+  const grpc = await import('@grpc/grpc-js');
+  // It would write about the input of peers to stderr; what matters reaches the callers as errors.
+  grpc.setLogVerbosity(grpc.logVerbosity.NONE);
+  return grpc;
+}
+
+/** Messages are bytes on both sides; grpc-js wants a Buffer. */
+export function asBuffer(message: Uint8Array): Buffer {
+  return Buffer.from(message.buffer, message.byteOffset, message.length);
+}

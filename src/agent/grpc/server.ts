@@ -1,0 +1,153 @@
+/**
+ * A gRPC server for programs on the same machine (Envoy, the application): bidirectional streams of bytes on a Unix
+ * domain socket or a TCP address. It listens at once, and loads @grpc/grpc-js at the first connection.
+ */
+import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
+import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { statusOf } from '../../core/grpc-status.ts';
+import type { Log } from '../../core/log.ts';
+import { listenOnAddress, listenOnSocket } from './listen.ts';
+import { asBuffer, loadGrpc } from './load.ts';
+
+/**
+ * A stream that a client has opened. `write` returns false when the client reads slowly, `pause` stops reading from it;
+ * both as in node:stream. `cancelled` is emitted when the client or the connection has ended it; `close` always. End it
+ * with `end()` (status OK) or {@link endWithError}.
+ */
+export type ServerStream = ServerDuplexStream<Buffer, Uint8Array>;
+
+export interface GrpcServerLimits {
+  /** Further connections are closed. */
+  readonly connections: number;
+  /** Streams on all connections together; further ones end with RESOURCE_EXHAUSTED. */
+  readonly streams: number;
+  /** A longer message from a client ends its stream with RESOURCE_EXHAUSTED. */
+  readonly messageBytes: number;
+}
+
+export interface GrpcServerOptions {
+  readonly address: { readonly path: string } | { readonly host: string; readonly port: number };
+  /** What serves each method, by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
+  readonly methods: Readonly<Record<string, (stream: ServerStream) => void>>;
+  readonly limits: GrpcServerLimits;
+  /** How often connections are checked by a PING; undefined for never. */
+  readonly keepalive?: {
+    readonly intervalMs: number;
+    /** Called when a connection has been closed because its peer did not answer. */
+    readonly onStale: () => void;
+  };
+  readonly log: Log;
+}
+
+export interface GrpcServer {
+  /** The TCP port; 0 for a Unix domain socket. */
+  readonly port: number;
+  /** Closes all connections at once. */
+  close(): Promise<void>;
+}
+
+/** A peer on the same machine that does not answer a PING within this time is stopped or dead. */
+const MAX_PING_TIMEOUT_MS = 5_000;
+/** Memory of a connection for headers and for data that is not read yet, MB. */
+const SESSION_MEMORY_MB = 16;
+/** Streams of a connection above the limit: those that end with RESOURCE_EXHAUSTED, and ended ones half open. */
+const SPARE_STREAMS = 16;
+
+/** Resolves when the server listens. Rejects with CtlError when the address is in use or unusable. */
+export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
+  const { address, limits, keepalive, log } = options;
+  const sockets = new Set<Socket>();
+  let injector: Promise<(socket: Socket) => void> | undefined;
+  let closed = false;
+
+  const listener = createServer({ pauseOnConnect: true, noDelay: true }, (socket) => {
+    let inUse = false;
+    sockets.add(socket);
+    socket.on('error', (error) => log.debug(`a gRPC connection ended: ${oneLineOf(error)}`));
+    socket.on('close', () => {
+      sockets.delete(socket);
+      // Neither its peer, nor an error of the protocol, nor this server has ended it: its PING was not answered.
+      const byServer = closed || socket.readableEnded || socket.errored != null;
+      if (inUse && !byServer) keepalive?.onStale();
+    });
+    injector ??= loadInjector(options);
+    injector.then(
+      (inject) => {
+        if (socket.destroyed) return;
+        inUse = true;
+        inject(socket);
+        // The HTTP/2 session reads from now on.
+        socket.resume();
+      },
+      (error: unknown) => {
+        log.error(`gRPC cannot be served: ${oneLineOf(error)}`);
+        socket.destroy();
+      },
+    );
+  });
+  listener.maxConnections = limits.connections;
+  if ('path' in address) await listenOnSocket(listener, address.path);
+  else await listenOnAddress(listener, address.host, address.port);
+  listener.on('error', (error) => log.error(`the gRPC server: ${oneLineOf(error)}`));
+
+  return {
+    port: portOf(listener),
+    close: () =>
+      new Promise((resolve) => {
+        closed = true;
+        // Node removes the file of a Unix domain socket.
+        listener.close(() => resolve());
+        for (const socket of sockets) socket.destroy();
+      }),
+  };
+}
+
+function portOf(listener: NetServer): number {
+  const address: AddressInfo | string | null = listener.address();
+  return address === null || typeof address === 'string' ? 0 : address.port;
+}
+
+/** Loads grpc-js. Resolves with the function that serves a connection. */
+async function loadInjector({ methods, limits, keepalive }: GrpcServerOptions): Promise<(socket: Socket) => void> {
+  const { Metadata, Server, ServerCredentials } = await loadGrpc();
+  const server: Server = new Server({
+    'grpc.enable_channelz': 0,
+    'grpc.max_receive_message_length': limits.messageBytes,
+    'grpc.max_send_message_length': -1,
+    // More than the limit of all streams, so that further ones are answered instead of waiting in the client.
+    'grpc.max_concurrent_streams': limits.streams + SPARE_STREAMS,
+    'grpc-node.max_session_memory': SESSION_MEMORY_MB,
+    ...(keepalive === undefined
+      ? {}
+      : {
+          'grpc.keepalive_time_ms': keepalive.intervalMs,
+          'grpc.keepalive_timeout_ms': Math.min(keepalive.intervalMs, MAX_PING_TIMEOUT_MS),
+        }),
+  });
+  const open = new Set<ServerStream>();
+  for (const [path, serve] of Object.entries(methods)) {
+    const handle = (stream: ServerStream): void => {
+      if (open.size >= limits.streams) {
+        endWithError(stream, new CtlError('resource_exhausted', `more than ${limits.streams} streams`));
+        return;
+      }
+      open.add(stream);
+      // Tells the client that its stream is served, which may wait long for its first message.
+      stream.sendMetadata(new Metadata());
+      stream.on('close', () => open.delete(stream));
+      serve(stream);
+    };
+    server.register(path, handle, asBuffer, asBuffer, 'bidi');
+  }
+  const injector = server.createConnectionInjector(ServerCredentials.createInsecure());
+  return (socket) => injector.injectConnection(socket);
+}
+
+/** Ends a stream with the status of an error, after the messages that have been written. */
+export function endWithError(stream: ServerStream, error: CtlError): void {
+  if (stream.writableEnded || stream.destroyed) return;
+  const { code, details } = statusOf(error);
+  // grpc-js encodes it as a URI, which fails for half of a surrogate pair.
+  stream.emit('error', { code, details: details.toWellFormed() });
+}
