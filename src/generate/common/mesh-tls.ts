@@ -93,7 +93,8 @@ export function exactName(name: string): SanMatcher {
 
 /**
  * A secret that the agent serves. It has its own secrets in memory: nothing starts before it answers. It may have no
- * answer for others, and the listener starts without them after `waitMs`.
+ * answer for others, and the listener starts without them after `waitMs`. The node is in each request, because the
+ * agent of Istio 1.7 crashes without it (`sdsservice.go`, StreamSecrets).
  */
 function agentSecret(name: string, waitMs = 0): SecretConfig {
   return {
@@ -103,7 +104,6 @@ function agentSecret(name: string, waitMs = 0): SecretConfig {
         apiType: ApiType.GRPC,
         transportApiVersion: API_VERSION_V3,
         grpcServices: [{ envoyGrpc: { clusterName: SDS_CLUSTER } }],
-        setNodeOnFirstMessageOnly: true,
       },
       initialFetchTimeout: durationOf(waitMs),
       resourceApiVersion: API_VERSION_V3,

@@ -44,7 +44,7 @@ describe('parseNode', () => {
       {
         NAMESPACE: 'shop',
         LABELS: { app: 'web', version: 'v1', empty: '', none: null },
-        INSTANCE_IPS: '10.0.0.1, FE80::1,10.0.0.2',
+        INSTANCE_IPS: '10.0.0.1, FE80::1,FD00::1,10.0.0.2',
         CLUSTER_ID: 'c1',
         NETWORK: 'n1',
         INTERCEPTION_MODE: 'TPROXY',
@@ -60,7 +60,7 @@ describe('parseNode', () => {
     assert.deepEqual(node, {
       id: SIDECAR_ID,
       type: 'sidecar',
-      addresses: ['10.0.0.1', 'fe80::1', '10.0.0.2'],
+      addresses: ['10.0.0.1', 'fd00::1', '10.0.0.2'],
       workload: 'web-1.shop',
       namespace: 'shop',
       dnsDomain: 'shop.svc.cluster.local',

@@ -224,12 +224,19 @@ function checkedAddress(text: string, field: string): string {
   return text.toLowerCase();
 }
 
+/**
+ * fe80::/10. Istio 1.7's agent reports them. No listener can bind to such an address without its zone, and a machine
+ * that has no other IPv6 address is not one of both families.
+ */
+const LINK_LOCAL = /^fe[89ab][0-9a-f]:/;
+
 function addressesOf(idAddress: string, instanceIps: string): string[] {
   const addresses = new Set<string>();
   if (idAddress !== '') addresses.add(checkedAddress(idAddress, 'node.id'));
   for (const part of instanceIps.split(',')) {
     const text = part.trim();
-    if (text !== '') addresses.add(checkedAddress(text, 'node.metadata.INSTANCE_IPS'));
+    const address = text === '' ? '' : checkedAddress(text, 'node.metadata.INSTANCE_IPS');
+    if (address !== '' && !LINK_LOCAL.test(address)) addresses.add(address);
     if (addresses.size > MAX_ADDRESSES)
       throw invalid(`more than ${MAX_ADDRESSES} addresses`, 'node.metadata.INSTANCE_IPS');
   }
