@@ -12,6 +12,7 @@ import { mergeBootstrap } from './bootstrap/merge.ts';
 import { nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
+import { type DnsPlan, dnsPlan } from './dns/plan.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
@@ -35,6 +36,8 @@ export interface AgentPlan {
   /** The address of the xDS server, the first of several. */
   readonly controlPlane: ControlPlane;
   readonly xds: XdsPlan;
+  /** Undefined: no DNS server. */
+  readonly dns: DnsPlan | undefined;
   readonly bootstrap: JsonObject;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Additional environment variables for Envoy; the agent's own have precedence. */
@@ -100,7 +103,6 @@ export async function planAgent(
   const ports = portsOf(settings, proxyConfig);
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
   const ipv6 = isIP(workload.ip) === 6;
-  const appHost = ipv6 ? '::1' : '127.0.0.1';
   const { addresses, caServer } = controlPlaneAddresses(settings, proxyConfig);
   const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
@@ -109,6 +111,7 @@ export async function planAgent(
   const usesAuthority = identity !== undefined && !settings.fileMountedCerts;
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
   const credentials = planCredentials(settings, domain, usesAuthority);
+  const dns = await dnsPlan({ settings, env, workload, controlPlane: [...addresses, caServer] });
   const node = nodeOf({
     ...workload,
     platform: credentials.cloud.platform,
@@ -143,17 +146,15 @@ export async function planAgent(
     stsPort: settings.stsPort,
     controlPlane: upstream,
     xds: { addresses, node, delta: settings.deltaXds },
+    dns,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: envoyPlan(settings, proxyConfig, ipv6),
     envoyEnv: proxyConfig.proxyMetadata ?? {},
     adminPort: ports.admin,
     ports: { readiness: ports.readiness, status: ports.status },
     terminationDrainMs: proxyConfig.terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000,
-    probes: parseAppProbes(settings.appProbers, appHost),
-    workloadProbe: parseWorkloadProbe(proxyConfig.readinessProbe, appHost),
-    app: parseAppMetrics(settings.metricsAnnotations, ports.status),
-    appHost,
-    warnings: [...warnings, ...credentials.warnings, ...policyWarnings(settings, proxyConfig)],
+    ...applicationPlan(settings, proxyConfig, ipv6 ? '::1' : '127.0.0.1', ports.status),
+    warnings: [warnings, credentials.warnings, policyWarnings(settings, proxyConfig), dns?.warnings ?? []].flat(),
     ...listenerPlan(role, interceptionMode),
   };
 }
@@ -200,6 +201,21 @@ function bootstrapSettings(settings: AgentSettings, proxyConfig: AgentProxyConfi
     minimalStats: settings.disableInternalTelemetry,
     extraStatTags: proxyConfig.extraStatTags ?? [],
     statsdUdpAddress: proxyConfig.statsdUdpAddress ?? '',
+  };
+}
+
+/** Where the application is probed and scraped. */
+function applicationPlan(
+  settings: AgentSettings,
+  proxyConfig: AgentProxyConfig,
+  appHost: string,
+  statusPort: number,
+): Pick<AgentPlan, 'probes' | 'workloadProbe' | 'app' | 'appHost'> {
+  return {
+    probes: parseAppProbes(settings.appProbers, appHost),
+    workloadProbe: parseWorkloadProbe(proxyConfig.readinessProbe, appHost),
+    app: parseAppMetrics(settings.metricsAnnotations, statusPort),
+    appHost,
   };
 }
 

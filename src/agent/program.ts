@@ -10,6 +10,7 @@ import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import type { Credentials } from './credentials/index.ts';
+import { createDnsPart } from './dns/part.ts';
 import { drainAndEnd } from './drain.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
@@ -51,11 +52,13 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
   const refusals = createListenerRefusals(plan.neededListeners);
+  const dns = createDnsPart(plan.dns);
   const readiness = createReadiness({
     admin: (path) => admin(plan, path),
     needed: plan.neededListeners,
     requirement: plan.listenerRequirement,
     refused: refusals.current,
+    others: dns.missing,
     now,
   });
   const end = watchSignals();
@@ -71,11 +74,13 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
+    await dns.start({ connection, identity, metrics, env, now });
     const reports = { connection, proxy: readiness.check, sleep, log: getScope('default') };
     const health = await startHealthReports(plan.workloadProbe, reports);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials, health);
   } finally {
     end.close();
+    await dns.close();
     credentials?.close();
     await connection.close();
     await identity?.close();

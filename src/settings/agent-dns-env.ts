@@ -21,3 +21,14 @@ export const agentDnsCaptureEnv = {
       'not set it.',
   },
 } as const satisfies EnvTable;
+
+/** The other variables of the agent's DNS server. */
+export const agentDnsEnv = {
+  ...agentDnsCaptureEnv,
+  DNS_SERVER: {
+    setting: 'dnsServer',
+    type: 'string',
+    default: '',
+    meaning: 'Protocol and DNS server to use; only `tcp-tls:` is supported.',
+  },
+} as const satisfies EnvTable;

@@ -5,6 +5,7 @@
  */
 
 import { agentCredentialsEnv } from './agent-credentials-env.ts';
+import { agentDnsEnv } from './agent-dns-env.ts';
 import { agentIdentityEnv } from './agent-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
@@ -39,6 +40,7 @@ export const agentEnv = {
 
   ...agentIdentityEnv,
   ...agentCredentialsEnv,
+  ...agentDnsEnv,
 
   // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
   PROXY_CONFIG: {

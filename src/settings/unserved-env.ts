@@ -48,12 +48,8 @@ export const DISCOVERY_UNSERVED: UnservedVariables = { booleansAndTexts: BOOLEAN
 
 export const AGENT_UNSERVED: UnservedVariables = {
   booleansAndTexts: {
-    DNS_ADDR: ':15053',
-    DNS_AGENT: '',
-    DNS_SERVER: '',
     ENABLE_INGRESS_GATEWAY_SDS: false,
     INGRESS_GATEWAY_NAMESPACE: '',
-    MESH_META_DNS_CAPTURE: '',
     SECRET_WATCHER_RESYNC_PERIOD: '',
     XDS_LOCAL: '',
     XDS_SAVE: '',

@@ -4,7 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
-import { mkdir, symlink, writeFile } from 'node:fs/promises';
+import { symlink, writeFile } from 'node:fs/promises';
 import { delimiter, join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import {
@@ -16,6 +16,7 @@ import {
   queryDns,
   startDnsIn,
   tempDir,
+  writeResolvConf,
 } from '../harness/index.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
@@ -80,20 +81,12 @@ function hasVariant(variant: string): boolean {
   }
 }
 
-/** `ip netns exec` shows a program the files of this folder in place of those of /etc. */
-async function writeResolvConf(namespace: Namespace, text: string): Promise<void> {
-  const folder = join('/etc/netns', namespace.name);
-  await mkdir(folder, { recursive: true });
-  owner.after(async () => void execFileSync('rm', ['-r', folder]));
-  await writeFile(join(folder, 'resolv.conf'), text);
-}
-
 async function createWorld(variant: string): Promise<World> {
   const network = await createNetwork(owner);
   const [workload, plain] = [await network.addNamespace('work'), await network.addNamespace('plain')];
   const [server, other] = [await network.addNamespace('server'), await network.addNamespace('other')];
   const lines = [STUB, server.address, server.address6].map((address) => `nameserver ${address}\n`);
-  for (const namespace of [workload, plain]) await writeResolvConf(namespace, lines.join(''));
+  for (const namespace of [workload, plain]) await writeResolvConf(owner, namespace, lines.join(''));
   const start = (namespace: Namespace, label: Answering, addresses: readonly string[], uid = 0, port = 53) =>
     startDnsIn(owner, namespace, { label, addresses, port, uid, names: { [NAME]: ADDRESSES[label] } });
   const upstream = await start(server, 'server', [server.address, server.address6]);

@@ -40,6 +40,7 @@ export {
   ownNetwork,
   redirectTraffic,
   runCtlAgent,
+  writeResolvConf,
 } from './netns.ts';
 export { createScope, type Owner, type Scope } from './owner.ts';
 export { type RawAnswer, type RawCall, type RawTls, rawCall } from './raw.ts';

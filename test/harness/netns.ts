@@ -7,6 +7,8 @@
 import { execFile, spawnSync } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { readlinkSync } from 'node:fs';
+import { mkdir, rm, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { promisify } from 'node:util';
 import { programFile } from './built.ts';
 import { type Child, startChild } from './child.ts';
@@ -220,6 +222,8 @@ export interface RedirectOptions {
   readonly excludeInboundPorts?: readonly number[];
   /** Default REDIRECT. */
   readonly mode?: 'REDIRECT' | 'TPROXY';
+  /** Environment of `mesh-iptables`. */
+  readonly env?: Readonly<Record<string, string>>;
 }
 
 /** Runs a command of ctl-agent inside a namespace; rejects when it fails. Gives its stdout. */
@@ -229,7 +233,16 @@ export function runCtlAgent(target: Namespace, ...args: readonly string[]): Prom
 
 /** Redirects what leaves a namespace to port 15001 and what enters it to port 15006, by `ctl-agent mesh-iptables`. */
 export async function redirectTraffic(target: Namespace, options: RedirectOptions): Promise<void> {
-  const { proxyUid, excludeInboundPorts = [], mode = 'REDIRECT' } = options;
+  const { proxyUid, excludeInboundPorts = [], mode = 'REDIRECT', env = {} } = options;
   const flags = ['-b', '*', '-i', '*', '-u', String(proxyUid), '-d', excludeInboundPorts.join(','), '-m', mode];
-  await runCtlAgent(target, 'mesh-iptables', ...flags);
+  const variables = Object.entries(env).map(([name, value]) => `${name}=${value}`);
+  await target.run('env', ...variables, process.execPath, programFile('ctl-agent'), 'mesh-iptables', ...flags);
+}
+
+/** Programs inside the namespace see this text as /etc/resolv.conf: see `ip netns exec` in ip-netns(8). */
+export async function writeResolvConf(owner: Owner, target: Namespace, text: string): Promise<void> {
+  const folder = join('/etc/netns', target.name);
+  await mkdir(folder, { recursive: true });
+  owner.after(() => rm(folder, { recursive: true }));
+  await writeFile(join(folder, 'resolv.conf'), text);
 }

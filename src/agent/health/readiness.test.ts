@@ -5,7 +5,16 @@ import { ACKNOWLEDGED_STATS, createReadiness } from './readiness.ts';
 /** An admin interface that a test controls; time passes between calls, so that nothing is answered from the cache. */
 function envoy(needed: readonly string[] = []) {
   const asked: string[] = [];
-  const state = { ready: 200, text: 'LIVE\n', stats: '', dump: '{}', asked, time: 0, step: 1000 };
+  const state = {
+    ready: 200,
+    text: 'LIVE\n',
+    stats: '',
+    dump: '{}',
+    others: undefined as string | undefined,
+    asked,
+    time: 0,
+    step: 1000,
+  };
   const refused = new Map<string, string>();
   const readiness = createReadiness({
     async admin(path) {
@@ -16,6 +25,7 @@ function envoy(needed: readonly string[] = []) {
     needed,
     requirement: needed.length === 0 ? '' : 'it needs NET_ADMIN',
     refused: () => refused,
+    others: () => state.others,
     now: () => {
       state.time += state.step;
       return state.time;
@@ -41,6 +51,14 @@ test('readiness requires LIVE, clusters and listeners, and from then on only LIV
   assert.deepEqual(state.asked, ['/ready']);
   state.ready = 503;
   assert.match((await readiness.check()) ?? '', /^Envoy is/);
+});
+
+test('readiness requires the other parts of the agent', async () => {
+  const { state, readiness } = envoy();
+  Object.assign(state, { stats: BOTH, others: 'the DNS server does not listen yet' });
+  assert.equal(await readiness.check(), 'the DNS server does not listen yet');
+  state.others = undefined;
+  assert.equal(await readiness.check(), undefined);
 });
 
 test('acknowledgements of an Envoy do not count for the next one', async () => {
@@ -70,6 +88,7 @@ test('an Envoy that does not answer and an agent that drains are not ready', asy
     needed: [],
     requirement: '',
     refused: () => new Map(),
+    others: () => undefined,
     now: () => 0,
   });
   assert.equal(await silent.check(), 'Envoy does not answer: no answer within 800 ms');

@@ -35,6 +35,8 @@ export interface ReadinessDeps {
   readonly requirement: string;
   /** Envoy's messages by the names of the listeners that it has refused. */
   readonly refused: () => ReadonlyMap<string, string>;
+  /** Why another part of the agent is not ready; undefined when all are. */
+  readonly others: () => string | undefined;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -51,7 +53,7 @@ export interface Readiness {
 }
 
 export function createReadiness(deps: ReadinessDeps): Readiness {
-  const { admin, now } = deps;
+  const { admin, others, now } = deps;
   let complete = false;
   let draining = false;
   let run = 0;
@@ -77,7 +79,7 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   return {
     async check() {
       if (draining) return 'draining';
-      const why = await answer();
+      const why = (await answer()) ?? others();
       return draining ? 'draining' : why;
     },
     async hasServed() {

@@ -47,6 +47,16 @@ export const AGENT_METRICS = {
     meaning: 'Seconds until a secret expires; negative when it has.',
     labels: ['resource_name'],
   },
+  // Of the DNS server; counted in `dns/`.
+  dns_requests_total: { type: 'Sum', meaning: 'DNS queries received.', labels: ['protocol'] },
+  dns_responses_total: { type: 'Sum', meaning: 'DNS responses sent, by response code.', labels: ['code'] },
+  dns_upstream_requests_total: { type: 'Sum', meaning: 'DNS queries sent to other servers.' },
+  dns_upstream_failures_total: { type: 'Sum', meaning: 'DNS queries that another server did not answer.' },
+  dns_upstream_latency: {
+    type: 'Sum',
+    meaning: 'Milliseconds that DNS queries have waited for other servers.',
+  },
+  dns_names: { type: 'LastValue', meaning: 'Names of the mesh that the DNS server knows.' },
   envoy_starts_total: { type: 'Sum', meaning: 'Starts of Envoy, the first one included.' },
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 

@@ -24,6 +24,8 @@ export interface TlsClientCertificates {
 
 export interface TlsUpstreamOptions {
   readonly server: TlsServerAddress;
+  /** The name for which its certificate must be valid; default: its host. */
+  readonly serverName?: string | undefined;
   certificates(): TlsClientCertificates;
   readonly log: Log;
 }
@@ -50,8 +52,9 @@ export function parseTlsServer(text: string): TlsServerAddress {
  * One connection for all queries, opened when there is a query. A server whose certificate is not valid is logged once;
  * queries then fail, and the next connection is tried after a backoff.
  */
-export function tlsUpstream({ server, certificates, log }: TlsUpstreamOptions): UpstreamSource {
+export function tlsUpstream({ server, serverName, certificates, log }: TlsUpstreamOptions): UpstreamSource {
   const { host, port } = server;
+  const servername = serverName ?? (isIP(host) === 0 ? host : undefined);
   const name = `${host.includes(':') ? `[${host}]` : host}:${port} over TLS`;
   const upstream = createStreamUpstream({
     name,
@@ -62,7 +65,7 @@ export function tlsUpstream({ server, certificates, log }: TlsUpstreamOptions): 
       return connect({
         host,
         port,
-        ...(isIP(host) === 0 ? { servername: host } : {}),
+        ...(servername === undefined ? {} : { servername }),
         ...(ca === undefined ? {} : { ca }),
         ...(cert === undefined || key === undefined ? {} : { cert, key }),
         minVersion: 'TLSv1.2',

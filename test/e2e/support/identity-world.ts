@@ -81,7 +81,7 @@ export interface WorkloadOptions {
   readonly transparent?: boolean;
   /** Its first token; default: valid for one hour. */
   readonly token?: TokenOptions;
-  /** Environment of the agent. */
+  /** Environment of the agent, and of `mesh-iptables`. */
   readonly env?: Readonly<Record<string, string>>;
   /** False returns before the agent is ready. */
   readonly waitReady?: boolean;
@@ -212,7 +212,9 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       await config.apply(`workload-${workload.id}`, ...documentsOf(workload));
       await Promise.all([
         startApplication(workload),
-        proxied && role === 'sidecar' ? redirectTraffic(netns, { proxyUid: PROXY_UID, mode: interception }) : undefined,
+        proxied && role === 'sidecar'
+          ? redirectTraffic(netns, { proxyUid: PROXY_UID, mode: interception, env: wanted.env ?? {} })
+          : undefined,
       ]);
       return { ...workload, agent: proxied ? await startAgentOf(workload, wanted) : undefined };
     },

@@ -1,0 +1,184 @@
+/**
+ * The agent's DNS server: names of the mesh from the name table that the control plane pushes, all others from the name
+ * servers of resolv.conf or from the server of DNS_SERVER. docs/dns.md describes it.
+ */
+import { CtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import {
+  createForwarder,
+  createOwnAddresses,
+  createTableResolver,
+  type DnsListener,
+  type DnsResolver,
+  type DnsServer,
+  EMPTY_NAME_TABLE,
+  type Forwarder,
+  followResolvConf,
+  loopbackListeners,
+  type NameTable,
+  resolvConfUpstream,
+  startDnsServer,
+  tlsUpstream,
+  type UpstreamSource,
+} from '../../dns/index.ts';
+import type { IdentityMetric, SecretSource } from '../types.ts';
+import type { ControlPlaneConnection } from '../xds-proxy/index.ts';
+import { NAME_TABLE_TYPE } from '../xds-proxy/index.ts';
+import { dnsMetrics } from './metrics.ts';
+import { readNameTable } from './names.ts';
+import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
+import { createWarmUpResolver } from './warm-up.ts';
+
+/** The running server. */
+export interface AgentDns {
+  /** Why the workload should not be called ready yet; undefined: it is. */
+  missing(): string | undefined;
+  metrics(): readonly IdentityMetric[];
+  close(): Promise<void>;
+}
+
+export interface AgentDnsOptions {
+  readonly plan: DnsPlan;
+  readonly connection: Pick<ControlPlaneConnection, 'subscribe'>;
+  /** Undefined without certificates. */
+  readonly secrets: SecretSource | undefined;
+  /** PEM certificates of the authorities that the system trusts; undefined: those of Node.js. */
+  readonly systemAuthorities: string | undefined;
+  /** Default: /etc/resolv.conf. */
+  readonly resolvConf?: string;
+  /** Monotonic milliseconds. */
+  readonly now: () => number;
+  readonly log: Log;
+}
+
+/**
+ * How long the first name table is waited for. It arrives within a second of the certificate; without a control plane
+ * the workload still needs the names outside the mesh.
+ */
+const PATIENCE_MS = 5_000;
+
+/** Rejects with CtlError when an address cannot be bound. */
+export async function startAgentDns(options: AgentDnsOptions): Promise<AgentDns> {
+  const { plan, connection, now, log } = options;
+  const { namespace, domain } = plan;
+  const conf = await followResolvConf({ path: options.resolvConf ?? '/etc/resolv.conf', log });
+  let server: DnsServer | undefined;
+  const isOwn = createOwnAddresses(() => server?.addresses ?? []);
+  const upstream =
+    plan.server === undefined ? resolvConfUpstream({ conf, isOwn, log }) : tlsServer(plan.server, options);
+  const forwarder = createForwarder({ upstream, log });
+  const others = measured(forwarder, now);
+  const names = new MeshNames(log, now);
+  const table = createTableResolver({
+    scope: () => ({ table: names.table(), namespace, domain, search: conf.current().search[0] }),
+  });
+  const close = async (): Promise<void> => {
+    await server?.close();
+    forwarder.close();
+    conf.close();
+  };
+  try {
+    server = await startDnsServer({
+      listen: listenersOf(plan),
+      resolvers: [createWarmUpResolver(() => !names.awaited()), table, others.resolver],
+      clients: isLoopback(plan.address.host) ? 'local' : 'any',
+      log,
+    });
+  } catch (error) {
+    await close();
+    throw error;
+  }
+  const { stats, addresses } = server;
+  log.info('the DNS server listens', { addresses: addresses.join(', ') });
+  connection.subscribe({
+    typeUrl: NAME_TABLE_TYPE,
+    resourceNames: [],
+    receive: (resources, version) => names.receive(resources, version),
+  });
+  return {
+    missing: () => (names.awaited() ? 'the names of the mesh are not known yet' : undefined),
+    metrics: () =>
+      dnsMetrics({
+        server: stats,
+        forwarder: forwarder.stats,
+        waitedMs: others.waitedMs(),
+        names: names.table().size,
+      }),
+    close,
+  };
+}
+
+/** The latest name table: it stays in force while there is no control plane. */
+class MeshNames {
+  readonly #log: Log;
+  readonly #now: () => number;
+  readonly #startedAt: number;
+  #table: NameTable | undefined;
+
+  constructor(log: Log, now: () => number) {
+    this.#log = log;
+    this.#now = now;
+    this.#startedAt = now();
+  }
+
+  table(): NameTable {
+    return this.#table ?? EMPTY_NAME_TABLE;
+  }
+
+  awaited(): boolean {
+    return this.#table === undefined && this.#now() - this.#startedAt < PATIENCE_MS;
+  }
+
+  /** Throws CtlError for a response that is not a name table; the names stay as they are. */
+  receive(resources: readonly Uint8Array[], version: string): void {
+    const isFirst = this.#table === undefined;
+    const table = readNameTable(resources);
+    this.#table = table;
+    const fields = { names: table.size, invalid: table.invalid, version };
+    if (isFirst) this.#log.info('the names of the mesh are known', fields);
+    else this.#log.debug('the names of the mesh have changed', fields);
+  }
+}
+
+function listenersOf({ address: { host, port } }: DnsPlan): readonly DnsListener[] {
+  if (host === 'loopback') return loopbackListeners(port);
+  return [{ host: host === 'all' ? undefined : host, port }];
+}
+
+/** The control plane is verified by the mesh's roots and gets the workload's certificate; another server gets none. */
+function tlsServer({ host, port, controlPlaneName }: TlsServer, options: AgentDnsOptions): UpstreamSource {
+  const { secrets, systemAuthorities, log } = options;
+  return tlsUpstream({
+    server: { host, port },
+    ...(controlPlaneName === undefined ? {} : { serverName: controlPlaneName }),
+    log,
+    certificates() {
+      const current = secrets?.current();
+      if (controlPlaneName === undefined) {
+        if (systemAuthorities === undefined) return {};
+        return { ca: [systemAuthorities, current?.roots ?? ''].join('\n') };
+      }
+      if (current === undefined) throw new CtlError('unavailable', 'the workload has no certificate yet');
+      const { certificate, roots } = current;
+      return { ca: roots, cert: certificate.chain, key: certificate.key };
+    },
+  });
+}
+
+/** Adds up how long queries wait for an upstream server. */
+function measured(forwarder: Forwarder, now: () => number): { resolver: DnsResolver; waitedMs: () => number } {
+  let waited = 0;
+  return {
+    waitedMs: () => waited,
+    resolver: {
+      resolve(query, client, next) {
+        const answer = forwarder.resolve(query, client, next);
+        if (!(answer instanceof Promise)) return answer;
+        const since = now();
+        return answer.finally(() => {
+          waited += now() - since;
+        });
+      },
+    },
+  };
+}

@@ -1,0 +1,207 @@
+/**
+ * DNS of workloads whose queries are captured for their agent: clients with the resolvers of glibc and musl, and dig,
+ * in network namespaces. A test server stands for the name server of /etc/resolv.conf.
+ *
+ *   application ─ :53 ─▶ agent ─┬─ names of the mesh: table of ctl-discovery
+ *                              └─ all others ─▶ name server
+ */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { copyFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import {
+  type DnsServerIn,
+  type EchoReply,
+  type Namespace,
+  netnsUnavailable,
+  startDnsIn,
+  tempDir,
+  writeResolvConf,
+} from '../harness/index.ts';
+import { endpoints, pod, resource, service } from './support/config.ts';
+import { type IdentityWorld, startIdentityWorld, type Workload } from './support/identity-world.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+
+const skip = (await netnsUnavailable()) ?? false;
+const owner = suiteOwner();
+
+const OUTSIDE = { 'outside.example': ['203.0.113.1', '2001:db8::71'], 'mail.example': ['203.0.113.2'] };
+/** Too long for UDP. */
+const LONG = Array.from({ length: 200 }, (_, index) => `203.0.113.${index + 1}`);
+/** A host of a ServiceEntry, which no DNS server knows. Its address exists nowhere: Envoy leads to the endpoint. */
+const VENDOR = 'api.vendor.example';
+const VENDOR_ADDRESS = '240.1.0.1';
+const WEB6 = 'fd00:96::1';
+
+interface World {
+  readonly world: IdentityWorld;
+  readonly upstream: Namespace;
+  readonly server: DnsServerIn;
+  readonly client: Workload;
+  readonly web: Workload;
+}
+const shared = lazy<World>();
+const world = (): World => shared.get();
+
+const CAPTURED = { DNS_AGENT: 'true' };
+
+function startUpstream(upstream: Namespace): Promise<DnsServerIn> {
+  const names = { ...OUTSIDE, 'long.example': LONG };
+  return startDnsIn(owner, upstream, { label: 'upstream', addresses: [upstream.address, upstream.address6], names });
+}
+
+function resolvConf(upstream: Namespace): string {
+  const search = ['shop.svc.cluster.local', 'svc.cluster.local', 'cluster.local'].join(' ');
+  const servers = `nameserver ${upstream.address}\nnameserver ${upstream.address6}\n`;
+  return `search ${search}\n${servers}options ndots:5 timeout:1\n`;
+}
+
+before(async () => {
+  if (skip !== false) return;
+  const mesh = await startIdentityWorld(owner);
+  const upstream = await mesh.network.addNamespace('dns');
+  const server = await startUpstream(upstream);
+  const prepare = (netns: Namespace) => writeResolvConf(owner, netns, resolvConf(upstream));
+  const web = await mesh.addWorkload({ name: 'web', namespace: 'shop', proxied: true, prepare });
+  await mesh.config.apply(
+    'names',
+    resource(
+      'ServiceEntry',
+      'vendor',
+      {
+        hosts: [VENDOR],
+        addresses: [VENDOR_ADDRESS],
+        location: 'MESH_EXTERNAL',
+        resolution: 'STATIC',
+        ports: [{ number: 8088, name: 'http', protocol: 'HTTP' }],
+        endpoints: [{ address: web.netns.address }],
+      },
+      'shop',
+    ),
+    service('web6', { namespace: 'shop', clusterIP: WEB6, ports: [{ name: 'http', port: 80 }] }),
+    service('pods', { namespace: 'shop', clusterIP: 'None', ports: [{ name: 'tcp', port: 9000 }] }),
+    pod('pods-0', { namespace: 'shop', labels: {}, ip: '198.18.0.200' }),
+    endpoints('pods', { 'pods-0': '198.18.0.200', web: web.netns.address }, [{ name: 'tcp', port: 9000 }], 'shop'),
+    service('api', { namespace: 'other', clusterIP: '10.96.7.1', ports: [{ name: 'http', port: 80 }] }),
+  );
+  const client = await mesh.addWorkload({ name: 'client', namespace: 'shop', proxied: true, prepare, env: CAPTURED });
+  shared.set({ world: mesh, upstream, server, client, web });
+});
+
+const inClient = (...argv: readonly string[]) => world().client.netns.run(...argv);
+const lines = (text: string): readonly string[] => text.split('\n').filter((line) => line !== '');
+
+/** Whether a program is there; `npm test` installs it where it can. */
+function has(program: string): boolean {
+  try {
+    execFileSync('sh', ['-c', `command -v ${program}`]);
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+/** Answers of dig to a query at the first name server. */
+async function dig(...words: readonly string[]): Promise<readonly string[]> {
+  return lines(await inClient('dig', '+short', '+time=5', '+tries=1', ...words));
+}
+
+async function digStatus(...words: readonly string[]): Promise<string> {
+  return /status: (\w+)/.exec(await inClient('dig', '+time=9', '+tries=1', ...words))?.[1] ?? '';
+}
+
+/** The addresses that the C library finds. */
+async function getent(name: string, database = 'ahostsv4'): Promise<readonly string[]> {
+  const found = lines(await inClient('getent', database, name)).map((line) => line.split(/\s+/)[0] ?? '');
+  return [...new Set(found)].sort();
+}
+
+async function curl(url: string): Promise<EchoReply> {
+  return JSON.parse(await inClient('curl', '-sS', '--fail', '--max-time', '10', url)) as EchoReply;
+}
+
+describe('captured DNS', { skip }, () => {
+  const noDig = has('dig') ? false : 'dig is not installed';
+
+  test('dig gets names of the mesh over UDP and TCP, with and without EDNS', { skip: noDig }, async () => {
+    const { web, upstream } = world();
+    const name = 'web.shop.svc.cluster.local';
+    for (const options of [[], ['+tcp'], ['+noedns'], ['+bufsize=512'], [`@${upstream.address6}`]]) {
+      assert.deepEqual(await dig(...options, name), [web.serviceAddress], options.join());
+    }
+    const whole = await inClient('dig', name);
+    assert.match(whole, /flags: qr aa rd/);
+    assert.match(whole, /^web\.shop\.svc\.cluster\.local\.\s+30\s+IN\s+A\s/m);
+    assert.deepEqual(await dig('web6.shop.svc.cluster.local', 'AAAA'), [WEB6]);
+    assert.equal(await digStatus(name, 'AAAA'), 'NOERROR');
+    assert.deepEqual(await dig(name, 'AAAA'), []);
+  });
+
+  test('names outside come from the name server, also when they do not fit into UDP', { skip: noDig }, async () => {
+    assert.deepEqual(await dig('outside.example'), OUTSIDE['outside.example'].slice(0, 1));
+    assert.deepEqual(await dig('outside.example', 'AAAA'), OUTSIDE['outside.example'].slice(1));
+    assert.deepEqual([...(await dig('long.example'))].sort(), [...LONG].sort());
+    assert.match(await inClient('dig', '+ignore', '+noedns', 'long.example'), /flags: qr[a-z ]* tc/);
+    assert.equal(await digStatus('nothing.example'), 'NXDOMAIN');
+  });
+
+  test('the names of a headless service are those of its pods', { skip: noDig }, async () => {
+    const pods = ['198.18.0.200', world().web.netns.address].sort();
+    assert.deepEqual([...(await dig('pods.shop.svc.cluster.local'))].sort(), pods);
+  });
+
+  test('glibc resolves short names, hosts of ServiceEntries and names outside', async () => {
+    const { web } = world();
+    for (const name of ['web', 'web.shop', 'web.shop.svc', 'web.shop.svc.cluster.local']) {
+      assert.deepEqual(await getent(name), [web.serviceAddress], name);
+    }
+    assert.deepEqual(await getent('api.other'), ['10.96.7.1']);
+    assert.deepEqual(await getent(VENDOR), [VENDOR_ADDRESS]);
+    assert.deepEqual(await getent('web6', 'ahostsv6'), [WEB6]);
+    assert.deepEqual(await getent('outside.example'), ['203.0.113.1']);
+    await assert.rejects(getent('nothing.example'), { code: 2 });
+  });
+
+  test('musl resolves the same', { skip: has('musl-gcc') ? false : 'musl-gcc is not installed' }, async () => {
+    const folder = await tempDir(owner);
+    const source = join(folder, 'getaddrinfo.c');
+    await copyFile(join(import.meta.dirname, 'support/getaddrinfo.c'), source);
+    const program = join(folder, 'getaddrinfo');
+    execFileSync('musl-gcc', ['-static', '-O1', '-o', program, source]);
+    const resolved = async (name: string) => lines(await inClient(program, name));
+    const { web } = world();
+    for (const name of ['web', 'web.shop', 'web.shop.svc.cluster.local']) {
+      assert.deepEqual(await resolved(name), [web.serviceAddress], name);
+    }
+    assert.deepEqual(await resolved('api.other'), ['10.96.7.1']);
+    assert.deepEqual(await resolved(VENDOR), [VENDOR_ADDRESS]);
+    assert.deepEqual([...(await resolved('outside.example'))].sort(), [...OUTSIDE['outside.example']].sort());
+    await assert.rejects(resolved('nothing.example'), { code: 2 });
+  });
+
+  test('calls by name go through Envoy to services and to hosts that no DNS server knows', async () => {
+    assert.equal((await curl('http://web/')).name, 'web.shop');
+    assert.equal((await curl(`http://${VENDOR}:8088/`)).name, 'web.shop');
+    assert.ok(
+      !world()
+        .server.queries()
+        .some((query) => query.includes('vendor')),
+      'the name server was asked',
+    );
+  });
+
+  test('queries of a workload without captured DNS go to the name server', { skip: noDig }, async () => {
+    const text = await world().web.netns.run('dig', '+time=5', '+tries=1', 'web.shop.svc.cluster.local');
+    assert.match(text, /status: NXDOMAIN/);
+  });
+
+  test('metrics count queries and names', async () => {
+    const text = await inClient('curl', '-sS', 'http://127.0.0.1:15020/stats/prometheus');
+    const value = (name: string) => Number(new RegExp(`^${name} (\\d+)$`, 'm').exec(text)?.[1]);
+    assert.ok(value('dns_requests_total\\{protocol="udp"\\}') > 0);
+    assert.ok(value('dns_responses_total\\{code="NOERROR"\\}') > 0);
+    assert.ok(value('dns_upstream_requests_total') > 0);
+    assert.ok(value('dns_names') >= 5);
+  });
+});
