@@ -2,10 +2,11 @@
 import type * as Grpc from '@grpc/grpc-js';
 
 export async function loadGrpc(): Promise<typeof Grpc> {
-  const grpc = await import('@grpc/grpc-js');
+  // The default export: in a bundle, a CommonJS module that is loaded dynamically has no other.
+  const { default: grpc } = await import('@grpc/grpc-js');
   // It would write about the input of peers to stderr; what matters reaches the callers as errors.
   grpc.setLogVerbosity(grpc.logVerbosity.NONE);
-  return grpc;
+  return grpc as typeof Grpc;
 }
 
 /** Messages are bytes on both sides; grpc-js wants a Buffer. */
