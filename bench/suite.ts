@@ -6,6 +6,7 @@ import { agent } from './benches/agent.ts';
 import { churn } from './benches/churn.ts';
 import { cold } from './benches/cold.ts';
 import { convergence } from './benches/convergence.ts';
+import { dns } from './benches/dns.ts';
 import { encode } from './benches/encode.ts';
 import { fanOut } from './benches/fan-out.ts';
 import { growth } from './benches/growth.ts';
@@ -39,6 +40,7 @@ export const BENCHES: readonly Bench[] = [
   memoryPerProxy,
   growth,
   agent,
+  dns,
   kubernetes,
   webhooks,
 ];
@@ -80,9 +82,9 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
     const program = await programFor(scopeOfRun, first);
     for (const options of runs)
       for (const { name, run } of benches) {
-        // Encoding, the model and the agent do not depend on the protocol.
-        if ([encode.name, model.name, agent.name, sign.name, kubernetes.name].includes(name) && options !== first)
-          continue;
+        // Encoding, the model, DNS and the agent do not depend on the protocol.
+        const once = [encode.name, model.name, agent.name, dns.name, sign.name, kubernetes.name];
+        if (once.includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
         try {
           outcomes.push(await run({ options, program, profiles, progress: say }));

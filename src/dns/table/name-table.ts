@@ -3,6 +3,7 @@
  * addresses. 10,000 names take some 2 MiB.
  */
 import { isIP } from 'node:net';
+import { setImmediate } from 'node:timers/promises';
 import { addressBytes } from '../wire/addresses.ts';
 
 /** The addresses of one name of the mesh. */
@@ -24,57 +25,94 @@ export interface NameTable {
   addresses(name: string, family: 4 | 6): Uint8Array | undefined;
 }
 
-const LABEL = /^[!-\-/-~]{1,63}$/;
-const MAX_NAME = 253;
+/** Printable characters other than the dot, which stands between labels. */
+const NAME = /^(?=.{1,253}$)[!-\-/-~]{1,63}(?:\.[!-\-/-~]{1,63})*$/;
+const UPPER_CASE = /[A-Z]/;
+
+type Entries = Iterable<readonly [name: string, entry: NameEntry]>;
+
+/** Entries that are compiled at a time, which takes less than a millisecond. */
+const SLICE = 200;
 
 /**
  * @param entries by name, without regard to case; a dot at the end is ignored. `*.example.com` stands for all names
  *   below example.com, at any depth. Invalid names and addresses are left out and counted.
  */
-export function createNameTable(entries: Iterable<readonly [name: string, entry: NameEntry]>): NameTable {
-  const index = new Map<string, number>();
-  /** Three numbers a name: where its addresses begin, where those of IPv6 begin, where they end. */
-  const bounds: number[] = [];
-  let bytes = new Uint8Array(1024);
-  let [used, invalid, wildcards] = [0, 0, 0];
-  const append = (address: Uint8Array): void => {
-    if (used + address.length > bytes.length) {
-      const larger = new Uint8Array(bytes.length * 2);
-      larger.set(bytes);
-      bytes = larger;
-    }
-    bytes.set(address, used);
-    used += address.length;
-  };
-  for (const [text, { ips }] of entries) {
-    const name = text.replace(/\.$/, '').toLowerCase();
-    if (name.length > MAX_NAME || !name.split('.').every((label) => LABEL.test(label))) {
-      invalid++;
-      continue;
-    }
-    if (name.startsWith('*.') && !index.has(name)) wildcards++;
-    index.set(name, bounds.length);
-    const start = used;
-    for (const ip of ips) if (isIP(ip) === 4) append(addressBytes(ip));
-    const start6 = used;
-    for (const ip of ips) if (isIP(ip) === 6) append(addressBytes(ip));
-    invalid += ips.filter((ip) => isIP(ip) === 0).length;
-    bounds.push(start, start6, used);
+export function createNameTable(entries: Entries): NameTable {
+  const builder = new TableBuilder();
+  for (const [name, entry] of entries) builder.add(name, entry);
+  return builder.table();
+}
+
+/** The same in slices, between which queries are answered: for large tables that replace others. */
+export async function buildNameTable(entries: Entries): Promise<NameTable> {
+  const builder = new TableBuilder();
+  let count = 0;
+  for (const [name, entry] of entries) {
+    builder.add(name, entry);
+    if (++count % SLICE === 0) await setImmediate();
   }
-  const all = bytes.slice(0, used);
-  const offsets = Uint32Array.from(bounds);
-  return {
-    size: index.size,
-    invalid,
-    wildcards,
-    has: (name) => index.has(name),
-    addresses(name, family) {
-      const at = index.get(name);
-      if (at === undefined) return undefined;
-      const first = family === 4 ? at : at + 1;
-      return all.subarray(offsets[first], offsets[first + 1]);
-    },
-  };
+  return builder.table();
+}
+
+class TableBuilder {
+  readonly #index = new Map<string, number>();
+  /** Three numbers a name: where its addresses begin, where those of IPv6 begin, where they end. */
+  readonly #bounds: number[] = [];
+  #bytes = new Uint8Array(1024);
+  #used = 0;
+  #invalid = 0;
+  #wildcards = 0;
+
+  add(text: string, { ips }: NameEntry): void {
+    const bare = text.endsWith('.') ? text.slice(0, -1) : text;
+    const name = UPPER_CASE.test(bare) ? bare.toLowerCase() : bare;
+    if (!NAME.test(name)) {
+      this.#invalid++;
+      return;
+    }
+    if (name.startsWith('*.') && !this.#index.has(name)) this.#wildcards++;
+    this.#index.set(name, this.#bounds.length);
+    const start = this.#used;
+    const later: string[] = [];
+    for (const ip of ips) {
+      const family = isIP(ip);
+      if (family === 4) this.#append(addressBytes(ip));
+      else if (family === 6) later.push(ip);
+      else this.#invalid++;
+    }
+    const start6 = this.#used;
+    for (const ip of later) this.#append(addressBytes(ip));
+    this.#bounds.push(start, start6, this.#used);
+  }
+
+  #append(address: Uint8Array): void {
+    if (this.#used + address.length > this.#bytes.length) {
+      const larger = new Uint8Array(this.#bytes.length * 2);
+      larger.set(this.#bytes);
+      this.#bytes = larger;
+    }
+    this.#bytes.set(address, this.#used);
+    this.#used += address.length;
+  }
+
+  table(): NameTable {
+    const index = this.#index;
+    const all = this.#bytes.slice(0, this.#used);
+    const offsets = Uint32Array.from(this.#bounds);
+    return {
+      size: index.size,
+      invalid: this.#invalid,
+      wildcards: this.#wildcards,
+      has: (name) => index.has(name),
+      addresses(name, family) {
+        const at = index.get(name);
+        if (at === undefined) return undefined;
+        const first = family === 4 ? at : at + 1;
+        return all.subarray(offsets[first], offsets[first + 1]);
+      },
+    };
+  }
 }
 
 export const EMPTY_NAME_TABLE: NameTable = createNameTable([]);

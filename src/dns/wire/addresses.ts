@@ -2,7 +2,18 @@
 
 /** 4 or 16 bytes of a valid address, IPv6 with or without a zone. */
 export function addressBytes(ip: string): Uint8Array {
-  return ip.includes(':') ? ipv6Bytes(ip.replace(/%.*$/, '')) : Uint8Array.from(ip.split('.'), Number);
+  return ip.includes(':') ? ipv6Bytes(ip.replace(/%.*$/, '')) : ipv4Bytes(ip);
+}
+
+function ipv4Bytes(ip: string): Uint8Array {
+  const bytes = new Uint8Array(4);
+  let at = 0;
+  for (let index = 0; index < ip.length; index++) {
+    const digit = ip.charCodeAt(index) - 0x30;
+    if (digit < 0) at++;
+    else bytes[at] = (bytes[at] ?? 0) * 10 + digit;
+  }
+  return bytes;
 }
 
 function ipv6Bytes(ip: string): Uint8Array {
