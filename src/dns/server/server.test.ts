@@ -4,7 +4,7 @@ import { Resolver } from 'node:dns/promises';
 import { type TestContext, test } from 'node:test';
 import { type DecodedPacket, decode, encode, type Packet } from 'dns-packet';
 import { createNameTable, createTableResolver, type NameScope, startDnsServer } from '../index.ts';
-import { askTcp, askUdp, silentLog } from '../testing/clients.ts';
+import { askTcp, askUdp, opt, silentLog } from '../testing/clients.ts';
 
 const TABLE = createNameTable([
   ['web.shop.svc.cluster.local', { ips: ['10.0.0.1', '10.0.0.2', 'fd00::1'] }],
@@ -87,8 +87,7 @@ test('a response that is too long for UDP is truncated, and complete over TCP', 
   assert.ok(short.flag_tc);
   assert.ok((short.answers?.length ?? 0) > 20, 'addresses that fit are there');
   assert.equal(server.stats.truncated, 1);
-  const opt = { type: 'OPT', name: '.', udpPayloadSize: 4096, extendedRcode: 0, ednsVersion: 0, flags: 0 } as const;
-  const asked = query('many.shop.svc.cluster.local', { additionals: [{ ...opt, flag_do: false, options: [] }] });
+  const asked = query('many.shop.svc.cluster.local', { additionals: [opt(4096)] });
   const long = decode(await askUdp(port, asked));
   assert.equal(long.answers?.length, 100);
   assert.equal(long.additionals?.[0]?.type, 'OPT');

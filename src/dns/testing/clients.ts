@@ -2,10 +2,23 @@
 import { createSocket } from 'node:dgram';
 import { once } from 'node:events';
 import { connect, isIPv6 } from 'node:net';
+import type { OptAnswer } from 'dns-packet';
 import type { Log } from '../../core/log.ts';
 import { createFrameReader, framed } from '../wire/frames.ts';
 
 export const silentLog: Log = { debug() {}, info() {}, warn() {}, error() {} };
+
+/** An OPT record without options. */
+export const opt = (udpPayloadSize: number, ednsVersion = 0): OptAnswer => ({
+  type: 'OPT',
+  name: '.',
+  udpPayloadSize,
+  ednsVersion,
+  extendedRcode: 0,
+  flags: 0,
+  flag_do: false,
+  options: [],
+});
 
 /** A log that keeps its lines, each with its level. */
 export function recordingLog(): Log & { readonly lines: string[] } {

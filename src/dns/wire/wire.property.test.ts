@@ -7,7 +7,7 @@ import { readResponse, requestOf } from '../forward/request.ts';
 import { createHandler } from '../server/handler.ts';
 import { createNameTable } from '../table/name-table.ts';
 import { createTableResolver } from '../table/table-resolver.ts';
-import { silentLog } from '../testing/clients.ts';
+import { opt, silentLog } from '../testing/clients.ts';
 import type { DnsClient } from '../types.ts';
 import { addressBytes } from './addresses.ts';
 import { layoutOf } from './layout.ts';
@@ -20,18 +20,6 @@ const label = fc.stringMatching(/^[a-z0-9_-]{1,20}$/);
 const host = fc.array(label, { minLength: 1, maxLength: 6 }).map((labels) => labels.join('.'));
 const ipv4 = fc.ipV4();
 const ipv6 = fc.ipV6();
-
-const opt = (udpPayloadSize: number) =>
-  ({
-    type: 'OPT',
-    name: '.',
-    udpPayloadSize,
-    extendedRcode: 0,
-    ednsVersion: 0,
-    flags: 0,
-    flag_do: false,
-    options: [],
-  }) as const;
 
 const queryOf = (name: string, type: 'A' | 'AAAA' | 'ANY', more: Packet = {}): Buffer =>
   encode({ type: 'query', id: 7, flags: 0x100, questions: [{ name, type: type as 'A' }], ...more });
