@@ -20,6 +20,7 @@ import { envCommand } from './commands/env.ts';
 import { getCommand } from './commands/get.ts';
 import { injectCommand } from './commands/inject.ts';
 import { issueTokenCommand } from './commands/issue-token.ts';
+import { issueWorkloadCommand } from './commands/issue-workload.ts';
 import { requestCommand } from './commands/request.ts';
 import { versionCommand } from './commands/version.ts';
 import { debugCredential } from './debug-credential.ts';
@@ -45,6 +46,7 @@ export function discoveryProgram(runDiscovery: RunDiscovery = loadAndRun): Progr
       getCommand(),
       injectCommand(),
       issueTokenCommand(),
+      issueWorkloadCommand(),
       requestCommand(discoveryRequestFlags, 'Make an HTTP request to the metrics and debug interface.', {
         baseFor: requestBase,
         headersFor: debugCredential,

@@ -29,6 +29,7 @@ export const MODULES = [
   'debug',
   'gateway-controller',
   'webhooks',
+  'workload-files',
   'discovery',
   'agent',
   'cli',

@@ -95,6 +95,7 @@ export {
   type ParentReference,
   type PathModifier,
   type Percent,
+  type ReadinessProbe,
   type RequestMirror,
   type RequestRedirect,
   type RouteDestination,

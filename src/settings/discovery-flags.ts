@@ -66,6 +66,40 @@ export const discoveryIssueTokenFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
+/** Flags of `ctl-discovery issue-workload`, which is not in the specification. */
+export const discoveryIssueWorkloadFlags = {
+  address: { type: 'string', default: '', meaning: 'IP address of the machine; without it the first that it has.' },
+  audience: discoveryIssueTokenFlags.audience,
+  'discovery-address': {
+    type: 'string',
+    default: '',
+    meaning: 'Address of the control plane for the machine: host:port.',
+  },
+  'discovery-ip': {
+    type: 'string',
+    default: '',
+    meaning: 'IP address of the control plane, for the hosts file of a machine whose DNS does not have its name.',
+  },
+  file: { type: 'string', short: 'f', default: '', meaning: 'File with the WorkloadGroup, instead of --kubeconfig.' },
+  group: { type: 'string', default: '', meaning: 'Name of the WorkloadGroup.' },
+  'issuer-dir': discoveryIssueTokenFlags['issuer-dir'],
+  kubeconfig: {
+    type: 'string',
+    default: '',
+    meaning: 'Access to the cluster with the WorkloadGroup; it issues the token, and has the root certificates.',
+  },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the WorkloadGroup.' },
+  output: { type: 'string', short: 'o', default: '', meaning: 'Folder for the files; it is created.' },
+  'root-cert': { type: 'string', default: '', meaning: 'File with the root certificates of the mesh, PEM.' },
+  'trust-domain': {
+    type: 'string',
+    default: '',
+    meaning: 'Trust domain of the mesh, if the machine is to check it.',
+  },
+  ttl: discoveryIssueTokenFlags.ttl,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
 /** Flags of `ctl-discovery inject`, which is not in the specification. */
 export const discoveryInjectFlags = {
   file: {

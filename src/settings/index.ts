@@ -14,6 +14,7 @@ export {
   discoveryGetFlags,
   discoveryInjectFlags,
   discoveryIssueTokenFlags,
+  discoveryIssueWorkloadFlags,
   discoveryRequestFlags,
   discoveryVersionFlags,
 } from './discovery-flags.ts';

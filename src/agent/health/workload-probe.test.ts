@@ -75,18 +75,22 @@ test('health is reported when it is known and when it changes, with the reason',
   server.listen(0, '127.0.0.1');
   await once(server, 'listening');
   const { port } = server.address() as AddressInfo;
-  let notReady: string | undefined = 'no listeners yet';
+  let notReady: string | undefined = 'Envoy starts';
   const watched = watch({ tcpSocket: { port }, failureThreshold: 2 }, () => notReady);
-  await waitUntil(() => watched.reports.length === 1);
   await watched.more(3);
-  notReady = undefined;
-  await waitUntil(() => watched.reports.length === 2);
-  await watched.more(3);
+  assert.deepEqual(watched.reports, []);
+  for (const problem of [undefined, 'no listeners', undefined]) {
+    const { length } = watched.reports;
+    notReady = problem;
+    await waitUntil(() => watched.reports.length === length + 1);
+    await watched.more(3);
+  }
   server.close();
-  await waitUntil(() => watched.reports.length === 3);
+  await waitUntil(() => watched.reports.length === 4);
   await watched.stop();
   assert.deepEqual(watched.reports, [
-    { healthy: false, message: 'the proxy is not ready: no listeners yet' },
+    { healthy: true, message: '' },
+    { healthy: false, message: 'the proxy is not ready: no listeners' },
     { healthy: true, message: '' },
     { healthy: false, message: `127.0.0.1:${port} accepts no connection` },
   ]);

@@ -1,8 +1,8 @@
 /**
  * The health of the workload, for the control plane: `readinessProbe` of the proxy configuration, as Pods have it, with
  * `exec` beside `httpGet`, `tcpSocket` and `grpc`. A workload is healthy after `successThreshold` successes and
- * unhealthy after `failureThreshold` failures, each in a row; before either nothing is reported. A proxy that is not
- * ready makes its workload unhealthy as well: callers could not reach it.
+ * unhealthy after `failureThreshold` failures, each in a row; before either nothing is reported. Probes begin when the
+ * proxy is ready. If it is not ready later, the workload is unhealthy as well: callers could not reach it.
  *
  * Source: https://kubernetes.io/docs/concepts/configuration/liveness-readiness-startup-probes/
  */
@@ -31,6 +31,8 @@ export interface WorkloadProbe {
 const DEFAULTS = { periodSeconds: 10, successThreshold: 1, failureThreshold: 3 };
 /** A day: timers of Node end at once after more than 2^31 ms. */
 const MAX_SECONDS = 86_400;
+/** How often a proxy that starts is looked at. */
+const STARTING_MS = 500;
 const WHERE = 'PROXY_CONFIG or the mesh configuration: readinessProbe';
 
 /**
@@ -84,6 +86,9 @@ export async function watchWorkloadHealth(deps: WorkloadHealthDeps, signal: Abor
   await sleep(probe.initialDelayMs, signal);
   let reported: WorkloadHealth | undefined;
   let [successes, failures] = [0, 0];
+  // Until it has been ready once, there is nothing to report: the control plane does not use the workload before.
+  while (!signal.aborted && (await deps.proxy()) !== undefined)
+    await sleep(Math.min(probe.periodMs, STARTING_MS), signal);
   while (!signal.aborted) {
     const problem = await currentProblem(deps, signal);
     if (signal.aborted) return;
