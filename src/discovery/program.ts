@@ -25,6 +25,7 @@ import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
 import { createDebugSource, findingsOf } from './debug-source.ts';
 import { DistributionHistory } from './distribution.ts';
+import { startDns } from './dns.ts';
 import { runDocumentEvents } from './document-events.ts';
 import { FindingLog } from './finding-log.ts';
 import { type GatewayTask, runGatewayController } from './gateway-controller.ts';
@@ -112,6 +113,7 @@ export class DiscoveryProgram {
     this.#runControllers(files, intake, cluster);
     const webhooks = await this.#startWebhooks(files, identity);
     const server = await this.#startXds(engine, identity);
+    this.#closers.add(await startDns({ settings: this.#settings, env: this.#env, engine, identity }));
 
     this.#connect({
       store: intake.store,

@@ -14,6 +14,7 @@ export { guardedFetch } from './jwks/guarded-fetch.ts';
 export { createKeySetResolver } from './jwks/resolver.ts';
 export { followLocalIssuer, issueToken } from './local-issuer.ts';
 export { followOidcIssuer } from './oidc.ts';
+export { shownBy } from './peer-certificates.ts';
 export { followServingCertificate, type ServingCertificateOptions } from './serving-certificate.ts';
 export { followBundles, parseBundleEndpoints } from './spiffe-bundles.ts';
 export { credentialsOfCall, MeshServerCredentials } from './tls-credentials.ts';

@@ -4,6 +4,7 @@
  */
 
 import { discoveryCaEnv } from './discovery-ca-env.ts';
+import { discoveryDnsEnv } from './discovery-dns-env.ts';
 import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
 import { discoveryIdentityEnv } from './discovery-identity-env.ts';
 import { discoveryWebhookEnv } from './discovery-webhook-env.ts';
@@ -262,6 +263,7 @@ export const discoveryEnv = {
   // The certificate authority.
   ...discoveryIdentityEnv,
   ...discoveryCaEnv,
+  ...discoveryDnsEnv,
   ...discoveryGatewayEnv,
   ...discoveryWebhookEnv,
 } as const satisfies EnvTable;

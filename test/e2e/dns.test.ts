@@ -10,11 +10,13 @@ import { execFileSync } from 'node:child_process';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
+import { streamEncode } from 'dns-packet';
 import {
   type DnsServerIn,
   type EchoReply,
   type Namespace,
   netnsUnavailable,
+  queryDns,
   startDnsIn,
   tempDir,
   writeResolvConf,
@@ -40,6 +42,8 @@ interface World {
   readonly server: DnsServerIn;
   readonly client: Workload;
   readonly web: Workload;
+  /** Writes the resolv.conf of a workload. */
+  readonly prepare: (netns: Namespace) => Promise<void>;
 }
 const shared = lazy<World>();
 const world = (): World => shared.get();
@@ -59,9 +63,16 @@ function resolvConf(upstream: Namespace): string {
 
 before(async () => {
   if (skip !== false) return;
-  const mesh = await startIdentityWorld(owner);
-  const upstream = await mesh.network.addNamespace('dns');
-  const server = await startUpstream(upstream);
+  const started = lazy<{ upstream: Namespace; server: DnsServerIn }>();
+  const mesh = await startIdentityWorld(owner, {
+    env: CAPTURED,
+    async prepare(network, control) {
+      const added = await network.addNamespace('dns');
+      await writeResolvConf(owner, control, resolvConf(added));
+      started.set({ upstream: added, server: await startUpstream(added) });
+    },
+  });
+  const { upstream, server } = started.get();
   const prepare = (netns: Namespace) => writeResolvConf(owner, netns, resolvConf(upstream));
   const web = await mesh.addWorkload({ name: 'web', namespace: 'shop', proxied: true, prepare });
   await mesh.config.apply(
@@ -86,7 +97,7 @@ before(async () => {
     service('api', { namespace: 'other', clusterIP: '10.96.7.1', ports: [{ name: 'http', port: 80 }] }),
   );
   const client = await mesh.addWorkload({ name: 'client', namespace: 'shop', proxied: true, prepare, env: CAPTURED });
-  shared.set({ world: mesh, upstream, server, client, web });
+  shared.set({ world: mesh, upstream, server, client, web, prepare });
 });
 
 const inClient = (...argv: readonly string[]) => world().client.netns.run(...argv);
@@ -203,5 +214,53 @@ describe('captured DNS', { skip }, () => {
     assert.ok(value('dns_responses_total\\{code="NOERROR"\\}') > 0);
     assert.ok(value('dns_upstream_requests_total') > 0);
     assert.ok(value('dns_names') >= 5);
+  });
+});
+
+describe('DNS over TLS', { skip }, () => {
+  test('names outside are asked of the control plane, with the certificate of the workload', async () => {
+    const { world: mesh, prepare, server } = world();
+    const env = { ...CAPTURED, DNS_SERVER: `tcp-tls:${mesh.control.address}:15053` };
+    const { netns } = await mesh.addWorkload({ name: 'private', namespace: 'shop', proxied: true, prepare, env });
+    const before = server.queries().length;
+    const query = { server: world().upstream.address, name: 'mail.example', protocol: 'udp' } as const;
+    assert.deepEqual(await queryDns(netns, query), { code: 'NOERROR', addresses: OUTSIDE['mail.example'] });
+    assert.deepEqual(await queryDns(netns, { ...query, name: 'web.shop' }), {
+      code: 'NOERROR',
+      addresses: [world().web.serviceAddress],
+    });
+    assert.deepEqual(server.queries().slice(before), ['udp mail.example A']);
+  });
+
+  test('a caller without a certificate of the mesh gets no answer from the control plane', async () => {
+    const { world: mesh, upstream } = world();
+    const query = streamEncode({ type: 'query', id: 1, flags: 256, questions: [{ type: 'A', name: 'web.shop' }] });
+    const connect = `timeout 5 openssl s_client -quiet -connect ${mesh.control.address}:15053`;
+    const text = await upstream.run(
+      'sh',
+      '-c',
+      `(echo ${query.toString('base64')} | base64 -d; sleep 1) | ${connect} 2>&1; true`,
+    );
+    assert.match(text, /meshd|verify/, 'the handshake');
+    assert.ok(!text.includes('\u0003web\u0004shop'), 'there is an answer');
+  });
+
+  test('a server without a valid certificate is not asked, and the log says why', async () => {
+    const { world: mesh, prepare, upstream } = world();
+    const folder = await tempDir(owner);
+    const [key, certificate] = [join(folder, 'key.pem'), join(folder, 'cert.pem')];
+    const subject = ['-subj', '/CN=dns.example', '-addext', `subjectAltName=IP:${upstream.address}`];
+    const made = ['-newkey', 'rsa:2048', '-nodes', '-days', '1', '-keyout', key, '-out', certificate];
+    execFileSync('openssl', ['req', '-x509', ...made, ...subject], { stdio: 'ignore' });
+    const files = ['-key', key, '-cert', certificate];
+    const impostor = await upstream.start('impostor', ['openssl', 's_server', '-accept', '853', '-quiet', ...files]);
+    const env = { ...CAPTURED, DNS_SERVER: `tcp-tls:${upstream.address}` };
+    const workload = await mesh.addWorkload({ name: 'careful', namespace: 'shop', proxied: true, prepare, env });
+    const query = { server: upstream.address, name: 'mail.example', protocol: 'udp' } as const;
+    assert.equal((await queryDns(workload.netns, query)).code, 'SERVFAIL');
+    const web = await queryDns(workload.netns, { ...query, name: 'web.shop.svc.cluster.local' });
+    assert.deepEqual(web.addresses, [world().web.serviceAddress]);
+    assert.match(workload.agent?.output() ?? '', /warn\t.*over TLS cannot be used: .*self.signed certificate/);
+    assert.doesNotMatch(impostor.output(), /mail/);
   });
 });

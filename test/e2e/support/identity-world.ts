@@ -109,6 +109,8 @@ export interface WorldOptions {
   /** Flags of ctl-discovery. */
   readonly flags?: readonly string[];
   readonly files?: Readonly<Record<string, readonly Document[]>>;
+  /** Runs before ctl-discovery is started. */
+  readonly prepare?: (network: Network, control: Namespace) => Promise<unknown>;
 }
 
 export interface IdentityWorld {
@@ -137,6 +139,7 @@ export interface IdentityWorld {
 export async function startIdentityWorld(owner: Owner, options: WorldOptions = {}): Promise<IdentityWorld> {
   const network = await createNetwork(owner);
   const control = await network.addNamespace('control');
+  await options.prepare?.(network, control);
   const folder = await tempDir(owner);
   // Agents run as another user, and read the root certificate.
   await chmod(folder, 0o755);
