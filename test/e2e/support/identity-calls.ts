@@ -74,10 +74,10 @@ export interface NodeClaim {
   readonly metadata?: Readonly<Record<string, string>>;
 }
 
-/** Opens a stream; `first` is `served`, or the status that the stream ended with. */
-export function stream(from: Client, claim: NodeClaim = {}, token?: string) {
+/** Opens a stream, for 20 seconds at most; `first` is `served`, or the status that the stream ended with. */
+export function stream(from: Client, claim: NodeClaim = {}, token?: string, seconds = 20) {
   const { namespace = 'shop', pod = 'web', address = '10.0.0.1', metadata = {} } = claim;
-  const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + 20_000 });
+  const opened = from.makeBidiStreamRequest(ADS, asIs, asIs, bearer(token), { deadline: Date.now() + seconds * 1000 });
   const first = Promise.withResolvers<string>();
   const ended = Promise.withResolvers<ServiceError>();
   opened.on('data', () => first.resolve('served'));
