@@ -6,7 +6,7 @@
  *                              └─ all others ─▶ name server
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
+import { execFileSync, spawnSync } from 'node:child_process';
 import { copyFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
@@ -14,10 +14,13 @@ import { streamEncode } from 'dns-packet';
 import {
   type DnsServerIn,
   type EchoReply,
+  eventually,
   type Namespace,
   netnsUnavailable,
+  programFile,
   queryDns,
   startDnsIn,
+  startDnsLoad,
   tempDir,
   writeResolvConf,
 } from '../harness/index.ts';
@@ -29,6 +32,8 @@ const skip = (await netnsUnavailable()) ?? false;
 const owner = suiteOwner();
 
 const OUTSIDE = { 'outside.example': ['203.0.113.1', '2001:db8::71'], 'mail.example': ['203.0.113.2'] };
+/** Not asked before the name server was away. */
+const LATE = ['203.0.113.3'];
 /** Too long for UDP. */
 const LONG = Array.from({ length: 200 }, (_, index) => `203.0.113.${index + 1}`);
 /** A host of a ServiceEntry, which no DNS server knows. Its address exists nowhere: Envoy leads to the endpoint. */
@@ -51,7 +56,7 @@ const world = (): World => shared.get();
 const CAPTURED = { DNS_AGENT: 'true' };
 
 function startUpstream(upstream: Namespace): Promise<DnsServerIn> {
-  const names = { ...OUTSIDE, 'long.example': LONG };
+  const names = { ...OUTSIDE, 'long.example': LONG, 'late.example': LATE };
   return startDnsIn(owner, upstream, { label: 'upstream', addresses: [upstream.address, upstream.address6], names });
 }
 
@@ -262,5 +267,103 @@ describe('DNS over TLS', { skip }, () => {
     assert.deepEqual(web.addresses, [world().web.serviceAddress]);
     assert.match(workload.agent?.output() ?? '', /warn\t.*over TLS cannot be used: .*self.signed certificate/);
     assert.doesNotMatch(impostor.output(), /mail/);
+  });
+});
+
+const MANY = 500;
+
+/** Hosts with one address, which is another one in each round. */
+function manyHosts(round: number) {
+  const hosts = Array.from({ length: MANY }, (_, index) => `h${index}.many.example`);
+  const ports = [{ number: 9999, name: 'tcp', protocol: 'TCP' }];
+  const spec = { hosts, addresses: [`240.2.0.${round}`], location: 'MESH_EXTERNAL', resolution: 'NONE', ports };
+  return resource('ServiceEntry', 'many', spec, 'shop');
+}
+
+describe('DNS while something changes or fails', { skip }, () => {
+  const WEB = 'web.shop.svc.cluster.local';
+  const ask = (name: string) =>
+    queryDns(world().client.netns, { server: world().upstream.address, name, protocol: 'udp' });
+  const addressesOf = async (name: string) => (await ask(name)).addresses;
+  const codeOf = async (name: string) => (await ask(name)).code;
+
+  test('a name table that changes under queries loses none of them', async () => {
+    const { world: mesh, client, upstream } = world();
+    await mesh.config.apply('many', manyHosts(1));
+    const last = `h${MANY - 1}.many.example`;
+    await eventually(async () => assert.deepEqual(await addressesOf(last), ['240.2.0.1']));
+    const names = [WEB, 'h0.many.example', 'h7.many.example', last];
+    const load = await startDnsLoad(owner, client.netns, { server: upstream.address, names, loops: 8 });
+    for (const round of [2, 3, 4]) {
+      await load.more(100);
+      await mesh.config.apply('many', manyHosts(round));
+      await eventually(async () => assert.deepEqual(await addressesOf(last), [`240.2.0.${round}`]));
+    }
+    await load.more(100);
+    assert.deepEqual(load.report().failures, []);
+    await load.stop();
+    await mesh.config.remove('many');
+    await eventually(async () => assert.equal(await codeOf(last), 'NXDOMAIN'));
+  });
+
+  test('names of the mesh are answered while the name server is slow or away, and others when it is back', async () => {
+    const { server, upstream, web } = world();
+    server.signal('SIGSTOP');
+    const outside = inClient('dig', '+time=12', '+tries=1', 'slow.example');
+    assert.deepEqual(await addressesOf(WEB), [web.serviceAddress]);
+    assert.match(await outside, /status: SERVFAIL/);
+    await server.kill();
+    assert.equal(await codeOf('gone.example'), 'SERVFAIL');
+    assert.deepEqual(await addressesOf(WEB), [web.serviceAddress]);
+    await startUpstream(upstream);
+    await eventually(async () => assert.deepEqual(await addressesOf('late.example'), LATE));
+  });
+
+  test('without the control plane the names stay, and an agent that restarts answers the names outside', async () => {
+    const { world: mesh, client, web } = world();
+    await mesh.stopDiscovery();
+    assert.deepEqual(await addressesOf(WEB), [web.serviceAddress]);
+    await client.agent?.stop();
+    await assert.rejects(ask('outside.example'), /no answer/);
+    const agent = await mesh.startAgent(client, { ...client, proxied: true, env: CAPTURED, waitReady: false });
+    await eventually(async () => assert.deepEqual((await ask('late.example')).addresses, LATE));
+    // The name server says that it does not exist, and the agent does not know.
+    assert.equal(await codeOf(WEB), 'SERVFAIL');
+    assert.equal(await agent.readiness(), 503);
+    await mesh.startDiscovery();
+    await agent.waitReady(60_000);
+    assert.deepEqual(await addressesOf(WEB), [web.serviceAddress]);
+  });
+
+  test('a workload with IPv6 alone resolves names', async () => {
+    const { world: mesh, upstream } = world();
+    const prepare = (netns: Namespace) => writeResolvConf(owner, netns, `nameserver ${upstream.address6}\n`);
+    const options = { name: 'six', namespace: 'shop', proxied: true, ipv6Only: true, prepare, env: CAPTURED };
+    const { netns } = await mesh.addWorkload(options);
+    for (const protocol of ['udp', 'tcp'] as const) {
+      const query = { server: upstream.address6, protocol };
+      assert.deepEqual((await queryDns(netns, { ...query, name: 'web6.shop' })).addresses, [WEB6]);
+      const outside = await queryDns(netns, { ...query, name: 'outside.example' });
+      assert.deepEqual(outside.addresses, OUTSIDE['outside.example'].slice(1));
+    }
+  });
+
+  test('an invalid variable ends the program with one line', () => {
+    const run = (
+      variables: Readonly<Record<string, string>>,
+      program: 'ctl-agent' | 'ctl-discovery',
+      command: string[],
+    ) =>
+      spawnSync(process.execPath, [programFile(program), ...command], {
+        env: { ...process.env, INSTANCE_IP: '192.0.2.1', ...variables },
+        encoding: 'utf8',
+      });
+    const agent = run({ DNS_ADDR: '15053' }, 'ctl-agent', ['proxy', 'sidecar']);
+    const address = 'invalid value "15053" of variable DNS_ADDR: not an address like :8080 or 127.0.0.1:8080';
+    assert.deepEqual([agent.status, agent.stderr], [1, `ctl-agent: ${address}\n`]);
+    const other = run({ DNS_AGENT: 'true', DNS_SERVER: 'udp:192.0.2.1' }, 'ctl-agent', ['proxy', 'sidecar']);
+    const server = 'invalid value "udp:192.0.2.1" of variable DNS_SERVER: ';
+    assert.equal(other.status, 1);
+    assert.match(other.stderr, new RegExp(`^ctl-agent: ${server}[^\\n]*tcp-tls:HOST:PORT\\n$`));
   });
 });

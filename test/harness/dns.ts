@@ -1,6 +1,7 @@
 /** DNS servers and queries inside network namespaces. */
 import { join } from 'node:path';
 import { type Child, startChild } from './child.ts';
+import type { DnsLoadReport, DnsLoadSetup } from './dns-load-main.ts';
 import type { DnsServerSetup } from './dns-main.ts';
 import { eventually } from './eventually.ts';
 import type { Namespace } from './netns.ts';
@@ -58,6 +59,36 @@ export async function queryDns(namespace: Namespace, query: DnsQuery, uid = 0): 
   const reply = JSON.parse(await namespace.run(...asUser(uid, program))) as DnsReply | { readonly error: string };
   if ('error' in reply) throw new Error(`${query.protocol} to ${query.server}: ${reply.error}`);
   return reply;
+}
+
+export interface DnsLoad {
+  /** The last report. */
+  report(): DnsLoadReport;
+  /** Waits for this many more answers. */
+  more(count: number): Promise<void>;
+  stop(): Promise<unknown>;
+}
+
+/** Steady queries until the load is stopped. */
+export async function startDnsLoad(owner: Owner, namespace: Namespace, setup: DnsLoadSetup): Promise<DnsLoad> {
+  const program = [process.execPath, join(import.meta.dirname, 'dns-load-main.ts'), JSON.stringify(setup)];
+  const [command = '', ...args] = namespace.command(program);
+  const child = await startChild(owner, { name: 'DNS load', command, args });
+  const report = (): DnsLoadReport => {
+    const line = child.output().split('\n').at(-2);
+    return line === undefined ? { answered: 0, failures: [] } : (JSON.parse(line) as DnsLoadReport);
+  };
+  return {
+    report,
+    async more(count) {
+      const { answered } = report();
+      await eventually(() => {
+        child.assertRunning();
+        if (report().answered < answered + count) throw new Error(`only ${report().answered - answered} answers`);
+      });
+    },
+    stop: () => child.stop(),
+  };
 }
 
 function asUser(uid: number, argv: readonly string[]): readonly string[] {

@@ -22,7 +22,15 @@ export {
   discoveryPorts,
   startDiscovery,
 } from './discovery.ts';
-export { type DnsQuery, type DnsReply, type DnsServerIn, queryDns, startDnsIn } from './dns.ts';
+export {
+  type DnsLoad,
+  type DnsQuery,
+  type DnsReply,
+  type DnsServerIn,
+  queryDns,
+  startDnsIn,
+  startDnsLoad,
+} from './dns.ts';
 export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEcho } from './echo.ts';
 export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';

@@ -85,6 +85,8 @@ export interface WorkloadOptions {
   readonly env?: Readonly<Record<string, string>>;
   /** False returns before the agent is ready. */
   readonly waitReady?: boolean;
+  /** Its machine has no IPv4 address besides loopback. */
+  readonly ipv6Only?: boolean;
 }
 
 export interface Workload {
@@ -200,6 +202,7 @@ export async function startIdentityWorld(owner: Owner, options: WorldOptions = {
       const { name, namespace, proxied, role = 'sidecar', interception = 'REDIRECT' } = wanted;
       const number = ++workloads;
       const netns = await network.addNamespace(`${name.slice(0, 6)}${number}`);
+      if (wanted.ipv6Only === true) await netns.run('ip', '-4', 'addr', 'flush', 'dev', 'eth0');
       await wanted.prepare?.(netns);
       const workload = {
         id: `${name}.${namespace}`,
@@ -328,7 +331,7 @@ async function startAgentIn(
   options: Partial<WorkloadOptions> = {},
 ): Promise<Agent> {
   const { name, namespace, netns, tokenFile } = workload;
-  const { role = 'sidecar', interception = 'REDIRECT' } = options;
+  const { role = 'sidecar', interception = 'REDIRECT', ipv6Only = false } = options;
   const agent = await startAgent(owner, {
     name,
     role,
@@ -336,7 +339,8 @@ async function startAgentIn(
     labels: { app: name },
     netns,
     uid: PROXY_UID,
-    discoveryAddress: `${control.address}:15012`,
+    ...(ipv6Only ? { address: netns.address6 } : {}),
+    discoveryAddress: `${ipv6Only ? `[${control.address6}]` : control.address}:15012`,
     transparent: options.transparent ?? interception === 'TPROXY',
     proxyConfig: { interceptionMode: interception },
     waitReady: false,
