@@ -9,7 +9,7 @@ import type { JsonObject } from '../protobuf/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
-import { nodeOf } from './bootstrap/node.ts';
+import { type NodeInput, nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import { type DnsPlan, dnsPlan } from './dns/plan.ts';
@@ -21,7 +21,9 @@ import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
 import { thisMachine, type WorkloadAddress, workloadAddress } from './settings/workload-address.ts';
+import { dialedAddress, exposureOf } from './settings/xds-local.ts';
 import type { ProxyRole } from './types.ts';
+import { type ControlPlanes, planXds, type XdsPlan } from './xds-plan.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;
@@ -69,15 +71,6 @@ export interface IdentityPlan {
   readonly sdsPath: string;
 }
 
-/** Settings for the agent's own connection to the control plane. */
-export interface XdsPlan {
-  readonly addresses: readonly [ControlPlane, ...ControlPlane[]];
-  /** `envoy.config.core.v3.Node`, JSON form. */
-  readonly node: JsonObject;
-  /** False for the State of the World protocol. */
-  readonly delta: boolean;
-}
-
 const DEFAULT_NAMESPACE = 'mesh-system';
 const DEFAULTS = {
   configPath: './etc/mesh/proxy',
@@ -103,6 +96,7 @@ export async function planAgent(
   const ports = portsOf(settings, proxyConfig);
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;
   const ipv6 = isIP(workload.ip) === 6;
+  const loopback = ipv6 ? '::1' : '127.0.0.1';
   const { addresses, caServer } = controlPlaneAddresses(settings, proxyConfig);
   const [upstream] = addresses;
   const identity = identityPlan(settings, trustDomain, workload, caServer, configFolder);
@@ -112,21 +106,10 @@ export async function planAgent(
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
   const credentials = planCredentials(settings, domain, usesAuthority);
   const dns = await dnsPlan({ settings, env, workload, controlPlane: [...addresses, caServer] });
-  const node = nodeOf({
-    ...workload,
-    platform: credentials.cloud.platform,
-    stsPort: settings.stsPort,
-    role,
-    cluster:
-      settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,
-    serviceAccount: settings.serviceAccount,
-    clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
-    interceptionMode,
-    version: buildInfo().version,
-    sds: identity !== undefined,
-    labelFile,
-    env: { ...proxyConfig.proxyMetadata, ...env },
-  });
+  const { platform } = credentials.cloud;
+  const sds = identity !== undefined;
+  const node = planNode(settings, proxyConfig, { ...workload, role, platform, sds, interceptionMode, labelFile, env });
+  const xds = planXds(settings, addresses, node, loopback);
   const input: BootstrapInput = {
     ...bootstrapSettings(settings, proxyConfig),
     node,
@@ -134,6 +117,7 @@ export async function planAgent(
     prometheusPort: ports.prometheus,
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
+    xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
     sdsPath: identity?.sdsPath,
     policySan: policySan(settings, domain),
   };
@@ -145,7 +129,7 @@ export async function planAgent(
     credentials,
     stsPort: settings.stsPort,
     controlPlane: upstream,
-    xds: { addresses, node, delta: settings.deltaXds },
+    xds,
     dns,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
     envoy: envoyPlan(settings, proxyConfig, ipv6),
@@ -153,10 +137,34 @@ export async function planAgent(
     adminPort: ports.admin,
     ports: { readiness: ports.readiness, status: ports.status },
     terminationDrainMs: proxyConfig.terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000,
-    ...applicationPlan(settings, proxyConfig, ipv6 ? '::1' : '127.0.0.1', ports.status),
-    warnings: [warnings, credentials.warnings, policyWarnings(settings, proxyConfig), dns?.warnings ?? []].flat(),
+    ...applicationPlan(settings, proxyConfig, loopback, ports.status),
+    warnings: [
+      warnings,
+      exposureOf(xds.local),
+      credentials.warnings,
+      policyWarnings(settings, proxyConfig),
+      dns?.warnings ?? [],
+    ].flat(),
     ...listenerPlan(role, interceptionMode),
   };
+}
+
+/** `envoy.config.core.v3.Node`, JSON form. */
+function planNode(
+  settings: AgentSettings,
+  proxyConfig: AgentProxyConfig,
+  facts: Omit<NodeInput, 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort'>,
+): JsonObject {
+  return nodeOf({
+    ...facts,
+    stsPort: settings.stsPort,
+    cluster:
+      settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,
+    serviceAccount: settings.serviceAccount,
+    clusterId: settings.metaClusterId === '' ? settings.clusterId : settings.metaClusterId,
+    version: buildInfo().version,
+    env: { ...proxyConfig.proxyMetadata, ...facts.env },
+  });
 }
 
 /** Undefined without certificates. */
@@ -247,7 +255,7 @@ function listenerPlan(
 function controlPlaneAddresses(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
-): { readonly addresses: XdsPlan['addresses']; readonly caServer: ControlPlane } {
+): { readonly addresses: ControlPlanes; readonly caServer: ControlPlane } {
   const namespace = settings.meshNamespace === '' ? DEFAULT_NAMESPACE : settings.meshNamespace;
   const { customHost } = settings;
   const at = (address: string, source: string, authPolicy: AgentProxyConfig['controlPlaneAuthPolicy']): ControlPlane =>

@@ -79,6 +79,26 @@ export const agentEnv = {
     default: '',
     meaning: 'Address of the upstream XDS server; when unset the discovery address is used.',
   },
+  XDS_LOCAL: {
+    setting: 'xdsLocal',
+    type: 'string',
+    default: '',
+    meaning: 'Address of a local XDS proxy; when empty the proxy is disabled.',
+  },
+  XDS_SAVE: {
+    setting: 'xdsSave',
+    type: 'string',
+    default: '',
+    meaning: 'When set, the XDS proxy saves a snapshot of the received config.',
+  },
+  MESH_GPRC_MAXRECVMSGSIZE: {
+    setting: 'maxReceiveBytes',
+    type: 'integer',
+    default: 4194304,
+    min: 1,
+    unit: 'bytes',
+    meaning: 'Maximum receive buffer size of a gRPC stream, bytes.',
+  },
   CTL_INITIAL_FETCH_TIMEOUT: {
     setting: 'initialFetchTimeoutMs',
     type: 'duration',

@@ -48,8 +48,6 @@ export const AGENT_UNSERVED: UnservedVariables = {
     ENABLE_INGRESS_GATEWAY_SDS: false,
     INGRESS_GATEWAY_NAMESPACE: '',
     SECRET_WATCHER_RESYNC_PERIOD: '',
-    XDS_LOCAL: '',
-    XDS_SAVE: '',
   },
   numbers: {},
 };

@@ -28,6 +28,7 @@ const CASES: Readonly<Record<string, JsonObject>> = {
       statsdUdpAddress: '127.0.0.1:8125',
     }),
   ),
+  'sidecar-proxied': bootstrap(bootstrapInput({ xdsLocal: { path: './etc/mesh/proxy/XDS' } })),
   minimal: bootstrap(bootstrapInput({ minimalStats: true, prometheusPort: 0 })),
 };
 

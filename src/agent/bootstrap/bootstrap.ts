@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import type { ControlPlane } from '../settings/control-plane.ts';
+import type { LocalAddress } from '../settings/xds-local.ts';
 import { statsConfig, statsdSink } from './stats.ts';
 
 /** Name of the static cluster of the control plane. */
@@ -43,6 +44,8 @@ export interface BootstrapInput {
   /** Whether the workload has an IPv6 address: without IPv6, Envoy cannot listen on `::`. */
   readonly ipv6: boolean;
   readonly controlPlane: ControlPlane;
+  /** The agent's xDS proxy, which Envoy then speaks to in plain text; undefined without a proxy. */
+  readonly xdsLocal: LocalAddress | undefined;
   /** Unix domain socket of the agent's secrets; undefined without certificates. */
   readonly sdsPath: string | undefined;
   /** SPIFFE ID of the policy component, for templates. */
@@ -131,7 +134,8 @@ function dynamicResources({ delta, initialFetchTimeoutMs }: BootstrapInput): Jso
 }
 
 function staticClusters(input: BootstrapInput): JsonValue[] {
-  const clusters: JsonValue[] = [xdsCluster(input.controlPlane)];
+  const { controlPlane, xdsLocal } = input;
+  const clusters: JsonValue[] = [xdsLocal === undefined ? xdsCluster(controlPlane) : xdsProxyCluster(xdsLocal)];
   if (input.sdsPath !== undefined) clusters.push(sdsCluster(input.sdsPath));
   if (input.prometheusPort !== 0) {
     const local = endpoint(address('127.0.0.1', input.adminPort));
@@ -154,6 +158,18 @@ function xdsCluster(controlPlane: ControlPlane): JsonObject {
       { max_connection_duration: CONNECTION_AGE },
     ),
     ...(tls ? { transport_socket: controlPlaneTls(controlPlane) } : {}),
+  };
+}
+
+/** The connection stays on the machine, and needs no certificate. */
+function xdsProxyCluster(local: LocalAddress): JsonObject {
+  const where = 'path' in local ? { pipe: { path: local.path } } : address(local.host, local.port);
+  return {
+    name: XDS_CLUSTER,
+    type: 'path' in local || isIP(local.host) !== 0 ? 'STATIC' : 'STRICT_DNS',
+    connect_timeout: '1s',
+    ...members(XDS_CLUSTER, endpoint(where)),
+    ...http2({ connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } }),
   };
 }
 

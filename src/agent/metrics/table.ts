@@ -57,6 +57,19 @@ export const AGENT_METRICS = {
     meaning: 'Milliseconds that DNS queries have waited for other servers.',
   },
   dns_names: { type: 'LastValue', meaning: 'Names of the mesh that the DNS server knows.' },
+  // Of the xDS proxy and the agent's own stream; counted in `xds-proxy/`.
+  xds_proxy_connections: { type: 'LastValue', meaning: 'Streams of proxies to the XDS proxy.' },
+  xds_proxy_requests_total: { type: 'Sum', meaning: 'XDS requests of proxies.' },
+  xds_proxy_responses_total: { type: 'Sum', meaning: 'XDS responses that the control plane has sent to proxies.' },
+  xds_proxy_rejections_total: { type: 'Sum', meaning: 'XDS responses that a proxy has rejected.' },
+  xds_proxy_snapshot_responses_total: { type: 'Sum', meaning: 'XDS responses from the snapshot.' },
+  xds_proxy_snapshot_age_seconds: {
+    type: 'LastValue',
+    meaning: 'Seconds since the control plane has confirmed the snapshot; 0 while it is connected.',
+  },
+  xds_proxy_snapshot_write_failures_total: { type: 'Sum', meaning: 'Failed writes of the snapshot (XDS_SAVE).' },
+  xds_upstream_connected: { type: 'LastValue', meaning: 'Whether the agent is connected to the control plane.' },
+  xds_upstream_failures_total: { type: 'Sum', meaning: 'Failed connections to the control plane.' },
   envoy_starts_total: { type: 'Sum', meaning: 'Starts of Envoy, the first one included.' },
 } as const satisfies Readonly<Record<string, AgentMetricSpec>>;
 

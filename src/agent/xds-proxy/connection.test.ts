@@ -39,7 +39,16 @@ function connect(
   const { variant = 'delta', secrets, random = () => 0 } = options;
   const log = logLines();
   const upstream = createUpstream({ addresses, secrets, openClient: openGrpcClient, clock: wallClock, random, log });
-  const connection = new Connection({ upstream, variant, node: NODE, log });
+  const connection = new Connection({
+    upstream,
+    variant,
+    node: NODE,
+    nodeId: NODE_ID,
+    proxied: false,
+    noncePrefix: 'snapshot',
+    clock: wallClock,
+    log,
+  });
   context.after(() => connection.close());
   return { connection, log };
 }

@@ -1,40 +1,121 @@
 /** Entry point of the agent's connection to the control plane and of its xDS proxy. */
+import { randomBytes } from 'node:crypto';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
-import type { JsonObject } from '../../protobuf/index.ts';
-import { openGrpcClient } from '../grpc/index.ts';
-import type { ControlPlane } from '../settings/control-plane.ts';
-import type { SecretSource } from '../types.ts';
+import { endWithError, type GrpcServer, openGrpcClient, type ServerStream, startGrpcServer } from '../grpc/index.ts';
+import type { IdentityMetric, SecretSource } from '../types.ts';
+import type { XdsPlan } from '../xds-plan.ts';
 import { Connection } from './connection.ts';
 import { encodeNode } from './node.ts';
+import { Snapshot } from './snapshot.ts';
+import { readSnapshot, type SnapshotOwner, snapshotPath } from './snapshot-file.ts';
+import { createSnapshotSaver, type SnapshotSaver } from './snapshot-saver.ts';
 import type { ControlPlaneConnection } from './types.ts';
-import { createUpstream } from './upstream.ts';
+import { createUpstream, XDS_PATHS } from './upstream.ts';
 
 export type { ControlPlaneConnection, OwnType, WorkloadHealth } from './types.ts';
 export { HEALTH_TYPE, NAME_TABLE_TYPE } from './types.ts';
 
-export interface ConnectOptions {
-  /** XDS_UPSTREAM or the discovery address. */
-  readonly addresses: readonly ControlPlane[];
+export interface ConnectOptions extends XdsPlan {
   /** Undefined without certificates. */
   readonly secrets: SecretSource | undefined;
-  /** `envoy.config.core.v3.Node` of the bootstrap, JSON form. */
-  readonly node: JsonObject;
-  /** False for the State of the World protocol. */
-  readonly delta: boolean;
 }
 
-/** Returns at once; a stream is opened when something needs it. */
-export function connectControlPlane(options: ConnectOptions): ControlPlaneConnection {
-  const { addresses, secrets, node, delta } = options;
+export interface AgentConnection extends ControlPlaneConnection {
+  metrics(): readonly IdentityMetric[];
+}
+
+/** Envoy has one stream; a gRPC application one for each channel pool. */
+const MAX_STREAMS = 8;
+const MAX_CONNECTIONS = 16;
+
+/**
+ * Starts the proxy, if there is to be one. The agent's own stream is opened when something needs it. Resolves when the
+ * proxy listens, whatever the control plane's state. Rejects with CtlError for an address that is not usable.
+ */
+export async function connectControlPlane(options: ConnectOptions): Promise<AgentConnection> {
+  const { addresses, secrets, node, delta, local } = options;
   const log = getScope('adsc');
-  const upstream = createUpstream({
-    addresses,
-    secrets,
-    openClient: openGrpcClient,
-    clock: wallClock,
-    random: Math.random,
+  const variant = delta ? 'delta' : 'sotw';
+  const owner: SnapshotOwner = { nodeId: String(node.id), variant };
+  const clock = wallClock;
+  const openClient = openGrpcClient;
+  const upstream = createUpstream({ addresses, secrets, openClient, clock, random: Math.random, log });
+  let saver: SnapshotSaver | undefined;
+  const changed = (): void => saver?.changed();
+  const path = options.savePath === '' ? undefined : await snapshotPath(options.savePath);
+  const saved = path === undefined ? undefined : await loadSnapshot(path, owner, changed);
+  const connection = new Connection({
+    upstream,
+    variant,
+    nodeId: owner.nodeId,
+    node: encodeNode(node),
+    proxied: local !== undefined,
+    snapshot: saved ?? new Snapshot(variant, clock.now(), changed),
+    noncePrefix: `snapshot-${randomBytes(8).toString('hex')}`,
+    clock,
     log,
   });
-  return new Connection({ upstream, variant: delta ? 'delta' : 'sotw', node: encodeNode(node), log });
+  if (path !== undefined) saver = createSnapshotSaver({ path, owner, snapshot: connection.snapshot, clock, log });
+  const server = local === undefined ? undefined : await startProxy(options, local, connection);
+  return {
+    subscribe: (type) => connection.subscribe(type),
+    reportHealth: (health) => connection.reportHealth(health),
+    state: () => connection.state(),
+    metrics: () => metricsOf(connection, upstream.failures(), saver?.failures() ?? 0),
+    async close() {
+      await server?.close();
+      await connection.close();
+      await saver?.close();
+    },
+  };
+}
+
+async function loadSnapshot(path: string, owner: SnapshotOwner, changed: () => void): Promise<Snapshot | undefined> {
+  const log = getScope('adsc');
+  try {
+    const snapshot = await readSnapshot(path, owner, changed);
+    if (snapshot !== undefined)
+      log.info('a snapshot was read (XDS_SAVE)', { file: path, asOf: new Date(snapshot.asOf).toISOString() });
+    return snapshot;
+  } catch (error) {
+    log.warn(`the snapshot is not used (XDS_SAVE): ${oneLineOf(error)}`);
+    return undefined;
+  }
+}
+
+function startProxy(
+  { maxRequestBytes }: ConnectOptions,
+  local: NonNullable<XdsPlan['local']>,
+  connection: Connection,
+): Promise<GrpcServer> {
+  const accept = (variant: 'sotw' | 'delta') => (stream: ServerStream) =>
+    connection.accept(stream, variant, (error) => endWithError(stream, error));
+  return startGrpcServer({
+    address: local,
+    methods: { [XDS_PATHS.sotw]: accept('sotw'), [XDS_PATHS.delta]: accept('delta') },
+    limits: { connections: MAX_CONNECTIONS, streams: MAX_STREAMS, messageBytes: maxRequestBytes },
+    log: getScope('adsc'),
+  }).catch((error: unknown) => {
+    if (!(error instanceof CtlError)) throw error;
+    throw new CtlError(error.code, error.message, { ...error.location, field: 'XDS_LOCAL' }, error);
+  });
+}
+
+function metricsOf(connection: Connection, failures: number, writeFailures: number): readonly IdentityMetric[] {
+  const { counters, clients } = connection;
+  const age = connection.snapshotAge();
+  const rows: Readonly<Record<string, number>> = {
+    xds_proxy_connections: clients,
+    xds_proxy_requests_total: counters.requests,
+    xds_proxy_responses_total: counters.responses,
+    xds_proxy_rejections_total: counters.rejections,
+    xds_proxy_snapshot_responses_total: counters.fromSnapshot,
+    xds_proxy_snapshot_write_failures_total: writeFailures,
+    xds_upstream_connected: connection.state().connected ? 1 : 0,
+    xds_upstream_failures_total: failures,
+    ...(age === undefined ? {} : { xds_proxy_snapshot_age_seconds: Math.round(age / 1000) }),
+  };
+  return Object.entries(rows).map(([name, value]) => ({ name, value }));
 }

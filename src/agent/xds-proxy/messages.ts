@@ -117,7 +117,9 @@ export function readResponse(variant: Variant, bytes: Buffer): DiscoveryResponse
     else if (field.number === 5) nonce = reader.text(field);
     else if (field.number === 6 && variant === 'delta') removed.push(reader.text(field));
   }
-  const isNamed = xdsTypeOfUrl(typeUrl) !== undefined;
+  const type = xdsTypeOfUrl(typeUrl);
+  // A table of names has no name itself.
+  const isNamed = type !== undefined && type !== 'nds';
   const resources = found.map((each) =>
     variant === 'delta' ? deltaResource(each) : { name: isNamed ? nameOfAny(each) : '', version, bytes: each },
   );
@@ -225,6 +227,16 @@ export function writeRequest(variant: Variant, request: RequestToWrite): Buffer 
 /** The request with the node in front. */
 export function withNode(variant: Variant, bytes: Buffer, node: Buffer): Buffer {
   return Buffer.concat([encodeFields([[variant === 'delta' ? 1 : 2, node]]), bytes]);
+}
+
+/** The request with another nonce: of a field that occurs twice, the last value counts. */
+export function withNonce(variant: Variant, bytes: Buffer, nonce: string): Buffer {
+  return Buffer.concat([bytes, encodeFields([[variant === 'delta' ? 6 : 5, nonce]])]);
+}
+
+/** The same for a response of both variants. */
+export function withResponseNonce(bytes: Buffer, nonce: string): Buffer {
+  return Buffer.concat([bytes, encodeFields([[5, nonce]])]);
 }
 
 export interface ResponseToWrite {

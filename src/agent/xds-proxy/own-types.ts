@@ -51,15 +51,15 @@ export class OwnTypes {
     this.#sendHealth();
   }
 
-  /** A new stream: subscribes again and sends the latest report. */
-  attach(variant: Variant, send: SendOwn): void {
-    this.#stream = { variant, send };
+  /** A new stream: subscribes again and sends the latest report. Returns the function that ends its use. */
+  attach(variant: Variant, send: SendOwn): () => void {
+    const stream = { variant, send };
+    this.#stream = stream;
     for (const subscription of this.#subscriptions.values()) this.#request(subscription);
     this.#sendHealth();
-  }
-
-  detach(): void {
-    this.#stream = undefined;
+    return () => {
+      if (this.#stream === stream) this.#stream = undefined;
+    };
   }
 
   /** Whether responses of the type are for the agent. */

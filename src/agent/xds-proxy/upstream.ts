@@ -12,7 +12,8 @@ import type { ControlPlane } from '../settings/control-plane.ts';
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import type { Variant } from './messages.ts';
 
-const PATHS: Readonly<Record<Variant, string>> = {
+/** The methods of the discovery service. */
+export const XDS_PATHS: Readonly<Record<Variant, string>> = {
   sotw: '/envoy.service.discovery.v3.AggregatedDiscoveryService/StreamAggregatedResources',
   delta: '/envoy.service.discovery.v3.AggregatedDiscoveryService/DeltaAggregatedResources',
 };
@@ -204,7 +205,7 @@ class Stream implements UpstreamStream {
     const options = { maxMessageBytes: MAX_RESPONSE_BYTES, keepaliveMs: KEEPALIVE_MS };
     const client = await this.#shared.options.openClient(targetOf(address, secrets), options);
     try {
-      const stream = client.stream(PATHS[this.#variant]);
+      const stream = client.stream(XDS_PATHS[this.#variant]);
       const ended = endOf(stream, client);
       try {
         const aborted = new Promise<'closed'>((resolve) =>

@@ -32,6 +32,7 @@ export function bootstrapInput(changes: Partial<BootstrapInput> = {}): Bootstrap
     prometheusPort: 15090,
     ipv6: false,
     controlPlane: { host: 'meshd.mesh-system.svc', port: 15012, tls: true, serverName: 'meshd.mesh-system.svc' },
+    xdsLocal: undefined,
     sdsPath: './etc/mesh/proxy/SDS',
     policySan: 'spiffe://cluster.local/ns/mesh-system/sa/policy',
     delta: true,

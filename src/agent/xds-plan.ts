@@ -1,0 +1,48 @@
+/** Checks the settings of the agent's connection to the control plane and of its xDS proxy. */
+import { CtlError } from '../core/errors.ts';
+import type { JsonObject } from '../protobuf/index.ts';
+import type { AgentSettings } from '../settings/index.ts';
+import type { ControlPlane } from './settings/control-plane.ts';
+import { type LocalAddress, parseXdsLocal } from './settings/xds-local.ts';
+
+/** Addresses of the control plane, at least one. */
+export type ControlPlanes = readonly [ControlPlane, ...ControlPlane[]];
+
+/** Settings for the agent's own connection to the control plane, and for the proxy. */
+export interface XdsPlan {
+  readonly addresses: ControlPlanes;
+  /** `envoy.config.core.v3.Node`, JSON form. */
+  readonly node: JsonObject;
+  /** False for the State of the World protocol. */
+  readonly delta: boolean;
+  /** Where the proxy listens; undefined without a proxy. */
+  readonly local: LocalAddress | undefined;
+  /** File or folder of the snapshot; '' for none. */
+  readonly savePath: string;
+  /** Longest request of a proxy, bytes. */
+  readonly maxRequestBytes: number;
+}
+
+/** @param loopback the loopback address of the workload's address family */
+export function planXds(
+  settings: AgentSettings,
+  addresses: ControlPlanes,
+  node: JsonObject,
+  loopback: string,
+): XdsPlan {
+  const local = parseXdsLocal(settings.xdsLocal, loopback);
+  if (local === undefined && addresses.length > 1)
+    throw new CtlError('invalid_argument', 'several addresses need the xDS proxy (XDS_LOCAL)', {
+      field: 'XDS_UPSTREAM',
+    });
+  if (local === undefined && settings.xdsSave !== '')
+    throw new CtlError('invalid_argument', 'a snapshot needs the xDS proxy (XDS_LOCAL)', { field: 'XDS_SAVE' });
+  return {
+    addresses,
+    node,
+    delta: settings.deltaXds,
+    local,
+    savePath: settings.xdsSave,
+    maxRequestBytes: settings.maxReceiveBytes,
+  };
+}

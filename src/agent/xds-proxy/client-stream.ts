@@ -1,0 +1,227 @@
+/** One stream of a client of the proxy, joined to a stream of its own to the control plane. */
+import type { Timer } from '../../core/clock.ts';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import type { Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
+import type { Variant } from './messages.ts';
+import type { OwnTypes } from './own-types.ts';
+import { Relay } from './relay.ts';
+import type { Snapshot } from './snapshot.ts';
+import type { Upstream, UpstreamLink, UpstreamStream } from './upstream.ts';
+
+/** The stream of a client, as grpc-js has it. */
+export interface ClientDuplex {
+  /** False: the caller should wait for `drain`. */
+  write(bytes: Buffer): boolean;
+  pause(): unknown;
+  resume(): unknown;
+  on(event: 'data', listener: (bytes: Buffer) => void): unknown;
+  on(event: 'drain' | 'end' | 'close', listener: () => void): unknown;
+  on(event: 'error', listener: (error: Error) => void): unknown;
+  /** Ends the stream with status OK. */
+  end(): unknown;
+}
+
+/** Numbers of all clients. */
+export interface ProxyCounters {
+  requests: number;
+  responses: number;
+  rejections: number;
+  /** Responses from the snapshot. */
+  fromSnapshot: number;
+}
+
+export interface ClientStreamOptions {
+  readonly stream: ClientDuplex;
+  readonly variant: Variant;
+  readonly noncePrefix: string;
+  readonly upstream: Upstream;
+  readonly clock: WallClock;
+  readonly counters: ProxyCounters;
+  readonly log: Log;
+  /** Ends the stream with an error that the client sees. */
+  readonly endWithError: (error: CtlError) => void;
+  /** The first request has arrived. Returns the snapshot of this client, if it may use one. */
+  readonly identified: (
+    client: ClientStream,
+    node: { readonly id: string; readonly userAgent: string },
+  ) => Snapshot | undefined;
+  readonly closed: (client: ClientStream) => void;
+}
+
+/**
+ * A control plane that owes a first response for this time is given up: it may be frozen, and another address or the
+ * snapshot may serve. meshd generates the first configuration of a large mesh within seconds.
+ */
+const ANSWER_TIMEOUT_MS = 15_000;
+
+/** A dead connection is noticed within this time, see `upstream.ts`. */
+const ALIVE_MS = 40_000;
+
+export class ClientStream {
+  readonly relay: Relay;
+  readonly #options: ClientStreamOptions;
+  #upstream: UpstreamStream | undefined;
+  #link: UpstreamLink | undefined;
+  #own: OwnTypes | undefined;
+  #answer: Timer | undefined;
+  #snapshot: Snapshot | undefined;
+  #servesSnapshot = false;
+  #closed = false;
+  /** Envoy's node id, for the log. */
+  id = '';
+
+  constructor(options: ClientStreamOptions) {
+    this.#options = options;
+    const { stream, counters, variant, noncePrefix } = options;
+    this.relay = new Relay(variant, noncePrefix, {
+      toClient: (bytes) => this.#toClient(bytes),
+      toUpstream: (bytes) => this.#toUpstream(bytes),
+      identified: (node) => {
+        this.id = node.id;
+        this.#snapshot = options.identified(this, node);
+        return this.#snapshot;
+      },
+      rejected: (typeUrl, message) => {
+        counters.rejections++;
+        options.log.warn('the proxy rejects a response', { type: typeUrl, message: message.slice(0, 500) });
+      },
+      servedFromSnapshot: (typeUrl, resources) => this.#served(typeUrl, resources),
+    });
+    stream.on('data', (bytes) => this.#fromClient(bytes));
+    stream.on('drain', () => this.#link?.resume());
+    stream.on('end', () => {
+      stream.end();
+      this.close();
+    });
+    stream.on('error', () => this.close());
+    stream.on('close', () => this.close());
+  }
+
+  /** Whether the stream to the control plane is open. */
+  get connected(): boolean {
+    return this.#link !== undefined;
+  }
+
+  /** The agent's own types use this client's stream to the control plane from now on. */
+  carry(own: OwnTypes): void {
+    this.#own = own;
+    if (this.#link !== undefined) this.relay.carry(own);
+  }
+
+  close(): void {
+    if (this.#closed) return;
+    this.#closed = true;
+    this.#answer?.cancel();
+    this.relay.detach();
+    void this.#upstream?.close();
+    this.#options.closed(this);
+  }
+
+  /** The snapshot is another client's from now on. */
+  releaseSnapshot(): void {
+    this.#snapshot = undefined;
+    this.relay.releaseSnapshot();
+  }
+
+  /** Ends the client's stream with an error. */
+  fail(error: CtlError): void {
+    if (this.#closed) return;
+    this.#options.endWithError(error);
+    this.close();
+  }
+
+  #fromClient(bytes: Buffer): void {
+    if (this.#closed) return;
+    const { counters, log } = this.#options;
+    counters.requests++;
+    try {
+      this.relay.fromClient(bytes);
+    } catch (error) {
+      const refusal = toCtlError(error);
+      log.warn(`a stream of a proxy is ended: ${refusal.oneLine()}`, { proxy: this.id });
+      this.fail(refusal);
+      return;
+    }
+    this.#upstream ??= this.#open();
+    this.#watchAnswer();
+  }
+
+  #open(): UpstreamStream {
+    const { upstream, variant, stream } = this.#options;
+    return upstream.open(variant, {
+      attached: (link) => {
+        this.#link = link;
+        this.relay.attach(this.#own);
+        this.#watchAnswer();
+      },
+      message: (bytes) => this.#fromUpstream(bytes),
+      drained: () => void stream.resume(),
+      detached: () => {
+        this.#link = undefined;
+        this.#lost();
+        this.#answer?.cancel();
+        this.#answer = undefined;
+        this.relay.detach();
+        stream.resume();
+      },
+      failed: () => this.relay.goOffline(),
+    });
+  }
+
+  #fromUpstream(bytes: Buffer): void {
+    this.#options.counters.responses++;
+    this.#answer?.cancel();
+    this.#answer = undefined;
+    try {
+      this.relay.fromUpstream(bytes);
+    } catch (error) {
+      this.#upstream?.fail(toCtlError(error));
+      return;
+    }
+    this.#confirmed();
+  }
+
+  #served(typeUrl: string, resources: number): void {
+    const { clock, counters, log } = this.#options;
+    const snapshot = this.#snapshot;
+    counters.fromSnapshot++;
+    log.debug('a response from the snapshot', { type: typeUrl, resources });
+    if (this.#servesSnapshot || snapshot === undefined) return;
+    this.#servesSnapshot = true;
+    const ageSeconds = Math.round((clock.now() - snapshot.asOf) / 1000);
+    const asOf = new Date(snapshot.asOf).toISOString();
+    log.warn('without the control plane, the proxy is served from the snapshot', { proxy: this.id, asOf, ageSeconds });
+  }
+
+  /** The connection has ended; it was alive when its last PING was answered. */
+  #lost(): void {
+    const snapshot = this.#snapshot;
+    if (snapshot !== undefined) snapshot.asOf = Math.max(snapshot.asOf, this.#options.clock.now() - ALIVE_MS);
+  }
+
+  /** The control plane has answered. */
+  #confirmed(): void {
+    const { clock, log } = this.#options;
+    if (this.#snapshot !== undefined) this.#snapshot.asOf = clock.now();
+    if (this.#servesSnapshot) log.info('the proxy is served by the control plane again', { proxy: this.id });
+    this.#servesSnapshot = false;
+  }
+
+  #toClient(bytes: Buffer): void {
+    if (!this.#options.stream.write(bytes)) this.#link?.pause();
+  }
+
+  #toUpstream(bytes: Buffer): void {
+    if (this.#link?.write(bytes) === false) this.#options.stream.pause();
+  }
+
+  #watchAnswer(): void {
+    if (this.#answer !== undefined || this.#link === undefined || !this.relay.awaitsAnswer) return;
+    this.#answer = this.#options.clock.setTimer(ANSWER_TIMEOUT_MS, () => {
+      this.#answer = undefined;
+      const message = `no response within ${ANSWER_TIMEOUT_MS / 1000} s`;
+      if (this.relay.awaitsAnswer) this.#upstream?.fail(new CtlError('deadline_exceeded', message));
+    });
+  }
+}

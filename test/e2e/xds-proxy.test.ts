@@ -1,0 +1,207 @@
+/**
+ * The agent's xDS proxy between a real Envoy and a real control plane, with both variants of the protocol: what works
+ * without it works with it, and while the control plane is gone.
+ */
+import assert from 'node:assert/strict';
+import { readFile, stat } from 'node:fs/promises';
+import { createServer } from 'node:net';
+import { join } from 'node:path';
+import { before, describe, test } from 'node:test';
+import { type Agent, eventually, type Owner, startAgent, startEcho, tempDir } from '../harness/index.ts';
+import { type Document, endpoints, resource, service } from './support/config.ts';
+import { MODES, type Mode, planMesh, startMesh, syncStatus, type TestMesh } from './support/mesh.ts';
+import { startTraffic } from './support/steady-traffic.ts';
+import { lazy, suiteOwner } from './support/suite.ts';
+import { call } from './support/traffic.ts';
+
+const BACKEND_PORT = 7490;
+const PORT = 7491;
+/** A port that another program uses. */
+const TAKEN = 7492;
+
+const owner = suiteOwner();
+const address = planMesh();
+const shared = lazy<TestMesh>();
+
+const gatewayAddress = (mode: Mode): string => address(mode === 'delta' ? 10 : 11);
+const target = (mode: Mode) => ({ address: gatewayAddress(mode), port: PORT });
+
+function gateway(name: string, port: number): Document[] {
+  return MODES.map((mode) =>
+    resource('Gateway', `${name}-${mode}`, {
+      selector: { app: `gateway-${mode}` },
+      servers: [
+        { hosts: ['*'], port: { number: port, name: `http-${port}`, protocol: 'HTTP' }, bind: gatewayAddress(mode) },
+      ],
+    }),
+  );
+}
+
+const routes = (mark: string): Document =>
+  resource('VirtualService', 'all', {
+    hosts: ['*'],
+    gateways: MODES.map((mode) => `front-${mode}`),
+    http: [{ headers: { request: { set: { 'x-mark': mark } } }, route: [{ destination: { host: 'a' } }] }],
+  });
+
+before(async () => {
+  await startEcho(owner, { name: 'a', address: address(21), port: BACKEND_PORT });
+  for (const mode of MODES) {
+    const other = createServer();
+    await new Promise<void>((resolve) => other.listen(TAKEN, gatewayAddress(mode), resolve));
+    owner.after(() => void other.close());
+  }
+  const ports = [{ name: 'http', port: BACKEND_PORT }];
+  const mesh = await startMesh(owner, address, {
+    files: {
+      services: [service('a', { ports }), endpoints('a', [address(21)], ports)],
+      front: gateway('front', PORT),
+      routes: [routes('first')],
+    },
+  });
+  shared.set(mesh);
+});
+
+interface Proxied {
+  readonly agent: Agent;
+  readonly socket: string;
+  readonly saved: string;
+}
+
+/** An agent with a proxy and a file for the snapshot in `folder`. */
+async function startProxied(from: Owner, mode: Mode, folder: string, waitReady = true): Promise<Proxied> {
+  const [socket, saved] = [join(folder, 'XDS'), join(folder, 'snapshot')];
+  const agent = await startAgent(from, {
+    name: `gateway-${mode}`,
+    role: 'router',
+    address: gatewayAddress(mode),
+    discoveryAddress: `127.0.0.1:${shared.get().discovery().ports.grpc}`,
+    proxyConfig: { controlPlaneAuthPolicy: 'NONE', configPath: folder },
+    env: { XDS_LOCAL: socket, XDS_SAVE: saved, MESH_DELTA_XDS: String(mode === 'delta') },
+    waitReady,
+  });
+  return { agent, socket, saved };
+}
+
+/** Waits until requests are answered with this mark. */
+async function marked(mode: Mode, mark: string): Promise<void> {
+  await eventually(
+    async () => {
+      const { by, reply } = await call(target(mode));
+      assert.deepEqual([by, reply?.headers['x-mark']], ['a', mark]);
+    },
+    { timeoutMs: 15_000 },
+  );
+}
+
+async function statusOf(mode: Mode): Promise<Readonly<Record<string, unknown>>> {
+  const found = (await syncStatus(shared.get().discovery())).find(({ proxy }) => proxy === `gateway-${mode}.default`);
+  assert.ok(found !== undefined, 'the proxy is not connected');
+  return found;
+}
+
+async function metric({ agent }: Proxied, name: string): Promise<number> {
+  const { body } = await agent.http('status', '/stats/prometheus');
+  return Number(new RegExp(`^${name} (.*)$`, 'm').exec(body)?.[1]);
+}
+
+const envoyPid = ({ agent }: Proxied): number =>
+  Number([...agent.output().matchAll(/Envoy has started\t.*?\bpid=(\d+)/g)].at(-1)?.[1]);
+
+/** Kills Envoy; the agent starts it again. */
+async function killEnvoy(proxied: Proxied): Promise<void> {
+  const pid = envoyPid(proxied);
+  process.kill(pid, 'SIGKILL');
+  await eventually(() => assert.notEqual(envoyPid(proxied), pid, 'Envoy is not restarted yet'));
+}
+
+for (const mode of MODES) {
+  describe(mode, () => {
+    test('Envoy speaks to the agent in plain text, and the control plane sees it as without a proxy', async (t) => {
+      const { config } = shared.get();
+      const folder = await tempDir(t);
+      const proxied = await startProxied(t, mode, folder);
+      await marked(mode, 'first');
+      const bootstrap = JSON.parse(await readFile(join(folder, 'envoy-rev0.json'), 'utf8'));
+      const cluster = bootstrap.static_resources.clusters.find(({ name }: { name: string }) => name === 'xds-grpc');
+      assert.equal(cluster.transport_socket, undefined);
+      assert.match(JSON.stringify(cluster.load_assignment), /"pipe":\{"path":"[^"]*XDS"/);
+      assert.equal((await stat(proxied.socket)).mode & 0o777, 0o600);
+      await eventually(async () => {
+        const status = await statusOf(mode);
+        assert.deepEqual([status.cluster_state, status.listener_state], ['SYNCED', 'SYNCED']);
+      });
+
+      // Rejections pass with their message.
+      await config.apply('taken', ...gateway('front', TAKEN).slice(0, 0), ...gateway('taken', TAKEN));
+      await eventually(async () => {
+        const text = JSON.stringify(await statusOf(mode));
+        assert.match(text, /Address already in use|cannot bind/);
+      });
+      assert.ok((await metric(proxied, 'xds_proxy_rejections_total')) > 0);
+      assert.match(proxied.agent.output(), /the proxy rejects a response/);
+      await config.remove('taken');
+      await config.apply('routes', routes('second'));
+      await marked(mode, 'second');
+      await config.apply('routes', routes('first'));
+      await marked(mode, 'first');
+    });
+
+    test('no request fails while the control plane comes and goes', async (t) => {
+      const mesh = shared.get();
+      const proxied = await startProxied(t, mode, await tempDir(t));
+      await marked(mode, 'first');
+      const traffic = startTraffic([target(mode)]);
+      for (const mark of ['third', 'first']) {
+        await mesh.discovery().kill();
+        await eventually(async () => assert.equal(await metric(proxied, 'xds_upstream_connected'), 0));
+        await mesh.config.apply('routes', routes(mark));
+        await mesh.restart();
+        await marked(mode, mark);
+      }
+      await traffic.more(20);
+      assert.deepEqual(await traffic.stop(), []);
+      assert.match(proxied.agent.output(), /the control plane is reachable again/);
+      const { 'http.xds': _, ...stats } = await envoyStats(proxied);
+      assert.equal(stats['cluster.xds-grpc.upstream_cx_total'], 1, 'the stream of Envoy has ended');
+    });
+
+    test('an Envoy that restarts without a control plane is served from the snapshot, and refreshed later', async (t) => {
+      const mesh = shared.get();
+      const folder = await tempDir(t);
+      const proxied = await startProxied(t, mode, folder);
+      await marked(mode, 'first');
+      await eventually(() => stat(proxied.saved));
+      await mesh.discovery().kill();
+      await killEnvoy(proxied);
+      await marked(mode, 'first');
+      await proxied.agent.waitReady();
+      assert.match(proxied.agent.output(), /the proxy is served from the snapshot.*ageSeconds=/);
+      assert.ok((await metric(proxied, 'xds_proxy_snapshot_responses_total')) > 0);
+
+      // The agent restarts as well: it finds the saved snapshot.
+      await proxied.agent.kill();
+      const again = await startProxied(t, mode, folder);
+      assert.match(again.agent.output(), /a snapshot was read/);
+      await marked(mode, 'first');
+      assert.ok((await metric(again, 'xds_proxy_snapshot_age_seconds')) >= 0);
+
+      await mesh.config.apply('routes', routes('fourth'));
+      await mesh.restart();
+      await marked(mode, 'fourth');
+      assert.match(again.agent.output(), /the proxy is served by the control plane again/);
+      await mesh.config.apply('routes', routes('first'));
+      await marked(mode, 'first');
+    });
+  });
+}
+
+async function envoyStats({ agent }: Proxied): Promise<Readonly<Record<string, number>>> {
+  const text = await agent.admin('/stats?filter=xds-grpc.upstream_cx_total');
+  return Object.fromEntries(
+    text.split('\n').flatMap((line) => {
+      const [name = '', value] = line.split(': ');
+      return value === undefined ? [] : [[name, Number(value)] as const];
+    }),
+  );
+}
