@@ -7,7 +7,7 @@ import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
 import fc from 'fast-check';
 import { systemClock } from '../src/core/clock.ts';
-import { encodeEndpoints, resolveEndpoints } from '../src/generate/index.ts';
+import { encodeEndpoints, isClientView, resolveEndpoints } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import type { Snapshot } from '../src/model/types.ts';
@@ -161,7 +161,7 @@ function endpointsAfresh(snapshot: Snapshot, session: ProxySession): Content['ed
   const found: Content['eds'] = [];
   const placement = placementOf(snapshot, session.node);
   for (const view of viewsOf(snapshot, session.node)) {
-    if (view.part === 'inbound') continue;
+    if (!isClientView(view)) continue;
     for (const { name, refs } of session.parts('cds').flatMap((part) => part.resources())) {
       const input = refs.length === 0 ? undefined : resolveEndpoints(snapshot, view, placement, name);
       if (input !== undefined) found.push([input.name, contentVersion(encodeEndpoints(input))]);

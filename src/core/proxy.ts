@@ -29,6 +29,12 @@ export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
 export const GENERATOR_METADATA = 'GENERATOR';
 export const GRPC_GENERATOR = 'grpc';
 
+/**
+ * Beginnings of the names under which gRPC servers request their listeners; the address at which the server listens
+ * follows. The second is that of Istio's bootstraps.
+ */
+export const GRPC_SERVER_LISTENERS = ['xds.mesh.io/grpc/lds/inbound/', 'xds.istio.io/grpc/lds/inbound/'] as const;
+
 /** Name of the provider in a gRPC bootstrap that has the application's certificate and the roots of the mesh. */
 export const GRPC_CERTIFICATE_PROVIDER = 'default';
 

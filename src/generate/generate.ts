@@ -21,7 +21,14 @@ import {
   gatewaySecrets,
   gatewaySecretUnits,
 } from './gateways/index.ts';
-import { clientClusters, clientListeners, clientRoutes, clientUnits } from './grpc/index.ts';
+import {
+  clientClusters,
+  clientListeners,
+  clientRoutes,
+  clientUnits,
+  serverListeners,
+  serverUnits,
+} from './grpc/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { nameTable, nameTableUnits } from './names/index.ts';
 import { patcherOf } from './patches/index.ts';
@@ -36,6 +43,7 @@ import {
   type GenerationFinding,
   type GenerationResult,
   type GrpcClientView,
+  type GrpcServerView,
   type InboundView,
   NOWHERE,
   type OutboundView,
@@ -93,6 +101,15 @@ const GRPC_CLIENT: PartGenerators<GrpcClientView> = {
   nds: NONE,
 };
 
+const GRPC_SERVER: PartGenerators<GrpcServerView> = {
+  cds: NONE,
+  sds: NONE,
+  lds: { units: serverUnits, generate: serverListeners },
+  rds: NONE,
+  vhds: NONE,
+  nds: NONE,
+};
+
 /** A part's generators, bound to a view. */
 interface BoundGenerator {
   readonly units: () => readonly Unit[];
@@ -126,7 +143,7 @@ function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): Bou
 
 /** EnvoyFilters apply to Envoys only. */
 function isEnvoyView(view: View): view is EnvoyView {
-  return view.part !== 'grpc-client';
+  return view.part !== 'grpc-client' && view.part !== 'grpc-server';
 }
 
 function unpatchedGeneratorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
@@ -139,6 +156,8 @@ function unpatchedGeneratorOf(snapshot: MeshReader, view: View, type: GeneratedT
       return bind(GATEWAY, snapshot, view, type);
     case 'grpc-client':
       return bind(GRPC_CLIENT, snapshot, view, type);
+    case 'grpc-server':
+      return bind(GRPC_SERVER, snapshot, view, type);
   }
 }
 

@@ -31,6 +31,7 @@ export {
   type GeneratedType,
   type GenerationFinding,
   type GrpcClientView,
+  type GrpcServerView,
   type InboundPort,
   type InboundView,
   NOWHERE,

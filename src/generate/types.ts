@@ -185,7 +185,20 @@ export interface GrpcClientView {
   readonly endpointNames: 'cluster';
 }
 
-export type View = EnvoyView | GrpcClientView;
+/** Servers' part of such applications: equal for all replicas of a workload. */
+export interface GrpcServerView {
+  readonly part: 'grpc-server';
+  readonly scope: string;
+  readonly namespace: string;
+  /** Sorted by target port, then service. */
+  readonly ports: readonly InboundPort[];
+  readonly peerAuthentication: PeerAuthentication;
+  /** Whether clients in the mesh send mutual TLS to the workload wherever it is accepted. */
+  readonly tlsReady: boolean;
+  readonly policies: WorkloadPolicies;
+}
+
+export type View = EnvoyView | GrpcClientView | GrpcServerView;
 
 /**
  * The location of a proxy, as far as the mesh's configuration distinguishes locations. Proxies of one view may have

@@ -44,4 +44,4 @@ export {
   type WorkloadPolicies,
 } from './types.ts';
 export { destinationHosts, gatewayName } from './virtual-services.ts';
-export { podAddresses } from './workloads.ts';
+export { isTlsReady, podAddresses } from './workloads.ts';

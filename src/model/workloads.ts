@@ -78,7 +78,8 @@ export function localityOfNode(
   return node === undefined ? '' : nodeLocality(node.meta.labels);
 }
 
-function isTlsReady(labels: Labels): boolean {
+/** Whether a workload's label says that it accepts mutual TLS of the mesh. */
+export function isTlsReady(labels: Labels): boolean {
   const mode = labels[TLS_MODE_LABEL];
   return mode === 'mesh' || mode === 'istio';
 }

@@ -2,7 +2,7 @@
 
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { XDS } from '../../src/core/xds-types.ts';
-import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
+import { encodeEndpoints, generate, isClientView, resolveEndpoints } from '../../src/generate/index.ts';
 import type { GeneratedResource, GeneratedType, Placement, View } from '../../src/generate/types.ts';
 import type { Snapshot } from '../../src/model/types.ts';
 import { type JsonObject, messageNameOf, toProtoJson } from '../../src/protobuf/index.ts';
@@ -65,7 +65,7 @@ function endpointsOf(
 ): JsonObject[] {
   return clusters.flatMap(({ name, refs }) =>
     refs.map((ref) => {
-      const input = view.part === 'inbound' ? undefined : resolveEndpoints(snapshot, view, placement, name);
+      const input = !isClientView(view) ? undefined : resolveEndpoints(snapshot, view, placement, name);
       if (input?.name !== ref) throw new Error(`nothing answers for the endpoints ${ref} of ${name}`);
       return decoded(XDS.eds.url, encodeEndpoints(input));
     }),

@@ -14,6 +14,8 @@ export interface CallRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly calls: number;
   readonly timeoutMs: number;
+  /** Calls on a channel of their own; Go only. */
+  readonly fresh: boolean;
 }
 
 /** How often each server answered, and how often each error occurred, with the last message. */
@@ -69,8 +71,8 @@ export async function startGrpcApplication(owner: Owner, options: ApplicationOpt
   };
   const application: GrpcApplication = {
     child,
-    call: (target, { method = SAY, headers = {}, calls = 1, timeoutMs = 20_000 } = {}) =>
-      post('/call', { target, method, headers, calls, timeoutMs }) as Promise<CallResult>,
+    call: (target, { method = SAY, headers = {}, calls = 1, timeoutMs = 20_000, fresh = false } = {}) =>
+      post('/call', { target, method, headers, calls, timeoutMs, fresh }) as Promise<CallResult>,
     serve: async (at, name) => void (await post('/serve', { address: at, name })),
     modes: async () => (await post('/modes', {})) as Record<string, string>,
   };
@@ -85,14 +87,32 @@ export interface BootstrapFields {
   readonly serverUri: string;
   readonly id: string;
   readonly metadata?: Readonly<Record<string, unknown>>;
+  /** Paths of PEM files; absent: no certificates. */
+  readonly certificates?: { readonly certificate: string; readonly key: string; readonly roots: string };
 }
 
-/** Writes a bootstrap without certificates. */
-export async function writeGrpcBootstrap(owner: Owner, { serverUri, id, metadata }: BootstrapFields): Promise<string> {
+/** Writes a bootstrap as Istio's agent does. */
+export async function writeGrpcBootstrap(owner: Owner, fields: BootstrapFields): Promise<string> {
+  const { serverUri, id, metadata, certificates } = fields;
   const path = join(await tempDir(owner), 'bootstrap.json');
+  const provider = certificates && {
+    plugin_name: 'file_watcher',
+    config: {
+      certificate_file: certificates.certificate,
+      private_key_file: certificates.key,
+      ca_certificate_file: certificates.roots,
+      refresh_interval: '600s',
+    },
+  };
   const server = { server_uri: serverUri, channel_creds: [{ type: 'insecure' }], server_features: ['xds_v3'] };
   const node = { id, metadata: { GENERATOR: 'grpc', ...metadata }, locality: {} };
-  await writeFile(path, JSON.stringify({ xds_servers: [server], node }));
+  const bootstrap = {
+    xds_servers: [server],
+    node,
+    ...(provider && { certificate_providers: { default: provider } }),
+    server_listener_resource_name_template: 'xds.istio.io/grpc/lds/inbound/%s',
+  };
+  await writeFile(path, JSON.stringify(bootstrap));
   return path;
 }
 

@@ -29,14 +29,22 @@ export async function buildUnavailable(): Promise<string | undefined> {
   return enough ? undefined : `needs Go ${GO_NEEDED.join('.')}, and ${go} is Go ${major}.${minor}`;
 }
 
+let built: Promise<string> | undefined;
+
 /** Builds the program, unless it was built before. Returns its path; rejects with the output of the go command. */
-export async function buildGrpcApplication(): Promise<string> {
+export function buildGrpcApplication(): Promise<string> {
+  built ??= build();
+  return built;
+}
+
+async function build(): Promise<string> {
   const hash = createHash('sha256');
   for (const name of SOURCES) hash.update(await readFile(join(HERE, name)));
   const folder = join(CACHE, `grpc-application-${hash.digest('hex').slice(0, 16)}`);
   const program = join(folder, 'application');
   if (existsSync(program)) return program;
   await mkdir(folder, { recursive: true });
+  // Of this process: another one may build at the same time.
   const draft = join(folder, `draft-${process.pid}`);
   const env = { ...process.env, ...GO_ENVIRONMENT, GOFLAGS: '-buildvcs=false -mod=readonly' };
   const args = ['build', '-trimpath', '-ldflags=-s -w', '-o', draft, '.'];

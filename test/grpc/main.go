@@ -1,6 +1,7 @@
 // A gRPC application that speaks xDS itself, for tests: client and server, controlled over HTTP.
 //
-//	POST /call {"target", "method", "headers", "calls", "timeoutMs"} makes calls and answers their results.
+//	POST /call {"target", "method", "headers", "calls", "timeoutMs", "fresh"} makes calls and answers their results;
+//	"fresh" with connections of their own.
 //	POST /serve {"address", "name"} starts a server that answers with this name.
 //	GET /modes has the mode of each server by its address: "serving", or why it does not serve.
 package main
@@ -33,6 +34,7 @@ type callRequest struct {
 	Headers   map[string]string
 	Calls     int
 	TimeoutMs int
+	Fresh     bool
 }
 
 type callResult struct {
@@ -58,22 +60,33 @@ func channel(target string) (*grpc.ClientConn, error) {
 	if known := channels[target]; known != nil {
 		return known, nil
 	}
-	creds, err := xdscredentials.NewClientCredentials(xdscredentials.ClientOptions{FallbackCreds: insecure.NewCredentials()})
-	if err != nil {
-		return nil, err
-	}
-	made, err := grpc.NewClient(target, grpc.WithTransportCredentials(creds))
+	made, err := newChannel(target)
 	if err == nil {
 		channels[target] = made
 	}
 	return made, err
 }
 
+func newChannel(target string) (*grpc.ClientConn, error) {
+	creds, err := xdscredentials.NewClientCredentials(xdscredentials.ClientOptions{FallbackCreds: insecure.NewCredentials()})
+	if err != nil {
+		return nil, err
+	}
+	return grpc.NewClient(target, grpc.WithTransportCredentials(creds))
+}
+
 func call(request callRequest) (callResult, error) {
 	result := callResult{Answers: map[string]int{}, Errors: map[string]int{}}
-	conn, err := channel(request.Target)
+	open := channel
+	if request.Fresh {
+		open = newChannel
+	}
+	conn, err := open(request.Target)
 	if err != nil {
 		return result, err
+	}
+	if request.Fresh {
+		defer conn.Close()
 	}
 	for range request.Calls {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(request.TimeoutMs)*time.Millisecond)

@@ -38,7 +38,7 @@ export type EnvoyClientView = OutboundView | GatewayView;
 export type ClientView = EnvoyClientView | GrpcClientView;
 
 export function isClientView(view: View): view is ClientView {
-  return view.part !== 'inbound';
+  return view.part !== 'inbound' && view.part !== 'grpc-server';
 }
 
 export interface EndpointsInput {

@@ -5,3 +5,4 @@
 export { clientClusters } from './clusters.ts';
 export { clientListeners, clientUnits } from './listeners.ts';
 export { clientRoutes } from './routes.ts';
+export { serverListeners, serverUnits } from './servers.ts';

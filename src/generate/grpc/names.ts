@@ -1,4 +1,5 @@
 /** Names of the resources of gRPC applications. */
+import { GRPC_SERVER_LISTENERS } from '../../core/proxy.ts';
 import { clusterName } from '../common/index.ts';
 import type { GrpcClientView } from '../types.ts';
 
@@ -18,4 +19,20 @@ export function clientListenerName(host: string, port: number): string {
 /** The route configuration of a service's port. It has the name of the cluster that the default route leads to. */
 export function clientRoutesName(host: string, port: number): string {
   return clusterName('outbound', port, '', host);
+}
+
+/**
+ * Addresses at which servers usually listen. gRPC refuses a listener for any other address than the server's own;
+ * addresses of single machines would give each replica a view of its own.
+ */
+const SERVER_ADDRESSES = ['0.0.0.0', '::', '127.0.0.1', '::1'] as const;
+
+/** The listeners of a server's port, by name: a server requests one of them. */
+export function serverListenerNames(port: number): readonly { readonly name: string; readonly address: string }[] {
+  return GRPC_SERVER_LISTENERS.flatMap((prefix) =>
+    SERVER_ADDRESSES.map((address) => {
+      const host = address.includes(':') ? `[${address}]` : address;
+      return { name: `${prefix}${host}:${port}`, address };
+    }),
+  );
 }

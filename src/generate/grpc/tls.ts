@@ -6,7 +6,7 @@ import { GRPC_CERTIFICATE_PROVIDER } from '../../core/proxy.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import { type SanMatcher, TLS_SOCKET } from '../common/index.ts';
 
-const { UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
+const { DownstreamTlsContext, UpstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 type TransportSocket = envoy.config.core.v3.TransportSocket.Input;
 
@@ -29,4 +29,10 @@ function tlsContext(peers: readonly SanMatcher[]): CommonTlsContext {
 /** Connections to servers with one of these names. */
 export function clientTls(peers: readonly SanMatcher[]): TransportSocket {
   return { name: TLS_SOCKET, typedConfig: packAny(UpstreamTlsContext, { commonTlsContext: tlsContext(peers) }) };
+}
+
+/** Connections of clients with a certificate that the mesh's roots verify; gRPC servers compare no names. */
+export function serverTls(): TransportSocket {
+  const context = { commonTlsContext: tlsContext([]), requireClientCertificate: { value: true } };
+  return { name: TLS_SOCKET, typedConfig: packAny(DownstreamTlsContext, context) };
 }

@@ -10,6 +10,7 @@ import { connectionRules, requestRules } from './authorization/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
 
 export { authorizerHosts, authorizerHostsOf, callsHost, guardsPaths, policyProblems } from './authorization/index.ts';
+export { type GrpcServerPolicies, grpcServerPolicies } from './grpc.ts';
 export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to be put before all others. */

@@ -12,6 +12,7 @@ import {
   familiesOfNode,
   type GatewayView,
   type GrpcClientView,
+  type GrpcServerView,
   type InboundPort,
   type InboundView,
   namesSecrets,
@@ -24,6 +25,7 @@ import {
   type BoundInstance,
   type Gateway,
   isEmptySelector,
+  isTlsReady,
   labelsMatch,
   type MutualTlsMode,
   networkOfRegistry,
@@ -226,7 +228,17 @@ function grpcViews(mesh: ProxyMesh, node: ProxyNode): readonly View[] {
     dnsDomain: dnsDomainFor(mesh, node),
     endpointNames: 'cluster',
   };
-  return [client];
+  const ports = inboundPorts(mesh, node);
+  const server: GrpcServerView = {
+    part: 'grpc-server',
+    scope,
+    namespace: node.namespace,
+    ports,
+    peerAuthentication: peerAuthentication(mesh, node, scope, ports),
+    tlsReady: isTlsReady(node.labels),
+    policies: mesh.policiesOf(node.namespace, node.labels),
+  };
+  return [client, server];
 }
 
 /** The views of a proxy, in the order of its parts. */

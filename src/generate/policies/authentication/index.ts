@@ -10,10 +10,10 @@ import type { MeshReader } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, ManagerFields } from '../types.ts';
 import { jwtExpiryFilter } from './jwt-expiry-filter.ts';
 import { JWT_FILTER } from './metadata.ts';
-import { withoutForgeries } from './output-headers.ts';
+import { outputHeaders, withoutForgeries } from './output-headers.ts';
 import { type Provider, providerOf } from './provider.ts';
 import { tokenRules } from './rules.ts';
-import { locationsOf } from './token-locations.ts';
+import { locationsOf, locationsOfRule } from './token-locations.ts';
 import { audienceReplies } from './wrong-audience.ts';
 
 const { JwtAuthentication } = envoy.extensions.filters.http.jwt_authn.v3;
@@ -51,6 +51,28 @@ export function tokenManagerFields(snapshot: MeshReader, view: GuardedView): Man
     ...(localReplyConfig !== undefined && { localReplyConfig }),
     ...(earlyHeaderMutationExtensions.length > 0 && { earlyHeaderMutationExtensions }),
   };
+}
+
+/** Where a rule reads tokens, and the headers that tell the application about them. */
+export interface TokenReader {
+  /** `namespace/name` of the policy. */
+  readonly name: string;
+  /** In lower case; `prefix`: what precedes a token there. */
+  readonly headers: readonly { readonly name: string; readonly prefix: string }[];
+  readonly cookies: readonly string[];
+}
+
+/** For servers that verify no tokens. */
+export function tokenReaders(snapshot: MeshReader, policies: GuardedView['policies']): TokenReader[] {
+  return tokenRules(snapshot, { policies }).map((rule) => {
+    const { fromHeaders, fromCookies } = locationsOfRule(rule.rule);
+    const read = fromHeaders.map(({ name, prefix = '' }) => ({ name: name.toLowerCase(), prefix }));
+    return {
+      name: rule.name.replace(/\[\d+\]$/, ''),
+      headers: [...read, ...outputHeaders(rule).map((name) => ({ name, prefix: '' }))],
+      cookies: fromCookies,
+    };
+  });
 }
 
 /** A token that one of the providers accepts, or none in their token locations. */

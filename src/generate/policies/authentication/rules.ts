@@ -13,7 +13,7 @@ export interface TokenRule {
 }
 
 /** In the order of the policies; none without the plugin. */
-export function tokenRules(snapshot: MeshReader, { policies }: GuardedView): TokenRule[] {
+export function tokenRules(snapshot: MeshReader, { policies }: Pick<GuardedView, 'policies'>): TokenRule[] {
   if (!snapshot.settings.plugins.includes('authn')) return [];
   const table = snapshot.resources('RequestAuthentication');
   return policies.authentication.flatMap((key) => {

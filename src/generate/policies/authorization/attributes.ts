@@ -28,6 +28,8 @@ export interface Meaning {
 export interface Matches<Leaf> {
   /** True where only HTTP requests have it; connections have the others. */
   readonly httpOnly: boolean;
+  /** False where gRPC servers cannot compare it. */
+  readonly inGrpc: boolean;
   /** The matcher of one value. */
   readonly matches: (values: readonly string[], reading: Reading, meaning: Meaning) => Condition<Leaf>;
 }
@@ -38,11 +40,16 @@ type WhoAttribute = Matches<PrincipalLeaf>;
 type WhatAttribute = Matches<PermissionLeaf>;
 
 function onConnections<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: false, matches: eachOf(one) };
+  return { httpOnly: false, inGrpc: true, matches: eachOf(one) };
 }
 
 function onRequests<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: true, matches: eachOf(one) };
+  return { httpOnly: true, inGrpc: true, matches: eachOf(one) };
+}
+
+/** Of tokens, which gRPC servers do not verify. */
+function ofTokens(one: OneValue<PrincipalLeaf>): WhoAttribute {
+  return { ...onRequests(one), inGrpc: false };
 }
 
 function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
@@ -55,7 +62,7 @@ const SERVICE_ACCOUNT: WhoAttribute = onConnections((value, _, meaning) => servi
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
 /** Headers of a connection are unknown; its peer may not be the client. */
 const CLIENT_ADDRESS: WhoAttribute = onConnections(clientAddress);
-const REQUEST_PRINCIPAL: WhoAttribute = onRequests(requestPrincipal);
+const REQUEST_PRINCIPAL: WhoAttribute = ofTokens(requestPrincipal);
 const PORT: WhatAttribute = onConnections(destinationPort);
 
 /** Fields of `from[].source`; each has a negated form with the prefix `not`. */
@@ -86,11 +93,12 @@ const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
   'source.principal': { who: PRINCIPAL },
   'source.serviceAccount': { who: SERVICE_ACCOUNT },
   'request.auth.principal': { who: REQUEST_PRINCIPAL },
-  'request.auth.audiences': { who: onRequests((value) => claimMatches(['aud'], value)) },
-  'request.auth.presenter': { who: onRequests((value) => claimMatches(['azp'], value)) },
+  'request.auth.audiences': { who: ofTokens((value) => claimMatches(['aud'], value)) },
+  'request.auth.presenter': { who: ofTokens((value) => claimMatches(['azp'], value)) },
   'destination.ip': { what: onConnections(destinationIp) },
   'destination.port': { what: PORT },
-  'connection.sni': { what: onConnections(serverName) },
+  // gRPC servers do not know the name that a client asked for.
+  'connection.sni': { what: { ...onConnections(serverName), inGrpc: false } },
 };
 
 /** The attribute of a key of `when`; undefined for an unknown key. */
@@ -99,12 +107,25 @@ export function attributeOf(key: string): Attribute | undefined {
   if (known !== undefined) return known;
   const name = /^request\.headers\[([^\]]+)\]$/.exec(key)?.[1];
   if (name !== undefined) {
-    return { who: { httpOnly: true, matches: (values, reading) => headers(headerName(name), values, reading) } };
+    const header = headerName(name);
+    const inGrpc = isGrpcHeader(header);
+    return { who: { httpOnly: true, inGrpc, matches: (values, reading) => headers(header, values, reading) } };
   }
   const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
   if (claims === undefined) return undefined;
   const levels = claims.slice(1, -1).split('][');
-  return { who: onRequests((value) => claimMatches(levels, value)) };
+  return { who: ofTokens((value) => claimMatches(levels, value)) };
+}
+
+/**
+ * Headers that gRPC servers do not compare (https://github.com/grpc/proposal/blob/master/A41-xds-rbac.md); they reject
+ * a listener because of some of them.
+ */
+const NOT_COMPARED = /^(?:grpc-.*|:scheme|te|connection|keep-alive|transfer-encoding|upgrade|.*-bin)$/;
+
+/** Whether gRPC servers compare a header, named in lower case. */
+export function isGrpcHeader(name: string): boolean {
+  return !NOT_COMPARED.test(name);
 }
 
 /** Envoy stores clients' `host` header where HTTP/2 has it. */

@@ -19,7 +19,18 @@ import {
   type Unreachable,
 } from './external.ts';
 import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
-import { asksForPaths, type NamedPolicies, type RbacPolicy, rbacPolicy, type Use } from './rules.ts';
+import {
+  asksForMoreThanGrpc,
+  asksForPaths,
+  type NamedPolicies,
+  type RbacPolicy,
+  rbacPolicy,
+  type Use,
+} from './rules.ts';
+
+export { isGrpcHeader } from './attributes.ts';
+export { allowFilter, denyFilter } from './rbac.ts';
+export type { RbacPolicy } from './rules.ts';
 
 type Policy = Resource<'AuthorizationPolicy'>;
 type Action = NonNullable<Policy['content']['action']>;
@@ -61,6 +72,45 @@ export function connectionRules(snapshot: MeshReader, view: GuardedView): Connec
     filters: [...external, ...localFilters(rules, 'tcp')],
     refusesAll: (rules.allow !== undefined && !isFilled(rules.allow)) || denied.some(matchesAll),
   };
+}
+
+/** The rules of gRPC servers, which have no filters but these. */
+export interface GrpcRules {
+  readonly deny: NamedPolicies;
+  /** Undefined without ALLOW policies; an empty list allows nobody. */
+  readonly allow: NamedPolicies | undefined;
+  /** What cannot be expressed and is refused, one line for each policy. */
+  readonly problems: readonly string[];
+}
+
+/**
+ * The rules for a gRPC server. What CUSTOM rules match is refused, because such servers have no external authorizers;
+ * AUDIT rules do nothing.
+ */
+export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies']): GrpcRules {
+  const all = policiesFor(snapshot, { policies });
+  const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
+  const [allow, custom, deny] = [of('ALLOW'), of('CUSTOM'), of('DENY')];
+  const keepOut = { effect: 'keep out', protocol: 'grpc', sourcedMetadata: false } as const;
+  const inexact = [...allow, ...deny].filter(({ content }) => (content.rules ?? []).some(asksForMoreThanGrpc));
+  return {
+    deny: named(snapshot, [...custom, ...deny], keepOut),
+    allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...keepOut, effect: 'let in' }),
+    problems: [
+      ...custom.map(
+        (policy) => `${nameOf(policy)}: gRPC servers have no external authorizers; refused is what it matches`,
+      ),
+      ...inexact.map((policy) => {
+        const denies = policy.content.action === 'DENY';
+        const result = denies ? 'its rules refuse more' : 'its rules with such attributes allow nobody';
+        return `${nameOf(policy)}: gRPC servers cannot compare some of its attributes; ${result}`;
+      }),
+    ],
+  };
+}
+
+function nameOf({ meta: { namespace, name } }: Policy): string {
+  return `AuthorizationPolicy ${namespace}/${name}`;
 }
 
 /** Whether the result depends on a request's path. */
@@ -147,7 +197,7 @@ function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpF
 }
 
 /** In order of precedence. Of the plugins, `policy` is for external authorizers, `authz` for the others. */
-function policiesFor(snapshot: MeshReader, { policies }: GuardedView): Policy[] {
+function policiesFor(snapshot: MeshReader, { policies }: Pick<GuardedView, 'policies'>): Policy[] {
   if (policies.authorization.length === 0) return [];
   const { plugins } = snapshot.settings;
   const table = snapshot.resources('AuthorizationPolicy');

@@ -3,7 +3,8 @@
  * `from`, `to` and `when`, must all match.
  *
  * On TCP connections, HTTP attributes are unknown. An allowing rule with such an attribute allows nobody; in the other
- * rules (deny, call an authorizer, audit) the attribute is left out, so that they match more and never less.
+ * rules (deny, call an authorizer, audit) the attribute is left out, so that they match more and never less. The same
+ * holds for gRPC servers and the attributes that these cannot compare.
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import type {
@@ -36,7 +37,7 @@ export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
 export interface Use extends Meaning {
   /** What the rule does with requests that it matches: allow them, or anything else. */
   readonly effect: 'let in' | 'keep out';
-  readonly protocol: 'http' | 'tcp';
+  readonly protocol: 'http' | 'tcp' | 'grpc';
   /** Whether Envoy supports `sourced_metadata` of principals. */
   readonly sourcedMetadata: boolean;
 }
@@ -48,7 +49,7 @@ const OPERATION_NAMES = Object.keys(OPERATION_FIELDS) as (keyof typeof OPERATION
 
 /** The policy of a rule; undefined for one that nothing can match. */
 export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | undefined {
-  if (use.protocol === 'tcp' && use.effect === 'let in' && asksForHttp(rule)) return undefined;
+  if (use.effect === 'let in' && asksFor(rule, (attribute) => !isKnown(attribute, use))) return undefined;
   const { from, to, when = [] } = rule;
   const conditions = when.map((condition) => whenMatches(condition, use));
   const who = allOf([
@@ -77,17 +78,32 @@ export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | unde
   return { permissions: [permissionOf(what)], principals: [principalOf(who, use.sourcedMetadata)] };
 }
 
-/** Whether some part of a rule needs an HTTP request. */
-export function asksForHttp({ from = [], to = [], when = [] }: AuthorizationRule): boolean {
+type AnyAttribute = Pick<Matches<unknown>, 'httpOnly' | 'inGrpc'>;
+
+/** Whether an attribute can be compared there. */
+function isKnown({ httpOnly, inGrpc }: AnyAttribute, { protocol }: Pick<Use, 'protocol'>): boolean {
+  if (protocol === 'grpc') return inGrpc;
+  return protocol === 'http' || !httpOnly;
+}
+
+/** Whether a rule has attributes that gRPC servers cannot compare. */
+export function asksForMoreThanGrpc(rule: AuthorizationRule): boolean {
+  return asksFor(rule, ({ inGrpc }) => !inGrpc);
+}
+
+/** Whether some part of a rule is about such an attribute. */
+function asksFor(
+  { from = [], to = [], when = [] }: AuthorizationRule,
+  of: (attribute: AnyAttribute) => boolean,
+): boolean {
   return (
-    from.some(({ source }) => SOURCE_NAMES.some((name) => SOURCE_FIELDS[name].httpOnly && isGiven(source, name))) ||
+    from.some(({ source }) => SOURCE_NAMES.some((name) => of(SOURCE_FIELDS[name]) && isGiven(source, name))) ||
     to.some(({ operation }) =>
-      OPERATION_NAMES.some((name) => OPERATION_FIELDS[name].httpOnly && isGiven(operation, name)),
+      OPERATION_NAMES.some((name) => of(OPERATION_FIELDS[name]) && isGiven(operation, name)),
     ) ||
     when.some(({ key }) => {
       const attribute = attributeOf(key);
-      if (attribute === undefined) return false;
-      return 'who' in attribute ? attribute.who.httpOnly : attribute.what.httpOnly;
+      return attribute !== undefined && of('who' in attribute ? attribute.who : attribute.what);
     })
   );
 }
@@ -128,14 +144,14 @@ function whenMatches(
   return { what: fieldMatches(attribute.what, values, notValues, use) };
 }
 
-/** A field with its negation. HTTP attributes are left out on connections: this is for rules that deny. */
+/** A field with its negation. Attributes that cannot be compared are left out: this is for rules that deny. */
 function fieldMatches<Leaf>(
-  { httpOnly, matches }: Matches<Leaf>,
+  { httpOnly, inGrpc, matches }: Matches<Leaf>,
   values: Values = [],
   notValues: Values = [],
   use: Use,
 ): Condition<Leaf> {
-  if (httpOnly && use.protocol === 'tcp') return ALWAYS;
+  if (!isKnown({ httpOnly, inGrpc }, use)) return ALWAYS;
   const reading = readingOf(use);
   const all: Condition<Leaf>[] = [];
   if (values.length > 0) all.push(matches(values, reading, use));

@@ -1,0 +1,65 @@
+/**
+ * The policies of gRPC servers that speak xDS themselves, as RBAC filters: refused is first what some policy forbids,
+ * then what no ALLOW policy allows. Such servers verify no tokens and call no external authorizers. What they cannot
+ * decide, they refuse. Source: https://github.com/grpc/proposal/blob/master/A41-xds-rbac.md
+ */
+import { anyWorkload, trustDomainsOf } from '../common/index.ts';
+import type { MeshReader } from '../reads/index.ts';
+import type { GrpcServerView } from '../types.ts';
+import { type TokenReader, tokenReaders } from './authentication/index.ts';
+import { allowFilter, denyFilter, grpcRules, isGrpcHeader, type RbacPolicy } from './authorization/index.ts';
+import type { HttpFilter } from './types.ts';
+
+type Principal = NonNullable<RbacPolicy['principals']>[number];
+
+export interface GrpcServerPolicies {
+  readonly filters: readonly HttpFilter[];
+  /** What cannot be expressed and is refused, one line each. */
+  readonly problems: readonly string[];
+}
+
+/** @param mutual whether clients have certificates of the mesh */
+export function grpcServerPolicies(
+  snapshot: MeshReader,
+  { policies }: GrpcServerView,
+  mutual: boolean,
+): GrpcServerPolicies {
+  const rules = grpcRules(snapshot, policies);
+  const tokens = tokenReaders(snapshot, policies);
+  const deny = {
+    ...rules.deny,
+    ...(mutual && !snapshot.settings.skipTrustDomainCheck && { 'trust-domains': onlyTrusted(snapshot) }),
+    ...(tokens.length > 0 && { tokens: { permissions: [{ any: true }], principals: tokens.flatMap(readBy) } }),
+  };
+  const filters: HttpFilter[] = [];
+  // gRPC needs another name for each filter of a listener.
+  if (Object.keys(deny).length > 0) filters.push({ ...denyFilter('http', deny), name: 'deny' });
+  if (rules.allow !== undefined) filters.push({ ...allowFilter('http', rules.allow), name: 'allow' });
+  const unverified = [...new Set(tokens.map(({ name }) => name))].map(
+    (name) => `RequestAuthentication ${name}: gRPC servers verify no tokens; requests with a token are refused`,
+  );
+  return { filters, problems: [...rules.problems, ...unverified] };
+}
+
+/** Clients of other trust domains: gRPC servers verify certificates, and compare no names in them. */
+function onlyTrusted({ settings, mesh }: MeshReader): RbacPolicy {
+  const ids = anyWorkload(trustDomainsOf(settings, mesh)).map(
+    ({ matcher }): Principal => ({ authenticated: { principalName: matcher } }),
+  );
+  return { permissions: [{ any: true }], principals: [{ notId: { orIds: { ids } } }] };
+}
+
+/** Requests with a token where the rule reads one, or with a header that tells the application about a token. */
+function readBy({ headers, cookies }: TokenReader): Principal[] {
+  return [
+    ...headers.map(({ name, prefix }) => withHeader(name, prefix)),
+    ...cookies.map((name) => withHeader('cookie', `${name}=`)),
+  ];
+}
+
+function withHeader(name: string, content: string): Principal {
+  if (!isGrpcHeader(name)) return { any: true };
+  // Several headers of one name are one text.
+  const match = content === '' ? { presentMatch: true } : { stringMatch: { contains: content, ignoreCase: true } };
+  return { header: { name, ...match } };
+}
