@@ -80,6 +80,11 @@ export const discoveryIssueWorkloadFlags = {
     default: '',
     meaning: 'IP address of the control plane, for the hosts file of a machine whose DNS does not have its name.',
   },
+  dns: {
+    type: 'bool',
+    default: false,
+    meaning: 'The agent answers the DNS queries of the machine (DNS_AGENT), so that it can call services by name.',
+  },
   file: { type: 'string', short: 'f', default: '', meaning: 'File with the WorkloadGroup, instead of --kubeconfig.' },
   group: { type: 'string', default: '', meaning: 'Name of the WorkloadGroup.' },
   'issuer-dir': discoveryIssueTokenFlags['issuer-dir'],

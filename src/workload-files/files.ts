@@ -22,6 +22,8 @@ export interface WorkloadFilesInput {
   readonly address: string;
   /** '' for the default one. */
   readonly trustDomain: string;
+  /** Whether the agent answers the DNS queries of the machine. */
+  readonly dns: boolean;
 }
 
 export interface WorkloadFile {
@@ -56,11 +58,12 @@ export function workloadFiles(input: WorkloadFilesInput): readonly WorkloadFile[
 const WORD = /^[A-Za-z0-9._:/-]+$/;
 
 /** Throws a CtlError for a service account that is no name. */
-function environmentOf({ namespace, spec, address }: WorkloadFilesInput): string {
+function environmentOf({ namespace, spec, address, dns }: WorkloadFilesInput): string {
   const variables = {
     POD_NAMESPACE: namespace,
     SERVICE_ACCOUNT: accountOf(spec),
     ...(address === '' ? {} : { INSTANCE_IP: address }),
+    ...(dns ? { DNS_AGENT: 'true' } : {}),
     CA_TOKEN_FILE: `${CONFIG_FOLDER}/token`,
     CA_ROOT_CA: `${CONFIG_FOLDER}/root-cert.pem`,
     // The certificate of the last run is enough for a restart: the token ends long before.

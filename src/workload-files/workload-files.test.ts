@@ -27,6 +27,7 @@ const INPUT: WorkloadFilesInput = {
   discoveryIp: '192.0.2.1',
   address: '',
   trustDomain: '',
+  dns: false,
 };
 
 const textOf = (name: string, input: WorkloadFilesInput = INPUT) =>

@@ -19,8 +19,8 @@ export function issueWorkloadCommand(): Command {
     flags: discoveryIssueWorkloadFlags,
     async run({ flags, io }) {
       const settings = flagSettings(discoveryIssueWorkloadFlags, flags);
-      const { namespace, group, discoveryAddress, discoveryIp, address, trustDomain, output } = settings;
-      require({ namespace, group, output, 'discovery-address': discoveryAddress });
+      const { namespace, group, discoveryAddress, discoveryIp, address, output } = settings;
+      checkGiven({ namespace, group, output, 'discovery-address': discoveryAddress });
       for (const [flag, ip] of [
         ['address', address],
         ['discovery-ip', discoveryIp],
@@ -28,9 +28,12 @@ export function issueWorkloadCommand(): Command {
         if (ip !== '' && isIP(ip) === 0)
           throw usageError(`--${flag}: expected an IP address, got ${JSON.stringify(ip)}`);
       }
+      if (!/^(?:\[[0-9a-f:.]+\]|[a-z0-9._-]+):\d{1,5}$/i.test(discoveryAddress)) {
+        throw usageError(`--discovery-address: expected host:port, got ${JSON.stringify(discoveryAddress)}`);
+      }
       const { workloadFiles, writeFiles } = await import('../../workload-files/index.ts');
       const inputs = settings.kubeconfig === '' ? await fromFiles(settings) : await ofCluster(settings);
-      const files = workloadFiles({ ...inputs, namespace, group, discoveryAddress, discoveryIp, address, trustDomain });
+      const files = workloadFiles({ ...settings, ...inputs });
       await writeFiles(output, files);
       io.stdout.write(`${output}: ${files.map(({ name }) => name).join(', ')}\n`);
       return 0;
@@ -38,7 +41,7 @@ export function issueWorkloadCommand(): Command {
   });
 }
 
-function require(given: Readonly<Record<string, string>>): void {
+function checkGiven(given: Readonly<Record<string, string>>): void {
   const missing = Object.keys(given).find((flag) => given[flag] === '');
   if (missing !== undefined) throw usageError(`issue-workload needs --${missing}`);
 }
@@ -51,7 +54,7 @@ async function ofCluster(settings: Settings): Promise<Inputs> {
 
 async function fromFiles(settings: Settings): Promise<Inputs> {
   const { file, issuerDir, rootCert, namespace, group, audience, ttlMs } = settings;
-  require({ 'file (or --kubeconfig)': file, 'issuer-dir': issuerDir, 'root-cert': rootCert });
+  checkGiven({ 'file (or --kubeconfig)': file, 'issuer-dir': issuerDir, 'root-cert': rootCert });
   const { accountOf, groupInFile, textOf } = await import('../../workload-files/index.ts');
   const { issueToken } = await import('../../security/index.ts');
   const spec = await groupInFile(file, namespace, group);
