@@ -109,6 +109,11 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.extensions.filters.network.mongo_proxy.v3.MongoProxy',
   ],
 
+  // UDP filters.
+  'envoy/extensions/filters/udp/dns_filter/v3/dns_filter.proto': [
+    'envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig',
+  ],
+
   // HTTP filters.
   'envoy/extensions/filters/http/router/v3/router.proto': ['envoy.extensions.filters.http.router.v3.Router'],
   'envoy/extensions/filters/http/rbac/v3/rbac.proto': [

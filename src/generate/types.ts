@@ -101,6 +101,8 @@ export interface OutboundView extends PatchedView {
   readonly dns?: {
     /** The class of the proxy's network: names of headless services have the endpoints that it reaches directly. */
     readonly network: string;
+    /** Set where the proxy answers them itself. */
+    readonly listener?: true;
   };
 }
 

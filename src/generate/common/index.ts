@@ -29,6 +29,7 @@ export {
 export {
   BLACKHOLE_CLUSTER,
   clusterName,
+  DNS_LISTENER_UNIT,
   gatewayHttpRouteName,
   gatewayHttpsRouteName,
   hostOfCluster,

@@ -17,8 +17,11 @@ export const INBOUND_PASSTHROUGH_CLUSTER_IPV6 = 'InboundPassthroughClusterIpv6';
 
 export { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../../core/proxy.ts';
 
-/** The listener unit of the virtual listeners; all other listener units are ports. */
+/** The listener unit of the virtual listeners; all others but {@link DNS_LISTENER_UNIT} are ports. */
 export const VIRTUAL_LISTENER_UNIT = 'virtual';
+
+/** The listener unit of captured DNS queries. */
+export const DNS_LISTENER_UNIT = 'dns';
 
 /** The cluster unit of the clusters that belong to no service; a host name cannot contain `|`. */
 export const STATIC_CLUSTERS_UNIT = '|static';

@@ -15,6 +15,7 @@ export const LUA_FILTER = 'envoy.filters.http.lua';
 export const EARLY_HEADER_MUTATION = 'envoy.http.early_header_mutation.header_mutation';
 export const SET_FILTER_STATE = 'envoy.filters.network.set_filter_state';
 export const TLS_INSPECTOR = 'envoy.filters.listener.tls_inspector';
+export const DNS_FILTER = 'envoy.filters.udp.dns_filter';
 export const HTTP_INSPECTOR = 'envoy.filters.listener.http_inspector';
 export const ORIGINAL_DST_FILTER = 'envoy.filters.listener.original_dst';
 export const PREVIOUS_HOSTS = 'envoy.retry_host_predicates.previous_hosts';
@@ -32,6 +33,7 @@ export const ASKED_EXTENSIONS = [
   STDERR_ACCESS_LOG,
   STDOUT_ACCESS_LOG,
   CORS_FILTER,
+  DNS_FILTER,
   FAULT_FILTER,
   GRPC_STATS_FILTER,
   GRPC_WEB_FILTER,

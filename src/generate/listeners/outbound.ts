@@ -10,6 +10,7 @@ import {
   addressedScope,
   BLACKHOLE_CLUSTER,
   cidrRanges,
+  DNS_LISTENER_UNIT,
   hasFamilyOf,
   InputCache,
   isIpAddress,
@@ -39,6 +40,7 @@ import {
 import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
 import type { Capabilities, GeneratedResource, GenerationFinding, OutboundView, Unit, UnitOutput } from '../types.ts';
 import { type MergedChains, mergeChains } from './chain-merge.ts';
+import { dnsListener } from './dns.ts';
 import { withoutExcludedRanges } from './excluded-ranges.ts';
 import { outboundConnectionManager } from './http-connection-manager.ts';
 import { connectionsOf, type L4Chain, l4Chains, serviceChains } from './l4-chains.ts';
@@ -56,12 +58,14 @@ const NOTHING: UnitOutput = { resources: [], findings: [] };
 export function outboundListenerUnits(snapshot: MeshReader, view: OutboundView): readonly Unit[] {
   if (addressedScope(snapshot, view) === undefined) return [];
   const ports = plannedPorts(snapshot, view);
-  return view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
+  const units = view.interception === 'NONE' ? ports : [...ports, VIRTUAL_LISTENER_UNIT];
+  return view.dns?.listener === true ? [...units, DNS_LISTENER_UNIT] : units;
 }
 
 export function outboundListeners(snapshot: MeshReader, view: OutboundView, unit: Unit): UnitOutput {
   const scope = addressedScope(snapshot, view);
   if (scope === undefined) return NOTHING;
+  if (unit === DNS_LISTENER_UNIT) return dnsListener(snapshot, view, scope);
   if (unit === VIRTUAL_LISTENER_UNIT) {
     return view.interception === 'NONE'
       ? NOTHING

@@ -1,2 +1,4 @@
 /** The names that a proxy's DNS server answers. */
 export { nameTable, nameTableUnits } from './name-table.ts';
+export { namesOf } from './names.ts';
+export type { Name } from './service-names.ts';

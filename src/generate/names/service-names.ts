@@ -1,24 +1,24 @@
-/** The names of one service, as encoded entries of the name table. */
+/** The names of one service. */
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
-import { encode, istio } from '../../protobuf/index.ts';
 import { isIpAddress } from '../common/index.ts';
 import { addressesOf } from '../plans/index.ts';
 
-type NameInfo = istio.networking.nds.v1.NameTable.NameInfo.Input;
-
-/** An entry of `NameTable.table`. */
-export interface EncodedName {
+/** A name with its addresses. Immutable, and the same object while nothing of it changes. */
+export interface Name {
+  /** `*.example.com` for a wildcard. */
   readonly host: string;
-  /** A whole field: a message is the concatenation of its fields. */
-  readonly bytes: Uint8Array;
+  readonly ips: readonly string[];
+  /** Of an orchestrator service or its pod: agents answer short names as well. */
+  readonly short?: { readonly name: string; readonly namespace: string };
 }
 
+/** The names of a headless service and its pods. */
 export interface HeadlessNames {
   /** Absent while no endpoint can be reached. */
-  readonly own: Uint8Array | undefined;
+  readonly own: Name | undefined;
   /** Pods with a host name of their own, as those of a StatefulSet have. */
-  readonly pods: readonly EncodedName[];
+  readonly pods: readonly Name[];
 }
 
 /** A label of a DNS name. Endpoints may be written with any text. */
@@ -28,11 +28,11 @@ const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
  * The name of a service with addresses. Absent for one without: only the resolvers of the machine may know addresses of
  * it, as for ServiceEntries of the outside world and for Services of type ExternalName.
  */
-export function serviceName(memos: Memos, service: Service): Uint8Array | undefined {
-  return memos.weak<Service, Uint8Array | undefined>('names of services').get(service, () => {
+export function serviceName(memos: Memos, service: Service): Name | undefined {
+  return memos.weak<Service, Name | undefined>('names of services').get(service, () => {
     // An address range is no address of the name.
     const ips = addressesOf(memos, service).flatMap((address) => ('bind' in address ? address.bind : []));
-    return ips.length === 0 ? undefined : entry(service.hostname, infoOf(service, service.shortName, ips));
+    return ips.length === 0 ? undefined : { host: service.hostname, ips, ...shortName(service, '') };
   });
 }
 
@@ -47,23 +47,15 @@ export function headlessNames(service: Service, endpoints: readonly Endpoint[]):
     const ofPod = byPod.get(hostname) ?? new Set();
     byPod.set(hostname, ofPod.add(address));
   }
-  const { shortName } = service;
   const pods = [...byPod].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
-    own: all.size === 0 ? undefined : entry(service.hostname, infoOf(service, shortName, [...all].sort())),
+    own: all.size === 0 ? undefined : { host: service.hostname, ips: [...all].sort(), ...shortName(service, '') },
     pods: pods.map(([pod, ips]) => {
-      const host = `${pod}.${service.hostname}`;
-      return { host, bytes: entry(host, infoOf(service, shortName && `${pod}.${shortName}`, [...ips].sort())) };
+      return { host: `${pod}.${service.hostname}`, ips: [...ips].sort(), ...shortName(service, `${pod}.`) };
     }),
   };
 }
 
-/** Agents expand the short names of Kubernetes services themselves. */
-function infoOf({ registry, namespace }: Service, shortname: string | undefined, ips: readonly string[]): NameInfo {
-  if (registry === 'External' || shortname === undefined) return { ips, registry: 'External' };
-  return { ips, registry: 'Kubernetes', shortname, namespace };
-}
-
-function entry(host: string, info: NameInfo): Uint8Array {
-  return encode(istio.networking.nds.v1.NameTable, { table: { [host]: info } });
+function shortName({ registry, shortName: name, namespace }: Service, prefix: string): Pick<Name, 'short'> {
+  return registry === 'External' || name === undefined ? {} : { short: { name: `${prefix}${name}`, namespace } };
 }

@@ -70,9 +70,15 @@ type ListenerMatch = Patch['match']['listener'];
  *   connections to all ports, are matched by their own port
  */
 function isListener(listener: Listener, match: ListenerMatch, inside: boolean): boolean {
+  if (isUdp(listener) && !match?.name && match?.portNumber === undefined) return false;
   if (match?.name && match.name !== listener.name) return false;
   if (match?.portNumber === undefined || (inside && isVirtual(listener))) return true;
   return listener.address?.socketAddress?.portValue === match.portNumber;
+}
+
+/** Patches for all listeners are about connections: a listener of UDP has none. */
+function isUdp({ address }: Listener): boolean {
+  return address?.socketAddress?.protocol === envoy.config.core.v3.SocketAddress.Protocol.UDP;
 }
 
 function isVirtual({ name }: Listener): boolean {

@@ -65,6 +65,12 @@ function capabilitiesOf(node: ProxyNode): Capabilities {
   };
 }
 
+function dnsOf(mesh: ProxyMesh, node: ProxyNode): Pick<OutboundView, 'dns'> {
+  if (node.dns === undefined) return {};
+  const network = networkClassOf(mesh, node);
+  return { dns: node.dns === 'envoy' ? { network, listener: true } : { network } };
+}
+
 function endpointNamesFor(node: ProxyNode): EndpointNames {
   return node.shortEndpointNames ? 'short' : 'cluster';
 }
@@ -86,7 +92,7 @@ function outboundView(mesh: ProxyMesh, node: ProxyNode, scope: string, filters: 
     endpointNames: endpointNamesFor(node),
     capabilities: capabilitiesOf(node),
     ...(cluster !== undefined && { cluster }),
-    ...(node.dns !== undefined && { dns: { network: networkClassOf(mesh, node) } }),
+    ...dnsOf(mesh, node),
     ...patched,
   };
 }
