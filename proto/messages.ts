@@ -113,6 +113,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'envoy/extensions/filters/udp/dns_filter/v3/dns_filter.proto': [
     'envoy.extensions.filters.udp.dns_filter.v3.DnsFilterConfig',
   ],
+  'envoy/extensions/network/dns_resolver/cares/v3/cares_dns_resolver.proto': [
+    'envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig',
+  ],
 
   // HTTP filters.
   'envoy/extensions/filters/http/router/v3/router.proto': ['envoy.extensions.filters.http.router.v3.Router'],

@@ -6,7 +6,7 @@ import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
 import type { JsonObject } from '../protobuf/index.ts';
-import type { AgentSettings, Environment } from '../settings/index.ts';
+import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
@@ -153,11 +153,12 @@ export async function planAgent(
 function planNode(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
-  facts: Omit<NodeInput, 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort'>,
+  facts: Omit<NodeInput, 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort' | 'dnsAgent'>,
 ): JsonObject {
   return nodeOf({
     ...facts,
     stsPort: settings.stsPort,
+    dnsAgent: isEnabled(settings.dnsAgent),
     cluster:
       settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,
     serviceAccount: settings.serviceAccount,

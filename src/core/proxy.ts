@@ -15,6 +15,9 @@ export const SDS_CLUSTER = 'sds-grpc';
 /** Key of the node metadata by which a proxy announces that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';
 
+/** Key of the node metadata by which a proxy announces that its agent answers the DNS queries of the machine. */
+export const DNS_AGENT_METADATA = 'DNS_AGENT';
+
 /**
  * Names of the listeners that receive redirected connections; every sidecar whose interception is not NONE gets both.
  * Istio's proxies have them under the same names.

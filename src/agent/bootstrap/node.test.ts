@@ -36,6 +36,14 @@ test('the control plane reads the values that the node was made from', () => {
   );
 });
 
+test('the control plane knows which program answers DNS queries', () => {
+  const env = { MESH_META_DNS_CAPTURE: 'true' };
+  assert.equal(asRead().dns, undefined);
+  assert.equal(asRead({ env }).dns, 'envoy');
+  assert.equal(asRead({ dnsAgent: true }).dns, 'agent');
+  assert.equal(asRead({ env, dnsAgent: true }).dns, 'agent');
+});
+
 test('the environment adds strings and JSON values to the metadata', () => {
   const env = {
     MESH_META_NETWORK: 'n1',

@@ -7,13 +7,14 @@ import type { Memos } from '../../core/memo.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { delimitedLength, writeDelimitedHead } from '../../protobuf/wire/index.ts';
 import { DNS_LISTENER_UNIT, durationOf, joinedResource, loopbackBinds } from '../common/index.ts';
-import { DNS_FILTER, hasExtension } from '../filters/index.ts';
+import { DNS_FILTER, hasExtension, typedConfig } from '../filters/index.ts';
 import { type Name, namesOf } from '../names/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
 
 const { Listener, ListenerFilter } = envoy.config.listener.v3;
 const { DnsFilterConfig } = envoy.extensions.filters.udp.dns_filter.v3;
+const { CaresDnsResolverConfig } = envoy.extensions.network.dns_resolver.cares.v3;
 const { DnsTable } = envoy.data.dns.v3;
 const { UDP } = envoy.config.core.v3.SocketAddress.Protocol;
 
@@ -30,6 +31,17 @@ const RESOLVER_TIMEOUT_MS = 2000;
 const RETRIES = 1;
 /** Queries that wait for a resolver at the same time. */
 const MAX_PENDING_LOOKUPS = 1024;
+
+const CARES = 'envoy.network.dns_resolver.cares';
+/**
+ * The resolvers of resolv.conf; the one here, which the message requires, is that of a resolv.conf without any. Clients
+ * have added the search domains of resolv.conf already.
+ */
+const RESOLVERS: envoy.extensions.network.dns_resolver.cares.v3.CaresDnsResolverConfig.Input = {
+  resolvers: [{ socketAddress: { address: '127.0.0.1', portValue: 53 } }],
+  useResolversAsFallback: true,
+  dnsResolverOptions: { noDefaultSearchDomain: true },
+};
 
 /** Fields of Listener, ListenerFilter, Any, DnsFilterConfig and ServerContextConfig, from outside to inside. */
 const LISTENER_FILTERS = 9;
@@ -86,9 +98,9 @@ function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): G
     ...names.map((name) => domains.get(name, () => domainOf(name))),
   ];
   const clientConfig = {
-    // Without addresses of resolvers here, Envoy reads those of resolv.conf.
     resolverTimeout: durationOf(RESOLVER_TIMEOUT_MS),
     maxPendingLookups: MAX_PENDING_LOOKUPS,
+    typedDnsResolverConfig: typedConfig(CARES, CaresDnsResolverConfig, RESOLVERS),
   };
   const config = [
     encode(DnsFilterConfig, { statPrefix: NAME, clientConfig }),

@@ -7,6 +7,7 @@ import { isIP } from 'node:net';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
 import { CtlError } from '../../core/errors.ts';
 import {
+  DNS_AGENT_METADATA,
   GENERATOR_METADATA,
   GRPC_GENERATOR,
   type ProxyNode,
@@ -15,6 +16,7 @@ import {
 } from '../../core/proxy.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
+import { isEnabled } from '../../settings/index.ts';
 
 /** Largest encoded node: an Envoy with 800 extensions, their type URLs and much metadata sends about 100 kB. */
 export const MAX_NODE_BYTES = 512 * 1024;
@@ -60,8 +62,8 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
   SDS_CLUSTER_METADATA,
 ]);
 
-/** Metadata keys of switches: any text but `false` and `0` is on, so is the boolean. */
-const SWITCH_KEYS: ReadonlySet<string> = new Set(['DNS_AGENT', 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
+/** Metadata keys of switches: see `isEnabled`. A boolean is read as well. */
+const SWITCH_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
 
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
   if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
@@ -91,14 +93,11 @@ function isOn(reader: WireReader, what: string): boolean {
   let on = false;
   for (let field = reader.next(); field !== undefined; field = reader.next()) {
     if (field.number === VALUE_BOOLEAN) on = field.value !== 0;
-    else if (field.number === VALUE_STRING)
-      on = !OFF.has(boundedText(reader, field, MAX_STRING_BYTES, what).toLowerCase());
+    else if (field.number === VALUE_STRING) on = isEnabled(boundedText(reader, field, MAX_STRING_BYTES, what));
     else on = false;
   }
   return on;
 }
-
-const OFF: ReadonlySet<string> = new Set(['', '0', 'false']);
 
 /** Key and encoded Value of an entry of Struct.fields. */
 function structEntry(reader: WireReader, what: string): { key: string; value: WireReader | undefined } {
@@ -284,7 +283,7 @@ const ISTIO_AGENT_ANSWERS: EnvoyRelease = [1, 8];
  */
 function dnsOf({ metadata, switches }: RawNode, istioAgent: boolean): ProxyNode['dns'] {
   if (switches.size === 0) return undefined;
-  if (switches.has('DNS_AGENT') || !switches.has('DNS_CAPTURE')) return 'agent';
+  if (switches.has(DNS_AGENT_METADATA) || !switches.has('DNS_CAPTURE')) return 'agent';
   const version = metadata.get('ISTIO_VERSION') ?? '';
   const isOlder = /^\d/.test(version) && !isAtLeast(version, ISTIO_AGENT_ANSWERS);
   return istioAgent && !isOlder ? 'agent' : 'envoy';

@@ -19,6 +19,7 @@ export function nodeInput(changes: Partial<NodeInput> = {}): NodeInput {
     sds: true,
     platform: undefined,
     stsPort: 0,
+    dnsAgent: false,
     labelFile: 'app="web"\nmesh-locality="r1.z1"\n',
     env: {},
     ...changes,
