@@ -259,6 +259,14 @@ describe('debug interface', () => {
     }
   });
 
+  it('ndsz shows the names that the agent of a proxy answers', async () => {
+    const [proxy] = await page<{ names: { table: Record<string, { ips: string[] }> }[] }[]>('ndsz');
+    assert.deepEqual(
+      proxy?.names.map(({ table }) => Object.entries(table).map(([host, { ips }]) => [host, ...ips])),
+      [[['web.shop.svc.cluster.local', '10.9.0.1']]],
+    );
+  });
+
   it('requires proxyID when there are too many proxies', async () => {
     const [only] = connections;
     assert.ok(only !== undefined);

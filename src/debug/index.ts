@@ -62,6 +62,10 @@ const endpointsOf = perProxy((mesh, connection) => {
   };
 });
 
+const namesOf = perProxy((mesh, connection) => ({
+  names: lazyList(resourcesOf(mesh, connection, 'nds'), (resource) => decoded('nds', resource)),
+}));
+
 const PAGES: Readonly<Record<string, Page>> = {
   adsz: {
     title: 'Connected proxies and their subscriptions (?proxyID=)',
@@ -95,6 +99,7 @@ const PAGES: Readonly<Record<string, Page>> = {
     title: 'Tasks that one replica does for all, and the replica that leads each; empty without a cluster',
     answer: (mesh) => mesh.leadership(),
   },
+  ndsz: { title: 'Name table of each proxy whose agent answers DNS (?proxyID=)', answer: namesOf },
   push_status: {
     title: 'Conflicts, refused policies, state of the push engine',
     answer: (mesh) => pushStatus(mesh),
