@@ -55,7 +55,9 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   'istio/networking/nds/v1/nds.proto': ['istio.networking.nds.v1.NameTable'],
 
   // Messages of the agent alone: AGENT_MESSAGES.
+  'google/security/meshca/v1/meshca.proto': [],
   'grpc/health/v1/health.proto': [],
+  'spiffe/workload/workload.proto': [],
 
   // The proxy's own start configuration, for the agent's bootstrap and for tests.
   'envoy/config/bootstrap/v3/bootstrap.proto': ['envoy.config.bootstrap.v3.Bootstrap'],
@@ -241,6 +243,9 @@ export const AGENT_MESSAGES: readonly string[] = [
   'envoy.service.discovery.v3.DiscoveryRequest',
   'envoy.service.discovery.v3.DiscoveryResponse',
   'envoy.extensions.transport_sockets.tls.v3.Secret',
+  'envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig',
+  'google.security.meshca.v1.MeshCertificateRequest',
+  'google.security.meshca.v1.MeshCertificateResponse',
   'grpc.health.v1.HealthCheckRequest',
   'grpc.health.v1.HealthCheckResponse',
   'istio.networking.nds.v1.NameTable',
@@ -248,6 +253,8 @@ export const AGENT_MESSAGES: readonly string[] = [
   'mesh.v1.auth.MeshCertificateResponse',
   'mesh.v1.auth.TrustBundleRequest',
   'mesh.v1.auth.TrustBundleResponse',
+  'spiffe.workload.X509SVIDRequest',
+  'spiffe.workload.X509SVIDResponse',
 ];
 
 /** A field that messages of the packages lack, because they are older than the Envoys that take it. */

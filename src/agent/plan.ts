@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
+import { CONTROL_PLANE_ROOTS, VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
 import type { JsonObject } from '../protobuf/index.ts';
 import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
+import { cloudOf } from './credentials/cloud.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import { type DnsPlan, dnsPlan } from './dns/plan.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
@@ -67,10 +68,14 @@ export interface IdentityPlan {
   /** Whether --trust-domain, TRUST_DOMAIN or the mesh configuration names the trust domain. */
   readonly trustDomainSet: boolean;
   readonly caServer: ControlPlane;
+  /** The URL of the workload's cluster, for an authority in a cloud. */
+  readonly clusterUrl: string | undefined;
   /** Unix domain socket of the workload's secrets. */
   readonly sdsPath: string;
 }
 
+/** The CA_PROVIDER whose CA_ADDR is a Unix domain socket. */
+const WORKLOAD_API = 'SPIFFE';
 const DEFAULT_NAMESPACE = 'mesh-system';
 const DEFAULTS = {
   configPath: './etc/mesh/proxy',
@@ -119,6 +124,7 @@ export async function planAgent(
     controlPlane: upstream,
     xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
     sdsPath: identity?.sdsPath,
+    controlPlaneRoots: settings.caProvider === WORKLOAD_API ? CONTROL_PLANE_ROOTS : undefined,
     policySan: policySan(settings, domain),
   };
   return {
@@ -176,7 +182,8 @@ function identityPlan(
   caServer: ControlPlane,
   configFolder: string,
 ): IdentityPlan | undefined {
-  if (!caServer.tls && settings.caAddress === '' && !settings.fileMountedCerts) return undefined;
+  const needsNoServer = settings.fileMountedCerts || settings.caProvider === WORKLOAD_API;
+  if (!caServer.tls && settings.caAddress === '' && !needsNoServer) return undefined;
   return {
     identity: {
       trustDomain: settings.trustDomain || meshTrustDomain || DEFAULTS.trustDomain,
@@ -185,6 +192,7 @@ function identityPlan(
     },
     trustDomainSet: (settings.trustDomain || meshTrustDomain || '') !== '',
     caServer,
+    clusterUrl: cloudOf(settings).clusterUrl,
     sdsPath: join(configFolder, 'SDS'),
   };
 }
@@ -271,7 +279,10 @@ function controlPlaneAddresses(
   return {
     addresses: settings.xdsUpstream === '' ? [discovery] : [upstream(first), ...others.map(upstream)],
     // A separate authority has its own policy: the port decides whether it is plain text.
-    caServer: settings.caAddress === '' ? discovery : at(settings.caAddress, 'CA_ADDR', undefined),
+    caServer:
+      settings.caAddress === '' || settings.caProvider === WORKLOAD_API
+        ? discovery
+        : at(settings.caAddress, 'CA_ADDR', undefined),
   };
 }
 

@@ -24,6 +24,8 @@ export interface WorkloadSecrets {
   readonly certificate: WorkloadCertificate;
   /** Concatenated PEM certificates of the trusted roots. */
   readonly roots: string;
+  /** Roots of other trust domains by domain, PEM: each verifies certificates of its domain only. */
+  readonly federated?: ReadonlyMap<string, string>;
 }
 
 /** The workload's secrets over time. */

@@ -11,6 +11,11 @@ import type { Identity } from './identity.ts';
  * name too.
  */
 export const SDS_CLUSTER = 'sds-grpc';
+/**
+ * The secret with the roots that verify the control plane, where those of peers also have other trust domains. An agent
+ * with certificates of the SPIFFE Workload API serves it to its Envoy.
+ */
+export const CONTROL_PLANE_ROOTS = 'CONTROLPLANE';
 
 /** Key of the node metadata by which a proxy announces that it can fetch mesh certificates. */
 export const SDS_CLUSTER_METADATA = 'MESH_SDS_CLUSTER';

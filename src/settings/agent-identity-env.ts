@@ -1,7 +1,7 @@
 /**
  * The environment variables of `ctl-agent proxy` for the workload's key, certificates and token (specification:
  * ctl-agent "Environment variables"). CA_ROOT_CA and CA_TOKEN_FILE are not in the specification: a mesh without a
- * cluster keeps these files elsewhere.
+ * cluster keeps these files elsewhere. SPIFFE_ENDPOINT_SOCKET is that of the SPIFFE standards.
  */
 import type { EnvTable } from './env-table.ts';
 
@@ -17,7 +17,14 @@ export const agentIdentityEnv = {
     setting: 'caProvider',
     type: 'string',
     default: 'SelfCA',
-    meaning: 'Name of the authentication provider.',
+    meaning: 'Name of the authentication provider: SelfCA, Istio, GoogleCA (alias MeshCA) or SPIFFE.',
+  },
+  SPIFFE_ENDPOINT_SOCKET: {
+    setting: 'spiffeEndpointSocket',
+    type: 'string',
+    default: '',
+    meaning:
+      'Address of the SPIFFE Workload API for CA_PROVIDER=SPIFFE without CA_ADDR, such as unix:///run/agent.sock.',
   },
   CA_ROOT_CA: {
     setting: 'caRootsFile',

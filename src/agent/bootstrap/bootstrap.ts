@@ -48,6 +48,8 @@ export interface BootstrapInput {
   readonly xdsLocal: LocalAddress | undefined;
   /** Unix domain socket of the agent's secrets; undefined without certificates. */
   readonly sdsPath: string | undefined;
+  /** Name of the secret with the roots that verify the control plane; undefined: those of the mesh. */
+  readonly controlPlaneRoots?: string | undefined;
   /** SPIFFE ID of the policy component, for templates. */
   readonly policySan: string;
   /** False for the State of the World protocol. */
@@ -134,8 +136,7 @@ function dynamicResources({ delta, initialFetchTimeoutMs }: BootstrapInput): Jso
 }
 
 function staticClusters(input: BootstrapInput): JsonValue[] {
-  const { controlPlane, xdsLocal } = input;
-  const clusters: JsonValue[] = [xdsLocal === undefined ? xdsCluster(controlPlane) : xdsProxyCluster(xdsLocal)];
+  const clusters: JsonValue[] = [input.xdsLocal === undefined ? xdsCluster(input) : xdsProxyCluster(input.xdsLocal)];
   if (input.sdsPath !== undefined) clusters.push(sdsCluster(input.sdsPath));
   if (input.prometheusPort !== 0) {
     const local = endpoint(address('127.0.0.1', input.adminPort));
@@ -144,7 +145,7 @@ function staticClusters(input: BootstrapInput): JsonValue[] {
   return clusters;
 }
 
-function xdsCluster(controlPlane: ControlPlane): JsonObject {
+function xdsCluster({ controlPlane, controlPlaneRoots }: BootstrapInput): JsonObject {
   const { host, port, tls } = controlPlane;
   return {
     name: XDS_CLUSTER,
@@ -157,7 +158,7 @@ function xdsCluster(controlPlane: ControlPlane): JsonObject {
       { connection_keepalive: { interval: KEEPALIVE_INTERVAL, timeout: KEEPALIVE_TIMEOUT } },
       { max_connection_duration: CONNECTION_AGE },
     ),
-    ...(tls ? { transport_socket: controlPlaneTls(controlPlane) } : {}),
+    ...(tls ? { transport_socket: controlPlaneTls(controlPlane, controlPlaneRoots) } : {}),
   };
 }
 
@@ -173,7 +174,7 @@ function xdsProxyCluster(local: LocalAddress): JsonObject {
   };
 }
 
-function controlPlaneTls({ serverName }: ControlPlane): JsonObject {
+function controlPlaneTls({ serverName }: ControlPlane, rootsSecret = ROOTS_SECRET): JsonObject {
   return {
     name: 'envoy.transport_sockets.tls',
     typed_config: {
@@ -187,7 +188,7 @@ function controlPlaneTls({ serverName }: ControlPlane): JsonObject {
           default_validation_context: {
             match_typed_subject_alt_names: [{ san_type: 'DNS', matcher: { exact: serverName } }],
           },
-          validation_context_sds_secret_config: secret(ROOTS_SECRET),
+          validation_context_sds_secret_config: secret(rootsSecret),
         },
       },
     },

@@ -1,16 +1,18 @@
 /**
- * The client of the certificate service (proto/mesh/v1/auth/ca.proto). Credentials and trusted roots are read for each
- * call: the token file, the roots file, and the workload's current certificate.
+ * The client of an authority that signs certificates. Credentials and trusted roots are read for each call: the token
+ * file, the roots file, and the workload's current certificate.
  */
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { TRUST_DOMAIN_METADATA } from '../../core/identity.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
-import { mesh } from '../../protobuf/agent/index.ts';
 import { type GrpcClient, openGrpcClient } from '../grpc/index.ts';
 import type { TokenSource, WorkloadCertificate, WorkloadSecrets } from '../types.ts';
+import { bundleOf, type CaProtocol } from './ca-protocols.ts';
+import { readText } from './cert-files.ts';
 import { rootsText } from './certificates.ts';
 import type { IdentityCounters } from './metrics.ts';
+import { readSystemAuthorities } from './system-authorities.ts';
 
 /** Requested for a lifetime without limit, because the protocol has no value for that. */
 const MAX_LIFETIME_SECONDS = Number.MAX_SAFE_INTEGER;
@@ -24,9 +26,12 @@ export interface CaServer {
 }
 
 export interface CaClientOptions {
+  readonly protocol: CaProtocol;
   readonly server: CaServer;
-  /** PEM file with roots of the server's certificate. */
-  readonly rootsFile: string;
+  /** Sent with each request, with lower-case names. */
+  readonly metadata?: Metadata;
+  /** PEM file with roots of the server's certificate; undefined: the system's authorities. */
+  readonly rootsFile: string | undefined;
   /** The trust domain that the operator has set; undefined: any trust domain of the authority. */
   readonly trustDomain: string | undefined;
   readonly token: TokenSource;
@@ -61,8 +66,6 @@ export interface CaClient {
   close(): void;
 }
 
-const { MeshCertificateRequest, MeshCertificateResponse, TrustBundleRequest, TrustBundleResponse } = mesh.v1.auth;
-const SERVICE = '/mesh.v1.auth.MeshCertificateService';
 /** Signing takes milliseconds; a call that takes longer than this is repeated. */
 const TIMEOUT_MS = 10_000;
 /** Longer responses are refused: an authority's are shorter. */
@@ -93,11 +96,11 @@ class Client implements CaClient {
   }
 
   sign(csr: string, lifetimeSeconds: number, current: WorkloadSecrets | undefined): Promise<SignedCertificate> {
-    return this.#withConnection(current, this.#options.tokenRequired, async (connection, metadata) => {
+    const { protocol, tokenRequired } = this.#options;
+    return this.#withConnection(current, tokenRequired || protocol.external, async (connection, metadata) => {
       const seconds = Math.min(Math.max(0, Math.ceil(lifetimeSeconds)), MAX_LIFETIME_SECONDS);
-      const request = MeshCertificateRequest.encode({ csr, validityDuration: seconds }).finish();
-      const answer = await this.#call(connection, `${SERVICE}/CreateCertificate`, request, metadata);
-      const { certChain: chain } = decoded(() => MeshCertificateResponse.decode(answer));
+      const request = protocol.signRequest(csr, seconds);
+      const chain = protocol.chainOf(await this.#call(connection, protocol.signPath, request, metadata));
       try {
         return { chain, roots: await this.#bundle(connection, metadata) };
       } catch (error) {
@@ -110,6 +113,7 @@ class Client implements CaClient {
   }
 
   trustBundle(current: WorkloadSecrets): Promise<string | undefined> {
+    if (this.#options.protocol.rootsPath === undefined) return Promise.resolve(undefined);
     return this.#withConnection(current, false, (connection, metadata) => this.#bundle(connection, metadata));
   }
 
@@ -123,13 +127,16 @@ class Client implements CaClient {
     tokenRequired: boolean,
     run: (connection: GrpcClient, metadata: Metadata) => Promise<T>,
   ): Promise<T> {
-    const { clock, provisioned, trustDomain, server } = this.#options;
-    const known = unexpired(current, clock.now()) ?? unexpired(await provisioned(), clock.now());
+    const { clock, provisioned, trustDomain, server, protocol } = this.#options;
+    const known = protocol.external
+      ? undefined
+      : (unexpired(current, clock.now()) ?? unexpired(await provisioned(), clock.now()));
     const metadata = {
+      ...this.#options.metadata,
       ...(await this.#bearer(tokenRequired, known !== undefined)),
       ...(trustDomain === undefined ? {} : { [TRUST_DOMAIN_METADATA]: trustDomain }),
     };
-    const roots = await this.#roots(current, known);
+    const roots = await this.#roots(protocol.external ? undefined : current, known);
     const { host, port, serverName } = server;
     // A connection for each use, because credentials and roots are read for each.
     const connection = await openGrpcClient(
@@ -171,10 +178,11 @@ class Client implements CaClient {
   }
 
   async #bundle(connection: GrpcClient, metadata: Metadata): Promise<string | undefined> {
-    const request = TrustBundleRequest.encode({}).finish();
+    const { rootsPath } = this.#options.protocol;
+    if (rootsPath === undefined) return undefined;
     try {
-      const answer = await this.#call(connection, `${SERVICE}/GetTrustBundle`, request, metadata);
-      return rootsText(decoded(() => TrustBundleResponse.decode(answer)).roots, 'the trust bundle');
+      const answer = await this.#call(connection, rootsPath, new Uint8Array(), metadata);
+      return rootsText(bundleOf(answer), 'the trust bundle');
     } catch (error) {
       if (isUnimplemented(error)) return undefined;
       throw error;
@@ -222,6 +230,7 @@ async function trustedRoots(
   known: readonly (string | undefined)[],
 ): Promise<{ readonly text: string; readonly problem?: CtlError }> {
   const texts = known.filter((text) => text !== undefined);
+  if (rootsFile === undefined) return { text: (await readSystemAuthorities(readText, process.env)).text };
   try {
     return { text: rootsText([await readFile(rootsFile), ...texts], rootsFile) };
   } catch (error) {
@@ -248,12 +257,4 @@ function unreadable(file: string, error: unknown): string {
 
 function isUnimplemented(error: unknown): boolean {
   return error instanceof CtlError && error.code === 'unimplemented';
-}
-
-function decoded<M>(decode: () => M): M {
-  try {
-    return decode();
-  } catch (error) {
-    throw new CtlError('invalid_argument', `the authority's answer is not readable: ${oneLineOf(error)}`, {}, error);
-  }
 }

@@ -203,6 +203,9 @@ test("the owner's socket replaces that of a dead process, but no live one and no
 
 for (const [what, settings, options, field] of [
   ['another provider', { caProvider: 'Cloud' }, {}, 'CA_PROVIDER'],
+  ['a cloud without address', { caProvider: 'GoogleCA' }, {}, 'CA_ADDR'],
+  ['a SPIFFE socket that is missing', { caProvider: 'SPIFFE' }, {}, 'SPIFFE_ENDPOINT_SOCKET'],
+  ['a SPIFFE socket that is none', { caProvider: 'SPIFFE', caAddress: 'tcp://127.0.0.1:1' }, {}, 'CA_ADDR'],
   ['another signature', { eccSignatureAlgorithm: 'DSA' }, {}, 'ECC_SIGNATURE_ALGORITHM'],
   ['another policy', { jwtPolicy: 'none', caTokenFile: '' }, {}, 'JWT_POLICY'],
   ['a share that is none', { secretGracePeriodRatio: 1.5 }, {}, 'SECRET_GRACE_PERIOD_RATIO'],

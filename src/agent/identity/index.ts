@@ -3,7 +3,8 @@
  * from files), renewed, and served to Envoy over the secret discovery service.
  *
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
- *   mounted files ───────────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
+ *   mounted files ───────────────────▶ follower ─┤
+ *   SPIFFE Workload API ─────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
  *                                                          └─▶ OUTPUT_CERTS, metrics
  */
 import { readFile } from 'node:fs/promises';
@@ -14,17 +15,21 @@ import { createFailureLog } from '../../core/log.ts';
 import { type WallClock, wallClock } from '../../core/wall-clock.ts';
 import { getScope } from '../../logging/index.ts';
 import type { AgentIdentity, SecretSource, TokenSource, WorkloadSecrets } from '../types.ts';
-import { type CaServer, createCaClient } from './ca-client.ts';
+import { type CaClient, type CaServer, createCaClient } from './ca-client.ts';
+import { type CaProtocol, cloudMetadata } from './ca-protocols.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { createFileSecrets } from './file-secrets.ts';
 import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
 import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
+import { providerOf } from './providers.ts';
 import { checkGraceRatio, createRotation } from './rotation.ts';
 import { startSdsServer } from './sds-server.ts';
 import { secretTable } from './secret-table.ts';
-import { checkProvider, DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
+import { DEFAULT_ROOTS_FILE, type IdentitySettings } from './settings.ts';
 import { fileTokenSource, tokenFileOf } from './token.ts';
+
+import { createWorkloadApiSource, workloadApiPath } from './workload-api.ts';
 
 export type { IdentitySettings } from './settings.ts';
 
@@ -39,6 +44,8 @@ export interface AgentIdentityOptions {
    * with mounted certificates.
    */
   readonly caServer: CaServer & { readonly tls: boolean };
+  /** CLOUD_CLUSTER_URL, for an authority in a cloud. */
+  readonly clusterUrl?: string | undefined;
   /** Path of the socket to create; at most 107 bytes. */
   readonly sdsPath: string;
   readonly settings: IdentitySettings;
@@ -89,11 +96,38 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
 }
 
 function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: WallClock): SecretSource {
-  const { settings, caServer, random = Math.random } = options;
-  checkProvider(settings.caProvider);
+  const { settings, random = Math.random } = options;
+  const protocol = providerOf(settings.caProvider, settings.caAddress);
   checkGraceRatio(settings.secretGracePeriodRatio);
   const kind = keyKind(settings.eccSignatureAlgorithm);
-  const uri = spiffeUri(options.identity);
+  const announced = {
+    namespace: options.identity.namespace,
+    serviceAccount: settings.serviceAccount || undefined,
+    trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
+  };
+  const shared = { announced, initialBackoffMs: settings.initialBackoffMs, clock, random, counters };
+  if (protocol === undefined) {
+    const path = workloadApiPath(settings.caAddress, settings.spiffeEndpointSocket);
+    return createWorkloadApiSource({ ...shared, path, log: getScope('caclient') });
+  }
+  return createRotation({
+    ...shared,
+    ca: caClient(options, protocol, counters, clock),
+    newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, spiffeUri(options.identity)),
+    lifetimeSeconds: settings.secretLifetimeSeconds,
+    graceRatio: settings.secretGracePeriodRatio,
+    checkIntervalMs: settings.secretRotationCheckIntervalMs,
+    log: getScope('cache'),
+  });
+}
+
+function caClient(
+  options: AgentIdentityOptions,
+  protocol: CaProtocol,
+  counters: IdentityCounters,
+  clock: WallClock,
+): CaClient {
+  const { settings, caServer, identity } = options;
   if (!caServer.tls) {
     const address = `${caServer.host}:${caServer.port}`;
     const message = `the authority at ${address} uses plain text, in which a token must not be sent`;
@@ -102,10 +136,13 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
   const read = (file: string): Promise<string> => readFile(file, 'utf8');
   const tokenFile = tokenFileOf(settings.jwtPolicy, settings.caTokenFile);
   const ofFile = fileTokenSource({ file: tokenFile, parse: !settings.skipParseToken, read }, () => clock.now());
-  const ca = createCaClient({
+  const meshRoots = protocol.external ? undefined : DEFAULT_ROOTS_FILE;
+  return createCaClient({
+    protocol,
     server: caServer,
-    trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
-    rootsFile: settings.caRootsFile === '' ? DEFAULT_ROOTS_FILE : settings.caRootsFile,
+    metadata: protocol.external ? cloudMetadata(options.clusterUrl) : {},
+    trustDomain: options.trustDomainSet && !protocol.external ? identity.trustDomain : undefined,
+    rootsFile: settings.caRootsFile === '' ? meshRoots : settings.caRootsFile,
     token: options.token?.(ofFile) ?? ofFile,
     tokenRequired: settings.useTokenForCsr,
     provisioned: provisionedSource(settings, clock),
@@ -113,23 +150,6 @@ function authoritySource(options: AgentIdentityOptions, counters: IdentityCounte
     clock,
     counters,
     log: getScope('caclient'),
-  });
-  return createRotation({
-    ca,
-    newKey: () => newKeyAndRequest(kind, settings.pkcs8Key, uri),
-    announced: {
-      namespace: options.identity.namespace,
-      serviceAccount: settings.serviceAccount || undefined,
-      trustDomain: options.trustDomainSet ? options.identity.trustDomain : undefined,
-    },
-    lifetimeSeconds: settings.secretLifetimeSeconds,
-    graceRatio: settings.secretGracePeriodRatio,
-    checkIntervalMs: settings.secretRotationCheckIntervalMs,
-    initialBackoffMs: settings.initialBackoffMs,
-    clock,
-    random,
-    counters,
-    log: getScope('cache'),
   });
 }
 

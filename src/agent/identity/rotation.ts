@@ -16,15 +16,17 @@ import type { KeyAndRequest } from './csr.ts';
 import type { IdentityCounters } from './metrics.ts';
 import { createSecretHolder, type SecretHolder } from './secret-holder.ts';
 
+/** The identity that the proxy announces to the control plane; an undefined account or trust domain accepts any. */
+export interface AnnouncedIdentity {
+  readonly namespace: string;
+  readonly serviceAccount: string | undefined;
+  readonly trustDomain?: string | undefined;
+}
+
 export interface RotationOptions {
   readonly ca: Pick<CaClient, 'sign' | 'trustBundle' | 'close'>;
   readonly newKey: () => Promise<KeyAndRequest>;
-  /** The identity that the proxy announces to the control plane; an undefined account or trust domain accepts any. */
-  readonly announced?: {
-    readonly namespace: string;
-    readonly serviceAccount: string | undefined;
-    readonly trustDomain?: string | undefined;
-  };
+  readonly announced?: AnnouncedIdentity;
   /** The lifetime to request. */
   readonly lifetimeSeconds: number;
   /** The part of a certificate's life that is left when it is renewed (SECRET_GRACE_PERIOD_RATIO). */
@@ -202,7 +204,7 @@ class Rotation implements SecretSource {
  * Refuses a certificate of another workload. The control plane would refuse the proxy, and the certificate would prove
  * the wrong identity at each renewal, whatever the token then contains. Without it the token decides.
  */
-function checkIdentity(named: string | undefined, announced: RotationOptions['announced']): void {
+export function checkIdentity(named: string | undefined, announced: AnnouncedIdentity | undefined): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named);
   if (certified === undefined || announced === undefined) return;
   const { namespace, serviceAccount = certified.serviceAccount } = announced;
@@ -215,7 +217,7 @@ function checkIdentity(named: string | undefined, announced: RotationOptions['an
  * Warns about an alias of the trust domain, or a foreign authority; meshd's authority refuses a workload whose trust
  * domain is neither its own nor an alias of it.
  */
-function warnOfTrustDomain(named: string | undefined, set: string | undefined, log: Log): void {
+export function warnOfTrustDomain(named: string | undefined, set: string | undefined, log: Log): void {
   const certified = named === undefined ? undefined : parseSpiffeUri(named)?.trustDomain;
   if (certified === undefined || set === undefined || certified === set) return;
   log.warn(`the certificate is of trust domain ${certified}, but the agent is configured with ${set}`);

@@ -1,4 +1,5 @@
 /** Holds the current secrets and notifies listeners of new ones; used by all sources. */
+import { isDeepStrictEqual } from 'node:util';
 import { oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { WorkloadSecrets } from '../types.ts';
@@ -37,5 +38,10 @@ export function createSecretHolder(log: Log): SecretHolder {
 }
 
 function same(a: WorkloadSecrets, b: WorkloadSecrets): boolean {
-  return a.roots === b.roots && a.certificate.key === b.certificate.key && a.certificate.chain === b.certificate.chain;
+  return (
+    a.roots === b.roots &&
+    a.certificate.key === b.certificate.key &&
+    a.certificate.chain === b.certificate.chain &&
+    isDeepStrictEqual(a.federated, b.federated)
+  );
 }

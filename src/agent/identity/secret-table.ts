@@ -3,18 +3,28 @@
  * change.
  */
 import { createHash } from 'node:crypto';
+import { CONTROL_PLANE_ROOTS } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/agent/index.ts';
 import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
+import { spiffeIdOf } from './certificates.ts';
 import type { SecretResource, SecretTable } from './sds-protocol.ts';
 
-const { Secret } = envoy.extensions.transport_sockets.tls.v3;
+const { Secret, SPIFFECertValidatorConfig } = envoy.extensions.transport_sockets.tls.v3;
 
 const CERTIFICATE = 'default';
 const ROOTS = 'ROOTCA';
+const VALIDATOR = 'envoy.tls.cert_validator.spiffe';
+const VALIDATOR_TYPE = 'type.googleapis.com/envoy.extensions.transport_sockets.tls.v3.SPIFFECertValidatorConfig';
 
 /** @param more other secrets than the workload's own */
-export function secretTable({ certificate, roots }: WorkloadSecrets, more: Iterable<SecretResource> = []): SecretTable {
-  const resources = [certificateSecret(CERTIFICATE, certificate), authoritiesSecret(ROOTS, roots), ...more];
+export function secretTable(secrets: WorkloadSecrets, more: Iterable<SecretResource> = []): SecretTable {
+  const { certificate, roots, federated } = secrets;
+  const resources = [
+    certificateSecret(CERTIFICATE, certificate),
+    federated === undefined ? authoritiesSecret(ROOTS, roots) : domainsSecret(ROOTS, secrets, federated),
+    authoritiesSecret(CONTROL_PLANE_ROOTS, roots),
+    ...more,
+  ];
   return new Map(resources.map((each) => [each.name, each]));
 }
 
@@ -30,6 +40,20 @@ export function certificateSecret(
 export function authoritiesSecret(name: string, roots: string, crl?: string): SecretResource {
   const revoked = crl === undefined ? {} : { crl: inline(crl) };
   return secretResource({ name, validationContext: { trustedCa: inline(roots), ...revoked } });
+}
+
+/**
+ * A Secret with the roots of several trust domains. Envoy's validator of SPIFFE IDs uses for each certificate only the
+ * roots of its domain, so that no domain can certify workloads of another one.
+ */
+function domainsSecret(name: string, secrets: WorkloadSecrets, federated: ReadonlyMap<string, string>): SecretResource {
+  const id = spiffeIdOf(secrets);
+  const own = id === undefined ? undefined : /^spiffe:\/\/([^/]+)/.exec(id)?.[1];
+  const domains = new Map([...federated, ...(own === undefined ? [] : [[own, secrets.roots] as const])]);
+  const trustDomains = [...domains].map(([domain, pem]) => ({ name: domain, trustBundle: inline(pem) }));
+  const value = SPIFFECertValidatorConfig.encode({ trustDomains }).finish();
+  const customValidatorConfig = { name: VALIDATOR, typedConfig: { typeUrl: VALIDATOR_TYPE, value } };
+  return secretResource({ name, validationContext: { customValidatorConfig } });
 }
 
 const inline = (pem: string) => ({ inlineBytes: Buffer.from(pem) });

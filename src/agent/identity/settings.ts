@@ -1,10 +1,11 @@
-/** The settings of the workload's identity, and checks of them before anything is started. */
-import { CtlError } from '../../core/errors.ts';
+/** The settings of the workload's identity, and the file of the mesh's roots. */
 import type { AgentSettings } from '../../settings/index.ts';
 
 export type IdentitySettings = Pick<
   AgentSettings,
+  | 'caAddress'
   | 'caProvider'
+  | 'spiffeEndpointSocket'
   | 'caRootsFile'
   | 'caTokenFile'
   | 'jwtPolicy'
@@ -26,10 +27,3 @@ export type IdentitySettings = Pick<
 
 /** The mesh's roots in a volume of the pod. */
 export const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';
-
-/** Throws CtlError invalid_argument for an unknown provider. */
-export function checkProvider(provider: string): void {
-  if (provider === 'SelfCA') return;
-  const message = `${JSON.stringify(provider)} is not known: only SelfCA is, the authority of the control plane`;
-  throw new CtlError('invalid_argument', message, { field: 'CA_PROVIDER' });
-}

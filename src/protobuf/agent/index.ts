@@ -3,4 +3,4 @@
  * their own. Separate from that of `protobuf`, whose module with all of Envoy's messages needs more memory than the
  * rest of the agent.
  */
-export { envoy, google, grpc, istio, mesh } from '../../../proto/gen/agent.js';
+export { envoy, google, grpc, istio, mesh, spiffe } from '../../../proto/gen/agent.js';

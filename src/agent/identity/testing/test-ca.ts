@@ -1,14 +1,14 @@
-/**
- * A certificate service for tests of the agent, with @grpc/grpc-js and the generated messages (the agent loads
- * neither): it signs every request, and records the credentials.
- */
+/** Certificate services of all protocols for tests of the agent: they sign every request, and record the credentials. */
 import { generateKeyPairSync, X509Certificate } from 'node:crypto';
 import { Server, ServerCredentials, type ServerUnaryCall, type sendUnaryData, status } from '@grpc/grpc-js';
+import { google } from '../../../protobuf/agent/index.ts';
 import { mesh } from '../../../protobuf/index.ts';
 import { keyOfRequest, type TestRoot, testRoot } from './certificates.ts';
 
 export interface TestCall {
   readonly method: 'CreateCertificate' | 'GetTrustBundle';
+  readonly path: string;
+  readonly metadata: Readonly<Record<string, unknown>>;
   readonly authorization: string | undefined;
   /** Fingerprint of the client's certificate. */
   readonly certificate: string | undefined;
@@ -26,6 +26,8 @@ export interface TestCa {
   lifeMs: number;
   /** Every call fails with it while it is set. */
   failure: { readonly code: number; readonly details: string } | undefined;
+  /** What the service of the cloud answers; undefined signs the request. */
+  cloudChain: ((csr: string) => string[]) | undefined;
   readonly calls: readonly TestCall[];
   /** Fingerprints of the certificates that it signed. */
   readonly issued: readonly string[];
@@ -54,6 +56,7 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
     bundleFails: false,
     lifeMs: 3_600_000,
     failure: undefined as TestCa['failure'],
+    cloudChain: undefined as TestCa['cloudChain'],
     calls,
     issued,
     close: () => server.forceShutdown(),
@@ -61,7 +64,8 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
   const note = (method: TestCall['method'], call: ServerUnaryCall<Uint8Array, Uint8Array>, seconds = 0): void => {
     const authorization = call.metadata.get('authorization')[0]?.toString();
     const certificate = call.getAuthContext().sslPeerCertificate?.fingerprint256;
-    calls.push({ method, authorization, certificate, validitySeconds: seconds });
+    const [path, metadata] = [call.getPath(), call.metadata.getMap()];
+    calls.push({ method, path, metadata, authorization, certificate, validitySeconds: seconds });
   };
   const bytes = { serialize: (value: Uint8Array) => Buffer.from(value), deserialize: (value: Buffer) => value };
   const method = (path: string) => ({
@@ -73,25 +77,42 @@ export async function startTestCa(options: TestCaOptions = {}): Promise<TestCa> 
     responseSerialize: bytes.serialize,
     responseDeserialize: bytes.deserialize,
   });
-  const service = {
+  const sign = (csr: string): string[] => {
+    const leaf = state.root.issue(keyOfRequest(csr), [NAME], state.lifeMs);
+    issued.push(new X509Certificate(leaf).fingerprint256);
+    return [leaf, state.root.pem];
+  };
+  type Call = ServerUnaryCall<Uint8Array, Uint8Array>;
+  const createCertificate = (call: Call, done: sendUnaryData<Uint8Array>) => {
+    const { csr, validityDuration } = mesh.v1.auth.MeshCertificateRequest.decode(call.request);
+    note('CreateCertificate', call, Number(validityDuration));
+    if (state.failure !== undefined) return done(state.failure);
+    done(null, mesh.v1.auth.MeshCertificateResponse.encode({ certChain: sign(csr) }).finish());
+  };
+  const getTrustBundle = (call: Call, done: sendUnaryData<Uint8Array>) => {
+    note('GetTrustBundle', call);
+    if (state.failure !== undefined) return done(state.failure);
+    if (state.bundleFails) return done({ code: status.INTERNAL, details: 'broken' });
+    if (state.bundle === undefined) return done({ code: status.UNIMPLEMENTED, details: 'no bundles here' });
+    done(null, mesh.v1.auth.TrustBundleResponse.encode({ roots: [...state.bundle] }).finish());
+  };
+  const meshCa = {
     createCertificate: method('/mesh.v1.auth.MeshCertificateService/CreateCertificate'),
     getTrustBundle: method('/mesh.v1.auth.MeshCertificateService/GetTrustBundle'),
   };
-  server.addService(service, {
-    createCertificate(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
-      const { csr, validityDuration } = mesh.v1.auth.MeshCertificateRequest.decode(call.request);
-      note('CreateCertificate', call, Number(validityDuration));
+  server.addService(meshCa, { createCertificate, getTrustBundle });
+  // As Istio's authority, which has no method for roots.
+  const istioCa = { createCertificate: method('/istio.v1.auth.IstioCertificateService/CreateCertificate') };
+  server.addService(istioCa, { createCertificate });
+  const cloudCa = { createCertificate: method('/google.security.meshca.v1.MeshCertificateService/CreateCertificate') };
+  server.addService(cloudCa, {
+    createCertificate(call: Call, done: sendUnaryData<Uint8Array>) {
+      const { requestId, csr, validity } = google.security.meshca.v1.MeshCertificateRequest.decode(call.request);
+      note('CreateCertificate', call, Number(validity?.seconds));
+      if (!/^[0-9a-f-]{36}$/.test(requestId)) return done({ code: status.INVALID_ARGUMENT, details: 'no UUID' });
       if (state.failure !== undefined) return done(state.failure);
-      const leaf = state.root.issue(keyOfRequest(csr), [NAME], state.lifeMs);
-      issued.push(new X509Certificate(leaf).fingerprint256);
-      done(null, mesh.v1.auth.MeshCertificateResponse.encode({ certChain: [leaf, state.root.pem] }).finish());
-    },
-    getTrustBundle(call: ServerUnaryCall<Uint8Array, Uint8Array>, done: sendUnaryData<Uint8Array>) {
-      note('GetTrustBundle', call);
-      if (state.failure !== undefined) return done(state.failure);
-      if (state.bundleFails) return done({ code: status.INTERNAL, details: 'broken' });
-      if (state.bundle === undefined) return done({ code: status.UNIMPLEMENTED, details: 'no bundles here' });
-      done(null, mesh.v1.auth.TrustBundleResponse.encode({ roots: [...state.bundle] }).finish());
+      const certChain = state.cloudChain?.(csr) ?? sign(csr);
+      done(null, google.security.meshca.v1.MeshCertificateResponse.encode({ certChain }).finish());
     },
   });
   const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });

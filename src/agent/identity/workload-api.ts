@@ -1,0 +1,198 @@
+/**
+ * Secrets of the SPIFFE Workload API: a stream on a Unix domain socket that sends the workload's key, certificate and
+ * trusted roots, and sends them again whenever one of them is replaced. Source:
+ * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE_Workload_API.md
+ */
+import { createPrivateKey, X509Certificate } from 'node:crypto';
+import { isAbsolute } from 'node:path';
+import { sleep } from '../../core/clock.ts';
+import { CtlError, messageOf, oneLineOf } from '../../core/errors.ts';
+import { parseSpiffeUri } from '../../core/identity.ts';
+import { createFailureLog, type Log } from '../../core/log.ts';
+import type { WallClock } from '../../core/wall-clock.ts';
+import { spiffe } from '../../protobuf/agent/index.ts';
+import { type BytesStream, type GrpcClient, openGrpcClient } from '../grpc/index.ts';
+import type { SecretSource, WorkloadSecrets } from '../types.ts';
+import { secretsOf, spiffeIdOf } from './certificates.ts';
+import type { IdentityCounters } from './metrics.ts';
+import { type AnnouncedIdentity, checkIdentity, retryDelay, warnOfTrustDomain } from './rotation.ts';
+import { createSecretHolder } from './secret-holder.ts';
+
+const { X509SVIDRequest, X509SVIDResponse } = spiffe.workload;
+
+const METHOD = '/SpiffeWorkloadAPI/FetchX509SVID';
+/** The server refuses requests without it: a web page cannot be made to send it. */
+const METADATA = { 'workload.spiffe.io': 'true' };
+const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+
+export interface WorkloadApiOptions {
+  /** Path of the socket. */
+  readonly path: string;
+  /** The identity that the proxy announces to the control plane. */
+  readonly announced: AnnouncedIdentity;
+  readonly initialBackoffMs: number;
+  readonly clock: WallClock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly counters: IdentityCounters;
+  readonly log: Log;
+}
+
+/**
+ * The path in an address such as unix:///run/spire/agent.sock. Throws CtlError invalid_argument.
+ *
+ * @param caAddress CA_ADDR
+ * @param endpoint SPIFFE_ENDPOINT_SOCKET, which is used without CA_ADDR
+ */
+export function workloadApiPath(caAddress: string, endpoint: string): string {
+  const field = caAddress === '' ? 'SPIFFE_ENDPOINT_SOCKET' : 'CA_ADDR';
+  const address = caAddress || endpoint;
+  const [, path = ''] = /^unix:(?:\/\/)?(\/.*)$/.exec(address) ?? [];
+  if (isAbsolute(path)) return path;
+  const message = `${JSON.stringify(address)} is not the address of a socket, such as unix:///run/spire/agent.sock`;
+  throw new CtlError('invalid_argument', message, { field });
+}
+
+export function createWorkloadApiSource(options: WorkloadApiOptions): SecretSource {
+  return new Source(options);
+}
+
+class Source implements SecretSource {
+  readonly #options: WorkloadApiOptions;
+  readonly #holder: ReturnType<typeof createSecretHolder>;
+  readonly #stop = new AbortController();
+  #client: GrpcClient | undefined;
+  #running: Promise<void> = Promise.resolve();
+  #identity: string | undefined;
+
+  constructor(options: WorkloadApiOptions) {
+    this.#options = options;
+    this.#holder = createSecretHolder(options.log);
+  }
+
+  current(): WorkloadSecrets | undefined {
+    return this.#holder.current();
+  }
+
+  onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
+    return this.#holder.onChange(listener);
+  }
+
+  start(): void {
+    if (!this.#stop.signal.aborted) this.#running = this.#follow();
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    this.#client?.close();
+    await this.#running;
+  }
+
+  async #follow(): Promise<void> {
+    const { clock, counters, log, random, initialBackoffMs } = this.#options;
+    const { signal } = this.#stop;
+    const state = createFailureLog(log, 'no new certificate', 'certificates are issued again');
+    let failures = 0;
+    while (!signal.aborted) {
+      if (failures > 0) counters.num_outgoing_retries++;
+      try {
+        await this.#stream(() => {
+          failures = 0;
+          state.succeeded();
+        });
+        if (!signal.aborted) throw new CtlError('unavailable', `${this.#options.path} has ended the stream`);
+      } catch (error) {
+        if (signal.aborted) return;
+        counters.num_failed_outgoing_requests++;
+        const expiresAt = this.#holder.current()?.certificate.expiresAt;
+        state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
+        failures++;
+        await sleep(clock, retryDelay(failures, initialBackoffMs, random), signal);
+      }
+    }
+  }
+
+  /** Opens a stream, and applies what it sends until it ends. Rejects with CtlError. */
+  async #stream(succeeded: () => void): Promise<void> {
+    const { path, counters, clock } = this.#options;
+    const client = await openGrpcClient({ address: { path }, tls: undefined }, { maxMessageBytes: MAX_MESSAGE_BYTES });
+    this.#client = client;
+    const start = clock.now();
+    counters.num_outgoing_requests++;
+    try {
+      if (this.#stop.signal.aborted) return;
+      const stream: BytesStream = client.stream(METHOD, METADATA);
+      stream.end(X509SVIDRequest.encode({}).finish());
+      let isFirst = true;
+      for await (const message of stream) {
+        if (isFirst) counters.outgoing_latency += Math.max(0, clock.now() - start);
+        isFirst = false;
+        this.#apply(message as Buffer);
+        succeeded();
+      }
+    } catch (error) {
+      throw client.errorOf(error);
+    } finally {
+      client.close();
+    }
+  }
+
+  #apply(message: Buffer): void {
+    const { announced, clock, log } = this.#options;
+    const secrets = secretsIn(message, announced, clock.now());
+    const named = spiffeIdOf(secrets);
+    checkIdentity(named, announced);
+    if (named !== this.#identity) {
+      log.info('the identity is certified', { identity: named ?? 'none' });
+      warnOfTrustDomain(named, announced.trustDomain, log);
+    }
+    this.#identity = named;
+    this.#holder.set(secrets);
+  }
+}
+
+/** Throws CtlError invalid_argument for a message that is not usable. */
+function secretsIn(message: Buffer, announced: AnnouncedIdentity, now: number): WorkloadSecrets {
+  const { svids, federatedBundles } = decoded(() => X509SVIDResponse.decode(message));
+  // A workload may have several identities: the one that the proxy announces, else the default.
+  const svid = svids.find(({ spiffeId }) => isAnnounced(spiffeId, announced)) ?? svids[0];
+  if (svid === undefined) throw new CtlError('invalid_argument', 'the SPIFFE Workload API sent no identity');
+  const key = decoded(() => createPrivateKey({ key: Buffer.from(svid.x509SvidKey), format: 'der', type: 'pkcs8' }))
+    .export({ format: 'pem', type: 'pkcs8' })
+    .toString();
+  const roots = certificatesIn(svid.bundle);
+  if (roots.length === 0) throw new CtlError('invalid_argument', 'the SPIFFE Workload API sent no roots');
+  const secrets = secretsOf(key, certificatesIn(svid.x509Svid), roots.join(''), now);
+  const federated = Object.entries(federatedBundles).flatMap(([id, bundle]) => {
+    const domain = id.replace(/^spiffe:\/\//, '').replace(/\/.*$/, '');
+    const pem = certificatesIn(bundle).join('');
+    return domain === '' || pem === '' ? [] : [[domain, pem] as const];
+  });
+  return federated.length === 0 ? secrets : { ...secrets, federated: new Map(federated.sort()) };
+}
+
+function isAnnounced(id: string, { namespace, serviceAccount }: AnnouncedIdentity): boolean {
+  const named = parseSpiffeUri(id);
+  return named?.namespace === namespace && (serviceAccount ?? named.serviceAccount) === named.serviceAccount;
+}
+
+/** PEM of concatenated DER certificates. */
+function certificatesIn(der: Uint8Array): string[] {
+  const found: string[] = [];
+  for (let rest = Buffer.from(der.buffer, der.byteOffset, der.length); rest.length > 0; ) {
+    const bytes = rest;
+    const certificate = decoded(() => new X509Certificate(bytes));
+    found.push(certificate.toString());
+    rest = rest.subarray(certificate.raw.length);
+  }
+  return found;
+}
+
+function decoded<T>(decode: () => T): T {
+  try {
+    return decode();
+  } catch (error) {
+    const message = `the answer of the SPIFFE Workload API is not readable: ${messageOf(error)}`;
+    throw new CtlError('invalid_argument', message, {}, error);
+  }
+}
