@@ -53,8 +53,8 @@ const HADOLINT = join(HADOLINT_FOLDER, 'bin/hadolint');
  */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
 
-/** A client and a server of DNS, for tests. */
-const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base' };
+/** A client and a server of DNS, and a compiler for a second C library, whose resolver differs, for tests. */
+const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base', 'musl-gcc': 'musl-tools' };
 
 /** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
