@@ -227,7 +227,8 @@ describe('captured DNS', { skip }, () => {
 describe('DNS over TLS', { skip }, () => {
   test('names outside are asked of the control plane, with the certificate of the workload', async () => {
     const { world: mesh, prepare, server } = world();
-    const env = { ...CAPTURED, DNS_SERVER: `tcp-tls:${mesh.control.address}:15053` };
+    // Its names arrive on the stream of its Envoy, which the agent relays.
+    const env = { ...CAPTURED, XDS_LOCAL: ':15999', DNS_SERVER: `tcp-tls:${mesh.control.address}:15053` };
     const { netns } = await mesh.addWorkload({ name: 'private', namespace: 'shop', proxied: true, prepare, env });
     const before = server.queries().length;
     const query = { server: world().upstream.address, name: 'mail.example', protocol: 'udp' } as const;
