@@ -173,6 +173,15 @@ describe('injected Pods', { skip }, () => {
     assert.equal((await mesh.curl('edge/plain', 'http://web.shop/')).status, 0);
   });
 
+  test('a Pod whose DNS is captured knows a Service that is newer than the Pod', async () => {
+    const annotations = { 'proxy.mesh.io/config': 'proxyMetadata: { DNS_AGENT: "true" }' };
+    await mesh.apply(pod('named', { annotations, spec: { serviceAccountName: 'client', containers: [sleeper] } }));
+    await mesh.ready(SHOP, 'app=named');
+    const spec = { selector: { app: 'web' }, ports: [{ name: 'http', port: 80, targetPort: PORT }] };
+    await mesh.apply(core('Service', 'late', { spec }));
+    await eventually(async () => assert.match((await reply(`${SHOP}/named`, 'http://late.shop/')).name, /^web-/));
+  });
+
   test('a policy is enforced by the identity of the caller', async () => {
     const { status, body } = await mesh.curl(`${SHOP}/other`, 'http://web.shop/');
     assert.deepEqual([status, body], [403, 'RBAC: access denied']);
