@@ -33,8 +33,11 @@ const BACKOFF_JITTER = 0.5;
 const CONNECTION_AGE_MS = 600_000;
 /** … and before this share of what was left of the older certificate's life has passed. */
 const EXPIRY_SHARE = 0.9;
-/** A stream that the control plane does not end within this time counts as accepted, also without a response. */
-const STABLE_MS = 5_000;
+/**
+ * A stream that lasts this long counts as accepted, also without a response: the proxy may have everything. Longer than
+ * a proxy waits for its first response.
+ */
+const STABLE_MS = 20_000;
 
 /** What a stream needs of the environment, and what all streams of an agent share. */
 export interface UpstreamOptions {

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict';
+import { PassThrough } from 'node:stream';
+import { test } from 'node:test';
+import { CtlError } from '../../core/errors.ts';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
+import { XDS } from '../../core/xds-types.ts';
+import { encodeFields } from '../../protobuf/wire/index.ts';
+import type { BytesStream, GrpcClient, GrpcTarget } from '../grpc/index.ts';
+import { logLines } from '../identity/testing/log-lines.ts';
+import { ClientStream } from './client-stream.ts';
+import { writeRequest } from './messages.ts';
+import { createUpstream } from './upstream.ts';
+
+const address = (host: string) => ({ host, port: 15010, tls: false, serverName: '' });
+
+/** Connections to hosts that never answer; `silent` ones are established, the others are not. */
+function unanswered(hosts: readonly string[], silent: boolean) {
+  const clock = fakeClock();
+  const log = logLines();
+  const opened: string[] = [];
+  let open = 0;
+  const openClient = ({ address: to }: GrpcTarget): Promise<GrpcClient> => {
+    opened.push('host' in to ? to.host : '');
+    open++;
+    const stream = Object.assign(new PassThrough({ objectMode: true }), { cancel: () => undefined });
+    // What is written must not be read as a response.
+    stream.write = () => true;
+    return Promise.resolve({
+      unary: () => Promise.reject(new CtlError('unavailable', 'not used')),
+      stream: () => stream as unknown as BytesStream,
+      ready: (timeoutMs) =>
+        silent ? Promise.resolve(true) : new Promise((resolve) => void clock.setTimer(timeoutMs, () => resolve(false))),
+      errorOf: (error) => new CtlError('unavailable', String(error)),
+      close: () => void open--,
+    });
+  };
+  const addresses = hosts.map(address);
+  const upstream = createUpstream({ addresses, secrets: undefined, openClient, clock, random: () => 0, log });
+  return { clock, log, opened, upstream, open: () => open };
+}
+
+const ignored = {
+  attached: () => undefined,
+  message: () => undefined,
+  drained: () => undefined,
+  detached: () => undefined,
+  failed: () => undefined,
+};
+
+test('an address that only accepts connections is given up after 5 s, and the next one is tried', async () => {
+  const { clock, log, opened, open, upstream } = unanswered(['a', 'b'], false);
+  const stream = upstream.open('delta', ignored);
+  await clock.advance(5_000);
+  await clock.advance(500);
+  await clock.advance(5_000);
+  assert.deepEqual(opened, ['a', 'b']);
+  assert.match(log.lines[0] ?? '', /cannot be reached.*no connection within 5 s/);
+  assert.equal(upstream.failures(), 2);
+  await stream.close();
+  assert.equal(open(), 0);
+});
+
+test('delays between attempts grow to 5 s', async () => {
+  const { clock, opened, upstream } = unanswered(['a'], false);
+  const stream = upstream.open('delta', ignored);
+  const attempts: number[] = [];
+  for (let seconds = 0; seconds < 60; seconds++) {
+    const before = opened.length;
+    await clock.advance(1_000);
+    if (opened.length > before) attempts.push(seconds);
+  }
+  // 5 s for each connection, and then 0.5, 1, 2, 4, 5 s.
+  assert.deepEqual(attempts, [5, 11, 18, 27, 37, 47, 57]);
+  await stream.close();
+});
+
+test('a control plane that owes Envoy its first configuration for 15 s is given up', async () => {
+  const { clock, log, opened, upstream } = unanswered(['a', 'b'], true);
+  const listeners = new Map<string, (bytes: Buffer) => void>();
+  const client = new ClientStream({
+    stream: {
+      write: () => true,
+      pause: () => undefined,
+      resume: () => undefined,
+      end: () => undefined,
+      on: (event: string, listener: unknown) => listeners.set(event, listener as (bytes: Buffer) => void),
+    },
+    variant: 'delta',
+    noncePrefix: 'snapshot',
+    upstream,
+    clock,
+    counters: { requests: 0, responses: 0, rejections: 0, fromSnapshot: 0 },
+    log,
+    endWithError: () => undefined,
+    identified: () => undefined,
+    closed: () => undefined,
+  });
+  const node = encodeFields([[1, 'sidecar~']]);
+  listeners.get('data')?.(writeRequest('delta', { typeUrl: XDS.cds.url, node }));
+  await clock.advance(14_000);
+  assert.deepEqual(opened, ['a']);
+  await clock.advance(2_000);
+  assert.deepEqual(opened, ['a', 'b']);
+  assert.match(log.lines.join('\n'), /no response within 15 s/);
+  client.close();
+});
