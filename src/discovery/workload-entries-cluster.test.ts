@@ -5,13 +5,14 @@ import { waitUntil } from '../core/testing/wait-until.ts';
 import { KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
 import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
 import { storeWrites } from '../kubernetes/testing/writable-objects.ts';
-import { meshOf } from '../model/testing/build.ts';
+import { meshOf, resource } from '../model/testing/build.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { createConnection } from './cluster.ts';
 import { createLeadership } from './leadership.ts';
 import { webGroup, webMesh, webStream } from './testing/registering.ts';
 import { GROUP_ANNOTATION } from './workload-admission.ts';
-import { CONNECTED_AT, CONTROLLER, DISCONNECTED_AT, isAbandoned } from './workload-entries-cluster.ts';
+import { DISCONNECTED_AT } from './workload-entries.ts';
+import { CONNECTED_AT, CONTROLLER, isAbandoned } from './workload-entries-cluster.ts';
 import { createWorkloadRegistry } from './workload-registry.ts';
 
 const ENTRIES = '/apis/networking.mesh.io/v1alpha3/workloadentries';
@@ -95,6 +96,23 @@ test('a workload that moves to another replica keeps its object', async () => {
   one.registry.ended(other);
   await waitUntil(() => server.find(ENTRIES, 'web-10.0.0.8', 'shop') === undefined);
   assert.equal(entry()?.metadata.uid, uid);
+});
+
+test('a workload keeps its object where the clock of its new replica is behind that of the one before', async () => {
+  const { server, entry, annotation } = await startServer();
+  const [one, two] = [startReplica(server, 1100), startReplica(server)];
+  const stream = webStream();
+  one.registry.opened(stream);
+  await waitUntil(() => annotation(CONTROLLER) === one.identity);
+  two.registry.opened({ ...webStream(), connectedAt: Date.now() - 60_000 });
+  one.registry.ended(stream);
+  await waitUntil(() => annotation(DISCONNECTED_AT) !== undefined);
+  const annotations = { [DISCONNECTED_AT]: annotation(DISCONNECTED_AT) ?? '' };
+  const after = resource('WorkloadEntry', 'shop/web-10.0.0.7', { address: '10.0.0.7' }, { annotations });
+  two.registry.published([{ key: 'WorkloadEntry/shop/web-10.0.0.7', before: after, after }]);
+  await waitUntil(() => annotation(CONTROLLER) === two.identity);
+  assert.equal(annotation(DISCONNECTED_AT), undefined);
+  assert.notEqual(entry(), undefined);
 });
 
 test('the health of a workload is the condition Healthy of its object', async () => {

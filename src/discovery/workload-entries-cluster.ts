@@ -14,14 +14,13 @@ import { HEALTHY_CONDITION } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { Leadership } from './leadership.ts';
 import { type AdmittedEntry, ENTRY_API_VERSION, GROUP_ANNOTATION } from './workload-admission.ts';
-import { type EntryStorage, REFRESH_MS } from './workload-entries.ts';
+import { DISCONNECTED_AT, type EntryStorage, REFRESH_MS } from './workload-entries.ts';
 import { healthCondition } from './workload-entries-memory.ts';
 
 /** The replica that the workload is, or was last, connected to. */
 export const CONTROLLER = 'mesh.io/workloadController';
 /** When it connected, or when the replica last confirmed that it is connected. */
 export const CONNECTED_AT = 'mesh.io/connectedAt';
-export const DISCONNECTED_AT = 'mesh.io/disconnectedAt';
 
 /** A workload whose replica has not confirmed it for so long has gone together with that replica. */
 const STALE_MS = 2.5 * REFRESH_MS;

@@ -46,3 +46,6 @@ export interface EntryStorage {
  * together with its workloads. See `STALE_MS` in `workload-entries-cluster.ts`.
  */
 export const REFRESH_MS = 3_600_000;
+
+/** Annotation: when a workload disconnected from the replica that had registered it last. */
+export const DISCONNECTED_AT = 'mesh.io/disconnectedAt';

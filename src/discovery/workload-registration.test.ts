@@ -8,6 +8,7 @@ import type { AnyResource, ResourceEvent } from '../resources/index.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { webGroup, webStream } from './testing/registering.ts';
 import { WorkloadRegistration } from './workload-registration.ts';
+import { createWorkloadRegistry } from './workload-registry.ts';
 
 const cleanup: (() => Promise<void>)[] = [];
 afterEach(async () => {
@@ -108,4 +109,24 @@ test('of two groups only one can register an address', async () => {
   registration.connected(webStream('10.0.0.8', { AUTO_REGISTER_GROUP: 'api' }).node);
   await waitUntil(() => entries.has('WorkloadEntry/shop/api-10.0.0.8'));
   assert.equal(entries.size, 2);
+});
+
+test('workloads of one account beyond its rate wait for their turn, and are not looked at meanwhile', async () => {
+  const count = 105;
+  const names = new Set<string>();
+  let looks = 0;
+  const snapshot = meshOf([webGroup()]);
+  const registry = createWorkloadRegistry({
+    settings: defaultDiscoverySettings(),
+    cluster: undefined,
+    apply: (event) => event.type === 'set' && names.add(event.resource.meta.name),
+    snapshot: () => {
+      looks++;
+      return snapshot;
+    },
+  });
+  cleanup.push(() => registry.close());
+  for (let index = 0; index < count; index++) registry.opened(webStream(`10.0.1.${index + 1}`));
+  await waitUntil(() => names.size === count);
+  assert.ok(looks <= 2 * count, String(looks));
 });

@@ -16,7 +16,13 @@ import { getScope } from '../logging/index.ts';
 import { addressId, type Snapshot } from '../model/index.ts';
 import type { ResourceChange } from '../resources/index.ts';
 import { type AdmittedEntry, admitWorkload } from './workload-admission.ts';
-import { type EntryStorage, REFRESH_MS, type RegisteringStream, type RegistrationOptions } from './workload-entries.ts';
+import {
+  DISCONNECTED_AT,
+  type EntryStorage,
+  REFRESH_MS,
+  type RegisteringStream,
+  type RegistrationOptions,
+} from './workload-entries.ts';
 import { clusterEntries } from './workload-entries-cluster.ts';
 import { memoryEntries } from './workload-entries-memory.ts';
 
@@ -38,6 +44,8 @@ interface Workload {
   /** Why it is not registered; undefined when it is. */
   refused: string | undefined;
   timer: Timer | undefined;
+  /** Whether its account's share of writes was taken for its next write, which was delayed until it is available. */
+  hasTurn: boolean;
 }
 
 /**
@@ -47,6 +55,8 @@ interface Workload {
 const WRITES = { rate: 50, burst: 200 };
 /** The same of one service account. */
 const ACCOUNT_WRITES = { rate: 10, burst: 100 };
+/** An account that connects and disconnects without end delays only its own workloads, and those so long. */
+const LONGEST_WAIT_MS = 60_000;
 /** Accounts whose rate is remembered. */
 const MAX_ACCOUNTS = 1000;
 const CONCURRENCY = 8;
@@ -105,6 +115,7 @@ export class WorkloadRegistry {
       written: undefined,
       refused: undefined,
       timer: undefined,
+      hasTurn: false,
     };
     this.#workloads.set(key, workload);
     // A report is about the application, not about the stream that it came on.
@@ -137,9 +148,11 @@ export class WorkloadRegistry {
     const groups = new Set<string>();
     for (const { key, after } of changes) {
       if (key.startsWith('WorkloadGroup/')) groups.add(key.slice('WorkloadGroup/'.length));
-      else if (key.startsWith('WorkloadEntry/') && after === undefined) {
+      else if (key.startsWith('WorkloadEntry/')) {
         const workload = this.#entries.get(key.slice('WorkloadEntry/'.length));
-        if (workload !== undefined) this.#again(workload);
+        // Another replica may have written it, and have been the last that this workload connected to by its clock.
+        const isLost = after === undefined || after.meta.annotations[DISCONNECTED_AT] !== undefined;
+        if (workload !== undefined && workload.streams.size > 0 && isLost) this.#again(workload);
       }
     }
     if (groups.size === 0) return;
@@ -206,8 +219,10 @@ export class WorkloadRegistry {
     }
     const text = JSON.stringify([entry, entry.probed ? problem : '']);
     if (workload.written?.text === text && workload.entry !== undefined) return 0;
-    const wait = this.#accountOf(node.namespace, node.serviceAccount).take();
-    if (wait > 0) return wait;
+    // Its turn comes once: thousands that ask again and again would each be compared with all entries every time.
+    const wait = workload.hasTurn ? 0 : this.#accountOf(node.namespace, node.serviceAccount).spend(1);
+    workload.hasTurn = wait > 0;
+    if (wait > 0) return Math.min(wait, LONGEST_WAIT_MS);
     await this.#write();
     this.#keep(workload, entry);
     try {
