@@ -20,6 +20,8 @@ export interface ResolvConfUpstreamOptions {
 }
 
 const DNS_PORT = 53;
+/** A process of some servers serves nothing else while a connection is open, so that it is soon closed, ms. */
+const TCP_IDLE_MS = 1000;
 /** A server that did not answer is asked after the others for this long, ms. */
 const FAILED_MS = 30_000;
 
@@ -77,7 +79,12 @@ export function resolvConfUpstream(options: ResolvConfUpstreamOptions): Upstream
 
 function createServer(host: string, port: number, sent: Map<number, number>, conf: { current(): ResolvConf }): Server {
   const name = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-  const stream = createStreamUpstream({ name: `${name} over TCP`, ready: 'connect', dial: () => connect(port, host) });
+  const stream = createStreamUpstream({
+    name: `${name} over TCP`,
+    ready: 'connect',
+    idleMs: TCP_IDLE_MS,
+    dial: () => connect(port, host),
+  });
   const server: Server = {
     name,
     host,

@@ -14,6 +14,8 @@ export interface StreamUpstreamOptions {
   dial(): Socket;
   /** The event that says that it can be used. */
   readonly ready: 'connect' | 'secureConnect';
+  /** An unused connection is closed after this, ms. */
+  readonly idleMs: number;
   /** Reports why a connection could not be opened, and that one answers. */
   readonly report?: { failed(reason: string): void; succeeded(): void } | undefined;
 }
@@ -22,8 +24,6 @@ export interface StreamUpstream extends Upstream {
   close(): void;
 }
 
-/** An unused connection is closed after this. Servers usually wait longer (RFC 7766 section 6.2.3). */
-const IDLE_MS = 10_000;
 const CONNECT_TIMEOUT_MS = 5000;
 /** After a connection that failed, queries fail at once for this long. */
 const BACKOFF_MS = 500;
@@ -47,7 +47,7 @@ interface Connection {
 /** The connection closed after it had been used: the server may not have seen the query. */
 class ConnectionLost extends CtlError {}
 
-export function createStreamUpstream({ name, dial, ready, report }: StreamUpstreamOptions): StreamUpstream {
+export function createStreamUpstream({ name, dial, ready, idleMs, report }: StreamUpstreamOptions): StreamUpstream {
   let connection: Connection | undefined;
   let [failures, blockedUntil, reason, closed] = [0, 0, '', false];
 
@@ -55,21 +55,26 @@ export function createStreamUpstream({ name, dial, ready, report }: StreamUpstre
     if (connection !== undefined) return connection;
     if (closed) throw new CtlError('unavailable', `${name}: closed`);
     if (performance.now() < blockedUntil) throw new CtlError('unavailable', `${name}: ${reason}`);
-    const fresh = connect(dial(), name, ready, {
-      failed(why) {
-        failures++;
-        blockedUntil = performance.now() + backoff(failures, BACKOFF_MS, MAX_BACKOFF_MS, Math.random);
-        reason = why;
-        if (!closed) report?.failed(why);
+    const fresh = connect(
+      dial(),
+      name,
+      { ready, idleMs },
+      {
+        failed(why) {
+          failures++;
+          blockedUntil = performance.now() + backoff(failures, BACKOFF_MS, MAX_BACKOFF_MS, Math.random);
+          reason = why;
+          if (!closed) report?.failed(why);
+        },
+        answered() {
+          failures = 0;
+          report?.succeeded();
+        },
+        gone() {
+          if (connection === fresh) connection = undefined;
+        },
       },
-      answered() {
-        failures = 0;
-        report?.succeeded();
-      },
-      gone() {
-        if (connection === fresh) connection = undefined;
-      },
-    });
+    );
     connection = fresh;
     return fresh;
   };
@@ -97,7 +102,12 @@ interface ConnectionEvents {
   gone(): void;
 }
 
-function connect(socket: Socket, name: string, ready: string, events: ConnectionEvents): Connection {
+function connect(
+  socket: Socket,
+  name: string,
+  { ready, idleMs }: Pick<StreamUpstreamOptions, 'ready' | 'idleMs'>,
+  events: ConnectionEvents,
+): Connection {
   const pending = new Map<number, Pending>();
   const unsent: Buffer[] = [];
   let [isOpen, isUsed, why] = [false, false, 'the connection was closed'];
@@ -105,7 +115,7 @@ function connect(socket: Socket, name: string, ready: string, events: Connection
   socket.setTimeout(CONNECT_TIMEOUT_MS);
   socket.once(ready, () => {
     isOpen = true;
-    socket.setTimeout(IDLE_MS);
+    socket.setTimeout(idleMs);
     for (const message of unsent.splice(0)) socket.write(framed(message));
   });
   socket.on('timeout', () => {

@@ -35,6 +35,8 @@ const SCHEME = 'tcp-tls:';
 const DEFAULT_PORT = 853;
 const ATTEMPTS = 2;
 const TIMEOUT_MS = 3000;
+/** Handshakes are expensive; servers usually wait longer (RFC 7766 section 6.2.3). */
+const IDLE_MS = 10_000;
 
 /** Reads DNS_SERVER: `tcp-tls:HOST[:PORT]`. Throws CtlError invalid_argument for any other text. */
 export function parseTlsServer(text: string): TlsServerAddress {
@@ -59,6 +61,7 @@ export function tlsUpstream({ server, serverName, certificates, log }: TlsUpstre
   const upstream = createStreamUpstream({
     name,
     ready: 'secureConnect',
+    idleMs: IDLE_MS,
     report: createFailureLog(log, `the DNS server ${name} cannot be used`, `the DNS server ${name} answers again`),
     dial: () => {
       const { ca, cert, key } = certificates();

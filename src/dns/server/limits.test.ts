@@ -61,13 +61,16 @@ async function connected(t: TestContext, port: number): Promise<Socket> {
   return socket;
 }
 
+/** Also after a reset. */
+const closed = (socket: Socket) => new Promise<void>((resolve) => socket.once('close', () => resolve()));
+
 test('a connection without a complete query is closed, however slowly its bytes arrive', async (t) => {
   const { port, server } = await start(t, { idleMs: 200 });
   const [idle, slow] = [await connected(t, port), await connected(t, port)];
   const drip = setInterval(() => slow.write(Buffer.from([0])), 20);
   t.after(() => clearInterval(drip));
   slow.write(Buffer.from([0x0f]));
-  await Promise.all([once(idle, 'close'), once(slow, 'close')]);
+  await Promise.all([closed(idle), closed(slow)]);
   await eventually(() => assert.equal(server.stats.connections, 0));
 });
 
@@ -79,7 +82,7 @@ test('a message that is too long or empty ends its connection', async (t) => {
   ]) {
     const socket = await connected(t, port);
     socket.write(Buffer.from(length));
-    await once(socket, 'close');
+    await closed(socket);
   }
 });
 
@@ -87,7 +90,7 @@ test('one client has half of the connections, and may open others when they are 
   const { port, server } = await start(t, { maxConnections: 4 });
   const kept = [await connected(t, port), await connected(t, port)];
   await eventually(() => assert.equal(server.stats.connections, 2));
-  await once(await connected(t, port), 'close');
+  await closed(await connected(t, port));
   assert.equal(server.stats.limited, 1);
   for (const socket of kept) socket.destroy();
   await eventually(() => assert.equal(server.stats.connections, 0));
@@ -124,7 +127,7 @@ test('a client that closes its half of the connection still gets its responses',
   socket.end(Buffer.concat([Buffer.from([0, message.length]), message]));
   await eventually(() => assert.equal(waiting.length, 1));
   release();
-  await once(socket, 'close');
+  await closed(socket);
   assert.equal(Buffer.concat(chunks).readUInt16BE(2), 3);
 });
 
