@@ -66,6 +66,9 @@ test('settings that have no effect are reported', () => {
     'CREDENTIAL_FETCHER_TYPE has no effect: no certificate authority is sent a token',
     'PLUGINS has no effect: no certificate authority is sent a token',
   ]);
+  assert.deepEqual(plan({ tokenExchangeEndpoint: ENDPOINT }).warnings, [
+    'TOKEN_EXCHANGE_ENDPOINT has no effect without --stsPort or PLUGINS',
+  ]);
 });
 
 const REFUSED: Readonly<Record<string, readonly [settings: Partial<AgentSettings>, message: RegExp]>> = {

@@ -83,15 +83,29 @@ export function planCredentials(
     exchange: user === undefined ? undefined : exchangePlan(settings, audience, user),
     // Outside a cloud, the authority of the mesh accepts its trust domain as audience.
     authorityAudience: forAuthority ? audience || trustDomain : undefined,
-    warnings: usesAuthority ? [] : unused(settings),
+    warnings: [
+      ...(usesAuthority ? [] : unusedByAuthority(settings)),
+      ...(user === undefined ? unusedUrls(settings) : []),
+    ],
   };
 }
 
-function unused({ credentialFetcherType, plugins }: CredentialsSettings): readonly string[] {
+function unusedByAuthority({ credentialFetcherType, plugins }: CredentialsSettings): readonly string[] {
   const given = { CREDENTIAL_FETCHER_TYPE: credentialFetcherType, PLUGINS: plugins };
   return Object.entries(given)
     .filter(([, value]) => value !== '')
     .map(([name]) => `${name} has no effect: no certificate authority is sent a token`);
+}
+
+function unusedUrls(settings: CredentialsSettings): readonly string[] {
+  const given = {
+    TOKEN_EXCHANGE_ENDPOINT: settings.tokenExchangeEndpoint,
+    TOKEN_EXCHANGE_CLIENT_FILE: settings.tokenExchangeClientFile,
+    ACCESS_TOKEN_ENDPOINT: settings.accessTokenEndpoint,
+  };
+  return Object.entries(given)
+    .filter(([, value]) => value !== '')
+    .map(([name]) => `${name} has no effect without --stsPort or PLUGINS`);
 }
 
 function metadataServerOf(settings: CredentialsSettings, audience: string): MetadataServer | undefined {
