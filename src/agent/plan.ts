@@ -4,7 +4,12 @@ import { join } from 'node:path';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
-import { CONTROL_PLANE_ROOTS, VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../core/proxy.ts';
+import {
+  CONTROL_PLANE_ROOTS,
+  DNS_LISTENER,
+  VIRTUAL_INBOUND_LISTENER,
+  VIRTUAL_OUTBOUND_LISTENER,
+} from '../core/proxy.ts';
 import type { JsonObject } from '../protobuf/index.ts';
 import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
@@ -151,7 +156,7 @@ export async function planAgent(
       policyWarnings(settings, proxyConfig),
       dns?.warnings ?? [],
     ].flat(),
-    ...listenerPlan(role, interceptionMode),
+    ...listenerPlan(role, interceptionMode, settings),
   };
 }
 
@@ -250,10 +255,12 @@ function envoyPlan(settings: AgentSettings, proxyConfig: AgentProxyConfig, ipv6:
 function listenerPlan(
   role: ProxyRole,
   interceptionMode: NonNullable<AgentProxyConfig['interceptionMode']>,
+  { dnsAgent, dnsCapture }: AgentSettings,
 ): Pick<AgentPlan, 'neededListeners' | 'listenerRequirement'> {
+  const envoyAnswersDns = isEnabled(dnsCapture) && !isEnabled(dnsAgent);
+  const redirected = [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER, ...(envoyAnswersDns ? [DNS_LISTENER] : [])];
   return {
-    neededListeners:
-      role === 'router' || interceptionMode === 'NONE' ? [] : [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER],
+    neededListeners: role === 'router' || interceptionMode === 'NONE' ? [] : redirected,
     // IP_TRANSPARENT requires it, see ip(7).
     listenerRequirement:
       interceptionMode === 'TPROXY' ? 'interceptionMode TPROXY needs the capability NET_ADMIN for agent and Envoy' : '',

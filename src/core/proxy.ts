@@ -30,6 +30,9 @@ export const DNS_AGENT_METADATA = 'DNS_AGENT';
 export const VIRTUAL_OUTBOUND_LISTENER = 'virtualOutbound';
 export const VIRTUAL_INBOUND_LISTENER = 'virtualInbound';
 
+/** Name of the listener that answers DNS queries that are redirected to Envoy. */
+export const DNS_LISTENER = 'dns';
+
 /**
  * Node metadata of a gRPC application that speaks xDS itself ("proxyless"), as Istio's agent writes it into the
  * bootstrap of such applications.

@@ -3,7 +3,9 @@
  * the machine. Envoy's filter speaks UDP only. Source:
  * https://www.envoyproxy.io/docs/envoy/latest/configuration/listeners/udp_filters/dns_filter
  */
+
 import type { Memos } from '../../core/memo.ts';
+import { DNS_LISTENER } from '../../core/proxy.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { delimitedLength, writeDelimitedHead } from '../../protobuf/wire/index.ts';
 import { DNS_LISTENER_UNIT, durationOf, joinedResource, loopbackBinds } from '../common/index.ts';
@@ -20,7 +22,6 @@ const { UDP } = envoy.config.core.v3.SocketAddress.Protocol;
 
 /** Where queries are redirected to (specification: ctl-agent "Network ports named"). */
 const DNS_PORT = 15013;
-const NAME = 'dns';
 
 /** Envoy has one table for a listener, and replaces the listener when a name changes. */
 const MAX_NAMES = 10_000;
@@ -68,7 +69,12 @@ export function dnsListener(snapshot: MeshReader, view: OutboundView, scope: Sco
 }
 
 function finding(message: string): GenerationFinding {
-  return { metric: 'ctl_invalid_out_listeners', type: 'lds', unit: DNS_LISTENER_UNIT, message: `${NAME}: ${message}` };
+  return {
+    metric: 'ctl_invalid_out_listeners',
+    type: 'lds',
+    unit: DNS_LISTENER_UNIT,
+    message: `${DNS_LISTENER}: ${message}`,
+  };
 }
 
 function tooMany(count: number): GenerationFinding {
@@ -87,7 +93,7 @@ function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): G
   const domains = memos.weak<Name, Uint8Array>('DNS domains');
   const { bind, extraBind } = loopbackBinds(view);
   const listener = encode(Listener, {
-    name: NAME,
+    name: DNS_LISTENER,
     address: udpAddress(bind),
     ...(extraBind !== undefined && { additionalAddresses: [{ address: udpAddress(extraBind) }] }),
     trafficDirection: envoy.config.core.v3.TrafficDirection.OUTBOUND,
@@ -103,14 +109,14 @@ function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): G
     typedDnsResolverConfig: typedConfig(CARES, CaresDnsResolverConfig, RESOLVERS),
   };
   const config = [
-    encode(DnsFilterConfig, { statPrefix: NAME, clientConfig }),
+    encode(DnsFilterConfig, { statPrefix: DNS_LISTENER, clientConfig }),
     ...inField(SERVER_CONFIG, inField(INLINE_DNS_TABLE, table)),
   ];
   const typeUrl = new TextEncoder().encode(DnsFilterConfig.getTypeUrl());
   const any = [...inField(ANY_TYPE_URL, [typeUrl]), ...inField(ANY_VALUE, config)];
   const filter = [encode(ListenerFilter, { name: DNS_FILTER }), ...inField(TYPED_CONFIG, any)];
   // A message is the concatenation of its fields, in any order.
-  return joinedResource(NAME, [listener, ...inField(LISTENER_FILTERS, filter)], []);
+  return joinedResource(DNS_LISTENER, [listener, ...inField(LISTENER_FILTERS, filter)], []);
 }
 
 function udpAddress(address: string): envoy.config.core.v3.Address.Input {
