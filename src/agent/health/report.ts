@@ -1,6 +1,5 @@
 /** Reports the health of the workload to the control plane, for an agent that is to probe it. */
 import type { Log } from '../../core/log.ts';
-import type { LazyConnection } from '../lazy-connection.ts';
 import type { ControlPlaneConnection } from '../xds-proxy/index.ts';
 import type { WorkloadProbe } from './workload-probe.ts';
 
@@ -11,7 +10,7 @@ export interface HealthReports {
 }
 
 export interface HealthReportDeps {
-  readonly connection: LazyConnection;
+  readonly connection: { get(): Promise<Pick<ControlPlaneConnection, 'reportHealth'>> };
   /** Undefined when the proxy is ready, otherwise why not. */
   readonly proxy: () => Promise<string | undefined>;
   readonly sleep: (ms: number, signal: AbortSignal) => Promise<unknown>;
@@ -25,7 +24,7 @@ export async function startHealthReports(
 ): Promise<HealthReports> {
   if (probe === undefined) return { draining: () => {}, close: () => {} };
   const ending = new AbortController();
-  const connection: ControlPlaneConnection = await deps.connection.get();
+  const connection = await deps.connection.get();
   const { watchWorkloadHealth } = await import('./workload-probe.ts');
   const { proxy, sleep, log } = deps;
   const report = connection.reportHealth.bind(connection);

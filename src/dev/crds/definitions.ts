@@ -66,7 +66,15 @@ const PRESENTATION: Readonly<Record<MeshKind, { readonly description: string; re
     },
     WorkloadEntry: {
       description: 'A workload that the orchestrator does not run.',
-      columns: [column('Address', 'address', 'Its IP address, host name or unix socket')],
+      columns: [
+        column('Address', 'address', 'Its IP address, host name or unix socket'),
+        {
+          name: 'Healthy',
+          type: 'string',
+          jsonPath: '.status.conditions[?(@.type=="Healthy")].status',
+          description: 'What its agent has reported; empty if it is not probed, or has not been',
+        },
+      ],
     },
     WorkloadGroup: {
       description: 'What the workloads of one kind outside the orchestrator have in common; they register themselves.',
