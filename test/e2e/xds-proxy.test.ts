@@ -7,7 +7,16 @@ import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { type Agent, eventually, type Owner, startAgent, startEcho, tempDir } from '../harness/index.ts';
+import {
+  type Agent,
+  eventually,
+  freePorts,
+  type Owner,
+  startAgent,
+  startDiscovery,
+  startEcho,
+  tempDir,
+} from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
 import { MODES, type Mode, planMesh, startMesh, syncStatus, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
@@ -195,6 +204,47 @@ for (const mode of MODES) {
     });
   });
 }
+
+test('on a machine with IPv6 only, a port alone is one of the IPv6 loopback address', async (t) => {
+  const [grpc = 0, local = 0] = await freePorts(2);
+  const discovery = await startDiscovery(t, {
+    configDir: await tempDir(t),
+    flags: ['--grpcAddr', `[::1]:${grpc}`],
+  });
+  const agent = await startAgent(t, {
+    name: 'six',
+    address: 'fd00::6',
+    discoveryAddress: `[::1]:${grpc}`,
+    proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
+    env: { XDS_LOCAL: `:${local}` },
+  });
+  await eventually(async () => {
+    const states = (await syncStatus(discovery)).map(({ proxy, cluster_state: state }) => [proxy, state]);
+    assert.deepEqual(states, [['six.default', 'SYNCED']]);
+  });
+  assert.match(await agent.admin('/clusters'), new RegExp(`xds-grpc::\\[::1\\]:${local}::cx_active::1`));
+});
+
+test('settings that cannot work end the agent with one line', async (t) => {
+  const cases: readonly (readonly [Readonly<Record<string, string>>, RegExp])[] = [
+    [{ XDS_LOCAL: 'nowhere' }, /XDS_LOCAL: "nowhere" is neither a path nor an address/],
+    [{ XDS_SAVE: 'file' }, /XDS_SAVE: a snapshot needs the xDS proxy/],
+    [{ XDS_UPSTREAM: 'a:15010,b:15010' }, /XDS_UPSTREAM: several addresses need the xDS proxy/],
+    [{ XDS_LOCAL: '/proc/XDS' }, /\/proc\/XDS: XDS_LOCAL: no socket can be made here/],
+  ];
+  for (const [env, message] of cases) {
+    const agent = await startAgent(t, {
+      name: 'bad',
+      discoveryAddress: '127.0.0.1:15010',
+      env,
+      waitReady: false,
+    });
+    const { code } = await agent.exited;
+    assert.equal(code, 1, agent.output());
+    assert.match(agent.output(), message);
+    assert.doesNotMatch(agent.output(), /^\s+at /m);
+  }
+});
 
 async function envoyStats({ agent }: Proxied): Promise<Readonly<Record<string, number>>> {
   const text = await agent.admin('/stats?filter=xds-grpc.upstream_cx_total');

@@ -3,6 +3,7 @@ import type { Timer } from '../../core/clock.ts';
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
+import { XDS, xdsTypeOfUrl } from '../../core/xds-types.ts';
 import type { Variant } from './messages.ts';
 import type { OwnTypes } from './own-types.ts';
 import { Relay } from './relay.ts';
@@ -55,6 +56,8 @@ export interface ClientStreamOptions {
  */
 const ANSWER_TIMEOUT_MS = 15_000;
 
+/** Characters of a rejection in the log: it may quote a whole listener. */
+const MAX_SHOWN = 500;
 /** A dead connection is noticed within this time, see `upstream.ts`. */
 const ALIVE_MS = 40_000;
 
@@ -84,7 +87,11 @@ export class ClientStream {
       },
       rejected: (typeUrl, message) => {
         counters.rejections++;
-        options.log.warn('the proxy rejects a response', { type: typeUrl, message: message.slice(0, 500) });
+        const type = xdsTypeOfUrl(typeUrl);
+        // What Envoy says of a secret may quote it.
+        const isQuotable = type === undefined || !XDS[type].confidential;
+        const shown = isQuotable ? message.slice(0, MAX_SHOWN) : 'not shown, because it may quote a secret';
+        options.log.warn('the proxy rejects a response', { type: typeUrl, message: shown });
       },
       servedFromSnapshot: (typeUrl, resources) => this.#served(typeUrl, resources),
     });

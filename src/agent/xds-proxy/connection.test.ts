@@ -164,7 +164,8 @@ function secretsOf(first: WorkloadSecrets | undefined): SecretSource & { set(sec
   };
 }
 
-test('with TLS an agent waits for its certificate, and uses a renewed one', async (context) => {
+/** Secrets of one mesh. */
+function issuer() {
   const root = testRoot('mesh');
   const issue = (name: string): WorkloadSecrets => {
     const { privateKey, publicKey } = generateKeyPairSync('ec', { namedCurve: 'P-256' });
@@ -173,6 +174,29 @@ test('with TLS an agent waits for its certificate, and uses a renewed one', asyn
     const key = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
     return { certificate: { key, chain, notBefore: now, expiresAt: now + 3_600_000 }, roots: root.pem };
   };
+  return { root, issue };
+}
+
+test('a control plane whose certificate has another name or root is sent nothing', async (context) => {
+  const { root, issue } = issuer();
+  const secrets = issue('spiffe://cluster.local/ns/shop/sa/web');
+  const { certificate } = issue('meshd.mesh-system.svc');
+  const peer = await startControlPlane(context, { tls: { roots: root.pem, ...certificate } });
+  const foreign = { ...secrets, roots: testRoot('other').pem };
+  for (const [serverName, own, reason] of [
+    ['other.mesh-system.svc', secrets, /meshd\.mesh-system\.svc/],
+    ['meshd.mesh-system.svc', foreign, /certificate/],
+  ] as const) {
+    const address = { host: '127.0.0.1', port: peer.port, tls: true, serverName };
+    const { connection, log } = connect(context, [address], { secrets: secretsOf(own) });
+    names(connection);
+    await eventually(() => assert.match(log.lines.join('\n'), reason));
+  }
+  assert.equal(peer.streams.length, 0);
+});
+
+test('with TLS an agent waits for its certificate, and uses a renewed one', async (context) => {
+  const { root, issue } = issuer();
   const { certificate } = issue('meshd.mesh-system.svc');
   const peer = await startControlPlane(context, { tls: { roots: root.pem, ...certificate } });
   const secrets = secretsOf(undefined);

@@ -238,9 +238,10 @@ class Stream implements UpstreamStream {
       this.#proved = true;
       shared.log.succeeded();
     };
-    const stopAging = replaceAfterRotation(shared.options, secrets, () =>
-      outcome.resolve({ proved: true, reason: 'it is replaced, because the certificate has been renewed' }),
-    );
+    const stopAging = replaceAfterRotation(shared.options, secrets, () => {
+      shared.options.log.info('the certificate has been renewed: the connection to the control plane is replaced');
+      outcome.resolve({ proved: true, reason: 'it is replaced' });
+    });
     const stable = clock.setTimer(STABLE_MS, prove);
     void ended.then((error) => outcome.resolve({ proved: this.#proved, reason: error.oneLine() }));
     shared.changed(1);
