@@ -8,7 +8,7 @@ import { startTestCa } from '../../src/agent/identity/testing/test-ca.ts';
 import { startAgent } from '../../test/harness/agent.ts';
 import { envoyPath } from '../../test/harness/envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
-import { tempDir } from '../../test/harness/files.ts';
+import { freePort, tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
 import { memoryOf } from '../process-stats.ts';
@@ -79,7 +79,21 @@ async function authority(owner: Owner) {
 
 type Authority = Awaited<ReturnType<typeof authority>>;
 
-async function started(owner: Owner, context: BenchContext, discoveryPort: number, { env }: Authority) {
+/** The xDS proxy with its snapshot, and the DNS server. */
+async function everything(owner: Owner): Promise<Record<string, string>> {
+  const folder = await tempDir(owner);
+  const dnsPort = await freePort();
+  const [XDS_LOCAL, XDS_SAVE] = [join(folder, 'XDS'), join(folder, 'snapshot')];
+  return { XDS_LOCAL, XDS_SAVE, DNS_AGENT: 'true', DNS_ADDR: `127.0.0.1:${dnsPort}` };
+}
+
+async function started(
+  owner: Owner,
+  context: BenchContext,
+  discoveryPort: number,
+  { env }: Authority,
+  more: Readonly<Record<string, string>> = {},
+) {
   const envoy = await notingEnvoy(owner);
   const before = Date.now();
   const agent = await startAgent(owner, {
@@ -87,7 +101,7 @@ async function started(owner: Owner, context: BenchContext, discoveryPort: numbe
     program: join(dirname(context.program), context.options.server === 'dist' ? 'ctl-agent.js' : 'ctl-agent.ts'),
     discoveryAddress: `127.0.0.1:${discoveryPort}`,
     proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
-    env: { ...env, ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
+    env: { ...env, ...more, ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
   });
   const { epochMs, cpuMs } = await envoy.startedAt();
   return { agent, startToExecMs: epochMs - before, cpuToExecMs: cpuMs };
@@ -103,21 +117,27 @@ async function measure(context: BenchContext): Promise<Table> {
   try {
     const server = await startServer(scope, { program: context.program, configDir: await tempDir(scope) });
     const mesh = await authority(scope);
-    const samples: Sample[] = [];
-    for (let start = 0; start < STARTS; start++) {
-      const { agent, ...times } = await started(scope, context, server.ports.grpc, mesh);
-      samples.push({ ...times, ...memory(agent.pid) });
-      await agent.stop();
-    }
+    const samplesOf = async (more: Readonly<Record<string, string>>): Promise<Sample[]> => {
+      const samples: Sample[] = [];
+      for (let start = 0; start < STARTS; start++) {
+        const { agent, ...times } = await started(scope, context, server.ports.grpc, mesh, more);
+        samples.push({ ...times, ...memory(agent.pid) });
+        await agent.stop();
+      }
+      return samples;
+    };
+    const alone = await samplesOf({});
+    const all = await everything(scope);
+    const whole = await samplesOf(all);
     context.progress('probes and scrapes');
-    const { agent } = await started(scope, context, server.ports.grpc, mesh);
+    const { agent } = await started(scope, context, server.ports.grpc, mesh, all);
     for (let probe = 0; probe < PROBES; probe++) await agent.readiness();
     for (let scrape = 0; scrape < SCRAPES; scrape++) await agent.http('status', '/stats/prometheus');
     const probed = memory(agent.pid);
     context.progress('rotations');
     await agent.stop();
     mesh.ca.lifeMs = CERTIFICATE_LIFE_MS;
-    const rotating = (await started(scope, context, server.ports.grpc, mesh)).agent;
+    const rotating = (await started(scope, context, server.ports.grpc, mesh, all)).agent;
     const goal = mesh.issued() + ROTATIONS;
     await eventually(
       () => {
@@ -126,19 +146,23 @@ async function measure(context: BenchContext): Promise<Table> {
       { timeoutMs: ROTATIONS_TIMEOUT_MS },
     );
     const rotated = memory(rotating.pid);
-    const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
     const round = (value: number): number => Math.round(value * 10) / 10;
+    const row = (state: string, samples: readonly Sample[]) => {
+      const of = (pick: (sample: Sample) => number): number => median(samples.map(pick));
+      return [
+        state,
+        Math.round(of((s) => s.startToExecMs)),
+        of((s) => s.cpuToExecMs),
+        round(of((s) => s.anonMiB)),
+        round(of((s) => s.rssMiB)),
+      ];
+    };
     return {
       title: `ctl-agent proxy, its own process without Envoy (median of ${STARTS} starts)`,
       columns: ['state', 'start to exec of Envoy ms', 'CPU until then ms', 'RssAnon MiB', 'RSS MiB'],
       rows: [
-        [
-          'ready',
-          Math.round(of((s) => s.startToExecMs)),
-          of((s) => s.cpuToExecMs),
-          round(of((s) => s.anonMiB)),
-          round(of((s) => s.rssMiB)),
-        ],
+        row('ready', alone),
+        row('ready, with xDS proxy and DNS', whole),
         [
           `after ${PROBES} probes, ${SCRAPES} scrapes`,
           undefined,

@@ -4,12 +4,14 @@
  */
 import assert from 'node:assert/strict';
 import { request as httpsRequest } from 'node:https';
+import { join } from 'node:path';
 import { after, describe, test } from 'node:test';
 import { connect, type TLSSocket } from 'node:tls';
-import { startAgentIdentity } from '../../src/agent/identity/index.ts';
+import { type IdentitySettings, startAgentIdentity } from '../../src/agent/identity/index.ts';
 import { certificateSet, testRoot } from '../../src/agent/identity/testing/certificates.ts';
 import { prepare } from '../../src/agent/identity/testing/site.ts';
 import { startTestCa, type TestCa } from '../../src/agent/identity/testing/test-ca.ts';
+import { derOf, startTestWorkloadApi, svidOf } from '../../src/agent/identity/testing/test-workload-api.ts';
 import type { AgentIdentity } from '../../src/agent/types.ts';
 import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
@@ -33,11 +35,19 @@ interface Site {
 }
 
 /** An agent's identity module and an Envoy that gets its secrets from it. */
-async function startSite(owner: Owner, mode: 'sotw' | 'delta', ca: TestCa, ready = true): Promise<Site> {
+async function startSite(
+  owner: Owner,
+  mode: 'sotw' | 'delta',
+  ca: TestCa,
+  ready = true,
+  settings: Partial<IdentitySettings> = {},
+): Promise<Site> {
   const folder = await tempDir(owner);
   const { options, writeToken } = await prepare(folder, ca);
   await writeToken(3600);
-  const identity = await startAgentIdentity(options({ secretRotationCheckIntervalMs: 200, initialBackoffMs: 100 }));
+  const identity = await startAgentIdentity(
+    options({ secretRotationCheckIntervalMs: 200, initialBackoffMs: 100, ...settings }),
+  );
   owner.after(() => identity.close());
   const echo = await startEcho(owner, { name: 'app' });
   const port = await freePort();
@@ -139,8 +149,8 @@ function listener(port: number, mode: 'sotw' | 'delta'): JsonValue {
 const CLIENT_NAME = 'spiffe://cluster.local/ns/default/sa/client';
 
 /** A TLS connection of a client that `root` has certified. */
-function open(port: number, root = testRoot('nobody'), trusted = root): Promise<TLSSocket> {
-  const { key, leaf } = certificateSet(root, CLIENT_NAME);
+function open(port: number, root = testRoot('nobody'), trusted = root, name = CLIENT_NAME): Promise<TLSSocket> {
+  const { key, leaf } = certificateSet(root, name);
   return new Promise((resolve, reject) => {
     // Workloads have SPIFFE IDs, which Node does not compare. It does verify the chain.
     const socket = connect({
@@ -259,3 +269,29 @@ for (const mode of ['sotw', 'delta'] as const) {
     });
   });
 }
+
+test('SPIFFE: what is pushed is used, and roots of another trust domain verify that domain alone', async () => {
+  const ca = await startTestCa();
+  scope.after(() => ca.close());
+  const path = join(await tempDir(scope), 'workload.sock');
+  const api = await startTestWorkloadApi(path);
+  scope.after(() => api.close());
+  const [own, partner, next] = [testRoot('own'), testRoot('partner'), testRoot('next')];
+  const id = 'spiffe://cluster.local/ns/default/sa/web';
+  const federatedBundles = { 'spiffe://partner.example': derOf(partner.pem) };
+  api.send({ svids: [svidOf(own, id)], federatedBundles });
+  const settings = { caProvider: 'SPIFFE', spiffeEndpointSocket: `unix://${path}` };
+  const { port } = await startSite(scope, 'sotw', ca, true, settings);
+  const status = async (root: typeof own, name: string, server = own): Promise<number> => {
+    const socket = await open(port, root, server, name);
+    return get(socket).finally(() => socket.destroy());
+  };
+  assert.equal(await status(own, CLIENT_NAME), 200);
+  assert.equal(await status(partner, 'spiffe://partner.example/ns/a/sa/b'), 200);
+  await assert.rejects(status(partner, CLIENT_NAME), 'the partner certifies a workload of this domain');
+  await assert.rejects(status(own, 'spiffe://partner.example/ns/a/sa/b'), 'this domain certifies a partner');
+  const bundle = Buffer.concat([derOf(own.pem), derOf(next.pem)]);
+  api.send({ svids: [{ ...svidOf(next, id), bundle }] });
+  await eventually(async () => assert.equal(await status(next, CLIENT_NAME, next), 200));
+  await assert.rejects(status(partner, 'spiffe://partner.example/ns/a/sa/b', next), 'no longer federated');
+});

@@ -60,7 +60,13 @@ export function testRoot(name: string): TestRoot {
       const general = names.map((each) => contextBytes(each.includes('://') ? 6 : 2, Buffer.from(each)));
       // For servers and clients, because both ends of a connection have one (RFC 5280 section 4.2.1.12).
       const usage = sequence(oid('1.3.6.1.5.5.7.3.1'), oid('1.3.6.1.5.5.7.3.2'));
-      const extensions = [extension('2.5.29.37', usage, false), extension('2.5.29.17', sequence(...general), true)];
+      // digitalSignature, which Envoy's validator of SPIFFE IDs requires (X.509-SVID section 4.3).
+      const keyUsage = extension('2.5.29.15', encoded(Buffer.from([0x03, 0x02, 0x07, 0x80])), true);
+      const extensions = [
+        keyUsage,
+        extension('2.5.29.37', usage, false),
+        extension('2.5.29.17', sequence(...general), true),
+      ];
       return make(sequence(), key, now - 60_000, now + lifeMs, extensions);
     },
   };
