@@ -13,6 +13,7 @@ import {
 import type { JsonObject } from '../protobuf/index.ts';
 import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
+import { type GrpcBootstrap, grpcBootstrap } from './bootstrap/grpc.ts';
 import { mergeBootstrap } from './bootstrap/merge.ts';
 import { type NodeInput, nodeOf } from './bootstrap/node.ts';
 import { fillTemplate } from './bootstrap/template.ts';
@@ -47,6 +48,8 @@ export interface AgentPlan {
   /** Undefined: no DNS server. */
   readonly dns: DnsPlan | undefined;
   readonly bootstrap: JsonObject;
+  /** For applications; undefined when none is wanted. */
+  readonly grpcBootstrap: GrpcBootstrap | undefined;
   readonly envoy: Omit<EnvoyOptions, 'configPath'>;
   /** Additional environment variables for Envoy; the agent's own have precedence. */
   readonly envoyEnv: Readonly<Record<string, string>>;
@@ -120,6 +123,7 @@ export async function planAgent(
   const sds = identity !== undefined;
   const node = planNode(settings, proxyConfig, { ...workload, role, platform, sds, interceptionMode, labelFile, env });
   const xds = planXds(settings, addresses, node, loopback);
+  const xdsLocal = xds.local === undefined ? undefined : dialedAddress(xds.local, loopback);
   const input: BootstrapInput = {
     ...bootstrapSettings(settings, proxyConfig),
     node,
@@ -127,7 +131,7 @@ export async function planAgent(
     prometheusPort: ports.prometheus,
     ipv6: workload.addresses.some((address) => isIP(address) === 6),
     controlPlane: upstream,
-    xdsLocal: xds.local === undefined ? undefined : dialedAddress(xds.local, loopback),
+    xdsLocal,
     sdsPath: identity?.sdsPath,
     controlPlaneRoots: settings.caProvider === WORKLOAD_API ? CONTROL_PLANE_ROOTS : undefined,
     policySan: policySan(settings, domain),
@@ -143,6 +147,7 @@ export async function planAgent(
     xds,
     dns,
     bootstrap: await wholeBootstrap(settings, proxyConfig, input),
+    grpcBootstrap: grpcPlan(settings, input, sds),
     envoy: envoyPlan(settings, proxyConfig, ipv6),
     envoyEnv: proxyConfig.proxyMetadata ?? {},
     adminPort: ports.admin,
@@ -158,6 +163,14 @@ export async function planAgent(
     ].flat(),
     ...listenerPlan(role, interceptionMode, settings),
   };
+}
+
+function grpcPlan(
+  { grpcBootstrap: path, outputCerts }: AgentSettings,
+  { xdsLocal, node }: BootstrapInput,
+  certified: boolean,
+): GrpcBootstrap | undefined {
+  return grpcBootstrap({ path, local: xdsLocal, node, certificates: certified ? outputCerts : '' });
 }
 
 /** `envoy.config.core.v3.Node`, JSON form. */

@@ -8,6 +8,7 @@ import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
 import { getScope } from '../logging/index.ts';
 import type { AgentSettings, Environment } from '../settings/index.ts';
+import { writeGrpcBootstrap } from './bootstrap/grpc.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import type { Credentials } from './credentials/index.ts';
 import { createDnsPart } from './dns/part.ts';
@@ -68,6 +69,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const [configPath, identity] = await Promise.all([
     writeBootstrap(plan.configFolder, plan.bootstrap),
     startIdentity(plan, settings, credentials),
+    writeGrpcBootstrap(plan.grpcBootstrap),
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
   const connection = createLazyConnection(plan.xds, identity);

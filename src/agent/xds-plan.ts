@@ -21,7 +21,14 @@ export interface XdsPlan {
   readonly savePath: string;
   /** Longest request of a proxy, bytes. */
   readonly maxRequestBytes: number;
+  /** Streams that clients of the proxy may have at a time. */
+  readonly maxStreams: number;
 }
+
+/** Envoy has one stream. */
+const ENVOY_STREAMS = 8;
+/** Of gRPC applications, some languages have one for each target. */
+const GRPC_STREAMS = 64;
 
 /** @param loopback the loopback address of the workload's address family */
 export function planXds(
@@ -44,5 +51,6 @@ export function planXds(
     local,
     savePath: settings.xdsSave,
     maxRequestBytes: settings.maxReceiveBytes,
+    maxStreams: settings.grpcBootstrap === '' ? ENVOY_STREAMS : GRPC_STREAMS,
   };
 }

@@ -91,6 +91,12 @@ export const agentEnv = {
     default: '',
     meaning: 'When set, the XDS proxy saves a snapshot of the received config.',
   },
+  GRPC_XDS_BOOTSTRAP: {
+    setting: 'grpcBootstrap',
+    type: 'string',
+    default: '',
+    meaning: 'File for the bootstrap of gRPC applications that speak xDS themselves; needs XDS_LOCAL.',
+  },
   MESH_GPRC_MAXRECVMSGSIZE: {
     setting: 'maxReceiveBytes',
     type: 'integer',

@@ -26,10 +26,6 @@ export interface AgentConnection extends ControlPlaneConnection {
   metrics(): readonly IdentityMetric[];
 }
 
-/** Envoy has one stream; a gRPC application one for each channel pool. */
-const MAX_STREAMS = 8;
-const MAX_CONNECTIONS = 16;
-
 /**
  * Starts the proxy, if there is to be one. The agent's own stream is opened when something needs it. Resolves when the
  * proxy listens, whatever the control plane's state. Rejects with CtlError for an address that is not usable.
@@ -86,7 +82,7 @@ async function loadSnapshot(path: string, owner: SnapshotOwner, changed: () => v
 }
 
 function startProxy(
-  { maxRequestBytes }: ConnectOptions,
+  { maxRequestBytes, maxStreams }: ConnectOptions,
   local: NonNullable<XdsPlan['local']>,
   connection: Connection,
 ): Promise<GrpcServer> {
@@ -95,7 +91,7 @@ function startProxy(
   return startGrpcServer({
     address: local,
     methods: { [XDS_PATHS.sotw]: accept('sotw'), [XDS_PATHS.delta]: accept('delta') },
-    limits: { connections: MAX_CONNECTIONS, streams: MAX_STREAMS, messageBytes: maxRequestBytes },
+    limits: { connections: 2 * maxStreams, streams: maxStreams, messageBytes: maxRequestBytes },
     log: getScope('adsc'),
   }).catch((error: unknown) => {
     if (!(error instanceof CtlError)) throw error;

@@ -48,6 +48,7 @@ async function startProxy(
     local: { path: socket },
     savePath: options.save ?? '',
     maxRequestBytes: 100_000,
+    maxStreams: 8,
   });
   context.after(() => connection.close());
   const metric = (name: string) => connection.metrics().find((each) => each.name === name)?.value;
