@@ -52,3 +52,22 @@ test('unchanged entries are the same objects in the sorted list of the next map'
 function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {
   return a < b ? -1 : 1;
 }
+
+test('a map with other values has the same keys in the same order, and what is equal is shared', () => {
+  fc.assert(
+    fc.property(fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 400 }), changes, fc.nat(4), (entries, step, odd) => {
+      const map = PMap.from<number>(entries);
+      const make = (value: number) => (value === odd ? value + 10 : value);
+      const mapped = map.mapped(make);
+      const expected = new Map([...new Map(entries)].map(([name, value]) => [name, make(value)]));
+      assert.deepEqual(new Map(mapped.entries()), expected);
+      const changed = [...new Map(entries)].flatMap(([name, value]) => (value === odd ? [name] : []));
+      assert.deepEqual(mapped.changedKeys(map).sort(), changed.sort());
+      if (changed.length === 0) assert.equal(mapped, map);
+      assert.deepEqual(mapped.with(step).sorted(), PMap.from<number>(expected).with(step).sorted());
+      assert.deepEqual(mapped.sorted(), [...expected].sort(byKey));
+      assert.deepEqual(map.sorted(), [...new Map(entries)].sort(byKey));
+    }),
+    { numRuns: 200 },
+  );
+});

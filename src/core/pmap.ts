@@ -41,6 +41,8 @@ export class PMap<V> {
   readonly #buckets: readonly (ReadonlyMap<string, V> | undefined)[];
   #sorted: readonly (readonly [string, V])[] | undefined;
   #earlier: EarlierOrder<V> | undefined;
+  /** A map with the same keys, until this one is sorted. */
+  #mappedFrom: PMap<V> | undefined;
 
   private constructor(buckets: readonly (ReadonlyMap<string, V> | undefined)[], size: number) {
     this.#buckets = buckets;
@@ -117,11 +119,32 @@ export class PMap<V> {
     for (const bucket of this.#buckets) if (bucket !== undefined) yield* bucket.values();
   }
 
+  /**
+   * The map with other values for the same keys; `this` where no value differs. Cheaper than {@link PMap.with} for many
+   * values, because the order of the keys is that of this map.
+   * @param remember may return the result for an earlier map that had the same bucket
+   */
+  mapped(make: (value: V) => V, remember: RememberBucket<V> = (_, map) => map()): PMap<V> {
+    const buckets = this.#buckets.map((bucket) => bucket && remember(bucket, () => mappedBucket(bucket, make)));
+    if (buckets.every((bucket, index) => bucket === this.#buckets[index])) return this;
+    const next = new PMap(buckets, this.size);
+    next.#mappedFrom = this;
+    return next;
+  }
+
   /** Entries in code-unit order of their keys; sorted once per map. */
   sorted(): readonly (readonly [string, V])[] {
-    this.#sorted ??= this.#earlier === undefined ? [...this.entries()].sort(byKey) : this.#reordered(this.#earlier);
+    this.#sorted ??= this.#inOrder();
     this.#earlier = undefined;
+    this.#mappedFrom = undefined;
     return this.#sorted;
+  }
+
+  #inOrder(): readonly (readonly [string, V])[] {
+    if (this.#earlier !== undefined) return this.#reordered(this.#earlier);
+    const from = this.#mappedFrom?.sorted();
+    if (from === undefined) return [...this.entries()].sort(byKey);
+    return from.map(([key, value]) => [key, this.get(key) ?? value] as const);
   }
 
   #reordered({ sorted, changed }: EarlierOrder<V>): readonly (readonly [string, V])[] {
@@ -153,6 +176,21 @@ export class PMap<V> {
     }
     return changed;
   }
+}
+
+/** The result for an immutable part of a map, computed now or before. */
+export type RememberBucket<V> = (bucket: Bucket<V>, map: () => Bucket<V>) => Bucket<V>;
+type Bucket<V> = ReadonlyMap<string, V>;
+
+function mappedBucket<V>(bucket: Bucket<V>, make: (value: V) => V): Bucket<V> {
+  let copy: Map<string, V> | undefined;
+  for (const [key, value] of bucket) {
+    const made = make(value);
+    if (made === value) continue;
+    copy ??= new Map(bucket);
+    copy.set(key, made);
+  }
+  return copy ?? bucket;
 }
 
 function byKey([a]: readonly [string, unknown], [b]: readonly [string, unknown]): number {

@@ -36,6 +36,9 @@ function isOfFamily(address: string, allocated: 'ipv4' | 'ipv6' | 'dual'): boole
   return allocated === 'dual' || address.includes(':') === (allocated === 'ipv6');
 }
 
+/** Some of the services of a scope. */
+type Part = ReadonlyMap<string, Service>;
+
 /** Services (of a scope) as these proxies see them: the same object where none has other addresses. */
 export function servicesFor(memos: Memos, services: PMap<Service>, addressing: Addressing): PMap<Service> {
   const known = memos
@@ -44,12 +47,17 @@ export function servicesFor(memos: Memos, services: PMap<Service>, addressing: A
   const key = addressingKey(addressing);
   let found = known.get(key);
   if (found === undefined) {
-    const edits: [string, Service][] = [];
-    for (const [host, service] of services.entries()) {
-      const seen = serviceFor(memos, service, addressing);
-      if (seen !== service) edits.push([host, seen]);
-    }
-    found = services.with(edits);
+    // Most of a scope is the same after a change, and in other scopes.
+    const parts = memos.weak<Part, Map<string, Part>>('parts of scopes with other addresses');
+    found = services.mapped(
+      (service) => serviceFor(memos, service, addressing),
+      (part, map) => {
+        const mapped = parts.get(part, () => new Map());
+        const result = mapped.get(key) ?? map();
+        mapped.set(key, result);
+        return result;
+      },
+    );
     known.set(key, found);
   }
   return found;

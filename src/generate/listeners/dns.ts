@@ -10,7 +10,7 @@ import { encode, envoy } from '../../protobuf/index.ts';
 import { delimitedLength, writeDelimitedHead } from '../../protobuf/wire/index.ts';
 import { DNS_LISTENER_UNIT, durationOf, joinedResource, loopbackBinds } from '../common/index.ts';
 import { DNS_FILTER, hasExtension, typedConfig } from '../filters/index.ts';
-import { type Name, namesOf } from '../names/index.ts';
+import { encodedChunks, type Name, namesOf } from '../names/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
 
@@ -90,7 +90,6 @@ function servedNames(names: readonly Name[]): readonly Name[] {
 }
 
 function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): GeneratedResource {
-  const domains = memos.weak<Name, Uint8Array>('DNS domains');
   const { bind, extraBind } = loopbackBinds(view);
   const listener = encode(Listener, {
     name: DNS_LISTENER,
@@ -101,7 +100,7 @@ function listenerOf(memos: Memos, view: OutboundView, names: readonly Name[]): G
   });
   const table = [
     encode(DnsTable, { externalRetryCount: RETRIES }),
-    ...names.map((name) => domains.get(name, () => domainOf(name))),
+    ...encodedChunks(memos, 'chunks of DNS listeners', names, domainOf),
   ];
   const clientConfig = {
     resolverTimeout: durationOf(RESOLVER_TIMEOUT_MS),

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { replay } from '../../model/testing/steps.ts';
+import { applyChanges, replay } from '../../model/testing/steps.ts';
 import type { Snapshot } from '../../model/types.ts';
 import { istio } from '../../protobuf/index.ts';
+import { type AnyResource, keyOf } from '../../resources/types.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource, parsed } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
@@ -36,17 +37,27 @@ describe('the name table', () => {
     assert.equal(new Set(others.map((view) => tableOf(mesh, view))).size, 1);
   });
 
-  it('encodes only the changed host again', () => {
-    const services = Array.from({ length: 50 }, (_, index) => service(`s${index}`, `10.96.0.${index + 1}`));
+  it('is changed in a few places by a host that changes, comes or goes', () => {
+    const services = Array.from({ length: 1000 }, (_, index) =>
+      service(`s${index}`, `10.96.${index >> 8}.${index & 255}`),
+    );
     const before = meshOf(services);
     const was = tableOf(before);
-    const encoded = () => before.memos.counts().get('names of services')?.made;
-    assert.equal(encoded(), 50);
-    const is = tableOf(replay(before, [service('s7', '10.96.9.9')]));
-    assert.equal(encoded(), 51);
-    const changed = (is.pieces ?? []).filter((piece) => was.pieces?.includes(piece) === false);
-    assert.equal(changed.length, 1);
-    assert.deepEqual(namesOf(is), { ...namesOf(was), 's7.shop.svc.cluster.local': ['10.96.9.9'] });
+    const steps: readonly (readonly [change: AnyResource, remove: boolean])[] = [
+      [service('s7', '10.96.9.9'), false],
+      [service('new', '10.96.9.9'), false],
+      [service('s500', ''), true],
+    ];
+    for (const [resource, remove] of steps) {
+      const change = { key: keyOf(resource), before: undefined, after: remove ? undefined : resource };
+      const is = tableOf(applyChanges(before, { changes: [change] }).snapshot);
+      const changed = (is.pieces ?? []).filter((piece) => was.pieces?.includes(piece) === false);
+      const encoded = changed.reduce((sum, { length }) => sum + length, 0);
+      assert.ok(encoded > 0 && encoded < is.bytes.length / 2, `${encoded} of ${is.bytes.length} bytes`);
+      const host = `${resource.meta.name}.shop.svc.cluster.local`;
+      const { [host]: _, ...others } = namesOf(was);
+      assert.deepEqual(namesOf(is), remove ? others : { ...others, [host]: ['10.96.9.9'] });
+    }
   });
 
   it('has a service of its own name in place of the pod of a headless Service', () => {

@@ -7,6 +7,7 @@ import { encode, istio } from '../../protobuf/index.ts';
 import { addressedScope, joinedResource } from '../common/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { GatewayView, GeneratedResource, OutboundView, Unit, UnitOutput } from '../types.ts';
+import { encodedChunks } from './chunks.ts';
 import { namesOf } from './names.ts';
 import type { Name } from './service-names.ts';
 
@@ -26,11 +27,9 @@ export function nameTable(snapshot: MeshReader, view: NamedView, unit: Unit): Un
   if (scope === undefined) return NOTHING;
   const { memos } = snapshot;
   const names = namesOf(snapshot, scope.services, networkOf(view));
-  const entries = memos.weak<Name, Uint8Array>('entries of name tables');
   const table = memos.weak<readonly Name[], GeneratedResource>('name tables').get(names, () => {
     // A message is the concatenation of its fields.
-    const pieces = names.map((name) => entries.get(name, () => entryOf(name)));
-    return joinedResource(NAME_TABLE, pieces, []);
+    return joinedResource(NAME_TABLE, encodedChunks(memos, 'chunks of name tables', names, entryOf), []);
   });
   return { resources: [table], findings: [] };
 }

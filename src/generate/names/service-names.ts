@@ -3,6 +3,7 @@ import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
 import { addressesOf } from '../plans/index.ts';
+import { endsChunk } from './chunks.ts';
 
 /** A name with its addresses. Immutable, and the same object while nothing of it changes. */
 export interface Name {
@@ -11,6 +12,8 @@ export interface Name {
   readonly ips: readonly string[];
   /** Of an orchestrator service or its pod: agents answer short names as well. */
   readonly short?: { readonly name: string; readonly namespace: string };
+  /** See `chunks.ts`. */
+  readonly endsChunk: boolean;
 }
 
 /** The names of a headless service and its pods. */
@@ -32,7 +35,7 @@ export function serviceName(memos: Memos, service: Service): Name | undefined {
   return memos.weak<Service, Name | undefined>('names of services').get(service, () => {
     // An address range is no address of the name.
     const ips = addressesOf(memos, service).flatMap((address) => ('bind' in address ? address.bind : []));
-    return ips.length === 0 ? undefined : { host: service.hostname, ips, ...shortName(service, '') };
+    return ips.length === 0 ? undefined : nameOf(service, '', ips);
   });
 }
 
@@ -49,13 +52,15 @@ export function headlessNames(service: Service, endpoints: readonly Endpoint[]):
   }
   const pods = [...byPod].sort(([a], [b]) => (a < b ? -1 : 1));
   return {
-    own: all.size === 0 ? undefined : { host: service.hostname, ips: [...all].sort(), ...shortName(service, '') },
-    pods: pods.map(([pod, ips]) => {
-      return { host: `${pod}.${service.hostname}`, ips: [...ips].sort(), ...shortName(service, `${pod}.`) };
-    }),
+    own: all.size === 0 ? undefined : nameOf(service, '', [...all].sort()),
+    pods: pods.map(([pod, ips]) => nameOf(service, `${pod}.`, [...ips].sort())),
   };
 }
 
-function shortName({ registry, shortName: name, namespace }: Service, prefix: string): Pick<Name, 'short'> {
-  return registry === 'External' || name === undefined ? {} : { short: { name: `${prefix}${name}`, namespace } };
+function nameOf(service: Service, prefix: string, ips: readonly string[]): Name {
+  const { hostname, registry, shortName, namespace } = service;
+  const host = `${prefix}${hostname}`;
+  const name = { host, ips, endsChunk: endsChunk(host) };
+  if (registry === 'External' || shortName === undefined) return name;
+  return { ...name, short: { name: `${prefix}${shortName}`, namespace } };
 }
