@@ -5,6 +5,7 @@
 import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import {
+  buildNameTable,
   createForwarder,
   createOwnAddresses,
   createTableResolver,
@@ -25,7 +26,7 @@ import type { IdentityMetric, SecretSource } from '../types.ts';
 import type { ControlPlaneConnection } from '../xds-proxy/index.ts';
 import { NAME_TABLE_TYPE } from '../xds-proxy/index.ts';
 import { dnsMetrics } from './metrics.ts';
-import { readNameTable } from './names.ts';
+import { readNames } from './names.ts';
 import { type DnsPlan, isLoopback, type TlsServer } from './plan.ts';
 import { createWarmUpResolver } from './warm-up.ts';
 
@@ -114,6 +115,7 @@ class MeshNames {
   readonly #now: () => number;
   readonly #startedAt: number;
   #table: NameTable | undefined;
+  #received = 0;
 
   constructor(log: Log, now: () => number) {
     this.#log = log;
@@ -131,8 +133,15 @@ class MeshNames {
 
   /** Throws CtlError for a response that is not a name table; the names stay as they are. */
   receive(resources: readonly Uint8Array[], version: string): void {
+    const building = buildNameTable(readNames(resources));
+    void this.#replace(++this.#received, building, version);
+  }
+
+  async #replace(received: number, building: Promise<NameTable>, version: string): Promise<void> {
+    const table = await building;
+    // A table that came later is in force already, or soon will be.
+    if (received !== this.#received) return;
     const isFirst = this.#table === undefined;
-    const table = readNameTable(resources);
     this.#table = table;
     const fields = { names: table.size, invalid: table.invalid, version };
     if (isFirst) this.#log.info('the names of the mesh are known', fields);

@@ -1,19 +1,19 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { DnsAnswer, DnsClient, DnsQuery } from '../../dns/index.ts';
+import { createNameTable, type DnsAnswer, type DnsClient, type DnsQuery } from '../../dns/index.ts';
 import { istio } from '../../protobuf/agent/index.ts';
-import { readNameTable } from './names.ts';
+import { readNames } from './names.ts';
 import { createWarmUpResolver } from './warm-up.ts';
 
 const { NameTable } = istio.networking.nds.v1;
 
 test('the table of the control plane is read, and anything else is rejected', () => {
   const bytes = NameTable.encode({ table: { 'web.shop.svc.cluster.local': { ips: ['10.96.0.1', '2001:db8::1'] } } });
-  const table = readNameTable([bytes.finish()]);
+  const table = createNameTable(readNames([bytes.finish()]));
   assert.equal(table.size, 1);
   assert.deepEqual([...(table.addresses('web.shop.svc.cluster.local', 4) ?? [])], [10, 96, 0, 1]);
   for (const resources of [[], [bytes.finish(), bytes.finish()], [Buffer.from('0aff', 'hex')]]) {
-    assert.throws(() => readNameTable(resources), { code: 'invalid_argument' });
+    assert.throws(() => readNames(resources), { code: 'invalid_argument' });
   }
 });
 
