@@ -129,6 +129,13 @@ test('a server that does not answer is asked after the next one', async (t) => {
   assert.equal(upstream.queries.length, 1);
 });
 
+test('a server that cannot be reached at all is passed over', async (t) => {
+  const { ask } = await start(t, answering, {
+    conf: { servers: ['fe80::1%absent0', '2001:db8::1', '127.0.0.1'], timeoutMs: 500 },
+  });
+  assert.deepEqual((await ask('one.example.com')).ips, ['192.0.2.1']);
+});
+
 test('a server that refuses is not asked twice; its answer is better than none', async (t) => {
   const { upstream, ask } = await start(t, (query) => query.reply([], { flags: SERVFAIL }), { conf: { attempts: 3 } });
   assert.equal((await ask('www.example.com')).rcode, SERVFAIL);

@@ -23,7 +23,10 @@ export function exchangeUdp(request: Request, options: UdpExchangeOptions): Prom
   const socket = createSocket(isIPv6(host) ? 'udp6' : 'udp4');
   return new Promise((resolve, reject) => {
     let local: number | undefined;
+    let ended = false;
     const end = (): void => {
+      if (ended) return;
+      ended = true;
       clearTimeout(timer);
       if (local !== undefined) sent.delete(local);
       socket.removeAllListeners('message');
@@ -43,7 +46,13 @@ export function exchangeUdp(request: Request, options: UdpExchangeOptions): Prom
       end();
       resolve(response);
     });
-    socket.connect(port, host, () => {
+    // Called with an error when there is no way to the address, and also after the end of the exchange.
+    socket.connect(port, host, (error?: Error) => {
+      if (ended) return;
+      if (error !== undefined) {
+        fail(error.message);
+        return;
+      }
       local = socket.address().port;
       sent.set(local, id);
       socket.send(encodeRequest(request, id), (error) => {
