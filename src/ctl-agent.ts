@@ -9,9 +9,11 @@ if (Number(process.versions.node.split('.')[0]) < 24) {
 }
 
 // An agent is idle most of the time beside every workload. Optimizing compilers and a growing young generation would
-// cost a third more memory for no noticeable gain.
+// cost a third more memory for no noticeable gain, and a heap that is not kept small twice as much after many requests.
 if (process.argv.includes('proxy')) {
-  restartWith({ options: ['--no-opt', '--no-maglev', '--semi-space-growth-factor=1', NO_DEBUGGER_ON_SIGNAL] });
+  restartWith({
+    options: ['--no-opt', '--no-maglev', '--optimize-for-size', '--semi-space-growth-factor=1', NO_DEBUGGER_ON_SIGNAL],
+  });
 }
 
 import('./cli/agent.ts')
