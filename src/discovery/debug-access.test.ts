@@ -155,8 +155,8 @@ async function visit(port: number, path: string, { from, host, token }: Visitor)
 
 const PROXY = 'proxyID=pod.shop&resource=VirtualService/shop/web';
 const PAGES =
-  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz push_status registryz'
-    .concat(' resourcesz syncz why')
+  'adsz cdsz config_dump config_distribution configz edsz endpointShardz endpointz instancesz leaderz ndsz push_status'
+    .concat(' registryz resourcesz syncz why')
     .split(' ')
     .map((name) => `/debug/${name}?${PROXY}`);
 
@@ -223,8 +223,8 @@ test('with a token of a namespace every page shows only that namespace', async (
     const { status, body } = await visit(httpAddr, `${path}${query}`, guest);
     assert.equal(status, 200, path);
     if (!/resourcesz|config_distribution|leaderz/.test(path)) assert.match(body, /guest/, path);
-    // Endpoints and clusters of exported services are part of the configuration of its proxies.
-    if (!/cdsz|edsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
+    // Endpoints, clusters and names of exported services are part of the configuration of its proxies.
+    if (!/cdsz|edsz|ndsz|adsz|config_dump/.test(path)) assert.doesNotMatch(body, /shop|not YAML/, path);
     assert.doesNotMatch(body, /pod\.shop/, path);
   }
   const { body: counts } = await visit(httpAddr, '/debug/resourcesz', guest);
@@ -239,6 +239,7 @@ test('with a token of a namespace every page shows only that namespace', async (
   for (const query of [
     'cdsz?proxyID=pod.shop',
     'edsz?proxyID=pod.shop',
+    'ndsz?proxyID=pod.shop',
     'config_dump?proxyID=pod.shop',
     'why?proxyID=pod.shop&resource=80',
     'why?config=VirtualService/shop/web',

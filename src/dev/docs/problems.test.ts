@@ -26,7 +26,7 @@ function repository(context: TestContext, files: Readonly<Record<string, string>
   return folder;
 }
 
-const PORTS = '| 15010, 15012, 15017, 8080, 15014, 9876, 15021, 15090 | |';
+const PORTS = '| 15010, 15012, 15053, 15017, 8080, 15014, 9876, 15021, 15090 | |';
 
 const fenced = (language: string, ...lines: readonly string[]) => `\`\`\`${language}\n${lines.join('\n')}\n\`\`\`\n`;
 
