@@ -202,15 +202,16 @@ const PLAIN = `
   endpoints[].network endpoints[].nodeName endpoints[].serviceAccount endpoints[].topology{} endpoints[].zone
   exportTo[] extensionRef.group extensionRef.kind extensionRef.name extensionRef.namespace failover[].from
   failover[].to filters[].type fromHeaders[].name fromHeaders[].prefix from[].group from[].kind from[].namespace
-  gatewayClassName gateways[] host hostnames[] hosts[] http.idleTimeout httpCookie.name httpCookie.path httpCookie.ttl
-  http[].name http[].timeout infrastructure.annotations{} infrastructure.labels{} ingressClassName ingress[].bind
-  ingress[].defaultEndpoint ingress[].hostname ingress[].ip initContainers[].name jwtRules[].audiences[]
-  jwtRules[].fromCookies[] jwtRules[].fromParams[] jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[]
-  jwtRules[].timeout kinds[].group kinds[].kind labels{} listeners[].hostname listeners[].name listeners[].protocol
-  loadBalancer.warmupDurationSecs locality localityLbSetting.failoverPriority[] matchExpressions[].key
-  matchExpressions[].operator matchExpressions[].values[] match[].destinationSubnets[] match[].gateways[] match[].name
-  match[].sniHosts[] match[].sourceLabels{} match[].sourceNamespace match[].sourceSubnet match[].statPrefix
-  matches[].method method.exact method.method method.prefix method.regex method.service method.type mirror.host
+  gatewayClassName gateways[] grpc.service host hostnames[] hosts[] http.idleTimeout httpCookie.name httpCookie.path
+  httpCookie.ttl http[].name http[].timeout httpGet.host httpGet.scheme infrastructure.annotations{}
+  infrastructure.labels{} ingressClassName ingress[].bind ingress[].defaultEndpoint ingress[].hostname ingress[].ip
+  initContainers[].name jwtRules[].audiences[] jwtRules[].fromCookies[] jwtRules[].fromParams[]
+  jwtRules[].outputPayloadToHeader jwtRules[].spaceDelimitedClaims[] jwtRules[].timeout kinds[].group kinds[].kind
+  labels{} listeners[].hostname listeners[].name listeners[].protocol loadBalancer.warmupDurationSecs locality
+  localityLbSetting.failoverPriority[] matchExpressions[].key matchExpressions[].operator matchExpressions[].values[]
+  match[].destinationSubnets[] match[].gateways[] match[].name match[].sniHosts[] match[].sourceLabels{}
+  match[].sourceNamespace match[].sourceSubnet match[].statPrefix matches[].method metadata.annotations{}
+  metadata.labels{} method.exact method.method method.prefix method.regex method.service method.type mirror.host
   mirror.subset namespaces.from network notReadyAddresses[].hostname notReadyAddresses[].ip
   notReadyAddresses[].nodeName operation.hosts[] operation.methods[] operation.notHosts[] operation.notMethods[]
   operation.notPaths[] operation.notPorts[] operation.paths[] operation.ports[] outlierDetection.baseEjectionTime
@@ -232,7 +233,8 @@ const PLAIN = `
   subjectAltNames[] subjectAltNames[].hostname subjectAltNames[].type subjectAltNames[].uri subsets[].labels{}
   subsets[].name targetRef.group targetRef.kind targetRef.name targetRef.namespace targetRefs[].group
   targetRefs[].kind targetRefs[].name targetRefs[].namespace targetRefs[].sectionName tcp.connectTimeout
-  tcp.idleTimeout tcp.maxConnectionDuration tcpKeepalive.interval tcpKeepalive.time timeouts.backendRequest
+  tcp.idleTimeout tcp.maxConnectionDuration tcpKeepalive.interval tcpKeepalive.time tcpSocket.host template.address
+  template.labels{} template.locality template.network template.serviceAccount timeouts.backendRequest
   timeouts.request tls.caCertCredentialName tls.caCertificates tls.caCrl tls.cipherSuites[] tls.clientCertificate
   tls.credentialName tls.credentialNames[] tls.mode tls.options{} tls.privateKey tls.serverCertificate tls.sni
   tls.subjectAltNames[] tls.verifyCertificateHash[] tls.verifyCertificateSpki[] tlsCertificates[].caCertificates

@@ -1,7 +1,10 @@
 /** WorkloadGroup: what the workloads of one kind outside the orchestrator have in common, and how they are probed. */
 import { z } from 'zod';
-import { int32, portNumber, stringMap, strings, workloadLabelMap } from './common.ts';
+import { int32, portNumber, stringMap, workloadLabelMap } from './common.ts';
+import { secret } from './secret.ts';
 import { workloadEntry } from './service-entry.ts';
+
+const httpHeader = secret('value', z.strictObject({ name: z.string(), value: z.string().optional() }));
 
 /** As in a Pod (Kubernetes Probe), without the names of ports. */
 export const readinessProbe = z.strictObject({
@@ -12,15 +15,15 @@ export const readinessProbe = z.strictObject({
   failureThreshold: int32.optional(),
   httpGet: z
     .strictObject({
-      path: z.string().optional(),
+      path: secret('url', z.string()).optional(),
       port: portNumber,
       host: z.string().optional(),
       scheme: z.string().optional(),
-      httpHeaders: z.array(z.strictObject({ name: z.string(), value: z.string().optional() })).optional(),
+      httpHeaders: z.array(httpHeader).optional(),
     })
     .optional(),
   tcpSocket: z.strictObject({ host: z.string().optional(), port: portNumber }).optional(),
-  exec: z.strictObject({ command: strings }).optional(),
+  exec: z.strictObject({ command: secret('value', z.array(z.string())) }).optional(),
   grpc: z.strictObject({ port: portNumber, service: z.string().optional() }).optional(),
 });
 
