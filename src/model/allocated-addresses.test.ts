@@ -84,10 +84,11 @@ describe('allocated addresses', () => {
     assert.deepEqual(addressesOf(bare, 'db.example.com'), addressesOf(first, 'db.example.com'));
   });
 
-  it('are not those that a ServiceEntry has written for another host', () => {
-    const db = entry({ name: 'db', hosts: ['db.example.com'] });
+  it('are taken from no host by a younger ServiceEntry that has them written', () => {
+    const db = entry({ name: 'db', hosts: ['db.example.com'], created: 1 });
     const [taken = ''] = addressesOf(replay(emptyMesh(), [db]), 'db.example.com');
-    const pinned = entry({ name: 'pinned', hosts: ['pinned.example.com'], spec: { addresses: [taken, '192.0.2.7'] } });
+    const addresses = [taken, '192.0.2.7'];
+    const pinned = entry({ name: 'pinned', hosts: ['pinned.example.com'], created: 2, spec: { addresses } });
     for (const order of [
       [db, pinned],
       [pinned, db],
@@ -103,11 +104,37 @@ describe('allocated addresses', () => {
   });
 });
 
+it('a written address stays with its older hosts when a host of another namespace has a name that leads to it', () => {
+  const intruder = entry({ name: 'intruder', namespace: 'other', hosts: ['db.example.com'], created: 2 });
+  const [ipv4 = '', ipv6 = ''] = addressesOf(replay(emptyMesh(), [intruder]), 'db.example.com');
+  for (const written of [[ipv4], [ipv6], [`${ipv4}/32`]]) {
+    const hosts = ['pinned.example.com', 'also.example.com'];
+    const pinned = entry({ name: 'pinned', hosts, created: 1, spec: { addresses: written } });
+    const before = replay(emptyMesh(), [pinned]);
+    const after = replay(before, [intruder]);
+    for (const host of hosts) assert.deepEqual(addressesOf(after, host), addressesOf(before, host));
+    assert.deepEqual(after.nameConflicts(), []);
+    const moved = addressesOf(after, 'db.example.com');
+    assert.equal(moved.length, 2);
+    for (const address of [ipv4, ipv6]) assert.ok(!moved.includes(address), `${moved}`);
+    const alone = applyChanges(after, { changes: [{ key: keyOf(pinned), before: pinned, after: undefined }] }).snapshot;
+    assert.deepEqual(addressesOf(alone, 'db.example.com'), [ipv4, ipv6]);
+  }
+  const ranges = entry({ name: 'r', hosts: ['range.example.com'], created: 1, spec: { addresses: [`${ipv4}/16`] } });
+  assert.deepEqual(addressesOf(replay(emptyMesh(), [ranges, intruder]), 'db.example.com'), [ipv4, ipv6]);
+});
+
 /** Few addresses, so that hosts collide. */
 const FEW = 7;
 const TRIES = 5;
 const fewAddresses = (host: string, index: number) =>
   (host.charCodeAt(0) * 5 + index * (1 + (host.charCodeAt(1) % 6))) % FEW;
+
+/** The addresses that a host tries; `=3` stands for the written address of slot 3. */
+const triedBy = (host: string): readonly number[] =>
+  host.startsWith('=')
+    ? [Number(host.slice(1))]
+    : Array.from({ length: TRIES }, (_, index) => fewAddresses(host, index));
 
 /** The oldest host chooses first. */
 function chosen(hosts: ReadonlyMap<string, number | undefined>): Map<string, number | undefined> {
@@ -115,9 +142,7 @@ function chosen(hosts: ReadonlyMap<string, number | undefined>): Map<string, num
   const taken = new Set<number>();
   return new Map(
     order.map(([host]) => {
-      const free = Array.from({ length: TRIES }, (_, index) => fewAddresses(host, index)).find(
-        (slot) => !taken.has(slot),
-      );
+      const free = triedBy(host).find((slot) => !taken.has(slot));
       if (free !== undefined) taken.add(free);
       return [host, free];
     }),
@@ -125,7 +150,7 @@ function chosen(hosts: ReadonlyMap<string, number | undefined>): Map<string, num
 }
 
 const step = fc.record({
-  host: fc.constantFrom('aa', 'ab', 'ba', 'bc', 'ca', 'cd', 'da', 'de', 'ea'),
+  host: fc.constantFrom('aa', 'ab', 'ba', 'bc', 'ca', 'cd', 'da', 'de', 'ea', '=0', '=3', '=5'),
   created: fc.option(fc.nat(5), { nil: undefined }),
   remove: fc.boolean(),
 });
@@ -139,7 +164,8 @@ it('allocated addresses are those that hosts choose by age, whatever the order o
         const before = entries;
         const keys = new Set<string>();
         for (const { host, created, remove } of batch) {
-          const made = entry({ name: host, hosts: [host], ...(created !== undefined && { created }) });
+          const spec = host.startsWith('=') ? { addresses: [`240.240.0.${1 + Number(host.slice(1))}`] } : {};
+          const made = entry({ name: host, hosts: [host], spec, ...(created !== undefined && { created }) });
           entries = entries.with([[keyOf(made), remove ? undefined : ofKind(made, 'ServiceEntry')]]);
           keys.add(keyOf(made));
         }
@@ -148,7 +174,7 @@ it('allocated addresses are those that hosts choose by age, whatever the order o
         state = nextAllocatedAddresses(state, changed, entries, { tries: TRIES, slotOf: fewAddresses });
         const wanted = new Map([...entries.values()].map(({ meta }) => [meta.name, meta.created]));
         const has = [...state.hosts.sorted()].map(([host, { tries, found }]) => {
-          return [host, found ? fewAddresses(host, tries - 1) : undefined] as const;
+          return [host, found ? triedBy(host)[tries - 1] : undefined] as const;
         });
         assert.deepEqual(new Map(has), new Map([...chosen(wanted)].sort(([a], [b]) => (a < b ? -1 : 1))));
         for (const [slot, [first]] of state.slots.sorted())

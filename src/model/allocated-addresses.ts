@@ -7,6 +7,9 @@
  * Each host tries the addresses of its sequence until it finds one that no older host has. All hosts that tried an
  * address are kept with it. So the result is the same in whatever order hosts arrive, and a change concerns only hosts
  * that tried the same addresses.
+ *
+ * A ServiceEntry may have such an address written. It competes with hosts by the same rule, as a host whose sequence is
+ * this address: otherwise a younger ServiceEntry of any namespace could take it away with a suitable host name.
  */
 import { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource } from '../resources/index.ts';
@@ -14,7 +17,7 @@ import { entryPorts, entryResolution } from './definitions.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { canonicalHost, isWildcardHost } from './hosts.ts';
 import { canonicalBytes } from './networks.ts';
-import { compareCreated, compareText } from './order.ts';
+import { compareCreated, compareText, lowerBound } from './order.ts';
 import { type Changed, ofKind } from './tables.ts';
 import type { NameConflict, Service } from './types.ts';
 
@@ -39,6 +42,9 @@ interface Sequence {
   slotOf(host: string, index: number): Slot;
 }
 
+/** A written address in the place of a host: this and its slot. No host begins with it. */
+const WRITTEN = '=';
+
 const SEQUENCE: Sequence = { tries: MAX_TRIES, slotOf };
 
 interface Tried {
@@ -50,10 +56,10 @@ interface Tried {
 }
 
 export interface AllocatedAddresses {
-  /** Host → keys of the ServiceEntries that want an address for it. */
+  /** Host, or written address → keys of the ServiceEntries that want an address for it, or have it written. */
   readonly wanted: Groups;
   readonly hosts: PMap<Tried>;
-  /** Slot → the hosts that tried it, oldest first: the first has it. */
+  /** Slot → the hosts that tried it and its written address, oldest first: the first has it. */
   readonly slots: PMap<readonly string[]>;
 }
 
@@ -63,10 +69,15 @@ export const NO_ALLOCATED_ADDRESSES: AllocatedAddresses = {
   slots: PMap.empty(),
 };
 
-/** The hosts for which a resource wants an address. Without resolution, the proxy has to know the client's address. */
+/**
+ * The hosts for which a resource wants an address, or its written addresses. Without resolution, the proxy has to know
+ * the client's address.
+ */
 function hostsWanting(resource: AnyResource | undefined): readonly string[] {
   const entry = ofKind(resource, 'ServiceEntry');
-  if (entry === undefined || (entry.content.addresses ?? []).length > 0) return [];
+  if (entry === undefined) return [];
+  const { addresses = [] } = entry.content;
+  if (addresses.length > 0) return [...new Set(addresses.flatMap((address) => writtenKey(address) ?? []))];
   if (entryResolution(entry) === 'passthrough' || entryPorts(entry).every(({ protocol }) => protocol === 'UDP'))
     return [];
   return [...new Set(entry.content.hosts.map(canonicalHost))].filter((host) => !isWildcardHost(host));
@@ -133,16 +144,18 @@ class Allocation {
   /** Goes on with a host's sequence until it finds an address. Returns the younger host that has lost this address. */
   #try(host: string): string | undefined {
     const { created, tries: tried } = this.#tried(host);
-    for (let tries = tried; tries < this.#sequence.tries; tries++) {
-      const slot = String(this.#sequence.slotOf(host, tries));
+    const length = host.startsWith(WRITTEN) ? 1 : this.#sequence.tries;
+    for (let tries = tried; tries < length; tries++) {
+      const slot = this.#slotOf(host, tries);
       const list = this.#triedBy(slot);
-      const at = list.findIndex((other) => this.#isOlder(host, other));
-      this.#slots.set(slot, list.toSpliced(at < 0 ? list.length : at, 0, host));
-      if (at > 0 || (at < 0 && list.length > 0)) continue;
+      // Any number of hosts may have names that lead to the same address.
+      const at = lowerBound(list.length, (index) => this.#isOlder(host, list[index] ?? ''));
+      this.#slots.set(slot, list.toSpliced(at, 0, host));
+      if (at > 0) continue;
       this.#hosts.set(host, { created, tries: tries + 1, found: true });
       return list[0];
     }
-    this.#hosts.set(host, { created, tries: this.#sequence.tries, found: false });
+    this.#hosts.set(host, { created, tries: length, found: false });
     return undefined;
   }
 
@@ -155,7 +168,7 @@ class Allocation {
   /** Takes a host off these addresses of its sequence. If it had one of them, the oldest of the others gets that. */
   #withdraw(host: string, from: number, end: number): void {
     for (let index = from; index < end; index++) {
-      const slot = String(this.#sequence.slotOf(host, index));
+      const slot = this.#slotOf(host, index);
       const list = this.#triedBy(slot);
       const rest = list.filter((other) => other !== host);
       this.#slots.set(slot, rest);
@@ -168,9 +181,13 @@ class Allocation {
   #return(host: string, slot: string): void {
     const { created, tries } = this.#tried(host);
     let index = 0;
-    while (String(this.#sequence.slotOf(host, index)) !== slot) index++;
+    while (this.#slotOf(host, index) !== slot) index++;
     this.#hosts.set(host, { created, tries: index + 1, found: true });
     this.#withdraw(host, index + 1, tries);
+  }
+
+  #slotOf(host: string, index: number): string {
+    return host.startsWith(WRITTEN) ? host.slice(WRITTEN.length) : String(this.#sequence.slotOf(host, index));
   }
 
   #isOlder(host: string, other: string): boolean {
@@ -207,17 +224,27 @@ function addressesOfSlot(slot: Slot): readonly string[] {
   return [`240.240.${third}.${fourth}`, `2001:2::f0f0:${((third << 8) | fourth).toString(16)}`];
 }
 
+const MAYBE_ALLOCATED = /^0*240\.|:/;
 const IPV4_PREFIX = [240, 240];
 const IPV6_PREFIX = [0x20, 1, 0, 2, 0, 0, 0, 0, 0, 0, 0, 0, 0xf0, 0xf0];
 
-/** The slot of an address; undefined for any that is never allocated. */
+/** The slot of an address; undefined for a range and for an address that is never allocated. */
 function slotOfAddress(written: string): Slot | undefined {
-  const bytes = canonicalBytes(written.split('/', 1)[0] ?? '') ?? [];
+  // Most addresses are others.
+  if (!MAYBE_ALLOCATED.test(written)) return undefined;
+  const [address = '', length] = written.split('/');
+  const bytes = canonicalBytes(address) ?? [];
+  if (length !== undefined && Number(length) !== bytes.length * 8) return undefined;
   const prefix = bytes.length === 4 ? IPV4_PREFIX : IPV6_PREFIX;
   if (!prefix.every((byte, index) => bytes[index] === byte)) return undefined;
   const [third = 0, fourth = 0] = bytes.slice(-2);
   const slot = third * LAST_OCTETS + fourth - 1;
   return fourth > 0 && fourth <= LAST_OCTETS && slot < SLOTS ? slot : undefined;
+}
+
+function writtenKey(address: string): string | undefined {
+  const slot = slotOfAddress(address);
+  return slot === undefined ? undefined : `${WRITTEN}${slot}`;
 }
 
 /** Reads of services that a change of the addresses concerns. */
@@ -230,7 +257,7 @@ export function changedAllocations(before: AllocatedAddresses, after: AllocatedA
 
 /**
  * A ServiceEntry's service with its addresses for proxies that capture DNS: an allocated one for a host without
- * address, and none that is allocated to another host. Adds the keys that it looks up to `reads`.
+ * address, and no written one that is allocated to an older host. Adds the keys that it looks up to `reads`.
  */
 export function withAllocatedAddresses(
   service: Service,
@@ -246,7 +273,7 @@ export function withAllocatedAddresses(
       if (slot === undefined) return true;
       reads.add(`${ALLOCATED_READ}${slot}`);
       const [first = hostname] = membersOf(slots, String(slot));
-      if (first === hostname) return true;
+      if (first === hostname || first.startsWith(WRITTEN)) return true;
       const message = `${source}: address ${address} is allocated to host ${first} for proxies that capture DNS`;
       conflicts.push({ resource: source, message: `${message}; these ignore it` });
       return false;
