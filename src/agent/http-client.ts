@@ -38,11 +38,13 @@ export async function call(options: CallOptions): Promise<IncomingMessage> {
   };
   return new Promise((resolve, reject) => {
     const outgoing = request(requestOptions, resolve);
-    outgoing.once('error', (error) =>
+    outgoing.on('error', (error) =>
       reject(
         timeout.aborted ? new CtlError('deadline_exceeded', `no answer within ${timeoutMs} ms`, {}, error) : error,
       ),
     );
+    // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
+    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without an answer')));
     outgoing.end();
   });
 }

@@ -1,5 +1,9 @@
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { once } from 'node:events';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { type TestContext, test } from 'node:test';
+import { certificateSet, testRoot } from '../identity/testing/certificates.ts';
 import { callService } from './http.ts';
 import { startService } from './testing/service.ts';
 
@@ -14,4 +18,45 @@ test('a server that accepts a request and never answers, or never ends its answe
       message: `http://${url.host}/token: no answer within 30 ms`,
     });
   }
+});
+
+test('a server that switches protocols fails the call at once', async (t) => {
+  const { url } = await startService(t, (response) => {
+    response.socket?.write('HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n');
+  });
+  const { signal } = new AbortController();
+  await assert.rejects(callService({ url, method: 'GET', headers: {}, timeoutMs: 60_000, signal }), {
+    code: 'unavailable',
+    message: `http://${url.host}/: the connection was closed without an answer`,
+  });
+});
+
+/** An https server on loopback whose certificate nobody trusts. */
+async function untrusted(t: TestContext): Promise<{ readonly url: URL; readonly requests: () => number }> {
+  const { key, leaf } = certificateSet(testRoot('unknown'), 'localhost');
+  let requests = 0;
+  const server = createServer({ key, cert: leaf }, (_request, response) => {
+    requests++;
+    response.end();
+  });
+  server.listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close());
+  const { port } = server.address() as AddressInfo;
+  return { url: new URL(`https://localhost:${port}/`), requests: () => requests };
+}
+
+test('a server is verified even when a variable of Node turns verification off', async (t) => {
+  const { url, requests } = await untrusted(t);
+  const { signal } = new AbortController();
+  const variable = 'NODE_TLS_REJECT_UNAUTHORIZED';
+  const before = process.env[variable];
+  t.after(() => {
+    if (before === undefined) delete process.env[variable];
+    else process.env[variable] = before;
+  });
+  process.env[variable] = '0';
+  const call = { url, method: 'POST', headers: {}, body: 'token', timeoutMs: 10_000, signal } as const;
+  await assert.rejects(callService(call), { code: 'unavailable' });
+  assert.equal(requests(), 0);
 });

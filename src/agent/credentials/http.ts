@@ -45,10 +45,13 @@ function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, si
   // Loaded when needed: TLS has a part in the memory of an agent.
   const { request } = process.getBuiltinModule(url.protocol === 'https:' ? 'node:https' : 'node:http');
   const headers = { ...call.headers, ...(body === undefined ? {} : { 'content-length': Buffer.byteLength(body) }) };
-  const options: RequestOptions = { method, headers, agent: false, signal };
+  // Explicit, because otherwise NODE_TLS_REJECT_UNAUTHORIZED=0 would send credentials to a server that is not verified.
+  const options: RequestOptions = { method, headers, agent: false, signal, rejectUnauthorized: true };
   return new Promise<IncomingMessage>((resolve, reject) => {
     const outgoing = request(url, options, resolve);
-    outgoing.once('error', reject);
+    outgoing.on('error', reject);
+    // Without an error and without a response: the status 101 (Switching Protocols) makes Node close the connection.
+    outgoing.once('close', () => reject(new CtlError('unavailable', 'the connection was closed without an answer')));
     outgoing.end(body);
   });
 }

@@ -13,7 +13,10 @@ import type { TokenExchange, TokenStep } from './token-exchange.ts';
 
 /** One workload needs a token for each of a few audiences. The oldest one is dropped first. */
 const MAX_TOKENS = 128;
-/** Exchanges at a time; further ones are refused. */
+/**
+ * Exchanges at a time for clients of --stsPort; further ones are refused. The agent's own are never refused, so that no
+ * client keeps it from renewing the certificate.
+ */
 const MAX_EXCHANGES = 16;
 /** Limit for an exchange with its retries: callers wait for it. */
 const EXCHANGE_TIMEOUT_MS = 15_000;
@@ -116,7 +119,7 @@ class Manager implements TokenManager {
   #run(key: string, request: ExchangeRequest, step: TokenStep): Promise<IssuedToken> {
     const running = this.#running.get(key);
     if (running !== undefined) return running;
-    if (this.#running.size >= MAX_EXCHANGES) {
+    if (step === 'access' && this.#running.size >= MAX_EXCHANGES) {
       const message = `${MAX_EXCHANGES} token exchanges are in progress`;
       return Promise.reject(new CtlError('resource_exhausted', message));
     }
