@@ -124,6 +124,21 @@ it('a written address stays with its older hosts when a host of another namespac
   assert.deepEqual(addressesOf(replay(emptyMesh(), [ranges, intruder]), 'db.example.com'), [ipv4, ipv6]);
 });
 
+it('no allocated address is one of a Service or Pod of another namespace', () => {
+  const db = entry({ name: 'db', hosts: ['db.example.com'], created: 1 });
+  const before = replay(emptyMesh(), [db]);
+  const [ipv4 = '', ipv6 = ''] = addressesOf(before, 'db.example.com');
+  const clusterIp = { clusterIP: ipv4, ports: [{ name: 'tcp', port: 5432 }] };
+  const pod = { spec: {}, status: { podIP: ipv4, podIPs: [{ ip: ipv4 }], phase: 'Running' } };
+  for (const owner of [resource('Service', 'other/api', { spec: clusterIp }), resource('Pod', 'other/api', pod)]) {
+    const after = replay(before, [owner]);
+    assert.deepEqual(addressesOf(after, 'db.example.com'), [ipv6], owner.kind);
+    assert.match(after.nameConflicts()[0]?.message ?? '', new RegExp(`address ${ipv4} belongs to `));
+    const alone = applyChanges(after, { changes: [{ key: keyOf(owner), before: owner, after: undefined }] }).snapshot;
+    assert.deepEqual(addressesOf(alone, 'db.example.com'), [ipv4, ipv6]);
+  }
+});
+
 /** Few addresses, so that hosts collide. */
 const FEW = 7;
 const TRIES = 5;

@@ -18,6 +18,7 @@ import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { canonicalHost, isWildcardHost } from './hosts.ts';
 import { canonicalBytes } from './networks.ts';
 import { compareCreated, compareText, lowerBound } from './order.ts';
+import { type AddressIndexes, withoutTakenAddresses } from './ownership.ts';
 import { type Changed, ofKind } from './tables.ts';
 import type { NameConflict, Service } from './types.ts';
 
@@ -257,13 +258,15 @@ export function changedAllocations(before: AllocatedAddresses, after: AllocatedA
 
 /**
  * A ServiceEntry's service with its addresses for proxies that capture DNS: an allocated one for a host without
- * address, and no written one that is allocated to an older host. Adds the keys that it looks up to `reads`.
+ * address, unless a workload of the orchestrator has it, and no written one that is allocated to an older host. Adds
+ * the keys that it looks up to `reads`.
  */
 export function withAllocatedAddresses(
   service: Service,
-  { hosts, slots }: AllocatedAddresses,
+  indexes: AddressIndexes & { readonly allocatedAddresses: AllocatedAddresses },
   reads: Set<string>,
 ): { readonly service: Service; readonly conflicts: readonly NameConflict[] } {
+  const { hosts, slots } = indexes.allocatedAddresses;
   const { registry, hostname, addresses, source } = service;
   if (registry !== 'External') return { service, conflicts: [] };
   if (addresses.length > 0) {
@@ -288,6 +291,8 @@ export function withAllocatedAddresses(
     const message = `${source}: host ${hostname} gets no address: all ${MAX_TRIES} that its name leads to are in use`;
     return { service, conflicts: [{ resource: source, message }] };
   }
-  const allocatedAddresses = addressesOfSlot(slotOf(hostname, tried.tries - 1));
-  return { service: { ...service, allocatedAddresses }, conflicts: [] };
+  const allocated = { ...service, addresses: addressesOfSlot(slotOf(hostname, tried.tries - 1)) };
+  // Clusters may have Pods and Services there.
+  const { service: own, conflicts } = withoutTakenAddresses(allocated, indexes, reads);
+  return { service: { ...service, allocatedAddresses: own.addresses }, conflicts };
 }

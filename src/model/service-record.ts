@@ -89,7 +89,7 @@ export function nextRecord(
   });
   const merged = mergeDefinitions(definitions);
   const located = merged && withExcludedRanges(withClusterAddresses(merged.service, services, indexes), indexes, reads);
-  const allocated = located && withAllocatedAddresses(located, indexes.allocatedAddresses, reads);
+  const allocated = located && withAllocatedAddresses(located, indexes, reads);
   if (allocated !== undefined) conflicts.push(...allocated.conflicts);
   const defined = allocated?.service;
   const namespace = merged?.service.namespace ?? '';
