@@ -85,3 +85,24 @@ test('the number of workloads of a group is limited', () => {
   assert.match(refusal([GROUP, ...others]), /the group has 1000 workloads already/);
   assert.equal(admitted([GROUP, ...others.slice(1)]).name, 'web-10.0.0.7');
 });
+
+test('thousands of workloads that are looked at read the entries once', () => {
+  const others = Array.from({ length: 100 }, (_, index) =>
+    resource('WorkloadEntry', `other/vm${index}`, { address: `10.2.0.${index}` }),
+  );
+  const snapshot = meshOf([GROUP, ...others]);
+  const entries = snapshot.resources('WorkloadEntry');
+  const values = entries.values.bind(entries);
+  let reads = 0;
+  Object.assign(entries, {
+    values: () => {
+      reads++;
+      return values();
+    },
+  });
+  for (let index = 0; index < 200; index++) {
+    const admission = admitWorkload({ ...NODE, addresses: [`10.2.0.${index}`] }, 'web', snapshot);
+    assert.equal('entry' in admission, index >= 100, JSON.stringify(admission));
+  }
+  assert.ok(reads <= 1, String(reads));
+});

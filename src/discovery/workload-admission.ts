@@ -44,8 +44,12 @@ export const ENTRY_API_VERSION = apiVersionsOf('WorkloadEntry')[0] ?? '';
 
 const refused = (reason: string): Admission => ({ refused: reason });
 
-/** @param node whose identity was verified; the group that it names */
-export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot): Admission {
+/**
+ * @param node whose identity was verified
+ * @param group that it names
+ * @param current name of the entry that it has now: another one where the network of its group has changed
+ */
+export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot, current?: string): Admission {
   const { namespace, identity } = node;
   const [address = ''] = node.addresses;
   const found = snapshot.resources('WorkloadGroup').get(resourceKey('WorkloadGroup', namespace, group));
@@ -65,7 +69,9 @@ export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot
   const name = entryName(group, address, network);
   if (name === undefined) return refused('group, address and network do not make a name');
   if (!isUsable(address)) return refused(`${address} is no address at which others reach it`);
-  const taken = ownerOf(address, template.network ?? '', namespace, name, group, snapshot);
+  const taken =
+    ownerOf(address, template.network ?? '', { namespace, name, current }, group, snapshot) ??
+    limitReached({ namespace, name, group, account }, snapshot);
   if (taken !== undefined) return refused(taken);
   return { entry: entryOf(found, node, name, { address, account, network }) };
 }
@@ -120,6 +126,12 @@ function isUsable(address: string): boolean {
   return bytes.length === 16 && first !== 0 && first !== 0xff && !isLinkLocal;
 }
 
+interface Names {
+  readonly namespace: string;
+  readonly name: string;
+  readonly current: string | undefined;
+}
+
 /**
  * Why the workload cannot have this name and address; undefined: it can. An address of another network may be the same
  * only where the group names the network: a workload could state any.
@@ -127,44 +139,96 @@ function isUsable(address: string): boolean {
 function ownerOf(
   address: string,
   network: string,
-  namespace: string,
-  name: string,
+  { namespace, name, current }: Names,
   group: string,
   snapshot: Snapshot,
 ): string | undefined {
   const [owner] = network === '' ? snapshot.ownersOf(address) : [];
   if (owner !== undefined) return `${address} is an address of ${owner}`;
-  const id = addressId(address);
-  let [ofGroup, ofAccount] = [0, 0];
-  const groupAccount = accountOf(namespace, group, snapshot);
-  for (const entry of snapshot.resources('WorkloadEntry').values()) {
-    const { meta, content } = entry;
-    const inGroup = meta.annotations[GROUP_ANNOTATION];
-    if (meta.namespace === namespace && meta.name === name) {
-      if (inGroup === group) continue;
-      return `WorkloadEntry ${namespace}/${name} exists and was not registered for the group`;
-    }
-    const other = content.address ?? '';
-    const sameNetwork = network === '' || (content.network ?? '') === network;
-    if (sameNetwork && other !== '' && (other === address || addressId(other) === id)) {
+  const entries = entriesOf(snapshot);
+  const same = entries.get(resourceKey('WorkloadEntry', namespace, name));
+  if (same !== undefined && same.meta.annotations[GROUP_ANNOTATION] !== group)
+    return `WorkloadEntry ${namespace}/${name} exists and was not registered for the group`;
+  const id = addressId(address) ?? address;
+  for (const { meta, content } of indexOf(entries).byAddress.get(id) ?? []) {
+    const isOwn = meta.namespace === namespace && (meta.name === name || meta.name === current);
+    if (!isOwn && (network === '' || (content.network ?? '') === network))
       return `${address} is the address of WorkloadEntry ${meta.namespace}/${meta.name}`;
-    }
-    if (inGroup === undefined || meta.namespace !== namespace) continue;
-    if (inGroup === group) ofGroup++;
-    if (content.serviceAccount === groupAccount) ofAccount++;
   }
-  if (ofGroup >= MAX_PER_GROUP) return `the group has ${MAX_PER_GROUP} workloads already`;
-  if (ofAccount >= MAX_PER_ACCOUNT) return `the service account has ${MAX_PER_ACCOUNT} registered workloads already`;
-  for (const node of snapshot.resources('Node').values()) {
-    const addresses = node.content.status?.addresses ?? [];
-    if (network === '' && addresses.some((each) => addressId(each.address) === id)) {
-      return `${address} is an address of Node ${node.meta.name}`;
-    }
-  }
+  const node = network === '' ? nodesOf(snapshot).get(id) : undefined;
+  return node === undefined ? undefined : `${address} is an address of Node ${node}`;
+}
+
+interface Registered {
+  readonly namespace: string;
+  readonly name: string;
+  readonly group: string;
+  readonly account: string;
+}
+
+function limitReached({ namespace, name, group, account }: Registered, snapshot: Snapshot): string | undefined {
+  const entries = entriesOf(snapshot);
+  if (entries.get(resourceKey('WorkloadEntry', namespace, name)) !== undefined) return undefined;
+  const { byGroup, byAccount } = indexOf(entries);
+  if ((byGroup.get(`${namespace}/${group}`) ?? 0) >= MAX_PER_GROUP)
+    return `the group has ${MAX_PER_GROUP} workloads already`;
+  if ((byAccount.get(`${namespace}/${account}`) ?? 0) >= MAX_PER_ACCOUNT)
+    return `the service account has ${MAX_PER_ACCOUNT} registered workloads already`;
   return undefined;
 }
 
-function accountOf(namespace: string, group: string, snapshot: Snapshot): string {
-  const found = snapshot.resources('WorkloadGroup').get(resourceKey('WorkloadGroup', namespace, group));
-  return found?.content.template.serviceAccount || DEFAULT_ACCOUNT;
+type Entries = ReturnType<typeof entriesOf>;
+type Nodes = ReturnType<typeof nodeTableOf>;
+
+const entriesOf = (snapshot: Snapshot) => snapshot.resources('WorkloadEntry');
+const nodeTableOf = (snapshot: Snapshot) => snapshot.resources('Node');
+
+interface EntryIndex {
+  readonly byAddress: ReadonlyMap<string, readonly Resource<'WorkloadEntry'>[]>;
+  /** Numbers of registered workloads, by `namespace/group` and `namespace/account`. */
+  readonly byGroup: ReadonlyMap<string, number>;
+  readonly byAccount: ReadonlyMap<string, number>;
+}
+
+/** One index for all workloads that are looked at while no entry changes: there may be thousands of both. */
+const indexes = new WeakMap<Entries, EntryIndex>();
+const nodeIndexes = new WeakMap<Nodes, ReadonlyMap<string, string>>();
+
+function indexOf(entries: Entries): EntryIndex {
+  const known = indexes.get(entries);
+  if (known !== undefined) return known;
+  const byAddress = new Map<string, Resource<'WorkloadEntry'>[]>();
+  const byGroup = new Map<string, number>();
+  const byAccount = new Map<string, number>();
+  const count = (counts: Map<string, number>, key: string) => counts.set(key, (counts.get(key) ?? 0) + 1);
+  for (const entry of entries.values()) {
+    const { meta, content } = entry;
+    const { address = '', serviceAccount = '' } = content;
+    if (address !== '') {
+      const id = addressId(address) ?? address;
+      const others = byAddress.get(id);
+      if (others === undefined) byAddress.set(id, [entry]);
+      else others.push(entry);
+    }
+    const group = meta.annotations[GROUP_ANNOTATION];
+    if (group === undefined) continue;
+    count(byGroup, `${meta.namespace}/${group}`);
+    count(byAccount, `${meta.namespace}/${serviceAccount}`);
+  }
+  const index = { byAddress, byGroup, byAccount };
+  indexes.set(entries, index);
+  return index;
+}
+
+/** Names of Nodes by their addresses. */
+function nodesOf(snapshot: Snapshot): ReadonlyMap<string, string> {
+  const nodes = nodeTableOf(snapshot);
+  const known = nodeIndexes.get(nodes);
+  if (known !== undefined) return known;
+  const byAddress = new Map<string, string>();
+  for (const { meta, content } of nodes.values()) {
+    for (const { address } of content.status?.addresses ?? []) byAddress.set(addressId(address) ?? address, meta.name);
+  }
+  nodeIndexes.set(nodes, byAddress);
+  return byAddress;
 }

@@ -136,6 +136,34 @@ test('the health of a workload is the condition Healthy of its object', async ()
   assert.deepEqual(condition(), [['Healthy', 'True', undefined]]);
 });
 
+test('reports on another replica than the one of the newest stream are written', async () => {
+  const { server, entry, annotation } = await startServer();
+  const snapshot = meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]);
+  const [reports, newest] = [startReplica(server, 60_000, snapshot), startReplica(server, 60_000, snapshot)];
+  const stream = webStream();
+  reports.registry.opened(stream);
+  await waitUntil(() => annotation(CONTROLLER) === reports.identity);
+  newest.registry.opened({ ...webStream(), connectedAt: Date.now() + 1000 });
+  await waitUntil(() => annotation(CONTROLLER) === newest.identity);
+  stream.problem = 'connection refused';
+  // The newest stream connected after the older one by all clocks.
+  const object = entry();
+  assert.ok(object !== undefined);
+  const connected = { [CONNECTED_AT]: new Date(Date.now() + 60_000).toISOString() };
+  const annotations = { ...object.metadata.annotations, ...connected };
+  server.set(ENTRIES, { ...object, metadata: { ...object.metadata, annotations } });
+  const status = () => {
+    const { conditions = [] } = (entry()?.status ?? {}) as { conditions?: Record<string, unknown>[] };
+    return conditions[0]?.status;
+  };
+  reports.registry.changed(stream);
+  await waitUntil(() => status() === 'False');
+  stream.problem = '';
+  reports.registry.changed(stream);
+  await waitUntil(() => status() === 'True');
+  assert.equal(annotation(CONTROLLER), newest.identity);
+});
+
 test('an entry of this name that somebody has written is left as it is', async () => {
   const { server, entry, writes } = await startServer();
   const own = { metadata: { name: 'web-10.0.0.7', namespace: 'shop' }, spec: { address: '10.0.0.7' } };

@@ -26,7 +26,6 @@ export const CONNECTED_AT = 'mesh.io/connectedAt';
 const STALE_MS = 2.5 * REFRESH_MS;
 /** Between two searches of the leader for entries without a workload. */
 const MIN_SEARCH_MS = 5000;
-const LONGEST_MESSAGE = 1024;
 
 const [group = '', version = ''] = ENTRY_API_VERSION.split('/');
 const ENTRIES: ResourceType = { group, version, plural: 'workloadentries', kind: 'WorkloadEntry', namespaced: true };
@@ -48,7 +47,7 @@ export function clusterEntries(options: ClusterEntriesOptions): EntryStorage {
     { acrossRevisions: true },
   );
   return {
-    connected: (entry, connectedAt, problem) => entries.connected(entry, connectedAt, problem),
+    connected: (entry, connectedAt, problem, isNews) => entries.connected(entry, connectedAt, problem, isNews),
     disconnected: (entry, at) => entries.disconnected(entry, at),
     remove: (entry) => entries.remove(entry, (object) => entries.isOwn(object, entry.group)),
     close: () => task.close(),
@@ -64,14 +63,22 @@ class ClusterEntries {
     this.#replica = replica;
   }
 
-  async connected(entry: AdmittedEntry, connectedAt: number, problem: string | undefined): Promise<void> {
+  async connected(
+    entry: AdmittedEntry,
+    connectedAt: number,
+    problem: string | undefined,
+    isNews: boolean,
+  ): Promise<void> {
     const { namespace, name } = entry;
     const existing = await this.#get(entry);
     if (existing !== undefined && annotationOf(existing, GROUP_ANNOTATION) !== entry.group) {
       throw new CtlError('already_exists', `WorkloadEntry ${namespace}/${name} exists and was not registered for it`);
     }
     // It has connected to another replica since.
-    if (existing !== undefined && !this.#isMine(existing) && timeOf(existing, CONNECTED_AT) > connectedAt) return;
+    if (existing !== undefined && !this.#isMine(existing) && timeOf(existing, CONNECTED_AT) > connectedAt) {
+      if (isNews && problem !== undefined) await this.#reportHealth(existing, problem);
+      return;
+    }
     const annotations: Record<string, string> = {
       ...existing?.metadata.annotations,
       ...entry.annotations,
@@ -166,7 +173,7 @@ class ClusterEntries {
     const status = isRecord(object.status) ? object.status : {};
     const all = Array.isArray(status.conditions) ? status.conditions.filter(isRecord) : [];
     const before = all.find(({ type }) => type === HEALTHY_CONDITION);
-    const condition = healthCondition(problem.slice(0, LONGEST_MESSAGE));
+    const condition = healthCondition(problem);
     if (before?.status === condition.status && (before.message ?? '') === (condition.message ?? '')) return;
     const now = new Date().toISOString();
     const lastTransitionTime = before?.status === condition.status ? before.lastTransitionTime : now;

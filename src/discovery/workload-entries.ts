@@ -31,9 +31,11 @@ export interface EntryStorage {
    * Writes the entry of a connected workload.
    * @param connectedAt of its newest stream, milliseconds since the epoch
    * @param problem why it is unhealthy, '' when it is healthy; undefined: it has not reported, or is not probed
+   * @param isNews whether this replica has written another health before: it is written even where the workload has
+   * connected to another replica since. The streams of one machine may lead to two replicas, and reports are on one.
    * @throws CtlError already_exists when somebody else has written an entry of this name
    */
-  connected(entry: AdmittedEntry, connectedAt: number, problem: string | undefined): Promise<void>;
+  connected(entry: AdmittedEntry, connectedAt: number, problem: string | undefined, isNews: boolean): Promise<void>;
   /** Notes that the workload has disconnected, unless it is connected to another replica. */
   disconnected(entry: AdmittedEntry, at: number): Promise<void>;
   /** Deletes the entry, unless the workload is connected to another replica. */

@@ -1,12 +1,13 @@
 /** Registration of workloads without an API server, from streams to documents of the store. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
+import { setImmediate as nextTurn } from 'node:timers/promises';
 import { waitUntil } from '../core/testing/wait-until.ts';
 import { meshOf, resource } from '../model/testing/build.ts';
 import type { Publication } from '../push/index.ts';
 import type { AnyResource, ResourceEvent } from '../resources/index.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
-import { webGroup, webStream } from './testing/registering.ts';
+import { TEMPLATE, webGroup, webStream } from './testing/registering.ts';
 import { WorkloadRegistration } from './workload-registration.ts';
 import { createWorkloadRegistry } from './workload-registry.ts';
 
@@ -97,6 +98,42 @@ test('a group that comes later registers the workloads that are connected, and i
   const deleted = { key: 'WorkloadGroup/shop/web', before: webGroup(), after: undefined };
   registration.published({ snapshot: meshOf([]), resources: [deleted] });
   await waitUntil(() => entries.size === 0);
+});
+
+test('a workload has one entry when the network of its group changes', async () => {
+  const { registration, entries, publish } = start(60_000);
+  publish(webGroup());
+  registration.connected(webStream().node);
+  await waitUntil(() => entries.has(NAME));
+  const inNetwork = webGroup({ template: { ...TEMPLATE, network: 'dmz' } });
+  publish(inNetwork, ...entries.values());
+  await waitUntil(() => entries.has(`${NAME}-dmz`));
+  assert.equal(entries.size, 1);
+  publish(webGroup(), ...entries.values());
+  await waitUntil(() => entries.has(NAME));
+  assert.equal(entries.size, 1);
+});
+
+test('a workload whose health changes without end is written a few times at once, and last what it is', async () => {
+  let writes = 0;
+  const snapshot = meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]);
+  const registry = createWorkloadRegistry({
+    settings: defaultDiscoverySettings(),
+    cluster: undefined,
+    apply: (event) => {
+      if (event.type === 'set') writes++;
+    },
+    snapshot: () => snapshot,
+  });
+  cleanup.push(() => registry.close());
+  const stream = webStream();
+  registry.opened(stream);
+  for (let index = 0; index < 200; index++) {
+    stream.problem = index % 2 === 0 ? '' : 'away';
+    registry.changed(stream);
+    await nextTurn();
+  }
+  assert.ok(writes >= 2 && writes <= 15, String(writes));
 });
 
 test('of two groups only one can register an address', async () => {

@@ -11,6 +11,11 @@ import type { WorkloadStream } from '../xds/index.ts';
 import type { RegisteringStream, RegistrationOptions } from './workload-entries.ts';
 import type { WorkloadRegistry } from './workload-registry.ts';
 
+/** Of a reason that an agent sends: the status of a WorkloadEntry, and the log, contain it. */
+const LONGEST_REASON = 1024;
+/** Characters. No WorkloadGroup has a longer name, and the log contains the one that a proxy states. */
+const LONGEST_GROUP = 254;
+
 export class WorkloadRegistration {
   readonly #options: RegistrationOptions;
   readonly #streams = new Set<RegisteringStream>();
@@ -25,10 +30,9 @@ export class WorkloadRegistration {
 
   /** See `WorkloadConnected`. */
   connected(node: ProxyNode): WorkloadStream | undefined {
-    const { workloadGroup } = node;
-    if (workloadGroup === undefined || this.#closed) return undefined;
+    if (node.workloadGroup === undefined || this.#closed) return undefined;
     const stream: RegisteringStream = {
-      node: { ...node, workloadGroup },
+      node: { ...node, workloadGroup: node.workloadGroup.slice(0, LONGEST_GROUP) },
       connectedAt: Date.now(),
       problem: undefined,
     };
@@ -36,7 +40,7 @@ export class WorkloadRegistration {
     this.#registry?.opened(stream);
     return {
       health: (problem) => {
-        stream.problem = problem === undefined ? '' : problem || 'unhealthy';
+        stream.problem = problem === undefined ? '' : problem.slice(0, LONGEST_REASON) || 'unhealthy';
         this.#registry?.changed(stream);
       },
       disconnected: () => {

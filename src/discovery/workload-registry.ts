@@ -44,6 +44,12 @@ interface Workload {
   /** Why it is not registered; undefined when it is. */
   refused: string | undefined;
   timer: Timer | undefined;
+  /** Whether the log says that it is registered. */
+  announced: boolean;
+  /** The health that was written last by this replica; undefined: none. */
+  writtenHealth: string | undefined;
+  /** Writes of it alone: an application that fails and recovers without end causes pushes to its callers. */
+  readonly writes: TokenBucket;
   /** Whether its account's share of writes was taken for its next write, which was delayed until it is available. */
   hasTurn: boolean;
 }
@@ -55,6 +61,8 @@ interface Workload {
 const WRITES = { rate: 50, burst: 200 };
 /** The same of one service account. */
 const ACCOUNT_WRITES = { rate: 10, burst: 100 };
+/** The same of one workload. */
+const WORKLOAD_WRITES = { rate: 0.2, burst: 10 };
 /** An account that connects and disconnects without end delays only its own workloads, and those so long. */
 const LONGEST_WAIT_MS = 60_000;
 /** Accounts whose rate is remembered. */
@@ -115,6 +123,9 @@ export class WorkloadRegistry {
       written: undefined,
       refused: undefined,
       timer: undefined,
+      announced: false,
+      writtenHealth: undefined,
+      writes: new TokenBucket({ ...WORKLOAD_WRITES, now: systemClock.now }),
       hasTurn: false,
     };
     this.#workloads.set(key, workload);
@@ -198,7 +209,6 @@ export class WorkloadRegistry {
     if (workload === undefined || snapshot === undefined) return 'done';
     try {
       const wait = workload.streams.size > 0 ? await this.#register(workload, snapshot) : await this.#release(workload);
-      this.#failures.succeeded();
       return wait === 0 ? 'done' : wait;
     } catch (error) {
       if (this.#ending.signal.aborted) return 'done';
@@ -210,7 +220,7 @@ export class WorkloadRegistry {
   /** @returns milliseconds after which to continue; 0: done */
   async #register(workload: Workload, snapshot: Snapshot): Promise<number> {
     const { node, problem } = workload.stream;
-    const admission = admitWorkload(node, node.workloadGroup, snapshot);
+    const admission = admitWorkload(node, node.workloadGroup, snapshot, workload.entry?.name);
     if ('refused' in admission) return await this.#refuse(workload, admission.refused);
     const { entry } = admission;
     const other = this.#addresses.get(addressOf(entry));
@@ -219,23 +229,50 @@ export class WorkloadRegistry {
     }
     const text = JSON.stringify([entry, entry.probed ? problem : '']);
     if (workload.written?.text === text && workload.entry !== undefined) return 0;
-    // Its turn comes once: thousands that ask again and again would each be compared with all entries every time.
-    const wait = workload.hasTurn ? 0 : this.#accountOf(node.namespace, node.serviceAccount).spend(1);
-    workload.hasTurn = wait > 0;
-    if (wait > 0) return Math.min(wait, LONGEST_WAIT_MS);
-    await this.#write();
+    const wait = this.#waitForTurn(workload);
+    if (wait > 0) return wait;
+    // The network of its group has changed.
+    if (workload.entry !== undefined && workload.entry.name !== entry.name)
+      await this.#remove(workload, workload.entry);
     this.#keep(workload, entry);
+    await this.#write();
+    return await this.#connect(workload, entry, { problem: entry.probed ? problem : undefined, text });
+  }
+
+  /** @returns milliseconds until the workload may be written; 0: now */
+  #waitForTurn(workload: Workload): number {
+    // Its turn comes once: thousands that ask again and again would each be looked at every time.
+    if (workload.hasTurn) {
+      workload.hasTurn = false;
+      return 0;
+    }
+    const ownWait = workload.writes.take();
+    if (ownWait > 0) return ownWait;
+    const { namespace, serviceAccount } = workload.stream.node;
+    const wait = this.#accountOf(namespace, serviceAccount).spend(1);
+    workload.hasTurn = wait > 0;
+    return Math.min(wait, LONGEST_WAIT_MS);
+  }
+
+  async #connect(
+    workload: Workload,
+    entry: AdmittedEntry,
+    { problem, text }: { readonly problem: string | undefined; readonly text: string },
+  ): Promise<number> {
     try {
-      await this.#storage.connected(entry, workload.stream.connectedAt, entry.probed ? problem : undefined);
+      const isNews = problem !== workload.writtenHealth;
+      await this.#storage.connected(entry, workload.stream.connectedAt, problem, isNews);
     } catch (error) {
       if (!(error instanceof CtlError) || error.code !== 'already_exists') throw error;
       this.#drop(workload);
       return await this.#refuse(workload, error.message);
     }
-    if (workload.refused !== undefined || workload.written === undefined) {
+    this.#failures.succeeded();
+    if (!workload.announced)
       getScope('model').info(`workload ${workload.key} is registered as WorkloadEntry ${nameOf(entry)}`);
-    }
+    workload.announced = true;
     workload.refused = undefined;
+    workload.writtenHealth = problem;
     workload.written = { text, at: systemClock.now() };
     return 0;
   }
@@ -243,13 +280,19 @@ export class WorkloadRegistry {
   async #refuse(workload: Workload, reason: string): Promise<number> {
     if (workload.refused !== reason) getScope('model').warn(`workload ${workload.key} is not registered: ${reason}`);
     workload.refused = reason;
+    workload.announced = false;
     const { entry } = workload;
-    if (entry !== undefined) {
-      await this.#write();
-      await this.#storage.remove(entry);
-      this.#drop(workload);
-    }
+    if (entry !== undefined) await this.#remove(workload, entry);
     return 0;
+  }
+
+  async #remove(workload: Workload, entry: AdmittedEntry): Promise<void> {
+    await this.#write();
+    await this.#storage.remove(entry);
+    this.#failures.succeeded();
+    this.#drop(workload);
+    workload.announced = false;
+    workload.writtenHealth = undefined;
   }
 
   async #release(workload: Workload): Promise<number> {
@@ -260,6 +303,7 @@ export class WorkloadRegistry {
       if (entry !== undefined) {
         await this.#write();
         await this.#storage.remove(entry);
+        this.#failures.succeeded();
       }
       // It may have connected again meanwhile.
       if (workload.streams.size > 0) this.#again(workload);

@@ -1,5 +1,6 @@
 /** Runs the command of an `exec` probe. */
-import { spawn } from 'node:child_process';
+import { type ChildProcess, spawn } from 'node:child_process';
+import { messageOf } from '../../core/errors.ts';
 
 /** Of the output, for the reason of a failure. The rest is read and dropped. */
 const MAX_OUTPUT = 1024;
@@ -14,20 +15,26 @@ export function runCommand(
   signal: AbortSignal,
 ): Promise<string> {
   return new Promise((resolve) => {
-    // A group of its own, so that what it started can be killed with it.
-    const child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
     let output = '';
     const keep = (chunk: Buffer): void => {
       if (output.length < MAX_OUTPUT) output += chunk.toString('utf8').slice(0, MAX_OUTPUT - output.length);
     };
-    child.stdout.on('data', keep);
-    child.stderr.on('data', keep);
+    let child: ChildProcess;
+    try {
+      // A group of its own, so that what it started can be killed with it.
+      child = spawn(program, args, { detached: true, stdio: ['ignore', 'pipe', 'pipe'] });
+    } catch (error) {
+      // Some system errors are thrown, others are events: child_process of Node.
+      resolve(`${program} cannot be run: ${messageOf(error)}`);
+      return;
+    }
+    const { pid } = child;
     const end = (reason: string): void => {
       clearTimeout(timer);
       signal.removeEventListener('abort', aborted);
-      killGroup(child.pid);
-      child.stdout.destroy();
-      child.stderr.destroy();
+      killGroup(pid);
+      child.stdout?.destroy();
+      child.stderr?.destroy();
       resolve(reason);
     };
     const aborted = (): void => end('the agent ends');
@@ -38,6 +45,9 @@ export function runCommand(
       const [line = ''] = output.trim().split('\n');
       end(code === 0 ? '' : `${program} ended with ${code ?? killedBy}${line === '' ? '' : `: ${line}`}`);
     });
+    // Without free file descriptors there are none.
+    child.stdout?.on('data', keep);
+    child.stderr?.on('data', keep);
   });
 }
 

@@ -131,6 +131,8 @@ test('when the agent ends, a command is killed with everything that it started',
 test('a command that cannot be run or prints without end gives a reason of limited length', async () => {
   const { signal } = new AbortController();
   assert.match(await runCommand(['/does/not/exist'], 60_000, signal), /cannot be run: .*ENOENT/);
+  assert.match(await runCommand(['true', 'a\0b'], 60_000, signal), /cannot be run: .*null bytes/);
+  assert.match(await runCommand(['true', 'x'.repeat(3_000_000)], 60_000, signal), /cannot be run: .*E2BIG/);
   const reason = await runCommand(
     ['sh', '-c', 'yes yyyyyyyyyyy | tr -d "\\n" | head -c 3000000; exit 1'],
     60_000,
