@@ -124,7 +124,7 @@ it('a written address stays with its older hosts when a host of another namespac
   assert.deepEqual(addressesOf(replay(emptyMesh(), [ranges, intruder]), 'db.example.com'), [ipv4, ipv6]);
 });
 
-it('no allocated address is one of a Service or Pod of another namespace', () => {
+it('no allocated address is one of a Service or Pod; documents of endpoints take none', () => {
   const db = entry({ name: 'db', hosts: ['db.example.com'], created: 1 });
   const before = replay(emptyMesh(), [db]);
   const [ipv4 = '', ipv6 = ''] = addressesOf(before, 'db.example.com');
@@ -133,10 +133,12 @@ it('no allocated address is one of a Service or Pod of another namespace', () =>
   for (const owner of [resource('Service', 'other/api', { spec: clusterIp }), resource('Pod', 'other/api', pod)]) {
     const after = replay(before, [owner]);
     assert.deepEqual(addressesOf(after, 'db.example.com'), [ipv6], owner.kind);
-    assert.match(after.nameConflicts()[0]?.message ?? '', new RegExp(`address ${ipv4} belongs to `));
+    assert.match(after.nameConflicts()[0]?.message ?? '', new RegExp(`${ipv4}: it belongs to ${owner.kind}/`));
     const alone = applyChanges(after, { changes: [{ key: keyOf(owner), before: owner, after: undefined }] }).snapshot;
     assert.deepEqual(addressesOf(alone, 'db.example.com'), [ipv4, ipv6]);
   }
+  const named = resource('Endpoints', 'other/api', { subsets: [{ addresses: [{ ip: ipv4 }], ports: [{ port: 80 }] }] });
+  assert.deepEqual(addressesOf(replay(before, [named]), 'db.example.com'), [ipv4, ipv6]);
 });
 
 /** Few addresses, so that hosts collide. */

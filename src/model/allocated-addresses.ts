@@ -18,7 +18,7 @@ import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { canonicalHost, isWildcardHost } from './hosts.ts';
 import { canonicalBytes } from './networks.ts';
 import { compareCreated, compareText, lowerBound } from './order.ts';
-import { type AddressIndexes, withoutTakenAddresses } from './ownership.ts';
+import { type AddressIndexes, orchestratorOwner } from './ownership.ts';
 import { type Changed, ofKind } from './tables.ts';
 import type { NameConflict, Service } from './types.ts';
 
@@ -258,7 +258,7 @@ export function changedAllocations(before: AllocatedAddresses, after: AllocatedA
 
 /**
  * A ServiceEntry's service with its addresses for proxies that capture DNS: an allocated one for a host without
- * address, unless a workload of the orchestrator has it, and no written one that is allocated to an older host. Adds
+ * address, unless a Service or Pod has it, and no written one that is allocated to an older host. Adds
  * the keys that it looks up to `reads`.
  */
 export function withAllocatedAddresses(
@@ -291,8 +291,14 @@ export function withAllocatedAddresses(
     const message = `${source}: host ${hostname} gets no address: all ${MAX_TRIES} that its name leads to are in use`;
     return { service, conflicts: [{ resource: source, message }] };
   }
-  const allocated = { ...service, addresses: addressesOfSlot(slotOf(hostname, tried.tries - 1)) };
-  // Clusters may have Pods and Services there.
-  const { service: own, conflicts } = withoutTakenAddresses(allocated, indexes, reads);
-  return { service: { ...service, allocatedAddresses: own.addresses }, conflicts };
+  const conflicts: NameConflict[] = [];
+  const allocatedAddresses = addressesOfSlot(slotOf(hostname, tried.tries - 1)).filter((address) => {
+    // Clusters may have Pods and Services there: a listener would take connections to them.
+    const owner = orchestratorOwner(address, indexes, reads);
+    if (owner === undefined) return true;
+    const message = `${source}: host ${hostname} does not get its allocated address ${address}: it belongs to ${owner}`;
+    conflicts.push({ resource: source, message });
+    return false;
+  });
+  return { service: { ...service, allocatedAddresses }, conflicts };
 }

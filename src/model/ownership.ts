@@ -118,6 +118,20 @@ export function withoutTakenAddresses(
   return conflicts.length === 0 ? { service, conflicts } : { service: { ...service, addresses }, conflicts };
 }
 
+/**
+ * The Service or Pod that has an address. Documents of endpoints that name it do not count: everyone can write them.
+ * Adds the key that it looks up to `reads`.
+ */
+export function orchestratorOwner(
+  address: string,
+  { podsByIp, addressOwners }: Pick<AddressIndexes, 'podsByIp' | 'addressOwners'>,
+  reads: Set<string>,
+): ResourceKey | undefined {
+  const id = addressId(address) ?? address;
+  reads.add(`${ADDRESS_READ}${id}`);
+  return [...membersOf(podsByIp, id), ...membersOf(addressOwners, id)].find((key) => !isEndpointsKey(key));
+}
+
 /** The service with its excluded ranges. Adds the keys that it looks up to `reads`. */
 export function withExcludedRanges(
   service: Service,
