@@ -40,6 +40,9 @@ export interface DnsServing {
   readonly callers: MeshIdentity['callers'];
 }
 
+/** One address may have half of them. */
+const MAX_CONNECTIONS = 4096;
+
 /** Resolves with the function that ends the server. Rejects with CtlError when an address cannot be bound. */
 export async function serveDns(serving: DnsServing): Promise<() => Promise<void>> {
   const closers = new Closers();
@@ -90,6 +93,8 @@ async function serve(serving: DnsServing, closers: Closers): Promise<void> {
     resolvers: [table, forwarder],
     // Of those that have a certificate.
     clients: 'any',
+    // Each agent keeps one connection while it has queries.
+    limits: { maxConnections: MAX_CONNECTIONS },
     log,
   });
   const { close, addresses } = server;

@@ -15,9 +15,12 @@ export interface NamesDeps {
 const MAX_AGE_MS = 1000;
 /** Namespaces that are remembered, those asked last. */
 const MAX_NAMESPACES = 1000;
+/** Names in all their tables together, some 140 bytes each. */
+const MAX_NAMES = 500_000;
 
 interface Known {
-  readonly snapshot: Snapshot;
+  /** Weak: a namespace that does not ask again must not keep an old snapshot in memory. */
+  readonly snapshot: WeakRef<Snapshot>;
   readonly table: NameTable;
   readonly checkedAt: number;
 }
@@ -25,22 +28,46 @@ interface Known {
 /** Namespaces that see the same names share their table. */
 export class NamesOfNamespaces {
   readonly #deps: NamesDeps;
+  readonly #maxNames: number;
+  /** In the order in which they asked last. */
   readonly #known = new Map<string, Known>();
   readonly #compiled = new WeakMap<GeneratedResource, NameTable>();
 
-  constructor(deps: NamesDeps) {
+  constructor(deps: NamesDeps, maxNames = MAX_NAMES) {
     this.#deps = deps;
+    this.#maxNames = maxNames;
+  }
+
+  /** How many namespaces are remembered. */
+  get size(): number {
+    return this.#known.size;
   }
 
   of(namespace: string): NameTable {
     const [snapshot, now] = [this.#deps.snapshot(), this.#deps.now()];
     const known = this.#known.get(namespace);
     this.#known.delete(namespace);
-    const isCurrent = known !== undefined && (known.snapshot === snapshot || now - known.checkedAt < MAX_AGE_MS);
-    const entry = isCurrent ? known : { snapshot, table: this.#tableOf(snapshot, namespace), checkedAt: now };
-    this.#known.set(namespace, entry);
-    if (this.#known.size > MAX_NAMESPACES) this.#known.delete(this.#known.keys().next().value ?? '');
-    return entry.table;
+    const isCurrent =
+      known !== undefined && (known.snapshot.deref() === snapshot || now - known.checkedAt < MAX_AGE_MS);
+    if (isCurrent) {
+      this.#known.set(namespace, known);
+      return known.table;
+    }
+    const table = this.#tableOf(snapshot, namespace);
+    this.#known.set(namespace, { snapshot: new WeakRef(snapshot), table, checkedAt: now });
+    this.#forget();
+    return table;
+  }
+
+  /** Removes the namespaces that asked longest ago, as far as there are too many, or too many names. */
+  #forget(): void {
+    const tables = new Set<NameTable>();
+    let names = 0;
+    for (const [index, [namespace, { table }]] of [...this.#known].reverse().entries()) {
+      if (!tables.has(table)) names += table.size;
+      tables.add(table);
+      if (index >= MAX_NAMESPACES || (index > 0 && names > this.#maxNames)) this.#known.delete(namespace);
+    }
   }
 
   #tableOf(snapshot: Snapshot, namespace: string): NameTable {

@@ -73,6 +73,7 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     },
     validation: { failurePolicy: 'Ignore' },
     plainText: { enabled: true },
+    dns: { enabled: true },
     extraArgs: ['--log_as_json'],
     service: { annotations: { a: 'b' } },
     networkPolicy: { monitoring: [{ namespaceSelector: {} }], egress: [{ ports: [{ port: 443 }] }] },

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { type TestContext, test } from 'node:test';
 import { type Answer, decode, encode, type Packet } from 'dns-packet';
+import { eventually } from '../../../test/harness/eventually.ts';
 import { createForwarder, type ForwarderOptions, resolvConfUpstream } from '../index.ts';
 import { opt, recordingLog } from '../testing/clients.ts';
 import { a, soa, startUpstream, type UpstreamQuery } from '../testing/upstream.ts';
@@ -200,6 +201,40 @@ test('a client may have half of the queries in flight, and others are served mea
   assert.deepEqual((await ask('other.com', {}, { ...CLIENT, address: '127.0.0.2' })).ips, ['192.0.2.1']);
   await Promise.all(slow);
   assert.deepEqual((await ask('more.com')).ips, ['192.0.2.1']);
+});
+
+test('queries that wait for the same answer are limited too, and others are served meanwhile', async (t) => {
+  const asked: UpstreamQuery[] = [];
+  const { ask } = await start(t, (query) => void asked.push(query), { limits: { maxWaiting: 4 } });
+  const waiting = [ask('slow.example.com'), ask('slow.example.com')];
+  await assert.rejects(ask('slow.example.com'), { code: 'resource_exhausted' });
+  const other = ask('slow.example.com', {}, { ...CLIENT, address: '127.0.0.2' });
+  await eventually(() => assert.equal(asked.length, 1));
+  asked[0]?.reply([a('slow.example.com', '192.0.2.7')]);
+  for (const { ips } of await Promise.all([...waiting, other])) assert.deepEqual(ips, ['192.0.2.7']);
+  assert.deepEqual((await ask('slow.example.com')).ips, ['192.0.2.7'], 'limited no longer');
+});
+
+test('a connection on which nothing arrives any more is replaced, also while newer queries wait on it', async (t) => {
+  let first: number | undefined;
+  const silent = new Set<string>();
+  const { ask, setConf, upstream } = await start(
+    t,
+    (query) => {
+      first ??= query.port;
+      if (query.port === first && silent.has(query.name)) return;
+      answering(query);
+    },
+    { conf: { tcp: true, timeoutMs: 200, attempts: 1 } },
+  );
+  await ask('www.example.com');
+  for (const name of ['lost.example.com', 'next.example.com']) silent.add(name);
+  const lost = assert.rejects(ask('lost.example.com'), /no response within 200 ms/);
+  setConf({ timeoutMs: 15_000 });
+  const next = ask('next.example.com');
+  await lost;
+  assert.deepEqual((await next).ips, ['192.0.2.1']);
+  assert.equal(new Set(upstream.queries.map(({ port }) => port)).size, 2);
 });
 
 test('a response is cached for its shortest TTL, which counts down', async (t) => {

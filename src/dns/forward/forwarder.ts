@@ -23,10 +23,12 @@ export interface ForwarderOptions {
 export interface ForwarderLimits extends CacheLimits {
   /** Questions that are resolved upstream at once; one client may have half of them. */
   readonly maxInFlight: number;
+  /** Clients' queries that wait for these answers, of which several may ask the same; one client may have half. */
+  readonly maxWaiting: number;
 }
 
 /** Each question in flight takes a socket. */
-const DEFAULTS: ForwarderLimits = { maxInFlight: 500, maxEntries: 4096, maxBytes: 2 * 1024 * 1024 };
+const DEFAULTS: ForwarderLimits = { maxInFlight: 500, maxWaiting: 2000, maxEntries: 4096, maxBytes: 2 * 1024 * 1024 };
 
 /** Counters since the start. */
 export interface ForwarderStats {
@@ -54,6 +56,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const limits = { ...DEFAULTS, ...options.limits };
   const cache = createResponseCache(limits, now);
   const limiter = createFairLimiter(limits.maxInFlight);
+  const waiters = createFairLimiter(limits.maxWaiting);
   const inFlight = new Map<string, Promise<UpstreamResponse>>();
   const counters = { cacheHits: 0, cacheMisses: 0, upstreamQueries: 0, upstreamFailures: 0, loops: 0 };
   const failures = createFailureLog(log, 'DNS queries fail', 'DNS queries succeed again');
@@ -75,8 +78,16 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     inFlight.set(key, started);
     return started;
   };
-  const wait = async (query: DnsQuery, response: Promise<UpstreamResponse>): Promise<Buffer> =>
-    responseTo(query, (await response).message);
+  const wait = async (query: DnsQuery, client: DnsClient, key: string, request: Request): Promise<Buffer> => {
+    const release = waiters.acquire(client.identity ?? client.address);
+    if (release === undefined) throw new CtlError('resource_exhausted', 'too many queries wait for an answer');
+    try {
+      const { message } = await shared(key, request, client);
+      return responseTo(query, message);
+    } finally {
+      release();
+    }
+  };
 
   return {
     resolve(query, client) {
@@ -93,7 +104,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
         return responseTo(query, cached);
       }
       counters.cacheMisses++;
-      return wait(query, shared(key, request, client));
+      return wait(query, client, key, request);
     },
     get stats() {
       return { ...counters, cacheEntries: cache.entries };

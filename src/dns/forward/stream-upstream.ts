@@ -40,6 +40,8 @@ interface Pending {
 interface Connection {
   readonly socket: Socket;
   readonly pending: Map<number, Pending>;
+  /** When it opened, or the last message arrived, monotonic ms; undefined while it is not open. */
+  lastReceivedAt(): number | undefined;
   /** Sends a query when the connection is open, for TLS: when the server's certificate has been verified. */
   send(message: Buffer): void;
 }
@@ -111,10 +113,12 @@ function connect(
   const pending = new Map<number, Pending>();
   const unsent: Buffer[] = [];
   let [isOpen, isUsed, why] = [false, false, 'the connection was closed'];
+  let receivedAt = 0;
   socket.setNoDelay(true);
   socket.setTimeout(CONNECT_TIMEOUT_MS);
   socket.once(ready, () => {
     isOpen = true;
+    receivedAt = performance.now();
     socket.setTimeout(idleMs);
     for (const message of unsent.splice(0)) socket.write(framed(message));
   });
@@ -144,6 +148,7 @@ function connect(
       socket.destroy();
       return;
     }
+    if (messages.length > 0) receivedAt = performance.now();
     for (const message of messages) {
       const id = message.length < 2 ? -1 : message.readUInt16BE(0);
       const waiting = pending.get(id);
@@ -159,12 +164,13 @@ function connect(
   return {
     socket,
     pending,
+    lastReceivedAt: () => (isOpen ? receivedAt : undefined),
     send: (message) => void (isOpen ? socket.write(framed(message)) : unsent.push(message)),
   };
 }
 
 function ask(
-  { socket, pending, send }: Connection,
+  { socket, pending, lastReceivedAt, send }: Connection,
   name: string,
   request: Request,
   timeoutMs: number,
@@ -173,12 +179,14 @@ function ask(
     return Promise.reject(new CtlError('resource_exhausted', `${name}: ${MAX_PENDING} queries wait already`));
   let id = randomInt(0x10000);
   while (pending.has(id)) id = (id + 1) & 0xffff;
+  const sentAt = performance.now();
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => {
       pending.delete(id);
       reject(new CtlError('unavailable', `${name}: no response within ${timeoutMs} ms`));
-      // A connection on which nothing is answered any more is dead: the next query gets another one.
-      if (pending.size === 0) socket.destroy();
+      // A connection on which nothing is answered any more is dead, even if newer queries wait on it: they, and the next
+      // ones, get another one. The system would take a quarter of an hour to notice.
+      if (pending.size === 0 || (lastReceivedAt() ?? sentAt) < sentAt) socket.destroy();
     }, timeoutMs);
     const settle =
       <T>(act: (value: T) => void) =>
