@@ -184,8 +184,8 @@ function ask(
     const timer = setTimeout(() => {
       pending.delete(id);
       reject(new CtlError('unavailable', `${name}: no response within ${timeoutMs} ms`));
-      // A connection on which nothing is answered any more is dead, even if newer queries wait on it: they, and the next
-      // ones, get another one. The system would take a quarter of an hour to notice.
+      // A connection on which nothing arrives any more is dead. Newer queries on it are sent again on another one.
+      // The system would notice only after a quarter of an hour.
       if (pending.size === 0 || (lastReceivedAt() ?? sentAt) < sentAt) socket.destroy();
     }, timeoutMs);
     const settle =
