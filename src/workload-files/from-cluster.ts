@@ -89,8 +89,10 @@ async function tokenOf(
   if (answer === undefined)
     throw new CtlError('not_found', `the cluster has no ServiceAccount ${namespace}/${account}`);
   const { token = '', expirationTimestamp = '' } = answer.status ?? {};
-  if (token === '') throw new CtlError('unavailable', 'the API server has issued no token');
-  return { token, tokenEnds: Date.parse(expirationTimestamp) };
+  const tokenEnds = Date.parse(expirationTimestamp);
+  if (typeof token !== 'string' || token === '' || Number.isNaN(tokenEnds))
+    throw new CtlError('unavailable', 'the API server has issued no token with an end');
+  return { token, tokenEnds };
 }
 
 async function rootsOf(client: KubernetesClient, { namespace }: ClusterRequest): Promise<string> {

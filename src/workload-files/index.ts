@@ -1,5 +1,6 @@
 /** Writes what a machine outside the cluster needs to be a workload of a WorkloadGroup into one folder. */
-import { chmod, mkdir, writeFile } from 'node:fs/promises';
+import { randomUUID } from 'node:crypto';
+import { chmod, mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import type { WorkloadFile } from './files.ts';
@@ -15,13 +16,25 @@ export async function writeFiles(folder: string, files: readonly WorkloadFile[])
     await mkdir(folder, { recursive: true, mode: 0o700 });
     for (const { name, text, mode } of files) {
       path = join(folder, name);
-      await writeFile(path, text, { mode });
-      // An existing file keeps its mode otherwise.
-      await chmod(path, mode);
+      await replaceFile(path, text, mode);
     }
   } catch (error) {
     throw new CtlError('failed_precondition', `cannot be written: ${errnoOf(error) ?? messageOf(error)}`, {
       file: path,
     });
+  }
+}
+
+/** An existing file may be readable by others, or a link to somewhere else: the new one takes its name when complete. */
+async function replaceFile(path: string, text: string, mode: number): Promise<void> {
+  const temporary = `${path}.${randomUUID()}`;
+  try {
+    await writeFile(temporary, text, { mode, flag: 'wx' });
+    // The process may have a umask.
+    await chmod(temporary, mode);
+    await rename(temporary, path);
+  } catch (error) {
+    await rm(temporary, { force: true });
+    throw error;
   }
 }

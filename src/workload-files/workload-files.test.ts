@@ -1,6 +1,15 @@
 import assert from 'node:assert/strict';
 import { spawnSync } from 'node:child_process';
-import { mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import {
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  statSync,
+  symlinkSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
@@ -49,6 +58,23 @@ test('the files are written with their modes, the token for its owner only', asy
     'README.md': 0o644,
   });
   await assert.rejects(writeFiles(join(folder, 'file'), workloadFiles(INPUT)), /cannot be written: E/);
+});
+
+test('a file that exists is replaced, not written through: it may be a link, or readable by others', async () => {
+  const output = join(folder, 'again');
+  const elsewhere = join(folder, 'elsewhere');
+  writeFileSync(elsewhere, 'theirs');
+  mkdirSync(output);
+  symlinkSync(elsewhere, join(output, 'token'));
+  await writeFiles(output, workloadFiles(INPUT));
+  assert.equal(readFileSync(elsewhere, 'utf8'), 'theirs');
+  assert.equal(readFileSync(join(output, 'token'), 'utf8'), 'a.b.c\n');
+  assert.deepEqual(
+    readdirSync(output).sort(),
+    workloadFiles(INPUT)
+      .map(({ name }) => name)
+      .sort(),
+  );
 });
 
 test('the agent reads group, network, labels and probe from mesh.yaml', async () => {

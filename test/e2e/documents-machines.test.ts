@@ -84,7 +84,10 @@ async function copyFiles(control: Machine, vm: Vm): Promise<void> {
   await cp(join(control.folder, 'vm'), folder, { recursive: true });
   for (const name of await readdir(folder)) {
     const file = join(folder, name);
-    const extra = name === 'cluster.env' ? `ENVOY_PATH=${envoyPath()}\nTERMINATION_DRAIN_DURATION_SECONDS=1\n` : '';
+    // On machine two, registration and health are on the stream of Envoy, which the agent relays.
+    const relay = vm.name === 'two' ? 'XDS_LOCAL=./etc/mesh/proxy/XDS\n' : '';
+    const own = `ENVOY_PATH=${envoyPath()}\nTERMINATION_DRAIN_DURATION_SECONDS=1\n${relay}`;
+    const extra = name === 'cluster.env' ? own : '';
     await writeFile(file, vm.adapted(await readFile(file, 'utf8')) + extra);
   }
 }
