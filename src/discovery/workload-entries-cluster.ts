@@ -24,11 +24,18 @@ export const CONNECTED_AT = 'mesh.io/connectedAt';
 
 /** A workload whose replica has not confirmed it for so long has gone together with that replica. */
 const STALE_MS = 2.5 * REFRESH_MS;
+/**
+ * A new leader removes none of these for so long: after a longer outage of the API server all entries are old, until
+ * their replicas have confirmed them.
+ */
+const CONFIRM_MS = 600_000;
 /** Between two searches of the leader for entries without a workload. */
 const MIN_SEARCH_MS = 5000;
 
 const [group = '', version = ''] = ENTRY_API_VERSION.split('/');
 const ENTRIES: ResourceType = { group, version, plural: 'workloadentries', kind: 'WorkloadEntry', namespaced: true };
+
+type Annotations = Readonly<Record<string, string>>;
 
 export interface ClusterEntriesOptions {
   readonly client: KubernetesClient;
@@ -200,8 +207,10 @@ async function removeAbandoned(
     'abandoned WorkloadEntries cannot be removed',
     'abandoned WorkloadEntries are removed again',
   );
+  const begun = systemClock.now();
   while (!signal.aborted) {
     await sleep(systemClock, Math.max(graceMs, MIN_SEARCH_MS), signal);
+    const isAbandoned = systemClock.now() - begun > CONFIRM_MS ? isDisconnectedOrStale : hasDisconnected;
     for (const { meta } of snapshot()?.resources('WorkloadEntry').values() ?? []) {
       if (signal.aborted || !isAbandoned(meta.annotations, graceMs)) continue;
       try {
@@ -216,12 +225,16 @@ async function removeAbandoned(
 }
 
 /** Its replica would have removed it by now: it gets another grace time, so that both do not do it at once. */
-export function isAbandoned(annotations: Readonly<Record<string, string>>, graceMs: number, now = Date.now()): boolean {
-  if (annotations[GROUP_ANNOTATION] === undefined) return false;
+export function hasDisconnected(annotations: Annotations, graceMs: number, now = Date.now()): boolean {
   const disconnected = Date.parse(annotations[DISCONNECTED_AT] ?? '');
-  if (!Number.isNaN(disconnected)) return now - disconnected > 2 * graceMs;
+  return annotations[GROUP_ANNOTATION] !== undefined && now - disconnected > 2 * graceMs;
+}
+
+/** As `hasDisconnected`, or its replica has gone without noting that the workload has disconnected. */
+export function isDisconnectedOrStale(annotations: Annotations, graceMs: number, now = Date.now()): boolean {
+  if (annotations[DISCONNECTED_AT] !== undefined) return hasDisconnected(annotations, graceMs, now);
   const connected = Date.parse(annotations[CONNECTED_AT] ?? '');
-  return !Number.isNaN(connected) && now - connected > STALE_MS;
+  return annotations[GROUP_ANNOTATION] !== undefined && now - connected > STALE_MS;
 }
 
 function annotationOf({ metadata }: KubernetesObject, key: string): string | undefined {

@@ -44,10 +44,10 @@ export interface EntryStorage {
 }
 
 /**
- * Entries are written again after this time, so that a leader can tell them from those of a replica that was killed
- * together with its workloads. See `STALE_MS` in `workload-entries-cluster.ts`.
+ * Entries are written again after at most this time, so that a leader can tell them from those of a replica that was
+ * killed together with its workloads. See `STALE_MS` in `workload-entries-cluster.ts`.
  */
-export const REFRESH_MS = 3_600_000;
+export const REFRESH_MS = 900_000;
 
 /** Annotation: when a workload disconnected from the replica that had registered it last. */
 export const DISCONNECTED_AT = 'mesh.io/disconnectedAt';

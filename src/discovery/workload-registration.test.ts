@@ -3,8 +3,9 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { waitUntil } from '../core/testing/wait-until.ts';
-import { meshOf, resource } from '../model/testing/build.ts';
+import { meshOf, resource, service } from '../model/testing/build.ts';
 import type { Publication } from '../push/index.ts';
+import { inline, Mesh, sidecar } from '../push/testing/mesh.ts';
 import type { AnyResource, ResourceEvent } from '../resources/index.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { TEMPLATE, webGroup, webStream } from './testing/registering.ts';
@@ -166,4 +167,26 @@ test('workloads of one account beyond its rate wait for their turn, and are not 
   for (let index = 0; index < count; index++) registry.opened(webStream(`10.0.1.${index + 1}`));
   await waitUntil(() => names.size === count);
   assert.ok(looks <= 2 * count, String(looks));
+});
+
+test('an entry that is confirmed again causes no push', async () => {
+  const entry = (connectedAt: string, address = '10.0.0.7') =>
+    resource(
+      'WorkloadEntry',
+      'shop/web-10.0.0.7',
+      { address, labels: { app: 'web' } },
+      { annotations: { 'mesh.io/connectedAt': connectedAt }, labels: { app: 'web' } },
+    );
+  const selecting = service('shop/web', { selector: { app: 'web' } });
+  const mesh = new Mesh(inline, [selecting, entry('2026-01-01T00:00:00Z')]);
+  const { session, pushes } = mesh.connect(sidecar('10.5.0.9', 'shop'));
+  await session.ready;
+  await mesh.settled();
+  const before = pushes.length;
+  mesh.change([entry('2026-01-01T01:00:00Z')]);
+  await mesh.settled();
+  assert.equal(pushes.length, before);
+  mesh.change([entry('2026-01-01T01:00:00Z', '10.0.0.8')]);
+  await mesh.settled();
+  assert.ok(pushes.length > before);
 });

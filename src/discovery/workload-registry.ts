@@ -39,8 +39,8 @@ interface Workload {
   disconnectedAt: number | undefined;
   /** Its entry, written or being written. */
   entry: AdmittedEntry | undefined;
-  /** What was written, and when (monotonic ms); undefined: the next work writes it. */
-  written: { readonly text: string; readonly at: number } | undefined;
+  /** What was written, and when it is to be written again (monotonic ms); undefined: the next work writes it. */
+  written: { readonly text: string; readonly refreshAt: number } | undefined;
   /** Why it is not registered; undefined when it is. */
   refused: string | undefined;
   timer: Timer | undefined;
@@ -195,7 +195,7 @@ export class WorkloadRegistry {
       for (const workload of this.#workloads.values()) {
         const { refused, written, key, streams } = workload;
         if (refused !== undefined) this.#queue.add(key);
-        else if (streams.size > 0 && written !== undefined && systemClock.now() - written.at > REFRESH_MS) {
+        else if (streams.size > 0 && written !== undefined && systemClock.now() > written.refreshAt) {
           this.#again(workload);
         }
       }
@@ -273,7 +273,8 @@ export class WorkloadRegistry {
     workload.announced = true;
     workload.refused = undefined;
     workload.writtenHealth = problem;
-    workload.written = { text, at: systemClock.now() };
+    // Spread, so that those that came at the same time do not delay reports of health each time.
+    workload.written = { text, refreshAt: systemClock.now() + REFRESH_MS * (0.75 + Math.random() / 4) };
     return 0;
   }
 
