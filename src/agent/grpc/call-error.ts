@@ -23,10 +23,12 @@ const LOCAL: readonly (readonly [beginning: RegExp, meaning: (rest: string, time
   [/^Deadline exceeded after /, (_rest, timeoutMs) => `did not answer within ${timeoutMs} ms`],
   [/^Received HTTP status code (?!200$)/, (rest) => `answered with HTTP status ${rest}`],
   [
-    /^(Connection dropped|Stream refused by server|Received (RST_STREAM|HTTP)|Channel closed|Call cancelled$|[rw][a-z]+ E[A-Z]+)/,
+    /^(Connection dropped|Stream refused by server|Received (RST_STREAM|HTTP)|Channel closed|Call cancelled$|Cancelled on client$|[rw][a-z]+ E[A-Z]+)/,
     () => 'cannot be reached: the connection was closed before the answer was complete',
   ],
 ];
+
+const MAX_ANSWER_CHARACTERS = 1_000;
 
 /** @param name the server's address, for the message */
 export function callError(error: unknown, name: string, timeoutMs = 0): CtlError {
@@ -39,8 +41,15 @@ export function callError(error: unknown, name: string, timeoutMs = 0): CtlError
     if (found === undefined) continue;
     return new CtlError('unavailable', `${name} ${meaning(details.slice(found.length), timeoutMs)}`, {}, error);
   }
-  const answer = details.replaceAll(/\s+/g, ' ') || `gRPC status ${code}`;
+  const answer = shownAnswer(details) || `gRPC status ${code}`;
   return new CtlError(CODES[code] ?? 'unavailable', `${name} answered: ${answer}`, {}, error);
+}
+
+/** A server may answer anything: at most a few lines of it are shown, and no token that it repeats. */
+function shownAnswer(details: string): string {
+  const text = details.slice(0, MAX_ANSWER_CHARACTERS).replaceAll(/\s+/g, ' ');
+  // Each JWT begins so, because its header is a JSON object.
+  return text.replaceAll(/\beyJ[\w-]+\.[\w-]+(?:\.[\w-]*)?/g, '<token>');
 }
 
 /** @param text for example `Error: connect ECONNREFUSED 127.0.0.1:1. Resolution note: ` */

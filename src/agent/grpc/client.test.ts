@@ -48,6 +48,16 @@ for (const [what, answer, code, line] of [
     'permission_denied',
     /answered: not you $/,
   ],
+  [
+    'a token and a long text',
+    {
+      ...GRPC,
+      'grpc-status': '16',
+      'grpc-message': `eyJhbGciOiJub25lIn0.eyJzdWIiOiJ4In0.s3cret is bad ${'x'.repeat(5_000)}`,
+    },
+    'unauthenticated',
+    /answered: <token> is bad x{900,950}$/,
+  ],
   ['a status without words', { ...GRPC, 'grpc-status': '5' }, 'not_found', /answered: gRPC status 5$/],
   ['an unknown status', { ...GRPC, 'grpc-status': '99' }, 'unavailable', /answered: gRPC status 99$/],
   ['an HTTP status', { ':status': 503 }, 'unavailable', /answered with HTTP status 503$/],
@@ -146,3 +156,18 @@ test('closing a client ends its calls', async (context) => {
   await assert.rejects(unary, { code: 'unavailable' });
   assert.equal(client.errorOf(await failed).code, 'unavailable');
 });
+
+for (const [how, tls] of [
+  ['in plain text', undefined],
+  ['with TLS', { serverName: 'localhost', roots: testRoot('any').pem, client: undefined }],
+] as const)
+  test(`closing a client ends a connection ${how} that a silent server has accepted`, async (context) => {
+    const closed = Promise.withResolvers<void>();
+    const server = createServer((socket) => {
+      socket.on('error', () => undefined).on('close', () => closed.resolve());
+      socket.resume();
+    });
+    const { address } = await listening(context, server);
+    await assert.rejects(call({ address, tls }, 50), { message: /did not answer within 50 ms$/ });
+    await closed.promise;
+  });

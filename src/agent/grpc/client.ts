@@ -2,6 +2,7 @@
  * Clients of gRPC services (@grpc/grpc-js), loaded when they are needed: an agent without certificates and without an
  * xDS proxy has none. Messages are bytes: callers encode and decode them.
  */
+import type { Socket } from 'node:net';
 import type * as Grpc from '@grpc/grpc-js';
 import type {
   ChannelCredentials,
@@ -67,6 +68,8 @@ export interface GrpcClient {
 }
 
 const KEEPALIVE_TIMEOUT_MS = 10_000;
+/** Time for the end of calls to be sent before the connection is destroyed. */
+const CLOSE_MS = 500;
 
 /**
  * A client, which connects at its first call. Loads grpc-js. Rejects with CtlError failed_precondition when the roots
@@ -75,11 +78,9 @@ const KEEPALIVE_TIMEOUT_MS = 10_000;
 export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOptions): Promise<GrpcClient> {
   const grpc = await loadGrpc();
   const name = nameOf(target.address);
-  const client: Client = new grpc.Client(
-    targetOf(target.address),
-    credentialsOf(grpc, target.tls),
-    channelOptions(target, options),
-  );
+  const credentials = credentialsOf(grpc, target.tls);
+  const sockets = socketsOf(credentials);
+  const client: Client = new grpc.Client(targetOf(target.address), credentials, channelOptions(target, options));
   const metadataOf = (values: Readonly<Record<string, string>> = {}): Metadata => {
     const metadata = new grpc.Metadata();
     for (const [key, value] of Object.entries(values)) metadata.set(key, value);
@@ -109,6 +110,35 @@ export async function openGrpcClient(target: GrpcTarget, options: GrpcClientOpti
     close() {
       for (const call of open) call.cancel();
       client.close();
+      setTimeout(sockets.destroy, CLOSE_MS).unref();
+    },
+  };
+}
+
+/**
+ * Follows the sockets of a channel with these credentials; `destroy` closes them and all later ones. A channel of
+ * grpc-js that is closed while it connects forgets its socket: with a server that accepts connections and stays silent,
+ * each attempt would leave one open for good.
+ */
+function socketsOf(credentials: ChannelCredentials): { readonly destroy: () => void } {
+  const sockets = new Set<Socket>();
+  let destroyed = false;
+  const create = credentials._createSecureConnector.bind(credentials);
+  credentials._createSecureConnector = (...target) => {
+    const connector = create(...target);
+    const connect = connector.connect.bind(connector);
+    connector.connect = (socket) => {
+      sockets.add(socket);
+      socket.once('close', () => sockets.delete(socket));
+      if (destroyed) socket.destroy();
+      return connect(socket);
+    };
+    return connector;
+  };
+  return {
+    destroy() {
+      destroyed = true;
+      for (const socket of sockets) socket.destroy();
     },
   };
 }
