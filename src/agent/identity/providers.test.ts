@@ -1,14 +1,23 @@
 /** The providers of CA_PROVIDER, with servers of their protocols. */
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
-import { join } from 'node:path';
+import { once } from 'node:events';
+import { mkdtemp, rm } from 'node:fs/promises';
+import { createServer, type Socket } from 'node:net';
+import { tmpdir } from 'node:os';
+import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
+import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { envoy } from '../../protobuf/index.ts';
+import type { AgentIdentityOptions } from './index.ts';
+import { newCounters } from './metrics.ts';
 import { SECRET_TYPE } from './sds-protocol.ts';
 import { testRoot } from './testing/certificates.ts';
+import { logLines } from './testing/log-lines.ts';
 import { delta } from './testing/peer.ts';
 import { eventually, metric, site } from './testing/site.ts';
 import { derOf, startTestWorkloadApi, svidOf } from './testing/test-workload-api.ts';
+import { createWorkloadApiSource } from './workload-api.ts';
 
 const { Secret, SPIFFECertValidatorConfig } = envoy.extensions.transport_sockets.tls.v3;
 const ID = 'spiffe://cluster.local/ns/default/sa/web';
@@ -65,7 +74,8 @@ async function workloadApi(context: TestContext) {
   const path = join(folder, 'workload.sock');
   const api = await startTestWorkloadApi(path);
   context.after(() => api.close());
-  return { api, start: () => start({ caProvider: 'SPIFFE', caAddress: `unix://${path}`, serviceAccount: 'web' }) };
+  const settings = { caProvider: 'SPIFFE', caAddress: `unix://${path}`, serviceAccount: 'web' };
+  return { api, start: (options: Partial<AgentIdentityOptions> = {}) => start(settings, options) };
 }
 
 test('a SPIFFE Workload API (by its .proto file) is waited for, and what it pushes is served', async (context) => {
@@ -121,6 +131,70 @@ test('of several SPIFFE identities that of the proxy is used, and another worklo
   api.send({ svids: [other, own] });
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
   assert.deepEqual(derOf(identity.secrets.current()?.certificate.chain ?? ''), own.x509Svid);
+});
+
+test('a SPIFFE identity of another trust domain than the configured one is refused', async (context) => {
+  const { api, start } = await workloadApi(context);
+  const root = testRoot('spire');
+  const foreign = svidOf(root, 'spiffe://other.example/ns/default/sa/web');
+  const own = svidOf(root, ID);
+  const identity = await start({ trustDomainSet: true });
+  for (const refused of [foreign, svidOf(root, 'localhost')]) {
+    const failed = metric(identity, 'num_failed_outgoing_requests');
+    api.send({ svids: [refused] });
+    // One failure may be of the answer before.
+    await eventually(() => assert.ok(metric(identity, 'num_failed_outgoing_requests') > failed + 1));
+    assert.equal(identity.secrets.current(), undefined);
+  }
+  api.send({ svids: [foreign, own] });
+  await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
+  assert.deepEqual(derOf(identity.secrets.current()?.certificate.chain ?? ''), own.x509Svid);
+});
+
+test('a SPIFFE Workload API that accepts connections and never answers is a failure', async (context) => {
+  const { folder, start } = await site(context);
+  const path = join(folder, 'silent.sock');
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => void sockets.add(socket.resume().on('error', () => undefined)));
+  server.listen(path);
+  await once(server, 'listening');
+  context.after(() => {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+  const clock = fakeClock({ start: Date.now() });
+  const identity = await start({ caProvider: 'SPIFFE', caAddress: `unix://${path}` }, { clock });
+  await eventually(() => assert.equal(sockets.size, 1));
+  assert.equal(metric(identity, 'num_failed_outgoing_requests'), 0);
+  await clock.advance(30_000);
+  await eventually(() => assert.equal(metric(identity, 'num_failed_outgoing_requests'), 1));
+  await eventually(() => assert.ok([...sockets].every((socket) => socket.closed || socket.readableEnded)));
+});
+
+test('a certificate that the SPIFFE Workload API does not replace in time is reported', async (context) => {
+  const path = join(await mkdtemp(join(tmpdir(), 'spiffe-')), 'workload.sock');
+  const api = await startTestWorkloadApi(path);
+  const clock = fakeClock({ start: Date.now() });
+  const log = logLines();
+  const announced = { namespace: 'default', serviceAccount: 'web' };
+  const more = { initialBackoffMs: 20, random: () => 0, counters: newCounters() };
+  const source = createWorkloadApiSource({ ...more, path, announced, clock, log });
+  context.after(async () => {
+    await source.close();
+    api.close();
+    await rm(dirname(path), { recursive: true, force: true });
+  });
+  api.send({ svids: [svidOf(testRoot('spire'), ID, 60_000)] });
+  source.start();
+  await eventually(() => assert.notEqual(source.current(), undefined));
+  await clock.advance(60_000);
+  assert.ok(log.lines.includes('error the certificate has expired'), log.lines.join());
+});
+
+test('the address of a SPIFFE Workload API that cannot be a socket ends the agent', async (context) => {
+  const { start } = await site(context);
+  for (const caAddress of ['unix://relative', 'tcp://127.0.0.1:1', '', `unix:///${'a'.repeat(107)}`])
+    await assert.rejects(start({ caProvider: 'SPIFFE', caAddress }), { code: 'invalid_argument' });
 });
 
 test('roots of federated trust domains verify certificates of their own domain only', async (context) => {

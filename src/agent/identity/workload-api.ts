@@ -15,7 +15,7 @@ import { type BytesStream, type GrpcClient, openGrpcClient } from '../grpc/index
 import type { SecretSource, WorkloadSecrets } from '../types.ts';
 import { secretsOf, spiffeIdOf } from './certificates.ts';
 import type { IdentityCounters } from './metrics.ts';
-import { type AnnouncedIdentity, checkIdentity, retryDelay, warnOfTrustDomain } from './rotation.ts';
+import { type AnnouncedIdentity, checkIdentity, retryDelay } from './rotation.ts';
 import { createSecretHolder } from './secret-holder.ts';
 
 const { X509SVIDRequest, X509SVIDResponse } = spiffe.workload;
@@ -24,6 +24,12 @@ const METHOD = '/SpiffeWorkloadAPI/FetchX509SVID';
 /** The server refuses requests without it: a web page cannot be made to send it. */
 const METADATA = { 'workload.spiffe.io': 'true' };
 const MAX_MESSAGE_BYTES = 4 * 1024 * 1024;
+/** Length of `sun_path` of unix(7), without the terminating zero. */
+const MAX_PATH_BYTES = 107;
+/** An API without an identity for the workload refuses the stream at once; identifying the caller takes seconds. */
+const FIRST_ANSWER_MS = 30_000;
+/** The API sends nothing for hours. A server of gRPC for Go ends connections with a PING within 5 minutes. */
+const KEEPALIVE_MS = 330_000;
 
 export interface WorkloadApiOptions {
   /** Path of the socket. */
@@ -47,7 +53,9 @@ export interface WorkloadApiOptions {
 export function workloadApiPath(caAddress: string, endpoint: string): string {
   const field = caAddress === '' ? 'SPIFFE_ENDPOINT_SOCKET' : 'CA_ADDR';
   const address = caAddress || endpoint;
-  const [, path = ''] = /^unix:(?:\/\/)?(\/.*)$/.exec(address) ?? [];
+  const [, path = ''] = /^unix:(?:\/\/)?(\/(?!\/).*)$/.exec(address) ?? [];
+  if (Buffer.byteLength(path) > MAX_PATH_BYTES)
+    throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, { field });
   if (isAbsolute(path)) return path;
   const message = `${JSON.stringify(address)} is not the address of a socket, such as unix:///run/spire/agent.sock`;
   throw new CtlError('invalid_argument', message, { field });
@@ -64,6 +72,7 @@ class Source implements SecretSource {
   #client: GrpcClient | undefined;
   #running: Promise<void> = Promise.resolve();
   #identity: string | undefined;
+  #expiry = { cancel: (): void => undefined };
 
   constructor(options: WorkloadApiOptions) {
     this.#options = options;
@@ -86,6 +95,7 @@ class Source implements SecretSource {
     this.#stop.abort();
     this.#client?.close();
     await this.#running;
+    this.#expiry.cancel();
   }
 
   async #follow(): Promise<void> {
@@ -115,10 +125,16 @@ class Source implements SecretSource {
   /** Opens a stream, and applies what it sends until it ends. Rejects with CtlError. */
   async #stream(succeeded: () => void): Promise<void> {
     const { path, counters, clock } = this.#options;
-    const client = await openGrpcClient({ address: { path }, tls: undefined }, { maxMessageBytes: MAX_MESSAGE_BYTES });
+    const options = { maxMessageBytes: MAX_MESSAGE_BYTES, keepaliveMs: KEEPALIVE_MS };
+    const client = await openGrpcClient({ address: { path }, tls: undefined }, options);
     this.#client = client;
     const start = clock.now();
     counters.num_outgoing_requests++;
+    let isSilent = false;
+    const patience = clock.setTimer(FIRST_ANSWER_MS, () => {
+      isSilent = true;
+      client.close();
+    });
     try {
       if (this.#stop.signal.aborted) return;
       const stream: BytesStream = client.stream(METHOD, METADATA);
@@ -127,12 +143,15 @@ class Source implements SecretSource {
       for await (const message of stream) {
         if (isFirst) counters.outgoing_latency += Math.max(0, clock.now() - start);
         isFirst = false;
+        patience.cancel();
         this.#apply(message as Buffer);
         succeeded();
       }
     } catch (error) {
+      if (isSilent) throw new CtlError('unavailable', `${path} did not answer within ${FIRST_ANSWER_MS} ms`, {}, error);
       throw client.errorOf(error);
     } finally {
+      patience.cancel();
       client.close();
     }
   }
@@ -142,12 +161,20 @@ class Source implements SecretSource {
     const secrets = secretsIn(message, announced, clock.now());
     const named = spiffeIdOf(secrets);
     checkIdentity(named, announced);
-    if (named !== this.#identity) {
-      log.info('the identity is certified', { identity: named ?? 'none' });
-      warnOfTrustDomain(named, announced.trustDomain, log);
-    }
+    checkTrustDomain(named, announced.trustDomain);
+    if (named !== this.#identity) log.info('the identity is certified', { identity: named });
     this.#identity = named;
     this.#holder.set(secrets);
+    this.#watchExpiry(secrets);
+  }
+
+  /** Reports a certificate that the API has not replaced in time: the stream does not end by that. */
+  #watchExpiry({ certificate: { expiresAt } }: WorkloadSecrets): void {
+    const { clock, log } = this.#options;
+    this.#expiry.cancel();
+    this.#expiry = clock.setTimer(expiresAt - clock.now(), () =>
+      log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() }),
+    );
   }
 }
 
@@ -155,7 +182,9 @@ class Source implements SecretSource {
 function secretsIn(message: Buffer, announced: AnnouncedIdentity, now: number): WorkloadSecrets {
   const { svids, federatedBundles } = decoded(() => X509SVIDResponse.decode(message));
   // A workload may have several identities: the one that the proxy announces, else the default.
-  const svid = svids.find(({ spiffeId }) => isAnnounced(spiffeId, announced)) ?? svids[0];
+  const fitting = svids.filter(({ spiffeId }) => isAnnounced(spiffeId, announced));
+  const ofDomain = fitting.find(({ spiffeId }) => parseSpiffeUri(spiffeId)?.trustDomain === announced.trustDomain);
+  const svid = ofDomain ?? fitting[0] ?? svids[0];
   if (svid === undefined) throw new CtlError('invalid_argument', 'the SPIFFE Workload API sent no identity');
   const key = decoded(() => createPrivateKey({ key: Buffer.from(svid.x509SvidKey), format: 'der', type: 'pkcs8' }))
     .export({ format: 'pem', type: 'pkcs8' })
@@ -169,6 +198,16 @@ function secretsIn(message: Buffer, announced: AnnouncedIdentity, now: number): 
     return domain === '' || pem === '' ? [] : [[domain, pem] as const];
   });
   return federated.length === 0 ? secrets : { ...secrets, federated: new Map(federated.sort()) };
+}
+
+/** Throws CtlError permission_denied without a SPIFFE ID, and for one of another trust domain than the operator's. */
+function checkTrustDomain(named: string | undefined, set: string | undefined): asserts named is string {
+  const domain = /^spiffe:\/\/([^/]+)/.exec(named ?? '')?.[1];
+  if (domain === undefined)
+    throw new CtlError('permission_denied', 'the certificate of the SPIFFE Workload API has no SPIFFE ID');
+  if (set === undefined || domain === set) return;
+  const message = `the SPIFFE Workload API knows this workload as ${named}, but the agent's trust domain is ${set}`;
+  throw new CtlError('permission_denied', message);
 }
 
 function isAnnounced(id: string, { namespace, serviceAccount }: AnnouncedIdentity): boolean {
