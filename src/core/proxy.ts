@@ -49,6 +49,12 @@ export const GRPC_SERVER_LISTENERS = ['xds.mesh.io/grpc/lds/inbound/', 'xds.isti
 /** Name of the provider in a gRPC bootstrap that has the application's certificate and the roots of the mesh. */
 export const GRPC_CERTIFICATE_PROVIDER = 'default';
 
+/**
+ * Key of the node metadata by which a gateway announces that its agent reads the Secrets of its namespace and serves
+ * them. Istio's gateways use the same key.
+ */
+export const USER_SDS_METADATA = 'USER_SDS';
+
 export interface ProxyNode {
   /** The full node id: `sidecar~<ip>~<pod>.<namespace>~<namespace>.svc.cluster.local`. */
   readonly id: string;
@@ -87,6 +93,8 @@ export interface ProxyNode {
   readonly shortEndpointNames: boolean;
   /** Whether the proxy can fetch mesh certificates: without them it neither sends nor accepts mutual TLS. */
   readonly sds: boolean;
+  /** Set for a gateway whose agent serves the Secrets of its namespace by the names of `core/tls-secrets.ts`. */
+  readonly agentReadsSecrets?: true;
   /** Name of the WorkloadGroup of its namespace as which it registers itself (AUTO_REGISTER_GROUP); absent: none. */
   readonly workloadGroup?: string;
   /** Set when they come from Istio's agent, which serves fewer names of files. */

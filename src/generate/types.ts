@@ -153,6 +153,11 @@ export interface GatewayView extends PatchedView {
    */
   readonly credentialed: readonly string[];
   /**
+   * Set where the proxy's agent reads the Secrets of its namespace itself: servers request them from it, and nothing is
+   * known of them here.
+   */
+  readonly agentReadsSecrets?: true;
+  /**
    * Whether the proxy may have client certificates from Secrets: it has proved that it runs as a workload that some
    * Gateway selects.
    */

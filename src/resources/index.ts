@@ -11,7 +11,6 @@ export {
   writtenKind,
 } from './aliases.ts';
 export { type CheckedDocument, checkDocument, type FieldMessage } from './check.ts';
-export { authoritiesOf, keyPairOf, secretBytes } from './credentials.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';
 export { type IgnoredDocument, ignoredDocument } from './ignored.ts';

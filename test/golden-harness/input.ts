@@ -50,6 +50,8 @@ const proxy = z.strictObject({
   sds: z.boolean().default(false),
   /** Whether they come from Istio's agent. */
   istioAgent: z.boolean().default(false),
+  /** Whether its agent reads the Secrets of its namespace. */
+  agentReadsSecrets: z.boolean().default(false),
   /** The service account that its credential proves; absent: no credential. */
   account: z.string().optional(),
   discoversVirtualHosts: z.boolean().default(false),
@@ -170,7 +172,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
   const { type, address, addresses, namespace, labels, interception, network, locality, extensions } = parsed;
   const { cluster, version, meshVersion, sds, istioAgent, account, discoversVirtualHosts, shortEndpointNames, dns } =
     parsed;
-  const { proxyless } = parsed;
+  const { proxyless, agentReadsSecrets } = parsed;
   const workload = `${name}.${namespace}`;
   const dnsDomain = `${namespace}.svc.cluster.local`;
   return {
@@ -197,6 +199,7 @@ export function proxyNode(name: string, fields: z.input<typeof proxy>): ProxyNod
     shortEndpointNames,
     sds,
     ...(istioAgent && { istioAgent }),
+    ...(agentReadsSecrets && { agentReadsSecrets }),
     ...(dns && { dns }),
     ...(proxyless && { proxyless }),
   };

@@ -14,6 +14,7 @@ export {
 export { joinedResource } from './joined-resource.ts';
 export {
   agentFileSecret,
+  agentKubernetesSecret,
   anyWorkload,
   exactName,
   HTTP_INSIDE,

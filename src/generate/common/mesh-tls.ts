@@ -111,12 +111,20 @@ function agentSecret(name: string, waitMs = 0): SecretConfig {
   };
 }
 
-/** How long a listener or cluster waits for an agent that reads files; the agent has no answer for missing files. */
-const FILES_WAIT_MS = 2_000;
+/**
+ * How long a listener or cluster waits for an agent that reads files or Secrets; the agent has no answer for missing
+ * ones.
+ */
+const READ_WAIT_MS = 2_000;
 
 /** A secret whose content the agent reads from files; `core/file-secrets.ts` defines the name. */
 export function agentFileSecret(name: string): SecretConfig {
-  return agentSecret(name, FILES_WAIT_MS);
+  return agentSecret(name, READ_WAIT_MS);
+}
+
+/** A secret that the agent of a gateway reads from its API server; `core/tls-secrets.ts` defines the name. */
+export function agentKubernetesSecret(name: string): SecretConfig {
+  return agentSecret(name, READ_WAIT_MS);
 }
 
 /**

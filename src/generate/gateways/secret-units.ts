@@ -35,8 +35,10 @@ function isAskedFor(snapshot: MeshReader, view: GatewayView, unit: Unit): boolea
   return byServer || isClientSecret(snapshot, view, unit);
 }
 
+/** The names of those that the agent does not serve. */
 function namesOf({ keyPairs, authorities }: ServerCredentials): readonly Unit[] {
-  return authorities === undefined ? keyPairs : [...keyPairs, authorities];
+  const all = authorities === undefined ? keyPairs : [...keyPairs, authorities];
+  return all.filter(({ fromAgent }) => !fromAgent).map(({ sdsName }) => sdsName);
 }
 
 /** Servers for which the view may have Secrets. */

@@ -2,8 +2,8 @@
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/index.ts';
-import { agentFileSecret, exactName } from '../common/index.ts';
-import { adsSecret, type ServerCredentials } from '../secrets/index.ts';
+import { agentFileSecret, agentKubernetesSecret, exactName } from '../common/index.ts';
+import { adsSecret, type RequestedSecret, type ServerCredentials } from '../secrets/index.ts';
 
 type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
@@ -44,7 +44,7 @@ function ownCertificates(
   agent: boolean,
 ): CommonTlsContext {
   if (credentials !== undefined && credentials.keyPairs.length > 0) {
-    return { tlsCertificateSdsSecretConfigs: credentials.keyPairs.map(adsSecret) };
+    return { tlsCertificateSdsSecretConfigs: credentials.keyPairs.map(requested) };
   }
   const pairs = tls.tlsCertificates?.length ? tls.tlsCertificates : [tls];
   const names = pairs.map(({ serverCertificate = '', privateKey = '' }) =>
@@ -80,7 +80,7 @@ function clientChecks(
     return {
       combinedValidationContext: {
         defaultValidationContext: { ...crl, ...written },
-        validationContextSdsSecretConfig: adsSecret(credentials.authorities),
+        validationContextSdsSecretConfig: requested(credentials.authorities),
       },
     };
   }
@@ -94,6 +94,10 @@ function clientChecks(
     };
   }
   return { validationContext: { trustedCa: { filename: tls.caCertificates }, ...crl, ...written } };
+}
+
+function requested({ sdsName, fromAgent }: RequestedSecret) {
+  return fromAgent ? agentKubernetesSecret(sdsName) : adsSecret(sdsName);
 }
 
 function tlsParameters(tls: ServerTlsSettings): TlsParameters | undefined {

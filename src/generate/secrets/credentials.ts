@@ -1,30 +1,35 @@
 /**
  * Certificates of gateway servers in Secrets: which ones a server names, and whether they are available. They are
- * requested over the stream of the listener, so that a new certificate does not change the listener.
+ * requested over the stream of the listener, so that a new certificate does not change the listener; or from the
+ * proxy's agent, where that reads the Secrets of its namespace itself (`GatewayView.agentReadsSecrets`).
  *
  * A proxy gets Secrets of its own namespace only, and only for Gateways that its proved identity serves
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
 
+import { AUTHORITIES_SUFFIX, SECRET_NAME, sdsName } from '../../core/tls-secrets.ts';
 import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
-import { AUTHORITIES_SUFFIX, findAuthorities, findKeyPair, keyPairName, sdsName } from './secrets.ts';
+import { findAuthorities, findKeyPair, keyPairName } from './secrets.ts';
+
+/** A secret that a listener requests. */
+export interface RequestedSecret {
+  readonly sdsName: string;
+  /** Whether the agent serves it; else this program, over the stream of the listener. */
+  readonly fromAgent: boolean;
+}
 
 /** The Secrets of a server's TLS settings. */
 export interface ServerCredentials {
-  /** SDS names of the server's own key pairs; empty: they are in files. */
-  readonly keyPairs: readonly string[];
-  /**
-   * SDS name of the authorities that verify clients; undefined: they are in a file, or clients present no certificate.
-   */
-  readonly authorities: string | undefined;
+  /** The server's own key pairs; empty: they are in files. */
+  readonly keyPairs: readonly RequestedSecret[];
+  /** The authorities that verify clients; undefined: they are in a file, or clients present no certificate. */
+  readonly authorities: RequestedSecret | undefined;
   /** Why they are unavailable; undefined when all are available. */
   readonly missing: () => string | undefined;
 }
 
-/** The orchestrator's rule for names of Secrets. */
-const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 /** Modes in which the gateway has a certificate of its own. */
 const MODES: ReadonlySet<string> = new Set(['SIMPLE', 'MUTUAL', 'OPTIONAL_MUTUAL']);
 
@@ -54,14 +59,23 @@ export function serverCredentials(
   const trusted = [authoritiesName(tls)].filter(isText).map((written) => parseCredentialName(written, view.namespace));
   const secrets = pairs.filter((pair) => 'name' in pair);
   const [authorities] = trusted.filter(isText);
+  const fromAgent = view.agentReadsSecrets === true;
+  // The agent has the Secrets of its own namespace alone, and waits for those that are missing.
+  const isOfAgent = ({ namespace }: SecretName): boolean => fromAgent && namespace === view.namespace;
+  const sent = secrets.filter((secret) => !isOfAgent(secret));
+  const sentAuthorities = fromAgent ? undefined : authorities;
   const missing = () =>
     [...pairs, ...trusted].find(isRefused)?.refused ??
-    unauthorised(gateway, view) ??
-    secrets.map((secret) => keyPairProblem(secret, snapshot)).find(isText) ??
-    (authorities === undefined ? undefined : authoritiesProblem(authorities, snapshot, view));
+    secrets.map(misnamed).find(isText) ??
+    (sent.length === 0 && sentAuthorities === undefined ? undefined : unauthorised(gateway, view)) ??
+    sent.map((secret) => keyPairProblem(secret, snapshot)).find(isText) ??
+    (sentAuthorities === undefined ? undefined : authoritiesProblem(sentAuthorities, snapshot, view));
   return {
-    keyPairs: secrets.map((secret) => keyPairName(secret, view.namespace)),
-    authorities: authorities === undefined ? undefined : sdsName('authorities', authorities),
+    keyPairs: secrets.map((secret) => ({
+      sdsName: keyPairName(secret, view.namespace),
+      fromAgent: isOfAgent(secret),
+    })),
+    authorities: authorities === undefined ? undefined : { sdsName: sdsName('authorities', authorities), fromAgent },
     missing,
   };
 }
@@ -114,11 +128,13 @@ function unauthorised(gateway: string, view: GatewayView): string | undefined {
   return `no Secrets for a proxy that has not proved (${proof}) to be ${workload}`;
 }
 
+/** The SDS name of such a key pair would be that of the authorities of another credential. */
+function misnamed({ name }: SecretName): string | undefined {
+  if (!name.endsWith(AUTHORITIES_SUFFIX)) return undefined;
+  return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
+}
+
 function keyPairProblem({ namespace, name }: SecretName, snapshot: MeshReader): string | undefined {
-  // Its SDS name would be that of the authorities of another credential.
-  if (name.endsWith(AUTHORITIES_SUFFIX)) {
-    return `credential ${name} is refused: names that end in ${AUTHORITIES_SUFFIX} are those of clients' authorities`;
-  }
   const found = findKeyPair(name, snapshot, namespace);
   if (found === undefined) return `waits for Secret ${namespace}/${name}, which is not there or cannot be read`;
   return found.usable

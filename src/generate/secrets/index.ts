@@ -12,5 +12,5 @@ export {
   namingSecrets,
   readCredential,
 } from './client-credentials.ts';
-export { namesSecrets, type ServerCredentials, serverCredentials } from './credentials.ts';
+export { namesSecrets, type RequestedSecret, type ServerCredentials, serverCredentials } from './credentials.ts';
 export { adsSecret, changedCredentials, encodeSecret } from './secrets.ts';

@@ -5,16 +5,21 @@
  */
 
 import type { PMap } from '../../core/pmap.ts';
+import {
+  AUTHORITIES_SUFFIX,
+  authoritiesNames,
+  authorityBytes,
+  CREDENTIAL_SCHEME,
+  keyPairBytes,
+  sdsName,
+} from '../../core/tls-secrets.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import {
-  authoritiesOf,
-  keyPairOf,
   type Resource,
   type ResourceKey,
   resourceKey,
   type SecretContent,
   type SecretName,
-  secretBytes,
 } from '../../resources/index.ts';
 import { API_VERSION_V3 } from '../common/index.ts';
 import { type Fact, fact, type MeshReader, note, unrecorded } from '../reads/index.ts';
@@ -23,18 +28,9 @@ const { Secret } = envoy.extensions.transport_sockets.tls.v3;
 type SecretMessage = Omit<envoy.extensions.transport_sockets.tls.v3.Secret.Input, 'name'>;
 type SecretConfig = envoy.extensions.transport_sockets.tls.v3.SdsSecretConfig.Input;
 
-const SCHEME = 'kubernetes://';
-/** Suffix of the Secret with the authorities that belong to a credential, and of their SDS name. */
-export const AUTHORITIES_SUFFIX = '-cacert';
-
 /** SDS name of a key pair as a proxy of namespace `own` requests it. */
 export function keyPairName({ namespace, name }: SecretName, own: string): string {
-  return namespace === own ? sdsName('key pair', name) : `${SCHEME}${namespace}/${name}`;
-}
-
-/** SDS name of a credential in the gateway's own namespace. */
-export function sdsName(what: 'key pair' | 'authorities', name: string): string {
-  return what === 'key pair' ? `${SCHEME}${name}` : `${SCHEME}${authoritiesNames(name)[0]}`;
+  return namespace === own ? sdsName('key pair', name) : `${CREDENTIAL_SCHEME}${namespace}/${name}`;
 }
 
 /** Requests a secret over the stream of the listener. */
@@ -44,7 +40,7 @@ export function adsSecret(name: string): SecretConfig {
 
 /** The encoded resource of a {@link sdsName}; undefined while no Secret has it. */
 export function encodeSecret(name: string, snapshot: MeshReader, namespace: string): Uint8Array | undefined {
-  const path = name.slice(SCHEME.length);
+  const path = name.slice(CREDENTIAL_SCHEME.length);
   const slash = path.indexOf('/');
   const message = secretMessage(path.slice(slash + 1), snapshot, slash < 0 ? namespace : path.slice(0, slash));
   return message && encode(Secret, { name, ...message });
@@ -107,12 +103,6 @@ export function changedCredentials(before: SecretTable, after: SecretTable, key:
   ];
 }
 
-/** Secrets in which the authorities of a credential may be, in this order; the credential may be named by either. */
-function authoritiesNames(name: string): readonly [apart: string, beside: string] {
-  const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
-  return [`${base}${AUTHORITIES_SUFFIX}`, base];
-}
-
 function contentOf(name: string, snapshot: MeshReader, namespace: string): SecretContent | undefined {
   return snapshot.resources('Secret').get(resourceKey('Secret', namespace, name))?.content;
 }
@@ -130,12 +120,9 @@ function secretMessage(secret: string, snapshot: MeshReader, namespace: string):
 }
 
 function keyPairMessage(content: SecretContent): SecretMessage | undefined {
-  const fields = keyPairOf(content);
-  if (fields === undefined) return undefined;
-  const chain = secretBytes(content, fields.certificate);
-  const key = secretBytes(content, fields.key);
-  const staple = fields.staple === undefined ? undefined : secretBytes(content, fields.staple);
-  if (chain === undefined || key === undefined) return undefined;
+  const pair = keyPairBytes(content);
+  if (pair === undefined) return undefined;
+  const { chain, key, staple } = pair;
   return {
     tlsCertificate: {
       certificateChain: { inlineBytes: chain },
@@ -146,12 +133,9 @@ function keyPairMessage(content: SecretContent): SecretMessage | undefined {
 }
 
 function authoritiesMessage(content: SecretContent): SecretMessage | undefined {
-  const fields = authoritiesOf(content);
-  if (fields === undefined) return undefined;
-  const trusted = secretBytes(content, fields.authorities);
-  const revoked = fields.revoked === undefined ? undefined : secretBytes(content, fields.revoked);
-  // Without a readable revocation list, revoked certificates would be accepted.
-  if (trusted === undefined || (fields.revoked !== undefined && revoked === undefined)) return undefined;
+  const authorities = authorityBytes(content);
+  if (authorities === undefined) return undefined;
+  const { trusted, revoked } = authorities;
   return {
     validationContext: {
       trustedCa: { inlineBytes: trusted },

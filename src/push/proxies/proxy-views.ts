@@ -210,6 +210,7 @@ function gatewayView(mesh: ProxyMesh, node: ProxyNode): GatewayView {
     namespace: node.namespace,
     gateways: gateways.map(gatewayName),
     credentialed: proved.filter(hasSecrets).map(gatewayName),
+    ...(node.agentReadsSecrets && { agentReadsSecrets: true }),
     clientCredentials: proved.length > 0,
     ...(gateways.some(({ content }) => content.isolated === true) && { isolated: true }),
     ...clientKeyPair(gateways, proved),

@@ -2,6 +2,7 @@
  * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
  * certificate authorities. Only these are read from a cluster.
  */
+import { AUTHORITIES_SUFFIX, SECRET_NAME } from '../../core/tls-secrets.ts';
 import type { AnyResource, Kind, Resource, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
 /** The names in the resources of each kind that has any. */
@@ -14,9 +15,6 @@ const FIELDS: ReadonlySet<string> = new Set([
   'caCertCredentialName',
   'secretName',
 ]);
-/** Ends the name of a Secret that holds the authorities of a credential. */
-const AUTHORITIES_SUFFIX = '-cacert';
-const OBJECT_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Secrets: credentials of Gateways, DestinationRules and Ingresses, certificates of the Gateway API. */
 export const SECRETS_IN: NamesIn = new Map<Kind, (resource: AnyResource) => readonly string[]>([
@@ -156,7 +154,7 @@ function secretsOf({ content }: AnyResource): string[] {
     // `kubernetes://namespace/name` in full.
     const name = credential.slice(credential.lastIndexOf('/') + 1);
     const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
-    return OBJECT_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
+    return SECRET_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
   });
 }
 
@@ -179,7 +177,7 @@ function referenceName(reference: unknown, kind: string): readonly string[] {
   const { name } = reference;
   const group = 'group' in reference ? reference.group : '';
   const of = 'kind' in reference ? reference.kind : kind;
-  return group === '' && of === kind && typeof name === 'string' && OBJECT_NAME.test(name) ? [name] : [];
+  return group === '' && of === kind && typeof name === 'string' && SECRET_NAME.test(name) ? [name] : [];
 }
 
 function collect(value: unknown, into: string[]): void {

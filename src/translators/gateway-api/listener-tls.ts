@@ -1,19 +1,10 @@
 /** TLS of listeners: their certificates, and how they verify those of clients. */
-import {
-  type FrontendTls,
-  keyPairOf,
-  type ObjectReference,
-  type Resource,
-  type SecretName,
-  type ServerTlsSettings,
-} from '../../resources/index.ts';
+import { AUTHORITIES_SUFFIX, keyPairOf } from '../../core/tls-secrets.ts';
+import type { FrontendTls, ObjectReference, Resource, SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import { authoritiesIn } from './authorities.ts';
 import type { Complaint } from './conditions.ts';
 import type { Documents } from './documents.ts';
 import { isPermitted, type Referrer } from './references.ts';
-
-/** Proxies get no key pair of such a Secret: its SDS name would be that of the authorities of another credential. */
-const AUTHORITIES_SUFFIX = '-cacert';
 
 export interface ServerCertificates {
   /** The Secrets that can be used. */
@@ -48,6 +39,7 @@ export function keyPairSecret(
   const { group = '', kind = 'Secret', name } = reference;
   const invalid = (message: string): Complaint => ({ reason: 'InvalidCertificateRef', message });
   if (group !== '' || kind !== 'Secret') return invalid(`${kind} ${name}: expected a Secret of the core group`);
+  // Its SDS name would be that of the authorities of another credential.
   if (name.endsWith(AUTHORITIES_SUFFIX)) {
     return invalid(`Secret ${name}: names that end in ${AUTHORITIES_SUFFIX} are those of certificate authorities`);
   }

@@ -13,6 +13,7 @@ import {
   type ProxyNode,
   SDS_CLUSTER,
   SDS_CLUSTER_METADATA,
+  USER_SDS_METADATA,
 } from '../../core/proxy.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
@@ -63,7 +64,8 @@ const STRING_KEYS: ReadonlySet<string> = new Set([
 ]);
 
 /** Metadata keys of switches: see `isEnabled`. A boolean is read as well. */
-const SWITCH_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
+const DNS_KEYS: ReadonlySet<string> = new Set([DNS_AGENT_METADATA, 'DNS_AUTO_ALLOCATE', 'DNS_CAPTURE']);
+const SWITCH_KEYS: ReadonlySet<string> = new Set([...DNS_KEYS, USER_SDS_METADATA]);
 
 function boundedText(reader: WireReader, field: WireField, limit: number, what: string): string {
   if (field.wireType !== LENGTH_DELIMITED) throw invalid('must be a string', what);
@@ -282,7 +284,7 @@ const ISTIO_AGENT_ANSWERS: EnvoyRelease = [1, 8];
  * the agents that answer themselves: those of Istio since 1.8, and this project's with DNS_AGENT.
  */
 function dnsOf({ metadata, switches }: RawNode, istioAgent: boolean): ProxyNode['dns'] {
-  if (switches.size === 0) return undefined;
+  if (switches.isDisjointFrom(DNS_KEYS)) return undefined;
   if (switches.has(DNS_AGENT_METADATA) || !switches.has('DNS_CAPTURE')) return 'agent';
   const version = metadata.get('ISTIO_VERSION') ?? '';
   const isOlder = /^\d/.test(version) && !isAtLeast(version, ISTIO_AGENT_ANSWERS);
@@ -306,6 +308,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
   const addresses = addressesOf(address, text('INSTANCE_IPS'));
   if (type === 'sidecar' && addresses.length === 0) throw invalid('a sidecar needs an IP address', 'node.id');
   const istioAgent = isOfIstioAgent(raw) && text(SDS_CLUSTER_METADATA) === '';
+  const declaresSds = text(SDS_CLUSTER_METADATA) === SDS_CLUSTER;
   const dns = type === 'sidecar' ? dnsOf(raw, isOfIstioAgent(raw)) : undefined;
   return {
     id: raw.id,
@@ -326,7 +329,9 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
     shortEndpointNames: false,
-    sds: istioAgent || text(SDS_CLUSTER_METADATA) === SDS_CLUSTER,
+    sds: istioAgent || declaresSds,
+    // Istio's agents serve such secrets under other names.
+    ...(type === 'router' && declaresSds && raw.switches.has(USER_SDS_METADATA) && { agentReadsSecrets: true }),
     ...(text('AUTO_REGISTER_GROUP') !== '' && { workloadGroup: text('AUTO_REGISTER_GROUP') }),
     ...(istioAgent && { istioAgent }),
     ...(dns && { dns }),
