@@ -16,3 +16,22 @@ test('a proxy is ready with the listeners of what is redirected to it', async ()
   assert.deepEqual(await needed({ dnsCapture: 'true', proxyConfig: '{"interceptionMode": "NONE"}' }), []);
   assert.deepEqual(await needed({ dnsCapture: 'true' }, 'router'), []);
 });
+
+test('the agent of a gateway announces the Secrets that it serves; a sidecar warns', async () => {
+  const plan = async (changes: Partial<AgentSettings>, role: 'sidecar' | 'router' = 'router') => {
+    const settings = defaultAgentSettings({ ip: '192.0.2.1', podName: 'web', podNamespace: 'edge', ...changes });
+    const { identity, warnings, bootstrap } = await planAgent(role, settings, {}, '');
+    return [identity?.gatewayNamespace, JSON.stringify(bootstrap).includes('"USER_SDS":"true"'), ...warnings];
+  };
+  const gatewaySecrets = true;
+  assert.deepEqual(await plan({}), [undefined, false]);
+  assert.deepEqual(await plan({ gatewaySecrets }), ['edge', true]);
+  assert.deepEqual(await plan({ gatewaySecrets, gatewaySecretsNamespace: 'keys' }), ['keys', true]);
+  assert.deepEqual(await plan({ gatewaySecrets }, 'sidecar'), [
+    undefined,
+    false,
+    'ENABLE_INGRESS_GATEWAY_SDS has no effect on a sidecar: it is for gateways',
+  ]);
+  assert.match(String(await plan({ gatewaySecretsNamespace: 'keys' })), /INGRESS_GATEWAY_NAMESPACE has no effect/);
+  await assert.rejects(plan({ gatewaySecrets, gatewaySecretsNamespace: 'a/b' }), /"a\/b" is not a namespace/);
+});

@@ -21,6 +21,7 @@ import { cloudOf } from './credentials/cloud.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import { type DnsPlan, dnsPlan } from './dns/plan.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
+import { type GatewaySecretsPlan, planGatewaySecrets } from './gateway-secrets-plan.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
 import { isObject } from './json.ts';
@@ -80,6 +81,8 @@ export interface IdentityPlan {
   readonly clusterUrl: string | undefined;
   /** Unix domain socket of the workload's secrets. */
   readonly sdsPath: string;
+  /** The namespace whose Secrets are served as well; absent: none. */
+  readonly gatewayNamespace?: string | undefined;
 }
 
 /** The CA_PROVIDER whose CA_ADDR is a Unix domain socket. */
@@ -119,9 +122,10 @@ export async function planAgent(
   const domain = settings.trustDomain || trustDomain || DEFAULTS.trustDomain;
   const credentials = planCredentials(settings, domain, usesAuthority);
   const dns = await dnsPlan({ settings, env, workload, controlPlane: [...addresses, caServer] });
-  const { platform } = credentials.cloud;
   const sds = identity !== undefined;
-  const node = planNode(settings, proxyConfig, { ...workload, role, platform, sds, interceptionMode, labelFile, env });
+  const gateway = planGatewaySecrets(role, settings, workload.namespace, sds);
+  const facts = { ...workload, role, platform: credentials.cloud.platform, sds, interceptionMode, labelFile, env };
+  const node = planNode(settings, proxyConfig, gateway, facts);
   const xds = planXds(settings, addresses, node, loopback);
   const xdsLocal = xds.local === undefined ? undefined : dialedAddress(xds.local, loopback);
   const input: BootstrapInput = {
@@ -140,7 +144,7 @@ export async function planAgent(
     role,
     workload,
     configFolder,
-    identity,
+    identity: identity && { ...identity, gatewayNamespace: gateway.namespace },
     credentials,
     stsPort: settings.stsPort,
     controlPlane: upstream,
@@ -158,6 +162,7 @@ export async function planAgent(
       warnings,
       exposureOf(xds.local),
       credentials.warnings,
+      gateway.warnings,
       policyWarnings(settings, proxyConfig),
       dns?.warnings ?? [],
     ].flat(),
@@ -177,11 +182,13 @@ function grpcPlan(
 function planNode(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
-  facts: Omit<NodeInput, 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort' | 'dnsAgent'>,
+  gateway: GatewaySecretsPlan,
+  facts: Omit<NodeInput, 'userSds' | 'cluster' | 'serviceAccount' | 'clusterId' | 'version' | 'stsPort' | 'dnsAgent'>,
 ): JsonObject {
   return nodeOf({
     ...facts,
     stsPort: settings.stsPort,
+    userSds: gateway.namespace !== undefined,
     dnsAgent: isEnabled(settings.dnsAgent),
     cluster:
       settings.serviceCluster === 'mesh-proxy' ? (proxyConfig.serviceCluster ?? 'mesh-proxy') : settings.serviceCluster,

@@ -6,6 +6,7 @@
 
 import { agentCredentialsEnv } from './agent-credentials-env.ts';
 import { agentDnsEnv } from './agent-dns-env.ts';
+import { agentGatewayEnv } from './agent-gateway-env.ts';
 import { agentIdentityEnv } from './agent-identity-env.ts';
 import type { EnvTable } from './env-table.ts';
 
@@ -41,6 +42,7 @@ export const agentEnv = {
   ...agentIdentityEnv,
   ...agentCredentialsEnv,
   ...agentDnsEnv,
+  ...agentGatewayEnv,
 
   // The bootstrap. MESH_BOOTSTRAP is used when --templateFile is not given.
   PROXY_CONFIG: {

@@ -45,8 +45,6 @@ export const DISCOVERY_UNSERVED: UnservedVariables = { booleansAndTexts: BOOLEAN
 
 export const AGENT_UNSERVED: UnservedVariables = {
   booleansAndTexts: {
-    ENABLE_INGRESS_GATEWAY_SDS: false,
-    INGRESS_GATEWAY_NAMESPACE: '',
     SECRET_WATCHER_RESYNC_PERIOD: '',
   },
   numbers: {},

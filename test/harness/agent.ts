@@ -43,6 +43,8 @@ export interface AgentOptions {
   readonly netns?: Namespace;
   /** Runs the agent, and with it Envoy, as this user; needs root. */
   readonly uid?: number;
+  /** A folder that the agent finds as that of its Pod's service account; needs root. */
+  readonly serviceAccount?: string;
   /** Envoy may open transparent sockets, which redirection by TPROXY needs. */
   readonly transparent?: boolean;
   /** Default: that of `programFile`. */
@@ -107,7 +109,8 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
     ...options.env,
   };
   const { program = programFile('ctl-agent'), flags = [] } = options;
-  const argv = asUser([process.execPath, program, 'proxy', role, ...flags], options);
+  const own = asUser([process.execPath, program, 'proxy', role, ...flags], options);
+  const argv = options.serviceAccount === undefined ? own : withServiceAccount(options.serviceAccount, own);
   const [command = '', ...args] = netns === undefined ? argv : netns.command(argv);
   const child = await startChild(owner, { name: `agent ${name}`, command, args, env });
   const agent = controlled(child, name, ports, folder, netns);
@@ -115,6 +118,13 @@ export async function startAgent(owner: Owner, options: AgentOptions): Promise<A
   owner.after(() => killEnvoy(agent));
   if (options.waitReady !== false) await agent.waitReady();
   return agent;
+}
+
+/** The command line in a mount namespace of its own, in which the folder is at the path of Kubernetes. */
+function withServiceAccount(folder: string, argv: readonly string[]): readonly string[] {
+  const target = '/run/secrets/kubernetes.io/serviceaccount';
+  const script = `mount -t tmpfs none /run; mkdir -p ${target}; mount --bind "$0" ${target}; exec "$@"`;
+  return ['unshare', '--mount', 'sh', '-ec', script, folder, ...argv];
 }
 
 async function killEnvoy(agent: Agent): Promise<void> {

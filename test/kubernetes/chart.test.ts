@@ -92,6 +92,7 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     network: 'one',
     trustDomain: 'example.org',
     proxyConfig: { concurrency: 2 },
+    readSecrets: true,
   },
 };
 
@@ -216,6 +217,21 @@ test('with all options the chart gives the permissions of deploy/rbac.yaml', { s
   const rules = (objects: readonly ApiObject[], kind: string) =>
     objects.filter((object) => object.kind === kind).map((object) => object.rules);
   for (const kind of ['ClusterRole', 'Role']) assert.deepEqual(rules(chart, kind), rules(plain, kind), kind);
+});
+
+test('a gateway has the right to Secrets and a token only when asked to', { skip: withoutHelm }, async (t) => {
+  const objects = async (values: object) =>
+    objectsOf(await renderChart(t, { chart: 'gateway', namespace: SYSTEM, values }));
+  const mounts = (all: readonly ApiObject[]) => {
+    const { template } = ofKind(all, 'Deployment').spec as { template: { spec: object } };
+    return JSON.stringify(template.spec).includes('"automountServiceAccountToken":true');
+  };
+  const [plain, reading] = [await objects({}), await objects({ readSecrets: true })];
+  assert.ok(!plain.some(({ kind }) => kind === 'Role' || kind === 'RoleBinding'));
+  const rule = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] };
+  assert.deepEqual(ofKind(reading, 'Role').rules, [rule]);
+  assert.equal(ofKind(reading, 'RoleBinding').metadata.namespace, SYSTEM);
+  assert.deepEqual([mounts(plain), mounts(reading)], [false, true]);
 });
 
 test('two revisions have no object in common', { skip: withoutHelm }, async (t) => {

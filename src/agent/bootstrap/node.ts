@@ -6,7 +6,7 @@
  * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any type; LABELS override those of the label file.
  */
 import { CtlError } from '../../core/errors.ts';
-import { DNS_AGENT_METADATA, SDS_CLUSTER, SDS_CLUSTER_METADATA } from '../../core/proxy.ts';
+import { DNS_AGENT_METADATA, SDS_CLUSTER, SDS_CLUSTER_METADATA, USER_SDS_METADATA } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { isObject } from '../json.ts';
 
@@ -27,6 +27,8 @@ export interface NodeInput {
   readonly version: string;
   /** Whether its Envoy can fetch certificates from the agent. */
   readonly sds: boolean;
+  /** Whether the agent serves the Secrets of a gateway's namespace. */
+  readonly userSds: boolean;
   /** Whether the DNS queries of the machine are redirected to the agent. */
   readonly dnsAgent: boolean;
   /** Metadata of the cloud (CLOUD_METADATA). */
@@ -63,6 +65,7 @@ function metadataOf(input: NodeInput): JsonObject {
     INSTANCE_IPS: input.addresses.join(','),
     MESH_VERSION: input.version,
     ...(input.sds ? { [SDS_CLUSTER_METADATA]: SDS_CLUSTER } : {}),
+    ...(input.userSds ? { [USER_SDS_METADATA]: 'true' } : {}),
     ...(input.dnsAgent ? { [DNS_AGENT_METADATA]: 'true' } : {}),
     ...(input.role === 'sidecar' ? { INTERCEPTION_MODE: input.interceptionMode } : {}),
     ...(input.serviceAccount === '' ? {} : { SERVICE_ACCOUNT: input.serviceAccount }),

@@ -5,10 +5,11 @@
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
  *   mounted files ───────────────────▶ follower ─┤
  *   SPIFFE Workload API ─────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
+ *   files, Secrets of a gateway's namespace ──────────────────────┘
  *                                                          └─▶ OUTPUT_CERTS, metrics
  */
 import { readFile } from 'node:fs/promises';
-import { sleep } from '../../core/clock.ts';
+import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { type Identity, spiffeUri } from '../../core/identity.ts';
 import { createFailureLog } from '../../core/log.ts';
@@ -20,6 +21,7 @@ import { type CaProtocol, cloudMetadata } from './ca-protocols.ts';
 import { readCertFiles, writeCertFiles } from './cert-files.ts';
 import { keyKind, newKeyAndRequest } from './csr.ts';
 import { createFileSecrets } from './file-secrets.ts';
+import type { GatewaySecrets } from './gateway-secrets.ts';
 import { type IdentityCounters, metricsOf, newCounters } from './metrics.ts';
 import { createMountedSource, MOUNTED_FOLDER } from './mounted.ts';
 import { providerOf } from './providers.ts';
@@ -49,6 +51,8 @@ export interface AgentIdentityOptions {
   /** Path of the socket to create; at most 107 bytes. */
   readonly sdsPath: string;
   readonly settings: IdentitySettings;
+  /** The namespace whose Secrets are served as well, from the API server of this Pod; absent: none. */
+  readonly gatewayNamespace?: string | undefined;
   /** Replaces the token of the file, or exchanges it for another one. */
   readonly token?: (ofFile: TokenSource) => TokenSource;
   /** Folder of FILE_MOUNTED_CERTS; default /etc/certs. */
@@ -65,6 +69,8 @@ export interface AgentIdentityOptions {
 export async function startAgentIdentity(options: AgentIdentityOptions): Promise<AgentIdentity> {
   const { sdsPath, settings, clock = wallClock } = options;
   const counters = newCounters();
+  // First of all: it rejects where there is no API server.
+  const open = await gatewaySecrets(options.gatewayNamespace);
   const secrets = settings.fileMountedCerts
     ? createMountedSource(options.mountedFolder ?? MOUNTED_FOLDER, clock, getScope('secretfetcher'))
     : authoritySource(options, counters, clock);
@@ -74,13 +80,14 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
     clock,
     counters,
     log: getScope('sds'),
-    wanted: (name) => files.follow(name),
+    wanted: (name) => files.follow(name) || gateway?.follow(name) === true,
   });
   const publish = (): void => {
     const own = secrets.current();
-    if (own !== undefined) server.publish(secretTable(own, files.current()));
+    if (own !== undefined) server.publish(secretTable(own, [...files.current(), ...(gateway?.current() ?? [])]));
   };
   const files = createFileSecrets(clock, getScope('secretfetcher'), publish, server.isWanted);
+  const gateway = open?.(publish, server.isWanted);
   secrets.onChange(publish);
   const output = writeOutput(settings, secrets, clock);
   secrets.start();
@@ -89,10 +96,21 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
     sdsPath,
     metrics: () => metricsOf(counters, secrets.current(), clock.now()),
     async close() {
-      await Promise.all([secrets.close(), files.close()]);
+      await Promise.all([secrets.close(), files.close(), gateway?.close()]);
       await Promise.all([server.close(), output()]);
     },
   };
+}
+
+type OpenGatewaySecrets = (changed: () => void, isWanted: (name: string) => boolean) => GatewaySecrets;
+
+/** Loads the Kubernetes client where it is needed. */
+async function gatewaySecrets(namespace: string | undefined): Promise<OpenGatewaySecrets | undefined> {
+  if (namespace === undefined) return undefined;
+  const { createGatewaySecrets, podAccess } = await import('./gateway-secrets.ts');
+  const access = await podAccess(process.env);
+  const shared = { namespace, access, clock: systemClock, random: Math.random, log: getScope('secretfetcher') };
+  return (changed, isWanted) => createGatewaySecrets({ ...shared, changed, isWanted });
 }
 
 function authoritySource(options: AgentIdentityOptions, counters: IdentityCounters, clock: WallClock): SecretSource {

@@ -5,7 +5,7 @@
 import { createHash } from 'node:crypto';
 import { CONTROL_PLANE_ROOTS } from '../../core/proxy.ts';
 import { envoy } from '../../protobuf/agent/index.ts';
-import type { WorkloadCertificate, WorkloadSecrets } from '../types.ts';
+import type { WorkloadSecrets } from '../types.ts';
 import { spiffeIdOf } from './certificates.ts';
 import type { SecretResource, SecretTable } from './sds-protocol.ts';
 
@@ -28,16 +28,21 @@ export function secretTable(secrets: WorkloadSecrets, more: Iterable<SecretResou
   return new Map(resources.map((each) => [each.name, each]));
 }
 
+/** PEM, or the answer of an OCSP responder. */
+type Content = string | Uint8Array;
+
 /** A Secret with a key and its chain. */
 export function certificateSecret(
   name: string,
-  { chain, key }: Pick<WorkloadCertificate, 'chain' | 'key'>,
+  { chain, key, staple }: { readonly chain: Content; readonly key: Content; readonly staple?: Content | undefined },
 ): SecretResource {
-  return secretResource({ name, tlsCertificate: { certificateChain: inline(chain), privateKey: inline(key) } });
+  const tlsCertificate = { certificateChain: inline(chain), privateKey: inline(key) };
+  const stapled = staple === undefined ? {} : { ocspStaple: inline(staple) };
+  return secretResource({ name, tlsCertificate: { ...tlsCertificate, ...stapled } });
 }
 
 /** A Secret with trusted certificates, and a list of revoked ones. */
-export function authoritiesSecret(name: string, roots: string, crl?: string): SecretResource {
+export function authoritiesSecret(name: string, roots: Content, crl?: Content): SecretResource {
   const revoked = crl === undefined ? {} : { crl: inline(crl) };
   return secretResource({ name, validationContext: { trustedCa: inline(roots), ...revoked } });
 }
@@ -56,7 +61,7 @@ function domainsSecret(name: string, secrets: WorkloadSecrets, federated: Readon
   return secretResource({ name, validationContext: { customValidatorConfig } });
 }
 
-const inline = (pem: string) => ({ inlineBytes: Buffer.from(pem) });
+const inline = (content: Content) => ({ inlineBytes: typeof content === 'string' ? Buffer.from(content) : content });
 
 /**
  * The version is a hash of the content, so that a proxy that reconnects, even to a restarted agent, is not sent what it

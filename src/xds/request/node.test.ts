@@ -30,6 +30,19 @@ function fault(work: () => unknown): string {
 }
 
 describe('parseNode', () => {
+  it('reads that the agent of a gateway serves Secrets, where that agent is declared', () => {
+    const reads = (id: string, metadata: StructValue) => {
+      const { agentReadsSecrets, dns } = parseNode(encodeNode(id, metadata));
+      return [agentReadsSecrets, dns];
+    };
+    const [router, declared] = ['router~10.0.0.1~gw.edge~edge.svc.cluster.local', { MESH_SDS_CLUSTER: 'sds-grpc' }];
+    assert.deepEqual(reads(router, { ...declared, USER_SDS: 'true' }), [true, undefined]);
+    assert.deepEqual(reads(router, { ...declared, USER_SDS: 'false' }), [undefined, undefined]);
+    // Istio's agents serve other names.
+    assert.deepEqual(reads(router, { USER_SDS: 'true', ISTIO_PROXY_SHA: 'x' }), [undefined, undefined]);
+    assert.deepEqual(reads(SIDECAR_ID, { ...declared, USER_SDS: 'true' }), [undefined, undefined]);
+  });
+
   it('reads what existing sidecars send', () => {
     const locality = nested(
       4,

@@ -9,6 +9,7 @@ import type { CertificateSet } from '../../../src/agent/identity/testing/certifi
 import { issueToken } from '../../../src/security/index.ts';
 import {
   type Agent,
+  type AgentOptions,
   type Discovery,
   type DiscoveryOptions,
   discoveryPorts,
@@ -29,6 +30,7 @@ export interface GatewayOptions {
   readonly address: string;
   readonly labels: Readonly<Record<string, string>>;
   readonly serviceAccount: string;
+  readonly agent?: Pick<AgentOptions, 'env' | 'serviceAccount'>;
 }
 
 export interface SecretsWorld {
@@ -147,7 +149,7 @@ export async function startSecretsWorld(
       return discovery;
     },
     token,
-    async startGateway({ name, namespace, address, labels, serviceAccount }) {
+    async startGateway({ name, namespace, address, labels, serviceAccount, agent }) {
       const tokenFile = join(folder, `token-${namespace}-${name}`);
       await writeFile(tokenFile, await podToken(namespace, name, serviceAccount));
       return startAgent(owner, {
@@ -157,7 +159,8 @@ export async function startSecretsWorld(
         labels,
         address,
         discoveryAddress: `127.0.0.1:${ports.secure}`,
-        env: { CA_TOKEN_FILE: tokenFile, CA_ROOT_CA: rootFile, SERVICE_ACCOUNT: serviceAccount },
+        ...agent,
+        env: { CA_TOKEN_FILE: tokenFile, CA_ROOT_CA: rootFile, SERVICE_ACCOUNT: serviceAccount, ...agent?.env },
       });
     },
     stream: (options) => {

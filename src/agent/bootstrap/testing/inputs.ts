@@ -17,6 +17,7 @@ export function nodeInput(changes: Partial<NodeInput> = {}): NodeInput {
     interceptionMode: 'REDIRECT',
     version: '1.2.3',
     sds: true,
+    userSds: false,
     platform: undefined,
     stsPort: 0,
     dnsAgent: false,

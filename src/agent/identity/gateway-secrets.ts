@@ -1,0 +1,281 @@
+/**
+ * Serves the TLS Secrets of one namespace to a gateway (ENABLE_INGRESS_GATEWAY_SDS). The agent reads them from the API
+ * server with its own service account, so that the control plane needs no right to them. Only Secrets that Envoy
+ * requests are read, each by a list and a watch of its name. What Envoy would refuse, and a deletion, leave the last
+ * good version in force.
+ */
+import { type Clock, sleep } from '../../core/clock.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
+import { tlsSecretProblems } from '../../core/tls-secret-problems.ts';
+import {
+  authoritiesNames,
+  authorityBytes,
+  keyPairBytes,
+  parseSdsName,
+  type SecretContent,
+} from '../../core/tls-secrets.ts';
+import {
+  ApiError,
+  type ClusterAccess,
+  Connection,
+  ConnectionError,
+  inClusterAccess,
+  type KubernetesObject,
+  Reflector,
+  type ResourceType,
+} from '../../kubernetes/index.ts';
+import type { SecretResource } from './sds-protocol.ts';
+import { authoritiesSecret, certificateSecret } from './secret-table.ts';
+
+/** Far more than a gateway has; each costs the API server a watch or two. */
+const MAX_FOLLOWED = 200;
+/** The interval at which unused names are looked for. */
+const CHECK_MS = 5_000;
+/** A name is dropped after this many checks in which no stream was subscribed to it: an Envoy may reconnect. */
+const MAX_UNWANTED_CHECKS = 2;
+
+const SECRETS: ResourceType = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true };
+
+export interface GatewaySecrets {
+  /** Starts to follow the Secret of an SDS name. False for other names, and when there are too many. */
+  follow(name: string): boolean;
+  /** The secrets that could be read. */
+  current(): Iterable<SecretResource>;
+  close(): Promise<void>;
+}
+
+export interface GatewaySecretsOptions {
+  readonly namespace: string;
+  readonly access: ClusterAccess;
+  readonly clock: Clock;
+  /** 0 ≤ x < 1. */
+  readonly random: () => number;
+  readonly log: Log;
+  /** Called when a secret was added, replaced or removed. */
+  readonly changed: () => void;
+  /** Whether any stream is subscribed to a name. */
+  readonly isWanted: (name: string) => boolean;
+}
+
+/** The API server of this Pod. Rejects with a CtlError of one line when this is no Pod with a service account. */
+export async function podAccess(env: Readonly<Record<string, string | undefined>>): Promise<ClusterAccess> {
+  const access = await inClusterAccess(env);
+  if (access !== undefined) return access;
+  const message = 'there is no API server to read Secrets from: KUBERNETES_SERVICE_HOST is not set';
+  throw new CtlError('failed_precondition', message, { field: 'ENABLE_INGRESS_GATEWAY_SDS' });
+}
+
+export function createGatewaySecrets(options: GatewaySecretsOptions): GatewaySecrets {
+  return new FollowedSecrets(options);
+}
+
+/** A Secret of the API server. */
+interface Watched {
+  readonly reflector: Reflector<SecretContent>;
+  /** False until the API server has answered. */
+  isKnown: boolean;
+  /** Undefined: there is no such Secret. */
+  content: SecretContent | undefined;
+}
+
+/** An SDS name that Envoy has requested. */
+interface Followed {
+  readonly what: 'key pair' | 'authorities';
+  /** Names of the Secrets in which it may be, in this order. */
+  readonly secrets: readonly string[];
+  readonly state: FailureLog;
+  /** Checks since a stream was last subscribed to it. */
+  unwantedChecks: number;
+  /** The last good version. */
+  resource: SecretResource | undefined;
+}
+
+class FollowedSecrets implements GatewaySecrets {
+  readonly #options: GatewaySecretsOptions;
+  readonly #connection: Connection;
+  readonly #followed = new Map<string, Followed>();
+  readonly #watched = new Map<string, Watched>();
+  readonly #closing = new Set<Promise<void>>();
+  readonly #limitLog: FailureLog;
+  readonly #stop = new AbortController();
+  #running: Promise<void> | undefined;
+
+  constructor(options: GatewaySecretsOptions) {
+    const { access, clock, random, log } = options;
+    this.#options = options;
+    this.#connection = new Connection({ access, clock, random, userAgent: 'ctl-agent' });
+    const lost = createFailureLog(log, 'the API server is not reached', 'the API server is reached again');
+    this.#connection.observe({ lost: (reason) => lost.failed(reason), reached: () => lost.succeeded() });
+    this.#limitLog = createFailureLog(log, 'not all Secrets are followed', 'Secrets are followed again');
+  }
+
+  follow(name: string): boolean {
+    if (this.#followed.has(name)) return true;
+    const parsed = parseSdsName(name);
+    if (parsed === undefined) return false;
+    if (this.#followed.size >= MAX_FOLLOWED) {
+      this.#limitLog.failed(`${MAX_FOLLOWED} at most are followed`, { notFollowed: name });
+      return false;
+    }
+    this.#limitLog.succeeded();
+    const secrets = parsed.what === 'key pair' ? [parsed.name] : authoritiesNames(parsed.name);
+    const state = createFailureLog(this.#options.log, `${name} cannot be used`, `${name} is usable`);
+    this.#followed.set(name, { what: parsed.what, secrets, state, unwantedChecks: 0, resource: undefined });
+    for (const secret of secrets) this.#watch(secret);
+    // The Secret may be known already, as that of another name.
+    if (this.#update(name)) queueMicrotask(this.#options.changed);
+    this.#running ??= this.#checkAll();
+    return true;
+  }
+
+  current(): Iterable<SecretResource> {
+    return [...this.#followed.values()].flatMap(({ resource }) => resource ?? []);
+  }
+
+  async close(): Promise<void> {
+    this.#stop.abort();
+    for (const secret of [...this.#watched.keys()]) this.#unwatch(secret);
+    await Promise.all([this.#running, ...this.#closing]);
+    this.#connection.close();
+  }
+
+  #watch(secret: string): void {
+    if (this.#watched.has(secret)) return;
+    const { namespace, clock, random, log } = this.#options;
+    const what = `Secret ${namespace}/${secret}`;
+    const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
+    const known = (content: SecretContent | undefined): void => {
+      watched.isKnown = true;
+      watched.content = content;
+      this.#changed(secret);
+    };
+    const reflector = new Reflector<SecretContent>(
+      {
+        connection: this.#connection,
+        type: SECRETS,
+        namespace,
+        fieldSelector: `metadata.name=${secret}`,
+        clock,
+        random,
+      },
+      {
+        convert: contentOf,
+        onList: (items) => known(items[0]),
+        onChanges: (changes) => {
+          const last = changes.at(-1);
+          if (last !== undefined) known(last.type === 'set' ? last.item : undefined);
+        },
+        onFailure: (error) => {
+          // A lost connection is reported once for all Secrets.
+          if (error instanceof ConnectionError && error.lost) return;
+          failures.failed(`${missingRight(error, namespace)}${oneLineOf(error)}`);
+        },
+        onRecovered: () => failures.succeeded(),
+      },
+    );
+    const watched: Watched = { reflector, isKnown: false, content: undefined };
+    this.#watched.set(secret, watched);
+    reflector.start();
+  }
+
+  #unwatch(secret: string): void {
+    const closed = this.#watched.get(secret)?.reflector.close() ?? Promise.resolve();
+    this.#watched.delete(secret);
+    const closing = closed.finally(() => this.#closing.delete(closing));
+    this.#closing.add(closing);
+  }
+
+  #changed(secret: string): void {
+    const names = [...this.#followed].filter(([, { secrets }]) => secrets.includes(secret)).map(([name]) => name);
+    const isNew = names.map((name) => this.#update(name));
+    if (isNew.includes(true) && !this.#stop.signal.aborted) this.#options.changed();
+  }
+
+  /** Encodes a secret from what is known. True when it has changed. */
+  #update(name: string): boolean {
+    const entry = this.#followed.get(name);
+    if (entry === undefined) return false;
+    const found = this.#find(entry);
+    if (found === undefined) return false;
+    try {
+      const resource = this.#encode(name, entry, found);
+      entry.state.succeeded();
+      const isNew = resource.version !== entry.resource?.version;
+      entry.resource = resource;
+      return isNew;
+    } catch (error) {
+      const kept = entry.resource === undefined ? '' : '; the last good version stays in use';
+      entry.state.failed(`${oneLineOf(error)}${kept}`);
+      return false;
+    }
+  }
+
+  /** The first Secret that exists; '' for none, undefined while that is not known. */
+  #find({ secrets }: Followed): string | undefined {
+    for (const secret of secrets) {
+      const watched = this.#watched.get(secret);
+      if (watched?.isKnown !== true) return undefined;
+      if (watched.content !== undefined) return secret;
+    }
+    return '';
+  }
+
+  #encode(name: string, { what, secrets }: Followed, secret: string): SecretResource {
+    const { namespace } = this.#options;
+    const content = this.#watched.get(secret)?.content;
+    if (content === undefined)
+      throw new CtlError('not_found', `there is no Secret ${namespace}/${secrets.join(' or ')}`);
+    const label = `Secret ${namespace}/${secret}`;
+    const [problem] = tlsSecretProblems(content);
+    if (problem !== undefined) {
+      const { entry, message } = problem;
+      throw new CtlError('invalid_argument', `${label}: ${entry === undefined ? '' : `${entry}: `}${message}`);
+    }
+    if (what === 'key pair') {
+      const pair = keyPairBytes(content);
+      if (pair !== undefined) return certificateSecret(name, pair);
+      throw new CtlError('invalid_argument', `${label} has no key pair (tls.crt and tls.key, or cert and key)`);
+    }
+    const authorities = authorityBytes(content);
+    if (authorities !== undefined) return authoritiesSecret(name, authorities.trusted, authorities.revoked);
+    throw new CtlError('invalid_argument', `${label} has no authorities for clients (ca.crt or cacert)`);
+  }
+
+  async #checkAll(): Promise<void> {
+    const { signal } = this.#stop;
+    while (!signal.aborted) {
+      await sleep(this.#options.clock, CHECK_MS, signal);
+      if (!signal.aborted && this.#dropUnwanted()) this.#options.changed();
+    }
+  }
+
+  /** Drops names that are no longer used. True when one of them was served. */
+  #dropUnwanted(): boolean {
+    let served = false;
+    for (const [name, entry] of this.#followed) {
+      entry.unwantedChecks = this.#options.isWanted(name) ? 0 : entry.unwantedChecks + 1;
+      if (entry.unwantedChecks < MAX_UNWANTED_CHECKS) continue;
+      this.#followed.delete(name);
+      served ||= entry.resource !== undefined;
+    }
+    const used = new Set([...this.#followed.values()].flatMap(({ secrets }) => secrets));
+    for (const secret of [...this.#watched.keys()]) if (!used.has(secret)) this.#unwatch(secret);
+    return served;
+  }
+}
+
+const HTTP_FORBIDDEN = 403;
+
+function missingRight(error: CtlError, namespace: string): string {
+  if (!(error instanceof ApiError) || error.status !== HTTP_FORBIDDEN) return '';
+  return `the service account of this Pod needs the rights to list and watch secrets in namespace ${namespace}: `;
+}
+
+function contentOf({ type, data }: KubernetesObject): SecretContent {
+  return {
+    ...(typeof type === 'string' ? { type } : {}),
+    // The API server sends base64 by name.
+    ...(typeof data === 'object' && data !== null ? { data: data as Readonly<Record<string, string>> } : {}),
+  };
+}
