@@ -170,7 +170,14 @@ test('a server refuses what it cannot decide: tokens and external authorizers', 
   const users = policy('users', { rules: [{ from: [{ source: { requestPrincipals: ['*'] } }] }] });
   await mesh.get().config.apply('policies', users);
   await expect(client.get(), {}, DENIED);
+  // The address of the peer is not that of a client behind a gateway.
+  await mesh.get().config.remove('policies');
+  await expect(client.get(), {}, OK);
+  const clients = policy('clients', { rules: [{ from: [{ source: { remoteIpBlocks: ['127.0.0.0/8'] } }] }] });
+  await mesh.get().config.apply('policies', users, clients);
+  await expect(client.get(), {}, DENIED);
   const problems = await mesh.get().discovery().http('/debug/push_status');
+  assert.match(problems.body, /AuthorizationPolicy default\/clients: gRPC servers cannot compare/);
   assert.match(problems.body, /AuthorizationPolicy default\/users: gRPC servers cannot compare/);
   await mesh.get().config.remove('policies');
   await expect(client.get(), {}, OK);

@@ -327,7 +327,9 @@ function discovered(
   const sources = { mesh, networks, endpoints, network, locality };
   return {
     ...dnsDiscovery({ families: inputs.families, refreshRateMs: mesh.dnsRefreshRate, typed: inputs.typedDns }),
-    loadAssignment: assignmentMessage(assignEndpoints(endpointsInput(inputs.memos, sources, name, target, passedOn))),
+    loadAssignment: assignmentMessage(
+      assignEndpoints(endpointsInput(inputs.memos, sources, name, target, { passedOn, isGrpc: false })),
+    ),
   };
 }
 

@@ -57,9 +57,15 @@ interface Candidate extends AssignedEndpoint {
 
 function group(input: EndpointsInput): Map<string, Candidate[]> {
   const groups = new Map<string, Candidate[]>();
+  const known = new Set<string>();
   for (const endpoint of input.endpoints) {
     if (!isChosen(input, endpoint)) continue;
     const { address, port, health, network, locality, tlsReady } = endpoint;
+    if (input.isGrpc) {
+      const socketAddress = `${address} ${port}`;
+      if (known.has(socketAddress)) continue;
+      known.add(socketAddress);
+    }
     // 0 means absent in workload entries, and Envoy rejects it.
     const candidate = { address, port, weight: Math.max(1, endpoint.weight ?? 1), health, tlsReady, network };
     const members = groups.get(locality);
@@ -72,6 +78,7 @@ function group(input: EndpointsInput): Map<string, Candidate[]> {
 function isChosen(input: EndpointsInput, endpoint: Endpoint): boolean {
   if (endpoint.servicePort !== input.portName) return false;
   if (input.passedOn && !(endpoint.tlsReady && isDirectlyReachable(input, endpoint.network))) return false;
+  if (input.isGrpc && (isSocketPath(endpoint.address) || !isDirectlyReachable(input, endpoint.network))) return false;
   for (const [key, value] of Object.entries(input.labels)) if (endpoint.labels[key] !== value) return false;
   if (input.resolvesNames) return !isSocketPath(endpoint.address);
   // One host name would make Envoy reject the whole assignment.

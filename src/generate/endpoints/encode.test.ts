@@ -41,6 +41,7 @@ function input(endpoints: readonly Endpoint[], more: Partial<EndpointsInput> = {
     network: '',
     gateways: new Map(),
     passedOn: false,
+    isGrpc: false,
     locality: undefined,
     ...more,
   };
@@ -179,6 +180,22 @@ test('passed-through TLS goes to endpoints of the own network that accept mutual
   ];
   assert.deepEqual(summary(input(endpoints, { network: 'here', gateways, passedOn: true })), [
     '0:=2[10.0.0.1@1 10.8.0.1@1]',
+  ]);
+});
+
+test('gRPC applications get each address of their network once, and no gateways or Unix sockets', () => {
+  const gateways = new Map([['there', [{ address: '192.0.2.1', port: 15443 }]]]);
+  const endpoints = [
+    endpoint('10.0.0.1', { network: 'here', locality: 'eu' }),
+    endpoint('10.0.0.1', { network: 'here', locality: 'us' }),
+    endpoint('10.0.0.1', { network: 'here', locality: 'us', port: 81 }),
+    endpoint('10.9.0.1', { network: 'there', locality: 'eu' }),
+    endpoint('10.9.0.2', { network: 'there', locality: 'us' }),
+    endpoint('/run/app.sock', { network: 'here', locality: 'eu' }),
+  ];
+  assert.deepEqual(summary(input(endpoints, { network: 'here', gateways, isGrpc: true })), [
+    '0:eu=1[10.0.0.1@1]',
+    '0:us=1[10.0.0.1@1]',
   ]);
 });
 

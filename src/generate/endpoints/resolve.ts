@@ -68,6 +68,11 @@ export interface EndpointsInput {
    * and not to another network's gateway, which might send it back.
    */
   readonly passedOn: boolean;
+  /**
+   * Whether the client is a gRPC application: it has no TLS for gateways of other networks and no Unix sockets, and
+   * rejects an assignment with the same address twice.
+   */
+  readonly isGrpc: boolean;
   /** Undefined: localities make no difference. */
   readonly locality: LocalityRules | undefined;
 }
@@ -224,7 +229,10 @@ function edsInputs(inputs: ServiceInputs, memos: Memos): ReadonlyMap<string, Eds
   const found = new Map<string, EdsInput>();
   const placed = readsPlacement(memos, inputs, inputs.endpoints, inputs.rule);
   for (const { name, target, passedOn } of edsClusters(inputs)) {
-    const input = endpointsInput(memos, inputs, endpointName(inputs.endpointNames, name), target, passedOn);
+    const input = endpointsInput(memos, inputs, endpointName(inputs.endpointNames, name), target, {
+      passedOn,
+      isGrpc: inputs.part === 'grpc-client',
+    });
     found.set(name, { ...input, placed });
   }
   return found;
@@ -236,7 +244,7 @@ export function endpointsInput(
   sources: EndpointSources,
   name: string,
   { service, port, labels, policy }: ClusterTarget,
-  passedOn: boolean,
+  { passedOn, isGrpc }: Pick<EndpointsInput, 'passedOn' | 'isGrpc'>,
 ): EndpointsInput {
   const { endpoints, network } = sources;
   const gateways = networkGateways(memos, sources.networks);
@@ -255,6 +263,7 @@ export function endpointsInput(
       network,
       gateways.digest,
       passedOn,
+      isGrpc,
       locality ?? null,
     ]),
     endpoints,
@@ -264,6 +273,7 @@ export function endpointsInput(
     network,
     gateways: gateways.byNetwork,
     passedOn,
+    isGrpc,
     locality,
   };
 }

@@ -116,7 +116,7 @@ function discoveryFor(
     };
   }
   const sources = { mesh, networks, endpoints, network: '', locality: '' };
-  const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, false));
+  const assignment = assignEndpoints(endpointsInput(memos, sources, name, target, { passedOn: false, isGrpc: true }));
   const [locality, ...others] = assignment.localities;
   if (locality?.endpoints.length !== 1 || others.length > 0)
     return 'it has several names to resolve, or none, and they resolve one';

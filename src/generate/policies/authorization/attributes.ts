@@ -60,8 +60,11 @@ const PRINCIPAL: WhoAttribute = onConnections((value, _, { trustDomains }) => pr
 const NAMESPACE: WhoAttribute = onConnections(namespace);
 const SERVICE_ACCOUNT: WhoAttribute = onConnections((value, _, meaning) => serviceAccount(value, meaning.namespace));
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
-/** Headers of a connection are unknown; its peer may not be the client. */
-const CLIENT_ADDRESS: WhoAttribute = onConnections(clientAddress);
+/**
+ * Headers of a connection are unknown; its peer may not be the client. gRPC servers compare the peer's address in its
+ * place, which is a gateway's for requests from outside the mesh.
+ */
+const CLIENT_ADDRESS: WhoAttribute = { ...onConnections(clientAddress), inGrpc: false };
 const REQUEST_PRINCIPAL: WhoAttribute = ofTokens(requestPrincipal);
 const PORT: WhatAttribute = onConnections(destinationPort);
 
