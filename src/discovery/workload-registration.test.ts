@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { waitUntil } from '../core/testing/wait-until.ts';
+import { getScope } from '../logging/index.ts';
 import { meshOf, resource, service } from '../model/testing/build.ts';
 import type { Publication } from '../push/index.ts';
 import { inline, Mesh, sidecar } from '../push/testing/mesh.ts';
@@ -189,4 +190,19 @@ test('an entry that is confirmed again causes no push', async () => {
   mesh.change([entry('2026-01-01T01:00:00Z', '10.0.0.8')]);
   await mesh.settled();
   assert.ok(pushes.length > before);
+});
+
+test('the log says once that a workload is registered, however often its health changes', async (t) => {
+  const logged = t.mock.method(getScope('model'), 'info', () => {});
+  const { registration, entries, publish } = start(0);
+  publish(webGroup({ probe: { tcpSocket: { port: 8080 } } }));
+  const stream = registration.connected(webStream().node);
+  for (const healthy of [true, false, true]) {
+    stream?.health(healthy ? undefined : 'away');
+    await waitUntil(() => entries.get(NAME)?.meta.unhealthy === (healthy ? undefined : true) && entries.has(NAME));
+  }
+  assert.deepEqual(
+    logged.mock.calls.map(({ arguments: [message] }) => message),
+    ['workload shop/web/web/10.0.0.7 is registered as WorkloadEntry shop/web-10.0.0.7'],
+  );
 });

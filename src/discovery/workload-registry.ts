@@ -317,6 +317,7 @@ export class WorkloadRegistry {
         await this.#write();
         workload.written = undefined;
         await this.#storage.disconnected(entry, disconnectedAt);
+        this.#failures.succeeded();
       }
       this.#wake(workload, workloadEntryGraceMs - elapsed);
     }
