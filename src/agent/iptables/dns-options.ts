@@ -69,20 +69,22 @@ function dnsAddressOf(text: string): ListenAddress {
     const address = parseListenAddress(text);
     if (address.port === 0) throw new CtlError('invalid_argument', 'port 0 is not a port for redirected queries');
     const { host } = address;
-    if (host === undefined || HOSTS.has(host)) return address;
-    throw new CtlError('invalid_argument', `redirected queries reach loopback only, not ${host}`);
+    const isLoopback = host === undefined ? !text.startsWith('*') : HOSTS.has(host);
+    if (isLoopback) return address;
+    throw new CtlError('invalid_argument', `redirected queries reach loopback only, not ${host ?? '*'}`);
   } catch (error) {
     throw new CtlError('invalid_argument', `DNS_ADDR: ${JSON.stringify(text.slice(0, 80))}: ${messageOf(error)}`);
   }
 }
 
-/** The hosts that include loopback, with the families in which they do. */
+/**
+ * The hosts of loopback, with their families. All addresses (`0.0.0.0`, `::`) are not among them: such a UDP socket
+ * sends its answers from the address of the client, not from loopback, and the kernel cannot match them to the query.
+ */
 const HOSTS: ReadonlyMap<string, readonly (4 | 6)[]> = new Map([
   ['localhost', [4, 6]],
   ['127.0.0.1', [4]],
-  ['0.0.0.0', [4]],
   ['::1', [6]],
-  ['::', [4, 6]],
 ]);
 
 /** The kernel redirects a packet to the loopback address of its own family. */

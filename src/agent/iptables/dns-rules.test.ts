@@ -104,6 +104,10 @@ test('an address that redirected queries do not reach is refused', () => {
     ['15053', 'DNS_ADDR: "15053": not an address like :8080 or 127.0.0.1:8080'],
     [':0', 'DNS_ADDR: ":0": port 0 is not a port for redirected queries'],
     ['192.0.2.1:53', 'DNS_ADDR: "192.0.2.1:53": redirected queries reach loopback only, not 192.0.2.1'],
+    ...['0.0.0.0:15053', '[::]:15053', '*:15053'].map((dnsAddress) => {
+      const host = dnsAddress.slice(0, -6).replace(/[[\]]/g, '');
+      return [dnsAddress, `DNS_ADDR: "${dnsAddress}": redirected queries reach loopback only, not ${host}`] as const;
+    }),
   ] as const;
   for (const [dnsAddress, message] of rows) {
     assert.throws(() => redirection({ ...AGENT, dnsAddress }, SERVERS), { code: 'invalid_argument', message });
