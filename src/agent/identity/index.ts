@@ -9,6 +9,7 @@
  *                                                          └─▶ OUTPUT_CERTS, metrics
  */
 import { readFile } from 'node:fs/promises';
+import { isIP } from 'node:net';
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { type Identity, spiffeUri } from '../../core/identity.ts';
@@ -157,7 +158,8 @@ function caClient(
   const meshRoots = protocol.external ? undefined : DEFAULT_ROOTS_FILE;
   return createCaClient({
     protocol,
-    server: caServer,
+    // MESHD_CUSTOM_HOST names the control plane, not an authority in a cloud.
+    server: protocol.external && isIP(caServer.host) === 0 ? { ...caServer, serverName: caServer.host } : caServer,
     metadata: protocol.external ? cloudMetadata(options.clusterUrl) : {},
     trustDomain: options.trustDomainSet && !protocol.external ? identity.trustDomain : undefined,
     rootsFile: settings.caRootsFile === '' ? meshRoots : settings.caRootsFile,

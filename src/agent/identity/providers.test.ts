@@ -16,6 +16,7 @@ import { testRoot } from './testing/certificates.ts';
 import { logLines } from './testing/log-lines.ts';
 import { delta } from './testing/peer.ts';
 import { eventually, metric, site } from './testing/site.ts';
+import { TEST_SERVER_NAME } from './testing/test-ca.ts';
 import { derOf, startTestWorkloadApi, svidOf } from './testing/test-workload-api.ts';
 import { createWorkloadApiSource } from './workload-api.ts';
 
@@ -66,6 +67,17 @@ test('an authority in a cloud that sends no root is refused, and so is a request
   assert.equal(identity.secrets.current(), undefined);
   ca.cloudChain = undefined;
   await eventually(() => assert.notEqual(identity.secrets.current(), undefined));
+});
+
+test('an authority in a cloud is verified by the name in CA_ADDR, not by that of the control plane', async (context) => {
+  const { ca, start, writeToken } = await site(context);
+  await writeToken(3600);
+  const caServer = { host: 'localhost', port: ca.port, serverName: TEST_SERVER_NAME, tls: true };
+  const identity = await start({ caProvider: 'GoogleCA', caAddress: `localhost:${ca.port}` }, { caServer });
+  // The certificate of this server has only the name of the control plane.
+  await eventually(() => assert.ok(metric(identity, 'num_failed_outgoing_requests') >= 1));
+  assert.equal(ca.calls.length, 0);
+  assert.equal(identity.secrets.current(), undefined);
 });
 
 /** An agent with the Workload API of a test; by its .proto file, not a SPIRE agent. */
