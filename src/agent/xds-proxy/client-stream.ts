@@ -70,6 +70,7 @@ export class ClientStream {
   #answer: Timer | undefined;
   #snapshot: Snapshot | undefined;
   #servesSnapshot = false;
+  #confirmed = false;
   #closed = false;
   /** Envoy's node id, for the log. */
   id = '';
@@ -105,9 +106,9 @@ export class ClientStream {
     stream.on('close', () => this.close());
   }
 
-  /** Whether the stream to the control plane is open. */
+  /** Whether the stream to the control plane is open, and the control plane has shown that it serves it. */
   get connected(): boolean {
-    return this.#link !== undefined;
+    return this.#confirmed;
   }
 
   /** The agent's own types use this client's stream to the control plane from now on. */
@@ -125,10 +126,11 @@ export class ClientStream {
     this.#options.closed(this);
   }
 
-  /** The snapshot is another client's from now on. */
-  releaseSnapshot(): void {
+  /** The snapshot and the agent's own types are another client's from now on. */
+  release(): void {
     this.#snapshot = undefined;
-    this.relay.releaseSnapshot();
+    this.#own = undefined;
+    this.relay.release();
   }
 
   /** Ends the client's stream with an error. */
@@ -162,6 +164,7 @@ export class ClientStream {
         this.relay.attach(this.#own);
         this.#watchAnswer();
       },
+      stable: () => this.#confirm(),
       message: (bytes) => this.#fromUpstream(bytes),
       drained: () => void stream.resume(),
       detached: () => {
@@ -186,7 +189,7 @@ export class ClientStream {
       this.#upstream?.fail(toCtlError(error));
       return;
     }
-    this.#confirmed();
+    this.#confirm();
   }
 
   #served(typeUrl: string, resources: number): void {
@@ -201,15 +204,19 @@ export class ClientStream {
     log.warn('without the control plane, the proxy is served from the snapshot', { proxy: this.id, asOf, ageSeconds });
   }
 
-  /** The connection has ended; it was alive when its last PING was answered. */
+  /** The connection has ended; if it was confirmed, it was alive when its last PING was answered. */
   #lost(): void {
     const snapshot = this.#snapshot;
-    if (snapshot !== undefined) snapshot.asOf = Math.max(snapshot.asOf, this.#options.clock.now() - ALIVE_MS);
+    const wasConfirmed = this.#confirmed;
+    this.#confirmed = false;
+    if (wasConfirmed && snapshot !== undefined)
+      snapshot.asOf = Math.max(snapshot.asOf, this.#options.clock.now() - ALIVE_MS);
   }
 
-  /** The control plane has answered. */
-  #confirmed(): void {
+  /** The control plane serves the stream: it has answered, or has kept it open for long. */
+  #confirm(): void {
     const { clock, log } = this.#options;
+    this.#confirmed = true;
     if (this.#snapshot !== undefined) this.#snapshot.asOf = clock.now();
     if (this.#servesSnapshot) log.info('the proxy is served by the control plane again', { proxy: this.id });
     this.#servesSnapshot = false;

@@ -8,7 +8,7 @@ import type { Log } from '../../core/log.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { type ClientDuplex, ClientStream, type ProxyCounters } from './client-stream.ts';
 import { readResponse, type Variant, writeRequest } from './messages.ts';
-import { OwnTypes } from './own-types.ts';
+import { type OwnStream, OwnTypes } from './own-types.ts';
 import { Snapshot } from './snapshot.ts';
 import type { ControlPlaneConnection, OwnType, WorkloadHealth } from './types.ts';
 import type { Upstream, UpstreamStream } from './upstream.ts';
@@ -113,7 +113,7 @@ export class Connection implements ControlPlaneConnection {
     const { nodeId, log } = this.#options;
     log.info('a proxy is connected', { proxy: id, program: userAgent, variant });
     if (id !== nodeId || userAgent !== ENVOY || variant !== this.#options.variant) return undefined;
-    this.#envoy?.releaseSnapshot();
+    this.#envoy?.release();
     this.#envoy = client;
     this.#closeOwnStream();
     client.carry(this.#own);
@@ -150,26 +150,27 @@ export class Connection implements ControlPlaneConnection {
 
 /** Opens a stream for the agent's own types alone. */
 function openOwnStream({ upstream, variant, node, log }: ConnectionOptions, own: OwnTypes): UpstreamStream {
-  let detach = (): void => undefined;
+  let ownStream: OwnStream | undefined;
   const stream = upstream.open(variant, {
     attached(link) {
       let isFirst = true;
-      detach = own.attach(variant, (request) => {
+      ownStream = own.attach(variant, (request) => {
         link.write(writeRequest(variant, isFirst ? { ...request, node } : request));
         isFirst = false;
       });
     },
+    stable: () => undefined,
     message(bytes) {
       try {
         const response = readResponse(variant, bytes);
-        if (own.has(response.typeUrl)) own.receive(response);
+        if (own.has(response.typeUrl)) ownStream?.receive(response);
         else log.debug('a response without a subscription', { type: response.typeUrl });
       } catch (error) {
         stream.fail(toCtlError(error));
       }
     },
     drained: () => undefined,
-    detached: () => detach(),
+    detached: () => ownStream?.detach(),
     failed: () => undefined,
   });
   return stream;

@@ -10,6 +10,13 @@ import { HEALTH_TYPE, type OwnType, type WorkloadHealth } from './types.ts';
 /** Writes a request to the control plane. */
 export type SendOwn = (request: RequestToWrite) => void;
 
+/** The use of one stream; it ends when another stream is attached. */
+export interface OwnStream {
+  /** Processes a response of an own type, and acknowledges or rejects it; ignored once the use has ended. */
+  receive(response: DiscoveryResponse): void;
+  detach(): void;
+}
+
 interface Subscription {
   readonly type: OwnType;
   /** Accepted resources by name, and with which variant they arrived: versions of the two cannot be compared. */
@@ -51,14 +58,19 @@ export class OwnTypes {
     this.#sendHealth();
   }
 
-  /** A new stream: subscribes again and sends the latest report. Returns the function that ends its use. */
-  attach(variant: Variant, send: SendOwn): () => void {
+  /** A new stream: subscribes again and sends the latest report. */
+  attach(variant: Variant, send: SendOwn): OwnStream {
     const stream = { variant, send };
     this.#stream = stream;
     for (const subscription of this.#subscriptions.values()) this.#request(subscription);
     this.#sendHealth();
-    return () => {
-      if (this.#stream === stream) this.#stream = undefined;
+    return {
+      receive: (response) => {
+        if (this.#stream === stream) this.#receive(response, stream);
+      },
+      detach: () => {
+        if (this.#stream === stream) this.#stream = undefined;
+      },
     };
   }
 
@@ -67,12 +79,10 @@ export class OwnTypes {
     return this.#subscriptions.has(typeUrl);
   }
 
-  /** Processes a response of such a type, and acknowledges or rejects it. */
-  receive(response: DiscoveryResponse): void {
+  #receive(response: DiscoveryResponse, stream: { readonly variant: Variant; readonly send: SendOwn }): void {
     const { typeUrl, nonce, version } = response;
     const subscription = this.#subscriptions.get(typeUrl);
-    const stream = this.#stream;
-    if (subscription === undefined || stream === undefined) return;
+    if (subscription === undefined) return;
     let error: string | undefined;
     try {
       this.#apply(subscription, stream.variant, response);

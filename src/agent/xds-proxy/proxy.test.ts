@@ -191,6 +191,41 @@ for (const variant of ['delta', 'sotw'] as const) {
   });
 }
 
+test("the agent's own types stay with the newest Envoy, also when the stream of an older one is replaced", async (t) => {
+  const peer = await startControlPlane(t);
+  const proxy = await startProxy(t, peer.port);
+  const tables: string[] = [];
+  proxy.connection.subscribe({
+    typeUrl: NAME_TABLE_TYPE,
+    resourceNames: [],
+    receive: ([bytes]) => void tables.push(Buffer.from(bytes ?? []).toString()),
+  });
+  const types = ({ requests }: PeerStream) => requests.map(({ typeUrl }) => typeUrl);
+  const table = (text: string, nonce: string) =>
+    responseOf('delta', NAME_TABLE_TYPE, [['', nonce, Buffer.from(text)]], { nonce });
+  const clients: PeerStream[] = [];
+  for (const index of [0, 1]) {
+    const envoy = await startClient(t, proxy);
+    envoy.send(clusters(ENVOY));
+    const stream = await streamOf(peer, index);
+    await eventually(() => assert.deepEqual(types(stream), [XDS.cds.url, NAME_TABLE_TYPE]));
+    clients.push(stream);
+  }
+  const [older, newer] = clients;
+  assert.ok(older !== undefined && newer !== undefined);
+  // The control plane still has the subscription on the stream of the older one.
+  older.send(table('late', 'of-older'));
+  older.end();
+  const replaced = await streamOf(peer, 2);
+  newer.send(table('names', 'of-newer'));
+  await eventually(() => assert.equal(newer.requests.at(-1)?.nonce, 'of-newer'));
+  assert.deepEqual(
+    newer.requests.map(({ nonce }) => nonce),
+    ['', '', 'of-newer'],
+  );
+  assert.deepEqual([tables, types(replaced)], [['names'], [XDS.cds.url]]);
+});
+
 test('another client than Envoy is not served from the snapshot, and does not change it', async (t) => {
   const [port = 0] = await freePorts(1);
   const peer = await startControlPlane(t, { port });

@@ -21,7 +21,7 @@ import {
   writeRequest,
   writeResponse,
 } from './messages.ts';
-import type { OwnTypes } from './own-types.ts';
+import type { OwnStream, OwnTypes } from './own-types.ts';
 import type { Snapshot } from './snapshot.ts';
 import { FROM_SNAPSHOT, Subscription } from './subscription.ts';
 
@@ -52,7 +52,7 @@ export class Relay {
   #nodeSent = false;
   #offline = false;
   #own: OwnTypes | undefined;
-  #detachOwn: () => void = () => undefined;
+  #ownStream: OwnStream | undefined;
 
   /** @param noncePrefix of responses from the snapshot; one that no control plane uses */
   constructor(variant: Variant, noncePrefix: string, out: RelayOutput) {
@@ -66,9 +66,10 @@ export class Relay {
     return this.#node !== undefined;
   }
 
-  /** The snapshot is another client's from now on. */
-  releaseSnapshot(): void {
+  /** The snapshot and the agent's own types are another client's from now on. */
+  release(): void {
     this.#snapshot = undefined;
+    this.#ownStream?.detach();
   }
 
   /** Whether the control plane owes a response without which the client does not start. */
@@ -202,14 +203,14 @@ export class Relay {
   /** The agent's own types use this client's stream, from now or from the next one on. */
   carry(own: OwnTypes): void {
     this.#own = own;
-    if (this.#attached) this.#detachOwn = own.attach(this.variant, (request) => this.#write(request));
+    if (this.#attached) this.#ownStream = own.attach(this.variant, (request) => this.#write(request));
   }
 
   /** The stream to the control plane has ended. */
   detach(): void {
     if (!this.#attached) return;
     this.#attached = false;
-    this.#detachOwn();
+    this.#ownStream?.detach();
   }
 
   /** The control plane cannot be reached: what the client waits for is answered from the snapshot. */
@@ -224,7 +225,7 @@ export class Relay {
     const response = readResponse(this.variant, bytes);
     const { typeUrl, nonce } = response;
     if (this.#own?.has(typeUrl) === true && !this.#types.has(typeUrl)) {
-      this.#own.receive(response);
+      this.#ownStream?.receive(response);
       return;
     }
     const type = this.#typeOf(typeUrl);

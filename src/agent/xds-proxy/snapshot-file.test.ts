@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdir, readdir, readFile, stat, truncate, writeFile } from 'node:fs/promises';
+import { chmod, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { tempDir } from '../../../test/harness/files.ts';
@@ -85,6 +85,15 @@ test('a file that is cut off, changed, foreign or of another proxy is refused wi
     await writeFile(path, foreign);
     await refused(/no snapshot of this program/);
   }
+});
+
+test('a file that another user can write, or a link, is refused', async (t) => {
+  const path = await saved(t);
+  const link = `${path}-link`;
+  await symlink(path, link);
+  await assert.rejects(read(link), { message: /ELOOP/ });
+  await chmod(path, 0o660);
+  await assert.rejects(read(path), { message: /another user can write the snapshot/ });
 });
 
 test('without a file there is no snapshot; a folder is no file', async (t) => {

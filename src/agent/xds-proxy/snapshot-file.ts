@@ -18,6 +18,8 @@ const NEWLINE = 0x0a;
 const DIGEST_BYTES = 32;
 /** Larger ones are refused: the agent would need this much memory. */
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
+/** Group and others. Envoy would be configured by whoever wrote the file. */
+const OTHERS_WRITE = 0o022;
 /** The file's name in a folder. */
 const FILE_NAME = 'xds-snapshot';
 /** Buffers that are written with one call. */
@@ -142,11 +144,14 @@ export async function readSnapshot(
 
 async function readBounded(path: string): Promise<Buffer | undefined> {
   try {
-    // Not a pipe, which would block.
-    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK);
+    // Not a pipe, which would block, nor a link, which another user may have made.
+    const file = await open(path, constants.O_RDONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
     try {
       const found = await file.stat();
       if (!found.isFile()) throw new CtlError('failed_precondition', 'this is no file', { file: path });
+      const isOwn = found.uid === process.getuid?.() || found.uid === 0;
+      if (!isOwn || (found.mode & OTHERS_WRITE) !== 0)
+        throw new CtlError('failed_precondition', 'another user can write the snapshot', { file: path });
       if (found.size > MAX_FILE_BYTES)
         throw new CtlError('failed_precondition', `the snapshot has more than ${MAX_FILE_BYTES} bytes`, { file: path });
       return await file.readFile();

@@ -1,14 +1,16 @@
 import assert from 'node:assert/strict';
 import { PassThrough } from 'node:stream';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { CtlError } from '../../core/errors.ts';
 import { fakeClock } from '../../core/testing/fake-clock.ts';
 import { XDS } from '../../core/xds-types.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import type { BytesStream, GrpcClient, GrpcTarget } from '../grpc/index.ts';
 import { logLines } from '../identity/testing/log-lines.ts';
+import type { SecretSource } from '../types.ts';
 import { ClientStream } from './client-stream.ts';
 import { writeRequest } from './messages.ts';
+import { Snapshot } from './snapshot.ts';
 import { createUpstream } from './upstream.ts';
 
 const address = (host: string) => ({ host, port: 15010, tls: false, serverName: '' });
@@ -41,6 +43,7 @@ function unanswered(hosts: readonly string[], silent: boolean) {
 
 const ignored = {
   attached: () => undefined,
+  stable: () => undefined,
   message: () => undefined,
   drained: () => undefined,
   detached: () => undefined,
@@ -74,8 +77,39 @@ test('delays between attempts grow to 5 s', async () => {
   await stream.close();
 });
 
-test('a control plane that owes Envoy its first configuration for 15 s is given up', async () => {
-  const { clock, log, opened, upstream } = unanswered(['a', 'b'], true);
+test('attempts leave no listeners behind', async (t: TestContext) => {
+  const { clock, upstream } = unanswered(['a'], false);
+  const added = t.mock.method(AbortSignal.prototype, 'addEventListener');
+  const removed = t.mock.method(AbortSignal.prototype, 'removeEventListener');
+  const stream = upstream.open('delta', ignored);
+  for (let seconds = 0; seconds < 60; seconds++) await clock.advance(1_000);
+  assert.ok(added.mock.callCount() > 5);
+  // That of the current attempt or delay.
+  assert.ok(added.mock.callCount() - removed.mock.callCount() <= 1);
+  await stream.close();
+});
+
+test('while there is no certificate the snapshot may serve, and the log has one line', async () => {
+  const { clock, log, opened } = unanswered(['a'], false);
+  const secrets: SecretSource = {
+    current: () => undefined,
+    onChange: () => () => undefined,
+    start: () => undefined,
+    close: () => Promise.resolve(),
+  };
+  const openClient = () => Promise.reject(new CtlError('unavailable', 'not used'));
+  const addresses = [{ ...address('a'), tls: true, serverName: 'a' }];
+  const upstream = createUpstream({ addresses, secrets, openClient, clock, random: () => 0, log });
+  let failed = 0;
+  const stream = upstream.open('delta', { ...ignored, failed: () => void failed++ });
+  for (let seconds = 0; seconds < 30; seconds++) await clock.advance(1_000);
+  assert.deepEqual([failed, opened], [1, []]);
+  assert.match(log.lines.join('\n'), /^warn the control plane cannot be reached.*no certificate yet[^\n]*$/);
+  await stream.close();
+});
+
+/** A client with one request, and the snapshot that it may use. */
+function startClient({ upstream, clock, log }: ReturnType<typeof unanswered>, snapshot?: Snapshot): ClientStream {
   const listeners = new Map<string, (bytes: Buffer) => void>();
   const client = new ClientStream({
     stream: {
@@ -92,11 +126,32 @@ test('a control plane that owes Envoy its first configuration for 15 s is given 
     counters: { requests: 0, responses: 0, rejections: 0, fromSnapshot: 0 },
     log,
     endWithError: () => undefined,
-    identified: () => undefined,
+    identified: () => snapshot,
     closed: () => undefined,
   });
   const node = encodeFields([[1, 'sidecar~']]);
   listeners.get('data')?.(writeRequest('delta', { typeUrl: XDS.cds.url, node }));
+  return client;
+}
+
+test('a control plane that answers nothing does not make the snapshot younger', async () => {
+  const world = unanswered(['a'], true);
+  const snapshot = new Snapshot('delta', world.clock.now() - 3_600_000);
+  const { asOf } = snapshot;
+  const client = startClient(world, snapshot);
+  for (let seconds = 0; seconds < 60; seconds++) {
+    await world.clock.advance(1_000);
+    assert.equal(client.connected, false);
+  }
+  assert.ok(world.opened.length > 1);
+  assert.equal(snapshot.asOf, asOf);
+  client.close();
+});
+
+test('a control plane that owes Envoy its first configuration for 15 s is given up', async () => {
+  const world = unanswered(['a', 'b'], true);
+  const { clock, log, opened } = world;
+  const client = startClient(world);
   await clock.advance(14_000);
   assert.deepEqual(opened, ['a']);
   await clock.advance(2_000);

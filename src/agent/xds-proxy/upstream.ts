@@ -24,6 +24,8 @@ const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
 const KEEPALIVE_MS = 30_000;
 /** A connection takes milliseconds; an address that only accepts must not delay the next one. */
 const CONNECT_TIMEOUT_MS = 5_000;
+/** A first certificate takes less than a second when the authority is reachable. */
+const SECRETS_TIMEOUT_MS = 5_000;
 /** Delays between attempts, those of Envoy's bootstrap. */
 const BACKOFF_BASE_MS = 500;
 const BACKOFF_MAX_MS = 5_000;
@@ -64,11 +66,13 @@ export interface UpstreamLink {
 export interface UpstreamHandlers {
   /** A stream is open, and has no state yet. */
   attached(link: UpstreamLink): void;
+  /** The control plane has kept the stream open for long: it serves it, with or without a response. */
+  stable(): void;
   message(bytes: Buffer): void;
   drained(): void;
   /** The open stream has ended. Another one is opened. */
   detached(): void;
-  /** No stream could be opened, or one has ended without a response. */
+  /** No stream could be opened, there is no certificate for one, or one has ended without a response. */
   failed(): void;
 }
 
@@ -186,7 +190,7 @@ class Stream implements UpstreamStream {
     while (!signal.aborted) {
       const address = this.#shared.current();
       if (address.tls && secrets !== undefined && secrets.current() === undefined) {
-        await nextSecrets(secrets, signal);
+        await this.#waitForSecrets(secrets, signal);
         continue;
       }
       const { proved, reason } = await this.#connect(address, secrets?.current()).catch(
@@ -203,23 +207,34 @@ class Stream implements UpstreamStream {
     }
   }
 
+  /** The authority may be gone as well as the control plane: the snapshot serves meanwhile. */
+  async #waitForSecrets(secrets: SecretSource, signal: AbortSignal): Promise<void> {
+    const late = this.#shared.options.clock.setTimer(SECRETS_TIMEOUT_MS, () => {
+      this.#shared.log.failed('the workload has no certificate yet');
+      this.#handlers.failed();
+    });
+    await nextSecrets(secrets, signal);
+    late.cancel();
+  }
+
   /** Opens one connection with one stream; resolves when it has ended, rejects when there is none. */
   async #connect(address: ControlPlane, secrets: WorkloadSecrets | undefined): Promise<Outcome> {
     const options = { maxMessageBytes: MAX_RESPONSE_BYTES, keepaliveMs: KEEPALIVE_MS };
+    const aborted = Promise.withResolvers<'closed'>();
+    const abort = (): void => aborted.resolve('closed');
     const client = await this.#shared.options.openClient(targetOf(address, secrets), options);
     try {
       const stream = client.stream(XDS_PATHS[this.#variant]);
       const ended = endOf(stream, client);
       try {
-        const aborted = new Promise<'closed'>((resolve) =>
-          this.#closed.signal.addEventListener('abort', () => resolve('closed')),
-        );
-        const first = await Promise.race([client.ready(CONNECT_TIMEOUT_MS), ended, aborted]);
+        this.#closed.signal.addEventListener('abort', abort);
+        const first = await Promise.race([client.ready(CONNECT_TIMEOUT_MS), ended, aborted.promise]);
         if (first === 'closed' || this.#closed.signal.aborted) return { proved: false, reason: 'closed' };
         if (first === false) throw new CtlError('unavailable', `no connection within ${CONNECT_TIMEOUT_MS / 1000} s`);
         if (first !== true) throw first;
         return await this.#serve(stream, ended, secrets);
       } finally {
+        this.#closed.signal.removeEventListener('abort', abort);
         stream.cancel();
       }
     } finally {
@@ -242,7 +257,10 @@ class Stream implements UpstreamStream {
       shared.options.log.info('the certificate has been renewed: the connection to the control plane is replaced');
       outcome.resolve({ proved: true, reason: 'it is replaced' });
     });
-    const stable = clock.setTimer(STABLE_MS, prove);
+    const stable = clock.setTimer(STABLE_MS, () => {
+      prove();
+      this.#handlers.stable();
+    });
     void ended.then((error) => outcome.resolve({ proved: this.#proved, reason: error.oneLine() }));
     shared.changed(1);
     try {
