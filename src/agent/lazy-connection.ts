@@ -20,6 +20,7 @@ export function createLazyConnection(plan: XdsPlan, identity: AgentIdentity | un
       opened ??= open();
       return opened;
     },
-    close: async () => (await opened)?.close(),
+    // A failure to open was reported to the caller of `get`.
+    close: async () => (await opened?.catch(() => undefined))?.close(),
   };
 }

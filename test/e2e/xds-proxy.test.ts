@@ -3,6 +3,7 @@
  * without it works with it, and while the control plane is gone.
  */
 import assert from 'node:assert/strict';
+import { Resolver } from 'node:dns/promises';
 import { readFile, stat } from 'node:fs/promises';
 import { createServer } from 'node:net';
 import { join } from 'node:path';
@@ -18,7 +19,7 @@ import {
   tempDir,
 } from '../harness/index.ts';
 import { type Document, endpoints, resource, service } from './support/config.ts';
-import { MODES, type Mode, planMesh, startMesh, syncStatus, type TestMesh } from './support/mesh.ts';
+import { MODES, type Mode, planMesh, startMesh, startProxy, syncStatus, type TestMesh } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { call } from './support/traffic.ts';
@@ -32,6 +33,8 @@ const owner = suiteOwner();
 const address = planMesh();
 const shared = lazy<TestMesh>();
 
+/** Of an Envoy that no agent has started. */
+const otherAddress = (mode: Mode): string => address(mode === 'delta' ? 12 : 13);
 const gatewayAddress = (mode: Mode): string => address(mode === 'delta' ? 10 : 11);
 const target = (mode: Mode) => ({ address: gatewayAddress(mode), port: PORT });
 
@@ -46,10 +49,18 @@ function gateway(name: string, port: number): Document[] {
   );
 }
 
+const others = (): Document[] =>
+  MODES.map((mode) =>
+    resource('Gateway', `other-${mode}`, {
+      selector: { app: `other-${mode}` },
+      servers: [{ hosts: ['*'], port: { number: PORT, name: 'http', protocol: 'HTTP' }, bind: otherAddress(mode) }],
+    }),
+  );
+
 const routes = (mark: string): Document =>
   resource('VirtualService', 'all', {
     hosts: ['*'],
-    gateways: MODES.map((mode) => `front-${mode}`),
+    gateways: MODES.flatMap((mode) => [`front-${mode}`, `other-${mode}`]),
     http: [{ headers: { request: { set: { 'x-mark': mark } } }, route: [{ destination: { host: 'a' } }] }],
   });
 
@@ -63,8 +74,13 @@ before(async () => {
   const ports = [{ name: 'http', port: BACKEND_PORT }];
   const mesh = await startMesh(owner, address, {
     files: {
-      services: [service('a', { ports }), endpoints('a', [address(21)], ports)],
+      services: [
+        service('a', { ports }),
+        endpoints('a', [address(21)], ports),
+        service('named', { ports, clusterIP: '10.96.0.77' }),
+      ],
       front: gateway('front', PORT),
+      others: others(),
       routes: [routes('first')],
     },
   });
@@ -78,7 +94,12 @@ interface Proxied {
 }
 
 /** An agent with a proxy and a file for the snapshot in `folder`. */
-async function startProxied(from: Owner, mode: Mode, folder: string, waitReady = true): Promise<Proxied> {
+async function startProxied(
+  from: Owner,
+  mode: Mode,
+  folder: string,
+  env: Readonly<Record<string, string>> = {},
+): Promise<Proxied> {
   const [socket, saved] = [join(folder, 'XDS'), join(folder, 'snapshot')];
   const agent = await startAgent(from, {
     name: `gateway-${mode}`,
@@ -86,25 +107,24 @@ async function startProxied(from: Owner, mode: Mode, folder: string, waitReady =
     address: gatewayAddress(mode),
     discoveryAddress: `127.0.0.1:${shared.get().discovery().ports.grpc}`,
     proxyConfig: { controlPlaneAuthPolicy: 'NONE', configPath: folder },
-    env: { XDS_LOCAL: socket, XDS_SAVE: saved, MESH_DELTA_XDS: String(mode === 'delta') },
-    waitReady,
+    env: { XDS_LOCAL: socket, XDS_SAVE: saved, MESH_DELTA_XDS: String(mode === 'delta'), ...env },
   });
   return { agent, socket, saved };
 }
 
 /** Waits until requests are answered with this mark. */
-async function marked(mode: Mode, mark: string): Promise<void> {
+async function marked(mode: Mode, mark: string, at = target(mode)): Promise<void> {
   await eventually(
     async () => {
-      const { by, reply } = await call(target(mode));
+      const { by, reply } = await call(at);
       assert.deepEqual([by, reply?.headers['x-mark']], ['a', mark]);
     },
     { timeoutMs: 15_000 },
   );
 }
 
-async function statusOf(mode: Mode): Promise<Readonly<Record<string, unknown>>> {
-  const found = (await syncStatus(shared.get().discovery())).find(({ proxy }) => proxy === `gateway-${mode}.default`);
+async function statusOf(mode: Mode, name = `gateway-${mode}`): Promise<Readonly<Record<string, unknown>>> {
+  const found = (await syncStatus(shared.get().discovery())).find(({ proxy }) => proxy === `${name}.default`);
   assert.ok(found !== undefined, 'the proxy is not connected');
   return found;
 }
@@ -174,6 +194,53 @@ for (const mode of MODES) {
       assert.equal(await envoyConnections(proxied), 1, 'the stream of Envoy has ended');
     });
 
+    test('no request fails while an agent is killed and restarted beside an Envoy that stays', async (t) => {
+      const { config } = shared.get();
+      const folder = await tempDir(t);
+      const [local = 0] = await freePorts(1);
+      const proxied = await startProxied(t, mode, folder, { XDS_LOCAL: `:${local}` });
+      const name = `other-${mode}`;
+      const envoy = await startProxy(t, local, { name, type: 'router', address: otherAddress(mode), mode });
+      const other = { address: otherAddress(mode), port: PORT };
+      await marked(mode, 'first', other);
+      const traffic = startTraffic([other]);
+      for (const mark of ['fifth', 'first']) {
+        await proxied.agent.kill();
+        await traffic.more(20);
+        await config.apply('routes', routes(mark));
+        const again = await startProxied(t, mode, folder, { XDS_LOCAL: `:${local}` });
+        await marked(mode, mark, other);
+        await marked(mode, mark);
+        await eventually(async () => assert.equal((await statusOf(mode, name)).listener_state, 'SYNCED'));
+        if (mark === 'first') assert.ok((await metric(again, 'xds_proxy_connections')) >= 2);
+        Object.assign(proxied, again);
+      }
+      await traffic.more(20);
+      assert.deepEqual(await traffic.stop(), []);
+      const { 'listener_manager.listener_removed': removed } = await envoy.stats('^listener_manager.listener_removed$');
+      assert.equal(removed, 0);
+    });
+
+    test('without the proxy, the stream of the agent and that of Envoy do not disturb each other', async (t) => {
+      const { config } = shared.get();
+      const [dns = 0] = await freePorts(1);
+      const env = { XDS_LOCAL: '', XDS_SAVE: '', DNS_AGENT: 'true', DNS_ADDR: `:${dns}` };
+      const proxied = await startProxied(t, mode, await tempDir(t), env);
+      const resolver = new Resolver();
+      resolver.setServers([`127.0.0.1:${dns}`]);
+      const answers = (host: string) => eventually(async () => assert.ok((await resolver.resolve4(host)).length > 0));
+      await answers('named.default.svc.cluster.local');
+      for (const mark of ['sixth', 'first']) {
+        await config.apply('routes', routes(mark));
+        await marked(mode, mark);
+        assert.equal((await statusOf(mode)).listener_state, 'SYNCED');
+        await answers('named.default.svc.cluster.local');
+      }
+      assert.equal(await metric(proxied, 'xds_upstream_connected'), 1);
+      assert.equal(await metric(proxied, 'xds_upstream_failures_total'), 0);
+      assert.equal(await envoyConnections(proxied), 1, 'the stream of Envoy has ended');
+    });
+
     test('an Envoy that restarts without a control plane is served from the snapshot, and refreshed later', async (t) => {
       const mesh = shared.get();
       const folder = await tempDir(t);
@@ -240,6 +307,8 @@ test('settings that cannot work end the agent with one line', async (t) => {
     });
     const { code } = await agent.exited;
     assert.equal(code, 1, agent.output());
+    const envoy = /Envoy has started\t.*?\bpid=(\d+)/.exec(agent.output())?.[1];
+    if (envoy !== undefined) await eventually(() => assert.throws(() => process.kill(Number(envoy), 0), /ESRCH/));
     assert.match(agent.output(), message);
     assert.doesNotMatch(agent.output(), /^\s+at /m);
   }

@@ -134,3 +134,15 @@ test('memory of messages is freed when few of their resources are left', () => {
   assert.ok(buffers.size < 10, `${buffers.size} messages are kept`);
   assert.equal(snapshot.get(XDS.cds.url)?.resources.get('kept-7')?.bytes[0], 7);
 });
+
+test('a configuration that is replaced as a whole is not copied', () => {
+  const snapshot = new Snapshot('sotw', AS_OF);
+  for (let version = 0; version < 5; version++) {
+    const bytes = Buffer.alloc(3 * 1024 * 1024);
+    const resources = [{ name: 'a', version: String(version), bytes }];
+    const response = { typeUrl: XDS.cds.url, nonce: '', version: String(version), resources, removed: [] };
+    snapshot.accept(response, false, () => true);
+    assert.equal(snapshot.get(XDS.cds.url)?.resources.get('a')?.bytes, bytes);
+    assert.equal(snapshot.keptBytes, bytes.length);
+  }
+});

@@ -16,6 +16,8 @@ const SLACK_BYTES = 1024 * 1024;
 class Type implements SnapshotType {
   version = '';
   resources = new Map<string, LocatedResource>();
+  /** Bytes of the messages that may be kept for the resources. */
+  keptBytes = 0;
 
   versionOf(name: string): string | undefined {
     return this.resources.get(name)?.version;
@@ -28,9 +30,9 @@ export class Snapshot {
   asOf: number;
   readonly #types = new Map<string, Type>();
   readonly #changed: () => void;
-  /** Bytes of the resources, and of the messages that may be kept for them. */
   #bytes = 0;
-  #keptBytes = 0;
+  /** Whether the file may be kept, in which resources of several types are. */
+  #isLoaded = false;
 
   /** @param changed is called after each change */
   constructor(variant: Variant, asOf: number, changed: () => void = () => undefined) {
@@ -58,7 +60,9 @@ export class Snapshot {
 
   /** Bytes that the snapshot keeps from being freed, at most. */
   get keptBytes(): number {
-    return this.#keptBytes;
+    let sum = 0;
+    for (const { keptBytes } of this.#types.values()) sum += keptBytes;
+    return sum;
   }
 
   /**
@@ -74,8 +78,8 @@ export class Snapshot {
     type.version = version;
     for (const resource of resources) if (wanted(resource.name)) this.#set(type, resource);
     for (const name of removed) this.#delete(type, name);
-    for (const kept of new Set(resources.map(({ bytes }) => bytes.buffer))) this.#keptBytes += kept.byteLength;
-    if (this.#keptBytes > 2 * this.#bytes + SLACK_BYTES) this.#compact();
+    for (const kept of new Set(resources.map(({ bytes }) => bytes.buffer))) type.keptBytes += kept.byteLength;
+    if (this.keptBytes > 2 * this.#bytes + SLACK_BYTES) this.#compact();
     this.#changed();
   }
 
@@ -84,7 +88,8 @@ export class Snapshot {
     const type = this.#typeOf(typeUrl);
     type.version = version;
     for (const resource of resources) this.#set(type, resource);
-    this.#keptBytes = this.#bytes;
+    type.keptBytes = resources.reduce((sum, { bytes }) => sum + bytes.length, 0);
+    this.#isLoaded = true;
   }
 
   /** Removes the resources that Envoy does not have. */
@@ -120,6 +125,8 @@ export class Snapshot {
   #clear(type: Type): void {
     for (const { bytes } of type.resources.values()) this.#bytes -= bytes.length;
     type.resources.clear();
+    // Nothing else keeps the messages of the type: a new configuration of State of the World needs no copy.
+    if (!this.#isLoaded) type.keptBytes = 0;
   }
 
   /** Copies the resources of each type into one buffer, so that the messages can be freed. */
@@ -133,7 +140,8 @@ export class Snapshot {
         type.resources.set(name, { name, version, bytes: all.subarray(at, at + bytes.length) });
         at += bytes.length;
       }
+      type.keptBytes = at;
     }
-    this.#keptBytes = this.#bytes;
+    this.#isLoaded = false;
   }
 }
