@@ -1,4 +1,5 @@
 /** The agent's connection to the control plane, loaded and opened when the first part of the agent needs it. */
+import type { AgentMetrics } from './metrics/metrics.ts';
 import type { AgentIdentity } from './types.ts';
 import type { XdsPlan } from './xds-plan.ts';
 import type { AgentConnection } from './xds-proxy/index.ts';
@@ -9,11 +10,18 @@ export interface LazyConnection {
   close(): Promise<void>;
 }
 
-export function createLazyConnection(plan: XdsPlan, identity: AgentIdentity | undefined): LazyConnection {
+/** @param metrics where those of the connection are included when it is opened */
+export function createLazyConnection(
+  plan: XdsPlan,
+  identity: AgentIdentity | undefined,
+  metrics: Pick<AgentMetrics, 'include'>,
+): LazyConnection {
   let opened: Promise<AgentConnection> | undefined;
   const open = async (): Promise<AgentConnection> => {
     const { connectControlPlane } = await import('./xds-proxy/index.ts');
-    return connectControlPlane({ ...plan, secrets: identity?.secrets });
+    const connection = await connectControlPlane({ ...plan, secrets: identity?.secrets });
+    metrics.include(connection.metrics);
+    return connection;
   };
   return {
     get() {

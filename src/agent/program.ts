@@ -72,12 +72,12 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     writeGrpcBootstrap(plan.grpcBootstrap),
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
-  const connection = createLazyConnection(plan.xds, identity);
+  const connection = createLazyConnection(plan.xds, identity, metrics);
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
     const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
     // Envoy connects to the proxy when it has started.
-    if (plan.xds.local !== undefined) metrics.include((await connection.get()).metrics);
+    if (plan.xds.local !== undefined) await connection.get();
     await dns.start({ connection, identity, metrics, env, now });
     const reports = { connection, proxy: readiness.check, sleep, log: getScope('default') };
     const health = await startHealthReports(plan.workloadProbe, reports);
