@@ -73,9 +73,10 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
   const connection = createLazyConnection(plan.xds, identity, metrics);
+  let supervisor: Supervisor | undefined;
   try {
     await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
-    const supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
+    supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
     // Envoy connects to the proxy when it has started.
     if (plan.xds.local !== undefined) await connection.get();
     await dns.start({ connection, identity, metrics, env, now });
@@ -83,6 +84,10 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     const health = await startHealthReports(plan.workloadProbe, reports);
     return await serveUntilEnd(plan, supervisor, readiness, metrics, end, credentials, health);
   } finally {
+    // Envoy still runs when a part of the agent cannot be started.
+    supervisor?.retire();
+    supervisor?.signal('SIGKILL');
+    await supervisor?.ended.catch(() => undefined);
     end.close();
     await dns.close();
     credentials?.close();
