@@ -10,6 +10,8 @@ import type { Upstream } from './upstream.ts';
 
 export interface StreamUpstreamOptions {
   readonly name: string;
+  /** A connection takes no new queries after this, ms; default 10 minutes. */
+  readonly maxAgeMs?: number;
   /** Begins a connection. */
   dial(): Socket;
   /** The event that says that it can be used. */
@@ -25,6 +27,8 @@ export interface StreamUpstream extends Upstream {
 }
 
 const CONNECT_TIMEOUT_MS = 5000;
+/** Certificates and roots may have been replaced since a connection opened. */
+const MAX_AGE_MS = 600_000;
 /** After a connection that failed, queries fail at once for this long. */
 const BACKOFF_MS = 500;
 const MAX_BACKOFF_MS = 30_000;
@@ -49,12 +53,15 @@ interface Connection {
 /** The connection closed after it had been used: the server may not have seen the query. */
 class ConnectionLost extends CtlError {}
 
-export function createStreamUpstream({ name, dial, ready, idleMs, report }: StreamUpstreamOptions): StreamUpstream {
+export function createStreamUpstream(options: StreamUpstreamOptions): StreamUpstream {
+  const { name, dial, ready, idleMs, report, maxAgeMs = MAX_AGE_MS } = options;
   let connection: Connection | undefined;
-  let [failures, blockedUntil, reason, closed] = [0, 0, '', false];
+  let [openedAt, failures, blockedUntil, reason, closed] = [0, 0, 0, '', false];
+  const sockets = new Set<Socket>();
 
   const open = (): Connection => {
-    if (connection !== undefined) return connection;
+    // One that is too old answers what it was asked, and is closed when it is idle.
+    if (connection !== undefined && performance.now() - openedAt < maxAgeMs) return connection;
     if (closed) throw new CtlError('unavailable', `${name}: closed`);
     if (performance.now() < blockedUntil) throw new CtlError('unavailable', `${name}: ${reason}`);
     const fresh = connect(
@@ -73,11 +80,13 @@ export function createStreamUpstream({ name, dial, ready, idleMs, report }: Stre
           report?.succeeded();
         },
         gone() {
+          sockets.delete(fresh.socket);
           if (connection === fresh) connection = undefined;
         },
       },
     );
-    connection = fresh;
+    sockets.add(fresh.socket);
+    [connection, openedAt] = [fresh, performance.now()];
     return fresh;
   };
   return {
@@ -93,7 +102,7 @@ export function createStreamUpstream({ name, dial, ready, idleMs, report }: Stre
     },
     close() {
       closed = true;
-      connection?.socket.destroy();
+      for (const socket of sockets) socket.destroy();
     },
   };
 }

@@ -8,6 +8,8 @@ import type { Handler } from './handler.ts';
 export interface ConnectionLimits {
   /** A connection without a complete query, or whose client does not read its responses, is closed after this, ms. */
   readonly idleMs: number;
+  /** After this, ms, no further queries are read, and the connection is closed when those before are answered. */
+  readonly maxAgeMs: number;
   /** Queries of one connection that wait at once; more are read when one is answered. */
   readonly maxPipelined: number;
 }
@@ -19,13 +21,18 @@ const MAX_UNREAD_BYTES = 256 * 1024;
 export function serveConnection(socket: Socket, client: DnsClient, handler: Handler, limits: ConnectionLimits): void {
   const reader = createFrameReader(MAX_QUERY_BYTES);
   const queued: Buffer[] = [];
-  let [waiting, ended] = [0, false];
+  let [waiting, ended, retired] = [0, false, false];
 
   const idle = setTimeout(() => {
     // A query that the upstream resolver has not answered yet has its own timeout.
     if (waiting > 0 && socket.writableLength === 0) idle.refresh();
     else socket.destroy();
   }, limits.idleMs).unref();
+  // RFC 7766 section 6.2.4: a client sends queries without an answer again on another connection.
+  const age = setTimeout(() => {
+    [ended, retired] = [true, true];
+    proceed();
+  }, limits.maxAgeMs).unref();
   const send = (response: Buffer): void => {
     if (!socket.writable) return;
     socket.write(framed(response), () => idle.refresh());
@@ -58,6 +65,7 @@ export function serveConnection(socket: Socket, client: DnsClient, handler: Hand
   };
 
   socket.on('data', (chunk: Buffer) => {
+    if (retired) return;
     const messages = reader.read(chunk);
     if (messages === undefined) {
       socket.destroy();
@@ -74,5 +82,8 @@ export function serveConnection(socket: Socket, client: DnsClient, handler: Hand
     proceed();
   });
   socket.on('error', () => socket.destroy());
-  socket.on('close', () => clearTimeout(idle));
+  socket.on('close', () => {
+    clearTimeout(idle);
+    clearTimeout(age);
+  });
 }

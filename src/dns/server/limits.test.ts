@@ -74,6 +74,22 @@ test('a connection without a complete query is closed, however slowly its bytes 
   await eventually(() => assert.equal(server.stats.connections, 0));
 });
 
+test('a connection that is in use is closed at its maximal age, after its queries have been answered', async (t) => {
+  const { port, release, waiting } = await start(t, { maxAgeMs: 100 });
+  const socket = await connected(t, port);
+  const received: Buffer[] = [];
+  socket.on('data', (chunk: Buffer) => received.push(chunk));
+  const ended = once(socket, 'end');
+  const message = query(7, 'slow.example.com');
+  socket.write(Buffer.concat([Buffer.from([0, message.length]), message]));
+  await eventually(() => assert.equal(waiting.length, 1));
+  setTimeout(release, 300);
+  await ended;
+  assert.equal(Buffer.concat(received).readUInt16BE(2), 7);
+  socket.end();
+  await closed(socket);
+});
+
 test('a message that is too long or empty ends its connection', async (t) => {
   const { port } = await start(t, {});
   for (const length of [

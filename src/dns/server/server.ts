@@ -38,6 +38,8 @@ export interface DnsServerLimits {
   readonly maxPipelined: number;
   /** A connection without a query is closed after this, ms. */
   readonly idleMs: number;
+  /** A connection is closed after this, ms, when its queries are answered: a client certificate does not last. */
+  readonly maxAgeMs: number;
   /** Queries that wait for an answer at once; one client may have half of them. */
   readonly maxWaiting: number;
   /** Largest response over UDP, bytes. */
@@ -48,7 +50,13 @@ export interface DnsServerLimits {
  * RFC 7766 section 6.2.3 recommends an idle timeout of a few seconds. On loopback, where packets are not fragmented,
  * larger UDP responses are safe.
  */
-const DEFAULTS = { maxConnections: 256, maxPipelined: 32, idleMs: 10_000, maxWaiting: 2000 } as const;
+const DEFAULTS = {
+  maxConnections: 256,
+  maxPipelined: 32,
+  idleMs: 10_000,
+  maxAgeMs: 600_000,
+  maxWaiting: 2000,
+} as const;
 const LOCAL_UDP_BYTES = 4096;
 
 /** Attempts to find a port that is free for UDP and TCP, when any free port will do. */
