@@ -1,7 +1,7 @@
 /**
  * Identity tokens of a cloud's metadata server, which is reachable from the machine alone
  * (https://cloud.google.com/compute/docs/instances/verifying-instance-identity). The token is kept and renewed before
- * it expires. A server that fails is called again by whoever needs the token next: the authority's client retries with
+ * it expires. A server that fails is called again when the token is needed next: the authority's client retries with
  * backoff.
  */
 import { CtlError } from '../../core/errors.ts';

@@ -18,7 +18,7 @@ const NEWLINE = 0x0a;
 const DIGEST_BYTES = 32;
 /** Larger ones are refused: the agent would need this much memory. */
 const MAX_FILE_BYTES = 256 * 1024 * 1024;
-/** Group and others. Envoy would be configured by whoever wrote the file. */
+/** Write permission of group and others: they could configure Envoy. */
 const OTHERS_WRITE = 0o022;
 /** The file's name in a folder. */
 const FILE_NAME = 'xds-snapshot';

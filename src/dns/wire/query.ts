@@ -6,7 +6,7 @@ import { layoutOf } from './layout.ts';
 
 /** A query has one name, at most 255 bytes, and EDNS options: larger messages are refused. */
 export const MAX_QUERY_BYTES = 4096;
-/** An OPT record and a signature, with room for one that is not known yet. */
+/** An OPT record, a signature, and one record of an unknown kind. */
 const MAX_ADDITIONAL = 4;
 /** A name consists of characters that tables may contain; a dot within a label cannot be told from one between them. */
 const FIRST_PRINTABLE = 0x21;
