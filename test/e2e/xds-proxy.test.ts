@@ -184,6 +184,8 @@ for (const mode of MODES) {
       for (const mark of ['third', 'first']) {
         await mesh.discovery().kill();
         await eventually(async () => assert.equal(await metric(proxied, 'xds_upstream_connected'), 0));
+        // A control plane that is back before the next attempt is not reported.
+        await eventually(() => assert.match(proxied.agent.output(), /the control plane cannot be reached/));
         await mesh.config.apply('routes', routes(mark));
         await mesh.restart();
         await marked(mode, mark);
