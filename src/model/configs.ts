@@ -1,5 +1,5 @@
 /** Configuration that generation reads directly: which of it differs in what generation reads. */
-import type { AnyResource } from '../resources/index.ts';
+import { type AnyResource, isDryRun } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import type { Changed } from './tables.ts';
 import type { ChangeSet } from './types.ts';
@@ -10,9 +10,16 @@ export function changedConfigs(changed: readonly Changed[]): ChangeSet['configs'
   return new Map(differing.map(({ key, before, after }) => [key, { before, after }]));
 }
 
-/** Names are in the key; labels are read for namespaces only, annotations never. */
+/** Names are in the key; labels are read for namespaces only, of annotations the one about dry runs. */
 function readPart(resource: AnyResource | undefined): unknown {
   if (resource === undefined) return undefined;
   const { content, meta } = resource;
-  return resource.kind === 'Namespace' ? { labels: meta.labels } : { content, created: meta.created };
+  switch (resource.kind) {
+    case 'Namespace':
+      return { labels: meta.labels };
+    case 'AuthorizationPolicy':
+      return { content, created: meta.created, dryRun: isDryRun(resource) };
+    default:
+      return { content, created: meta.created };
+  }
 }

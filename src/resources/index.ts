@@ -11,6 +11,7 @@ export {
   writtenKind,
 } from './aliases.ts';
 export { type CheckedDocument, checkDocument, type FieldMessage } from './check.ts';
+export { isDryRun } from './dry-run.ts';
 export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';
 export { type IgnoredDocument, ignoredDocument } from './ignored.ts';

@@ -5,6 +5,7 @@
 import { z } from 'zod';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from './aliases.ts';
 import { compiledSchema, REFUSED } from './compiled-schema.ts';
+import { dryRunError, meantAsDryRun } from './dry-run.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
@@ -123,8 +124,14 @@ export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument
   if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY }], key };
   const content = parseContent(envelope, document);
   if ('errors' in content) return { errors: content.errors, key };
+  const dryRun = dryRunError(kind, meta, content.content, annotationsIn(document));
+  if (dryRun !== undefined) return { errors: [dryRun], key };
   const warnings = [...envelope.warnings, ...content.warnings];
   return { resource: resourceOf(kind, meta, content.content, origin), warnings };
+}
+
+function annotationsIn({ metadata: written }: Record<string, unknown>): unknown {
+  return isObject(written) ? written.annotations : undefined;
 }
 
 function refused(errors: readonly ValidationError[], key: ResourceKey | undefined): ReadDocument {
@@ -146,6 +153,7 @@ function refusedPolicy(raw: unknown): Pick<ResourceProblem, 'substitutes'> {
   const document = withoutNulls(raw);
   const kind = isObject(document) ? meantPolicy(document) : undefined;
   if (kind === undefined || !isObject(document)) return {};
+  if (kind === 'AuthorizationPolicy' && meantAsDryRun(document.metadata)) return { substitutes: [] };
   return { substitutes: substitutesFor(kind, namesIn(document.metadata), document.spec) };
 }
 

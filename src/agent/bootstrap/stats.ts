@@ -9,6 +9,8 @@ import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_plane.', 'cluster.xds-grpc.'];
 /** Statistics of the workload's own traffic, for meshes and gateways. */
 const USEFUL = ['sds', 'wasm', 'reporter=', 'component.', 'tcp_proxy.', 'http.inbound_', 'runtime.'];
+/** Statistics of AuthorizationPolicies, also those of gateways and connections: enforced ones, and dry runs. */
+const POLICIES = ['rbac.allowed', 'rbac.denied', 'shadow_allowed', 'shadow_denied'];
 
 /** Tag extraction rules for the generated names: cluster names contain dots, at which Envoy's own rules would stop. */
 const TAGS: readonly (readonly [string, string])[] = [
@@ -22,6 +24,9 @@ const TAGS: readonly (readonly [string, string])[] = [
   ['listener_address', '^listener\\.(((?:[0-9a-f.]+|\\[[0-9a-f:_]+\\])_\\d+)\\.)'],
   ['response_code', '_rq(_(\\d{3}))$'],
   ['response_code_class', '_rq(_(\\dxx))$'],
+  // Of AuthorizationPolicies in dry run, as Istio's agents name them.
+  ['authz_dry_run_action', '(\\.istio_dry_run_(allow|deny|custom)_)'],
+  ['authz_dry_run_result', 'istio_dry_run_[a-z]+_(\\.shadow_(allowed|denied))$'],
 ];
 
 export interface StatsInput {
@@ -34,7 +39,8 @@ export interface StatsInput {
 /** `envoy.config.metrics.v3.StatsConfig`, JSON form. */
 export function statsConfig({ minimalStats, extraStatTags }: StatsInput): JsonObject {
   const prefixes = minimalStats ? NEEDED : [...NEEDED, ...USEFUL];
-  const patterns: JsonValue[] = prefixes.map((prefix) => ({ prefix }));
+  const suffixes = minimalStats ? [] : POLICIES;
+  const patterns: JsonValue[] = [...prefixes.map((prefix) => ({ prefix })), ...suffixes.map((suffix) => ({ suffix }))];
   return {
     use_all_default_tags: false,
     stats_tags: minimalStats ? [] : statsTags(extraStatTags),

@@ -11,12 +11,13 @@ export interface TestPolicy {
   readonly namespace?: string;
   /** YAML, or its parsed form. */
   readonly spec: unknown;
+  readonly annotations?: Readonly<Record<string, string>>;
 }
 
 /** A policy as users write it; a refused one is a mistake of the test. */
-export function policyOf({ name = 'p', namespace = 'shop', spec }: TestPolicy): AnyResource {
+export function policyOf({ name = 'p', namespace = 'shop', spec, annotations = {} }: TestPolicy): AnyResource {
   const content = typeof spec === 'string' ? (parse(spec) as object) : (spec as object);
-  return meshResource('AuthorizationPolicy', namespace, name, content);
+  return meshResource('AuthorizationPolicy', namespace, name, content, annotations);
 }
 
 /** A mesh, and a workload in it: of namespace `shop` by default. */

@@ -14,8 +14,14 @@ export function parsed(document: unknown): AnyResource {
 }
 
 /** The resource of a kind with a spec. */
-export function meshResource(kind: string, namespace: string, name: string, spec: object): AnyResource {
-  return parsed({ apiVersion: apiVersionOf(kind), kind, metadata: { name, namespace }, spec });
+export function meshResource(
+  kind: string,
+  namespace: string,
+  name: string,
+  spec: object,
+  annotations: Readonly<Record<string, string>> = {},
+): AnyResource {
+  return parsed({ apiVersion: apiVersionOf(kind), kind, metadata: { name, namespace, annotations }, spec });
 }
 
 function apiVersionOf(kind: string): string {

@@ -85,7 +85,7 @@ describe('an external authorizer', () => {
       'that the mesh configuration does not have',
       [],
       true,
-      /has no extension provider a; refused is what matches ns\[shop\]/,
+      /has no extension provider a; requests that match ns\[shop\]/,
     ],
     ['that it has twice', [GRPC, HTTP], true, /several extension providers a/],
     ['that is of another kind', ['{name: a}'], true, /no external authorizer/],

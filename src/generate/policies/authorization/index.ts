@@ -1,11 +1,17 @@
 /**
  * AuthorizationPolicy as Envoy's RBAC and external authorization filters. A request passes all of them, in this order:
  * the external authorizers of CUSTOM rules are called; no DENY rule may match it; where there are ALLOW policies, one
- * of their rules must match it; AUDIT rules record it.
+ * of their rules must match it; AUDIT rules record it. Policies in dry run record what they would do.
  */
 
 import type { ModelSettings } from '../../../model/index.ts';
-import type { AuthorizationRule, MeshConfig, Resource, ResourceKey } from '../../../resources/index.ts';
+import {
+  type AuthorizationRule,
+  isDryRun,
+  type MeshConfig,
+  type Resource,
+  type ResourceKey,
+} from '../../../resources/index.ts';
 import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../../reads/index.ts';
 import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
@@ -18,7 +24,7 @@ import {
   requestFilters,
   type Unreachable,
 } from './external.ts';
-import { allowFilter, auditFilter, denyFilter, type Protocol } from './rbac.ts';
+import { type ActionRules, actionFilter, auditFilter, denyFilter, type Protocol, uncalledFilter } from './rbac.ts';
 import {
   asksForMoreThanGrpc,
   asksForPaths,
@@ -47,9 +53,12 @@ export interface RequestRules {
 export function requestRules(snapshot: MeshReader, view: GuardedView): RequestRules {
   const rules = rulesFor(snapshot, view, 'http');
   return {
-    external: rules.custom.flatMap(({ authorizer, policies }) =>
-      'problem' in authorizer ? [denyFilter('http', policies)] : requestFilters(authorizer, policies),
-    ),
+    external: [
+      ...rules.custom.flatMap(({ authorizer, policies }) =>
+        'problem' in authorizer ? [denyFilter('http', policies)] : requestFilters(authorizer, policies),
+      ),
+      ...uncalledFilters(rules, 'http'),
+    ],
     local: localFilters(rules, 'http'),
   };
 }
@@ -62,15 +71,16 @@ export interface ConnectionRules {
 
 export function connectionRules(snapshot: MeshReader, view: GuardedView): ConnectionRules {
   const rules = rulesFor(snapshot, view, 'tcp');
-  const denied = [rules.deny];
+  const denied = [rules.deny.enforced ?? {}];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
     const filters = 'problem' in authorizer ? undefined : connectionFilters(authorizer, policies);
     if (filters === undefined) denied.push(policies);
     return filters ?? [denyFilter('tcp', policies)];
   });
+  const allowed = rules.allow.enforced;
   return {
-    filters: [...external, ...localFilters(rules, 'tcp')],
-    refusesAll: (rules.allow !== undefined && !isFilled(rules.allow)) || denied.some(matchesAll),
+    filters: [...external, ...uncalledFilters(rules, 'tcp'), ...localFilters(rules, 'tcp')],
+    refusesAll: (allowed !== undefined && !isFilled(allowed)) || denied.some(matchesAll),
   };
 }
 
@@ -85,11 +95,11 @@ export interface GrpcRules {
 
 /**
  * The rules for a gRPC server. What CUSTOM rules match is refused, because such servers have no external authorizers;
- * AUDIT rules do nothing.
+ * AUDIT rules and dry runs do nothing.
  */
 export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies']): GrpcRules {
-  const all = policiesFor(snapshot, { policies });
-  const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
+  const { enforced } = policiesFor(snapshot, { policies });
+  const of = (action: Action) => actionOf(enforced, action);
   const [allow, custom, deny] = [of('ALLOW'), of('CUSTOM'), of('DENY')];
   const keepOut = { effect: 'keep out', protocol: 'grpc', sourcedMetadata: false } as const;
   const inexact = [...allow, ...deny].filter(({ content }) => (content.rules ?? []).some(asksForMoreThanGrpc));
@@ -98,7 +108,7 @@ export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies'
     allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...keepOut, effect: 'let in' }),
     problems: [
       ...custom.map(
-        (policy) => `${nameOf(policy)}: gRPC servers have no external authorizers; refused is what it matches`,
+        (policy) => `${nameOf(policy)}: gRPC servers have no external authorizers; requests that match it are denied`,
       ),
       ...inexact.map((policy) => {
         const denies = policy.content.action === 'DENY';
@@ -113,9 +123,9 @@ function nameOf({ meta: { namespace, name } }: Policy): string {
   return `AuthorizationPolicy ${namespace}/${name}`;
 }
 
-/** Whether the result depends on a request's path. */
+/** Whether the result depends on a request's path. A dry run does not change how paths are normalized either. */
 export function guardsPaths(snapshot: MeshReader, view: GuardedView): boolean {
-  return policiesFor(snapshot, view).some(({ content }) => (content.rules ?? []).some(asksForPaths));
+  return policiesFor(snapshot, view).enforced.some(({ content }) => (content.rules ?? []).some(asksForPaths));
 }
 
 /** The hosts of services that a policy calls, whether or not they exist. */
@@ -124,7 +134,7 @@ export function authorizerHostsOf(
   { plugins }: ModelSettings,
   mesh: MeshConfig,
 ): readonly string[] {
-  if (policy === undefined || !isServed(policy, plugins)) return [];
+  if (policy === undefined || isDryRun(policy) || !isServed(policy, plugins)) return [];
   const { provider } = policy.content;
   return provider?.name === undefined ? [] : providerHosts(mesh, provider.name);
 }
@@ -147,61 +157,99 @@ function hostsOfPolicy(snapshot: MeshReader, key: ResourceKey): readonly string[
 
 /** Problems of the policies that apply here, one line each. */
 export function policyProblems(snapshot: MeshReader, view: GuardedView): string[] {
-  return rulesFor(snapshot, view, 'http').custom.flatMap(({ authorizer, policies }) =>
-    'problem' in authorizer
-      ? [`${authorizer.problem}; refused is what matches ${Object.keys(policies).join(', ')}`]
-      : [],
-  );
+  const { custom, uncalled } = rulesFor(snapshot, view, 'http');
+  const problems = (rules: readonly CustomRules[], effect: string) =>
+    rules.flatMap(({ authorizer, policies }) =>
+      'problem' in authorizer
+        ? [`${authorizer.problem}; requests that match ${Object.keys(policies).join(', ')} ${effect}`]
+        : [],
+    );
+  return [...problems(custom, 'are denied'), ...problems(uncalled, 'would be denied (dry run)')];
+}
+
+/** The rules that name an authorizer. */
+interface CustomRules {
+  readonly authorizer: Authorizer | Unreachable;
+  readonly policies: NamedPolicies;
 }
 
 /** The rules of a view, by action. */
 interface Rules {
   /** By authorizer. */
-  readonly custom: readonly { readonly authorizer: Authorizer | Unreachable; readonly policies: NamedPolicies }[];
-  readonly deny: NamedPolicies;
-  /** Undefined without ALLOW policies; an empty list allows nobody. */
-  readonly allow: NamedPolicies | undefined;
+  readonly custom: readonly CustomRules[];
+  /** The same of policies in dry run, whose authorizers are not called. */
+  readonly uncalled: readonly CustomRules[];
+  readonly deny: ActionRules;
+  /** An empty list allows nobody. */
+  readonly allow: ActionRules;
   readonly audit: NamedPolicies;
 }
 
-const NO_RULES: Rules = { custom: [], deny: {}, allow: undefined, audit: {} };
+const NONE: ActionRules = { enforced: undefined, dryRun: undefined };
+const NO_RULES: Rules = { custom: [], uncalled: [], deny: NONE, allow: NONE, audit: {} };
 
 function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol): Rules {
-  const all = policiesFor(snapshot, view);
-  if (all.length === 0) return NO_RULES;
-  const of = (action: Action) => all.filter(({ content }) => (content.action ?? 'ALLOW') === action);
-  const scope = scopeOfView(snapshot, view);
-  const providers = Map.groupBy(of('CUSTOM'), ({ content }) => content.provider?.name ?? '');
-  const allow = of('ALLOW');
-  const sourcedMetadata = view.capabilities.replacements === true;
-  const keepOut = { effect: 'keep out', protocol, sourcedMetadata } as const;
-  return {
-    custom: [...providers]
-      .map(([name, policies]) => ({
-        authorizer: authorizerOf(snapshot, scope, name),
-        policies: named(snapshot, policies, keepOut),
-      }))
-      .filter(({ policies }) => isFilled(policies)),
-    deny: named(snapshot, of('DENY'), keepOut),
-    allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...keepOut, effect: 'let in' }),
-    audit: named(snapshot, of('AUDIT'), keepOut),
+  const { enforced, dryRun } = policiesFor(snapshot, view);
+  if (enforced.length + dryRun.length === 0) return NO_RULES;
+  const use = { protocol, sourcedMetadata: view.capabilities.replacements === true };
+  const keepOut = { ...use, effect: 'keep out' } as const;
+  const letIn = { ...use, effect: 'let in' } as const;
+  const deny = (policies: readonly Policy[]) => filled(named(snapshot, actionOf(policies, 'DENY'), keepOut));
+  const allow = (policies: readonly Policy[]) => {
+    const allowing = actionOf(policies, 'ALLOW');
+    return allowing.length === 0 ? undefined : named(snapshot, allowing, letIn);
   };
+  const scope = scopeOfView(snapshot, view);
+  const custom = (policies: readonly Policy[]) =>
+    [...Map.groupBy(actionOf(policies, 'CUSTOM'), ({ content }) => content.provider?.name ?? '')]
+      .map(([name, ofProvider]) => ({
+        authorizer: authorizerOf(snapshot, scope, name),
+        policies: named(snapshot, ofProvider, keepOut),
+      }))
+      .filter((rules) => isFilled(rules.policies));
+  return {
+    custom: custom(enforced),
+    uncalled: custom(dryRun),
+    deny: { enforced: deny(enforced), dryRun: deny(dryRun) },
+    allow: { enforced: allow(enforced), dryRun: allow(dryRun) },
+    audit: named(snapshot, actionOf(enforced, 'AUDIT'), keepOut),
+  };
+}
+
+function actionOf(policies: readonly Policy[], action: Action): Policy[] {
+  return policies.filter(({ content }) => (content.action ?? 'ALLOW') === action);
 }
 
 function localFilters({ deny, allow, audit }: Rules, protocol: Protocol): (HttpFilter & NetworkFilter)[] {
   return [
-    ...(isFilled(deny) ? [denyFilter(protocol, deny)] : []),
-    ...(allow === undefined ? [] : [allowFilter(protocol, allow)]),
+    ...actionFilter(protocol, 'DENY', deny),
+    ...actionFilter(protocol, 'ALLOW', allow),
     ...(isFilled(audit) ? [auditFilter(protocol, audit, AUDIT_PREFIX)] : []),
   ];
 }
 
-/** In order of precedence. Of the plugins, `policy` is for external authorizers, `authz` for the others. */
-function policiesFor(snapshot: MeshReader, { policies }: Pick<GuardedView, 'policies'>): Policy[] {
-  if (policies.authorization.length === 0) return [];
+function uncalledFilters({ uncalled }: Rules, protocol: Protocol): (HttpFilter & NetworkFilter)[] {
+  const policies: NamedPolicies = Object.fromEntries(uncalled.flatMap((rules) => Object.entries(rules.policies)));
+  return isFilled(policies) ? [uncalledFilter(protocol, policies)] : [];
+}
+
+/** Policies in order of precedence. */
+interface Policies {
+  readonly enforced: readonly Policy[];
+  readonly dryRun: readonly Policy[];
+}
+
+const NO_POLICIES: Policies = { enforced: [], dryRun: [] };
+
+/** Of the plugins, `policy` is for external authorizers, `authz` for the others. */
+function policiesFor(snapshot: MeshReader, { policies }: Pick<GuardedView, 'policies'>): Policies {
+  if (policies.authorization.length === 0) return NO_POLICIES;
   const { plugins } = snapshot.settings;
   const table = snapshot.resources('AuthorizationPolicy');
-  return policies.authorization.flatMap((key) => table.get(key) ?? []).filter((policy) => isServed(policy, plugins));
+  const served = policies.authorization
+    .flatMap((key) => table.get(key) ?? [])
+    .filter((policy) => isServed(policy, plugins));
+  return { enforced: served.filter((policy) => !isDryRun(policy)), dryRun: served.filter(isDryRun) };
 }
 
 function isServed({ content }: Policy, plugins: readonly string[]): boolean {
@@ -234,4 +282,8 @@ function matchesAll(policies: NamedPolicies): boolean {
 
 function isFilled(policies: NamedPolicies): boolean {
   return Object.keys(policies).length > 0;
+}
+
+function filled(policies: NamedPolicies): NamedPolicies | undefined {
+  return isFilled(policies) ? policies : undefined;
 }

@@ -21,14 +21,52 @@ interface Rules {
   readonly shadowRulesStatPrefix?: string;
 }
 
-/** Refuses everything that some policy matches. */
+/** Denies everything that some policy matches. */
 export function denyFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
   return filter(protocol, { rules: { action: Action.DENY, policies } });
 }
 
-/** Refuses everything that no policy matches. */
+/** Denies everything that no policy matches. */
 export function allowFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
   return filter(protocol, { rules: { action: Action.ALLOW, policies } });
+}
+
+/** The policies of an action: those that are enforced, and those in dry run; undefined without such policies. */
+export interface ActionRules {
+  readonly enforced: NamedPolicies | undefined;
+  readonly dryRun: NamedPolicies | undefined;
+}
+
+/**
+ * Names of the counters and the metadata of dry runs (`shadow_denied`, `shadow_engine_result`), as in Istio. Those of
+ * CUSTOM are ours.
+ */
+const DRY_RUN_PREFIX = {
+  ALLOW: 'istio_dry_run_allow_',
+  DENY: 'istio_dry_run_deny_',
+  CUSTOM: 'istio_dry_run_custom_',
+} as const;
+
+/** The filter of an action. Policies in dry run let everything pass, and record what they would do. */
+export function actionFilter(
+  protocol: Protocol,
+  action: 'ALLOW' | 'DENY',
+  { enforced, dryRun }: ActionRules,
+): (HttpFilter & NetworkFilter)[] {
+  if (enforced === undefined && dryRun === undefined) return [];
+  const rules: Rules = {
+    ...(enforced !== undefined && { rules: { action: Action[action], policies: enforced } }),
+    ...(dryRun !== undefined && {
+      shadowRules: { action: Action[action], policies: dryRun },
+      shadowRulesStatPrefix: DRY_RUN_PREFIX[action],
+    }),
+  };
+  return [filter(protocol, rules)];
+}
+
+/** CUSTOM policies in dry run: records what an authorizer would be called for (`shadow_denied`), and calls none. */
+export function uncalledFilter(protocol: Protocol, policies: NamedPolicies): HttpFilter & NetworkFilter {
+  return markFilter(protocol, policies, DRY_RUN_PREFIX.CUSTOM);
 }
 
 /**
