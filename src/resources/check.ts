@@ -1,9 +1,9 @@
 /** Checks a document for its author: everything that is wrong with it, and what is legal and likely a mistake. */
 import { kindOf } from './aliases.ts';
 import { fieldPath, type ValidationError } from './issues.ts';
-import { likelyMistakes } from './likely-mistakes.ts';
 import { readDocument } from './parse.ts';
 import type { Kind } from './types.ts';
+import { likelyMistakes } from './warnings/likely-mistakes.ts';
 
 /** A message about a field; an empty field is the whole document. */
 export interface FieldMessage {

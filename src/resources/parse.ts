@@ -9,7 +9,6 @@ import { dryRunError, meantAsDryRun } from './dry-run.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
-import { notActedOn } from './not-acted-on.ts';
 import { pathsToNulls, withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
@@ -32,6 +31,7 @@ import {
 } from './types.ts';
 import { isGuarded, pruned } from './unknown-fields.ts';
 import { semanticErrors } from './validate/index.ts';
+import { notActedOn } from './warnings/not-acted-on.ts';
 import { brokenText } from './well-formed-utf16.ts';
 import { isUnhealthy } from './workload-health.ts';
 

@@ -129,6 +129,23 @@ test('an unknown field is left out with one warning, and the rest of the documen
   await eventually(() => assert.equal(lines(/spec\.htttps: unknown field/).length, 1));
 });
 
+test('a pattern of a policy that matches almost nothing is reported where its author looks', async () => {
+  const { config, discovery } = mesh();
+  const rules = [{ to: [{ operation: { paths: ['/admin', '/a*b'] } }] }];
+  await config.apply('policy', resource('AuthorizationPolicy', 'stars', { action: 'DENY', rules }));
+  const says =
+    /policy\.yaml:\d+: AuthorizationPolicy\/default\/stars: spec\.rules\[0\]\.to\[0\]\.operation\.paths\[1\]: a star in/;
+  await eventually(() => assert.equal(lines(says).length, 1, discovery().output()));
+  await eventually(async () => {
+    const { items } = (await discovery().http('/debug/configz?kind=AuthorizationPolicy')).json() as {
+      items: { warnings?: { field: string }[] }[];
+    };
+    const fields = items.flatMap(({ warnings = [] }) => warnings.map(({ field }) => field));
+    assert.deepEqual(fields, ['spec.rules[0].to[0].operation.paths[1]']);
+  });
+  await config.remove('policy');
+});
+
 test('a file that is not YAML is a problem of that file only, and its resources stay in force', async () => {
   const mark = newMark();
   await mesh().config.apply('routes', marked(mark));

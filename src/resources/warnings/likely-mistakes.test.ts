@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parse } from 'yaml';
-import { checkDocument } from './index.ts';
+import { checkDocument } from '../index.ts';
 
 /** The warnings about a document of the networking kinds, `field: message`. */
 function warnings(kind: string, spec: string): string[] {

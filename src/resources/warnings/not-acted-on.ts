@@ -2,14 +2,16 @@
  * Valid settings that this version does not act on. The document's author gets a warning, because nothing else would
  * show it. Remove an entry when its feature exists.
  */
-import { unappliedPatch } from './envoy-patches.ts';
-import type { ValidationError } from './issues.ts';
-import type { ContentOf } from './schemas.ts';
-import type { Kind } from './types.ts';
+import { unappliedPatch } from '../envoy-patches.ts';
+import type { ValidationError } from '../issues.ts';
+import type { ContentOf } from '../schemas.ts';
+import type { Kind } from '../types.ts';
+import { ordinaryStars } from './ordinary-stars.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 
 const FINDERS: Finders = {
+  AuthorizationPolicy: ordinaryStars,
   DestinationRule: ({ workloadSelector }) =>
     workloadSelector === undefined
       ? []

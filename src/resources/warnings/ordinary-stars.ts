@@ -1,0 +1,38 @@
+/**
+ * Values of AuthorizationPolicies with a star in the middle, as other products have them. Here a star is a wildcard at
+ * one end only, so that such a value matches almost nothing: a DENY with it denies nothing, and `not…` of an ALLOW
+ * excludes nothing.
+ */
+import type { ValidationError } from '../issues.ts';
+import type { AuthorizationPolicySpec } from '../schema/security.ts';
+
+/** Values of conditions may be secrets, so that none is quoted. */
+const MESSAGE = 'a star in the middle is no wildcard: it is compared as an ordinary character';
+
+/** Paths start at the content. */
+export function ordinaryStars({ rules = [] }: AuthorizationPolicySpec): readonly ValidationError[] {
+  return rules.flatMap(({ from = [], to = [], when = [] }, index) => {
+    const rule = ['rules', index] as const;
+    return [
+      ...from.flatMap(({ source }, at) => inLists(source, [...rule, 'from', at, 'source'])),
+      ...to.flatMap(({ operation }, at) => inLists(operation, [...rule, 'to', at, 'operation'])),
+      ...when.flatMap(({ values, notValues }, at) => inLists({ values, notValues }, [...rule, 'when', at])),
+    ];
+  });
+}
+
+function inLists(
+  lists: Readonly<Record<string, readonly string[] | undefined>>,
+  path: readonly (string | number)[],
+): ValidationError[] {
+  return Object.entries(lists).flatMap(([field, values = []]) =>
+    values.flatMap((value, index) =>
+      hasInnerStar(value) ? [{ path: [...path, field, index], message: MESSAGE }] : [],
+    ),
+  );
+}
+
+/** A star besides the one that is a wildcard: validation refuses values with one at each end. */
+function hasInnerStar(value: string): boolean {
+  return value.slice(1, -1).includes('*');
+}
