@@ -54,9 +54,14 @@ test('without rules requests reach every pod by every form of the host, unknown 
       'web.default.svc',
       'web.default.svc.cluster.local',
       'WEB',
+      // A complete name, of which resolvers complete nothing.
+      'web.default.svc.cluster.local.',
+      `web.default.svc.cluster.local.:${HTTP_PORT}`,
     ]) {
       assert.equal((await send(client, { host })).status, 200, host);
     }
+    const { reply } = await send(client, { host: 'Web.default.svc.cluster.local.' });
+    assert.equal(reply?.headers.host, 'Web.default.svc.cluster.local', 'what the application sees');
     assert.equal((await send(client, { host: 'nowhere.example' })).status, 502);
   });
 });

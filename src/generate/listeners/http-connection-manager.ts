@@ -91,6 +91,8 @@ function managerOf(sources: ManagerSources, guarded: boolean, options: HttpConne
     upgradeConfigs: [{ upgradeType: 'websocket' }],
     // Long polls and idle gRPC streams are up to the application; Envoy would end them after five minutes.
     streamIdleTimeout: durationOf(0),
+    // A complete name may end with a dot (RFC 3986, section 3.2.2). Envoy removes it before policies and routes see it.
+    stripTrailingHostDot: true,
     ...pathNormalization(mesh, guarded),
     ...options.extra,
   });

@@ -60,6 +60,9 @@ export const SCENARIOS: readonly Scenario[] = [
     calls: [
       [A, 'a'],
       [B, 'b'],
+      // A complete name may end with a dot.
+      [{ host: 'a.example.' }, 'a'],
+      [{ host: 'B.example.:7088' }, 'b'],
       [bytes, 'bytes'],
       [tls('a.secret'), 'secret'],
       [{ ...A, token: {} }, 'a'],
@@ -95,6 +98,9 @@ export const SCENARIOS: readonly Scenario[] = [
     calls: [
       [B, '403'],
       [{ host: 'B.EXAMPLE:7088' }, '403'],
+      [{ host: 'b.example.' }, '403'],
+      [{ host: 'b.example.:7088' }, '403'],
+      [{ host: 'b.example..' }, '403'],
       [{ ...B, at: 'side' }, '403'],
       [A, 'a'],
     ],
@@ -117,10 +123,12 @@ export const SCENARIOS: readonly Scenario[] = [
     calls: [
       [A, 'a'],
       [{ host: 'A.example:7088' }, 'a'],
+      [{ host: 'a.example.' }, 'a'],
       [B, '403'],
       [{ ...B, token: {} }, 'b'],
       [{ ...B, token: 'bad' }, '401'],
       [{ host: 'c.example' }, '403'],
+      [{ host: 'c.example.' }, '403'],
       [bytes, 'closed'],
       [tls('a.secret'), 'closed'],
     ],

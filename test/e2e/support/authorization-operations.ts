@@ -117,7 +117,7 @@ export const OPERATION_CASES: readonly Case[] = [
   ...cases('hosts', {
     'exact a.example': {
       rules: operation({ hosts: ['a.example'] }),
-      matches: hosts('a.example', 'A.Example', 'a.example:8080', 'A.EXAMPLE:99'),
+      matches: hosts('a.example', 'A.Example', 'a.example:8080', 'A.EXAMPLE:99', 'a.example.', 'a.example.:80'),
       differs: hosts('b.example', 'xa.example', 'a.example.evil', 'axexample', 'a.example.evil:80'),
     },
     'written in capitals': {
