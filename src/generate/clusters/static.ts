@@ -1,5 +1,6 @@
 /** Clusters that belong to no service. */
 import type { envoy } from '../../protobuf/index.ts';
+import type { ConnectionPool } from '../../resources/index.ts';
 import {
   BLACKHOLE_CLUSTER,
   durationOf,
@@ -29,6 +30,9 @@ export const CLUSTER_PROVIDED = 6;
  */
 const INBOUND_SOURCE: Readonly<Record<IpFamily, string>> = { ipv4: '127.0.0.6', ipv6: '::6' };
 
+/** As in newer releases of Istio: servers and firewalls forget idle connections long before Envoy's hour has passed. */
+const PASSTHROUGH_POOL: ConnectionPool = { http: { idleTimeout: 300_000 } };
+
 /** Sends each connection to its original destination. */
 export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
   return {
@@ -38,7 +42,7 @@ export function passthroughCluster(connectTimeoutMs: number): NamedCluster {
     connectTimeout: durationOf(connectTimeoutMs),
     ...circuitBreakers(undefined),
     // Requests keep their protocol: gRPC without TLS (h2c) must stay HTTP/2.
-    ...protocolOptions('client', undefined),
+    ...protocolOptions('client', PASSTHROUGH_POOL),
   };
 }
 

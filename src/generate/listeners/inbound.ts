@@ -176,15 +176,15 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
     family === 'ipv6'
       ? [INBOUND_PASSTHROUGH_CLUSTER_IPV6, cidrRange('::/0')]
       : [INBOUND_PASSTHROUGH_CLUSTER_IPV4, cidrRange('0.0.0.0/0')];
-  const routes = inboundRoutes({ routeName: cluster, cluster, hostname: cluster, servicePort: 0 });
-  // These ports are not declared as HTTP/1.1: their applications still get every other version.
-  const extra: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
+  const routes = inboundRoutes({ routeName: cluster, cluster, hostname: cluster, servicePort: 0, grpc: false });
   return guardedChains(snapshot, view, {
     name: (inside) => `virtualInbound-catchall-${inside}`,
     kind: undeclaredKind(snapshot, view),
     match: everything === undefined ? {} : { prefixRanges: [everything] },
     access: accessTo(view),
-    http: (mutual) => [guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, mutual, extra })],
+    http: (mutual) => [
+      guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, mutual, extra: ALL_VERSIONS }),
+    ],
     tcp: () => guardedBytes(snapshot, view, cluster),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
@@ -227,6 +227,7 @@ function portChains(
         routes: inboundRoutes(plan),
         grpcWeb: plan.grpcWeb,
         mutual,
+        ...(plan.kind === 'auto' && { extra: ALL_VERSIONS }),
       }),
     ],
     tcp: () => guardedBytes(snapshot, view, plan.cluster),
@@ -235,6 +236,9 @@ function portChains(
 }
 
 type ManagerExtra = NonNullable<HttpConnectionManagerOptions['extra']>;
+
+/** For ports that nobody declares as HTTP/1.1 or newer: their applications still get every version of HTTP. */
+const ALL_VERSIONS: ManagerExtra = { httpProtocolOptions: { acceptHttp_10: true } };
 
 interface GuardedRequests {
   readonly statPrefix: string;
@@ -276,15 +280,22 @@ const CLIENT_CERTIFICATE = {
   setCurrentClientCertDetails: { subject: { value: true }, uri: true },
 } as const;
 
+/**
+ * A request that was not sent, because the application refused or closed the connection, is sent again: the client
+ * cannot know whether it was processed. Not for gRPC, whose streams Envoy would buffer for the retry.
+ */
+const RETRIES = { retryOn: 'reset-before-request', numRetries: { value: 2 } } as const;
+
 /** Everything goes to the application. The client's side limits how long it may take. */
 function inboundRoutes({
   routeName,
   cluster,
   hostname,
   servicePort,
+  grpc,
 }: Pick<
   InboundPortPlan,
-  'routeName' | 'cluster' | 'hostname' | 'servicePort'
+  'routeName' | 'cluster' | 'hostname' | 'servicePort' | 'grpc'
 >): envoy.config.route.v3.RouteConfiguration.Input {
   return {
     name: routeName,
@@ -296,7 +307,7 @@ function inboundRoutes({
           {
             name: 'default',
             match: { prefix: '/' },
-            route: { cluster, timeout: durationOf(0) },
+            route: { cluster, timeout: durationOf(0), ...(!grpc && { retryPolicy: RETRIES }) },
             decorator: { operation: `${hostname}:${servicePort}/*` },
           },
         ],

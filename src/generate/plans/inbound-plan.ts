@@ -2,7 +2,7 @@
  * The ports on which a sidecar accepts connections for its application: those of the workload's services, or of a
  * Sidecar's ingress listeners, which replace them.
  */
-import { parseProtocol, type Scope } from '../../model/index.ts';
+import { type Protocol, parseProtocol, type Scope } from '../../model/index.ts';
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -14,6 +14,8 @@ export interface InboundPortPlan {
   /** Destination port of the connections. */
   readonly port: number;
   readonly kind: ProtocolKind;
+  /** Declared as gRPC, also as gRPC-Web. */
+  readonly grpc: boolean;
   readonly grpcWeb: boolean;
   readonly cluster: string;
   readonly routeName: string;
@@ -62,6 +64,7 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
       ports.set(targetPort, {
         port: targetPort,
         kind,
+        grpc: isGrpc(protocol),
         grpcWeb: protocol === 'GRPC-Web',
         cluster: inboundClusterName(targetPort),
         routeName: inboundRouteName(servicePort),
@@ -76,6 +79,10 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
     }
   }
   return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts };
+}
+
+function isGrpc(protocol: Protocol): boolean {
+  return protocol === 'GRPC' || protocol === 'GRPC-Web';
 }
 
 function fromIngress(
@@ -94,6 +101,7 @@ function fromIngress(
     ports.set(port.number, {
       port: port.number,
       kind: protocolKind(protocol, sniff),
+      grpc: isGrpc(protocol),
       grpcWeb: protocol === 'GRPC-Web',
       cluster: inboundClusterName(port.number),
       routeName: inboundRouteName(port.number),
