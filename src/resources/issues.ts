@@ -7,6 +7,8 @@ export interface ValidationError {
   readonly path: readonly (string | number)[];
   /** What was expected, one line. */
   readonly message: string;
+  /** What the document opens here is closed while it is in force; a new document with this mistake is refused. */
+  readonly closes?: true;
 }
 
 /** Message for a field that no schema knows. */

@@ -1,5 +1,8 @@
 /** `key: null` in YAML means absent, as in protobuf's JSON form: such keys are removed before the schemas see them. */
 
+/** Message for a field without a value that restricts what is allowed: without it, more would be. */
+export const EMPTY_VALUE = 'expected a value, got null';
+
 /** Maps in which a key without a value has a meaning: "this header must be present". */
 const KEEP_UNDER: ReadonlySet<string> = new Set(['headers', 'withoutHeaders', 'queryParams']);
 /** Parts of `headers` that are fields, not header names. */

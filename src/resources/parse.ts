@@ -8,8 +8,9 @@ import { compiledSchema, REFUSED } from './compiled-schema.ts';
 import { dryRunError, meantAsDryRun } from './dry-run.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
+import { isIngressTls, withClosedListeners } from './ingress-tls.ts';
 import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
-import { pathsToNulls, withoutNulls } from './nulls.ts';
+import { EMPTY_VALUE, pathsToNulls, withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
 import { type ContentOf, SCHEMAS } from './schemas.ts';
@@ -75,12 +76,6 @@ const metadata = z.object({
   deletionTimestamp: z.iso.datetime({ offset: true, error: 'expected a time such as 2020-09-01T12:00:00Z' }).optional(),
 });
 
-/**
- * A condition, a mode or a list of rules without its value, as a template may leave it, would allow more than was
- * meant.
- */
-const EMPTY = 'expected a value, got null';
-
 interface Envelope {
   readonly kind: Kind;
   readonly meta: ResourceMeta;
@@ -121,8 +116,12 @@ export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument
   if (broken !== undefined) return { errors: [broken], key };
   // Nearly all documents have none.
   const empty = document === raw ? undefined : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path));
-  if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY }], key };
-  const content = parseContent(envelope, document);
+  if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY_VALUE }], key };
+  const content = parseContent(
+    envelope,
+    document,
+    kind === 'Sidecar' && document !== raw ? [...pathsToNulls(raw.spec)] : [],
+  );
   if ('errors' in content) return { errors: content.errors, key };
   const dryRun = dryRunError(kind, meta, content.content, annotationsIn(document));
   if (dryRun !== undefined) return { errors: [dryRun], key };
@@ -288,13 +287,18 @@ type Content =
   | { readonly content: unknown; readonly warnings: readonly ValidationError[] }
   | { readonly errors: readonly ValidationError[] };
 
-function parseContent(envelope: Envelope, document: Record<string, unknown>): Content {
+/** @param nulls paths of the nulls in the content, which have been removed */
+function parseContent(
+  envelope: Envelope,
+  document: Record<string, unknown>,
+  nulls: readonly (string | number)[][],
+): Content {
   const { kind } = envelope;
   const core = CORE.has(kind);
   const base = core ? [] : ['spec'];
   const unknown = core ? [] : unknownAround(document);
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
-  const read = readContent(kind, input);
+  const read = closed(kind, readContent(kind, input), nulls);
   const found = 'errors' in read ? read.errors : semanticErrors(kind, read.content);
   const errors = found.map((error) => {
     const safe = isSecretPath(SCHEMAS[kind], error.path) ? withoutValue(error) : error;
@@ -304,8 +308,20 @@ function parseContent(envelope: Envelope, document: Record<string, unknown>): Co
   const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
   if ('errors' in read || errors.length > 0 || refused.length > 0) return { errors: [...unknown, ...errors] };
   const warned = [...read.warnings, ...notActedOn(kind, read.content)];
-  const warnings = warned.map(({ path, message }) => ({ path: [...base, ...path], message }));
+  const warnings = warned.map((warning) => ({ ...warning, path: [...base, ...warning.path] }));
   return { content: read.content, warnings: [...unknown, ...warnings] };
+}
+
+/** With the listeners closed whose TLS cannot be acted on. */
+function closed<K extends Kind>(kind: K, read: ReadResult<K>, nulls: readonly (string | number)[][]): ReadResult<K> {
+  if (kind !== 'Sidecar' || 'errors' in read) return read;
+  const { warnings } = read;
+  const unknown = warnings.map(({ path }) => path);
+  const { content, reasons } = withClosedListeners(read.content as ContentOf<'Sidecar'>, { unknown, empty: nulls });
+  return {
+    content: content as ContentOf<K>,
+    warnings: [...warnings.filter(({ path }) => !isIngressTls(path)), ...reasons],
+  };
 }
 
 function unknownAround(document: Record<string, unknown>): ValidationError[] {
@@ -319,11 +335,10 @@ interface ReadContent<K extends Kind> {
   readonly warnings: readonly ValidationError[];
 }
 
+type ReadResult<K extends Kind> = ReadContent<K> | { readonly errors: readonly ValidationError[] };
+
 /** The schema's output for the content without the unknown fields that may be left out. */
-function readContent<K extends Kind>(
-  kind: K,
-  input: unknown,
-): ReadContent<K> | { readonly errors: readonly ValidationError[] } {
+function readContent<K extends Kind>(kind: K, input: unknown): ReadResult<K> {
   const schema: z.ZodType = SCHEMAS[kind];
   const first = readBy(schema, input);
   // The schema is that of the kind, which determines its output.

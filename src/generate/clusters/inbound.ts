@@ -1,5 +1,5 @@
 /** Clusters of a sidecar's inbound part: the application's own ports, and the original port of other connections. */
-import { type Protocol, parseProtocol } from '../../model/index.ts';
+import type { Protocol } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 import type { ConnectionPool, SidecarIngress } from '../../resources/index.ts';
 import {
@@ -11,6 +11,7 @@ import {
   loopbackBinds,
   scopeOfView,
 } from '../common/index.ts';
+import { ingressProtocol } from '../plans/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { InboundView, Unit, UnitOutput } from '../types.ts';
 import { circuitBreakers, connectionSettings } from './circuit-breakers.ts';
@@ -104,7 +105,7 @@ function ingressCluster(snapshot: MeshReader, view: InboundView, ingress: Sideca
   const { number } = ingress.port;
   if (number === undefined) return undefined;
   const name = inboundClusterName(number);
-  const protocol = parseProtocol(ingress.port.protocol);
+  const protocol = ingressProtocol(ingress);
   const endpoint = ingress.defaultEndpoint ?? '';
   if (endpoint.startsWith('unix://')) {
     const path = addressOf(endpoint.slice('unix://'.length), 0);

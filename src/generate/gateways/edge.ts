@@ -18,14 +18,6 @@ type Manager = envoy.extensions.filters.network.http_connection_manager.v3.HttpC
  */
 const REQUEST_HEADERS_TIMEOUT_MS = 30_000;
 
-/** For TLS handshakes: without a limit a client that sends nothing holds its connection forever. */
-const HANDSHAKE_TIMEOUT_MS = 15_000;
-
-/** For each filter chain that terminates TLS. */
-export const HANDSHAKE_LIMIT: Pick<envoy.config.listener.v3.FilterChain.Input, 'transportSocketConnectTimeout'> = {
-  transportSocketConnectTimeout: durationOf(HANDSHAKE_TIMEOUT_MS),
-};
-
 const DETAILS = { SANITIZE, FORWARD_ONLY, APPEND_FORWARD, SANITIZE_SET, ALWAYS_FORWARD_ONLY } as const;
 
 /** Fields of the connection manager. */

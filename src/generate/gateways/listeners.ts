@@ -1,9 +1,11 @@
 /** Listeners of a gateway: one for each port (and bind address), with a filter chain for each TLS server name. */
 
 import { envoy } from '../../protobuf/index.ts';
-import { listenerName, meshServerSocket, TLS_SOCKET } from '../common/index.ts';
+import { listenerName, meshServerSocket } from '../common/index.ts';
 import { type FilterChain, TLS_INSPECTOR, typedConfig } from '../filters/index.ts';
 import {
+  downstreamTls,
+  HANDSHAKE_LIMIT,
   httpConnectionManager,
   listenerAddresses,
   listenerResource,
@@ -18,14 +20,10 @@ import type { GatewayView, GeneratedResource, GenerationFinding, Unit, UnitOutpu
 import { passingChains } from './auto-passthrough.ts';
 import { gatewayContext } from './context.ts';
 import { tcpDestination, tlsDestinations } from './destinations.ts';
-import { edgeSettings, HANDSHAKE_LIMIT } from './edge.ts';
-import { downstreamTlsContext } from './tls-context.ts';
+import { edgeSettings } from './edge.ts';
 
 const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
 const { TlsInspector } = envoy.extensions.filters.listener.tls_inspector.v3;
-const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
-
-const HTTP_ALPN = ['h2', 'http/1.1'];
 
 /** Server names of a filter chain; `*` means any name or none. */
 interface SniChain {
@@ -165,11 +163,7 @@ function sniChains(snapshot: MeshReader, view: GatewayView, plan: ListenerPlan, 
   const transportSocket =
     tls.mode === 'MESH_MUTUAL'
       ? meshServerSocket(snapshot.settings, snapshot.mesh, https ? 'http' : 'tcp')
-      : typedConfig(
-          TLS_SOCKET,
-          DownstreamTlsContext,
-          downstreamTlsContext(tls, credentials, view.capabilities.sds, https ? HTTP_ALPN : []),
-        );
+      : downstreamTls(tls, credentials, view.capabilities.sds, https ? 'http' : 'tcp');
   if (https) {
     const chain = httpChain(snapshot, view, plan, routeName, server.grpcWeb);
     return [{ names, label, chain: { ...chain, ...HANDSHAKE_LIMIT, transportSocket }, routeName }];

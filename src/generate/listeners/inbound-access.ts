@@ -1,8 +1,10 @@
 /**
  * Which connections an inbound port accepts: mutual TLS of the mesh, plain text, or both, distinguished by a
- * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed through.
+ * connection's first bytes. TLS that is not the mesh's belongs to the application and is passed through, unless a
+ * Sidecar terminates it.
  */
 import { type MutualTlsMode, modeOfPort } from '../../model/index.ts';
+import type { ServerTlsSettings } from '../../resources/index.ts';
 import { HTTP_INSIDE, MESH_TLS, meshServerSocket } from '../common/index.ts';
 import {
   type FilterChain,
@@ -13,6 +15,7 @@ import {
 } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';
+import { downstreamTls, HANDSHAKE_LIMIT } from './downstream-tls.ts';
 import { besideSniffedHttp, SNIFFED_HTTP } from './listener-filters.ts';
 
 /**
@@ -35,14 +38,22 @@ export function inspectsTls(access: Access): boolean {
   return access !== 'DISABLE';
 }
 
+/**
+ * How connections are encrypted that are let in: not at all, with mutual TLS of the mesh, or with TLS of the port's own
+ * (a Sidecar's ingress), whose clients are outside of the mesh.
+ */
+export type Encryption = 'none' | 'mesh' | 'own';
+
 /** The filters of a port's connections. */
 export interface Guarded {
   readonly kind: ProtocolKind;
   readonly match: FilterChainMatch;
   readonly access: Access;
-  /** The HTTP filter; `mutual`: inside mutual TLS. */
-  readonly http: (mutual: boolean) => FilterChain['filters'];
-  readonly tcp: () => FilterChain['filters'];
+  /** TLS of the port's own: it takes the place of plain text. */
+  readonly ownTls?: ServerTlsSettings | undefined;
+  /** The HTTP filter. */
+  readonly http: (encryption: Encryption) => FilterChain['filters'];
+  readonly tcp: (encryption: Encryption) => FilterChain['filters'];
   /** For a connection that is refused. */
   readonly nowhere: () => FilterChain['filters'];
   /** Prefix of the chains' names; without it the chains have no names. */
@@ -53,11 +64,36 @@ export interface Guarded {
  * The filter chains of a port. Envoy chooses the port and then the transport and never goes back: a port without a
  * chain for plain text is closed to it, even if another chain takes all ports.
  */
-export function guardedChains(
+export function guardedChains(snapshot: MeshReader, view: InboundView, guarded: Guarded): FilterChain[] {
+  const { kind, match, access, ownTls } = guarded;
+  const chains = chainsOf(snapshot, view, guarded);
+  const { bytes, requests, mutual, own, refused } = chains;
+  switch (access) {
+    case 'REFUSE':
+      return [refused()];
+    case 'DISABLE': {
+      if (ownTls !== undefined) return own(ownTls) ?? [refused()];
+      if (kind === 'tcp') return [bytes(match)];
+      if (kind === 'http') return [requests(match)];
+      return [requests({ ...match, ...SNIFFED_HTTP }), ...besideSniffedHttp(bytes(match))];
+    }
+    case 'STRICT':
+      // Clients with a mesh certificate may omit its protocol names.
+      return kind === 'auto' ? [mutual('http', HTTP_INSIDE), mutual('tcp', [])] : [mutual(kind, [])];
+    case 'PERMISSIVE': {
+      const ofMesh =
+        kind === 'auto' ? [mutual('http', HTTP_INSIDE), mutual('tcp', BYTES_INSIDE)] : [mutual(kind, MESH_TLS)];
+      return [...ofMesh, ...(ownTls === undefined ? chains.unencrypted() : (own(ownTls) ?? []))];
+    }
+  }
+}
+
+/** The chains that the access to a port is put together from. */
+function chainsOf(
   { settings, mesh }: MeshReader,
   view: InboundView,
-  { kind, match, access, http, tcp, nowhere, name }: Guarded,
-): FilterChain[] {
+  { kind, match, http, tcp, nowhere, name }: Guarded,
+) {
   const tls: FilterChainMatch = hasExtension(view, TLS_INSPECTOR) ? { ...match, transportProtocol: 'tls' } : match;
   const chain = (
     inside: 'http' | 'tcp',
@@ -69,43 +105,37 @@ export function guardedChains(
     ...matching(when),
     filters,
   });
-  const bytes = (when: FilterChainMatch, suffix?: string) => chain('tcp', when, tcp(), suffix);
-  const requests = (when: FilterChainMatch) => chain('http', when, http(false));
-  const mutual = (inside: 'http' | 'tcp', applicationProtocols: readonly string[]): FilterChain => ({
-    ...chain(
-      inside,
-      applicationProtocols.length > 0 ? { ...tls, applicationProtocols } : tls,
-      inside === 'http' ? http(true) : tcp(),
-      '-mtls',
-    ),
-    transportSocket: meshServerSocket(settings, mesh, inside),
-  });
-  switch (access) {
-    case 'REFUSE':
-      return [chain('tcp', tls, nowhere())];
-    case 'DISABLE': {
-      if (kind === 'tcp') return [bytes(match)];
-      if (kind === 'http') return [requests(match)];
-      return [requests({ ...match, ...SNIFFED_HTTP }), ...besideSniffedHttp(bytes(match))];
-    }
-    case 'STRICT':
-      // Clients with a mesh certificate may omit its protocol names.
-      return kind === 'auto' ? [mutual('http', HTTP_INSIDE), mutual('tcp', [])] : [mutual(kind, [])];
-    case 'PERMISSIVE': {
+  const bytes = (when: FilterChainMatch, suffix?: string) => chain('tcp', when, tcp('none'), suffix);
+  const requests = (when: FilterChainMatch) => chain('http', when, http('none'));
+  return {
+    bytes,
+    requests,
+    refused: () => chain('tcp', tls, nowhere()),
+    mutual: (inside: 'http' | 'tcp', applicationProtocols: readonly string[]): FilterChain => ({
+      ...chain(
+        inside,
+        applicationProtocols.length > 0 ? { ...tls, applicationProtocols } : tls,
+        inside === 'http' ? http('mesh') : tcp('mesh'),
+        '-mtls',
+      ),
+      transportSocket: meshServerSocket(settings, mesh, inside),
+    }),
+    /** Undefined where it is closed, or its settings do not say what is inside. */
+    own: (settings: ServerTlsSettings): FilterChain[] | undefined => {
+      if (settings.closed !== undefined || kind === 'auto') return undefined;
+      const transportSocket = downstreamTls(settings, undefined, view.capabilities.sds, kind);
+      return [{ ...chain(kind, tls, kind === 'http' ? http('own') : tcp('own')), ...HANDSHAKE_LIMIT, transportSocket }];
+    },
+    /** Plain text, and TLS of the application, which is passed through. */
+    unencrypted: (): FilterChain[] => {
       const { transportProtocol } = SNIFFED_HTTP;
       const plain = { ...match, transportProtocol };
       const foreign = bytes(tls, '-tls');
-      if (kind === 'tcp') return [mutual('tcp', MESH_TLS), bytes(plain), foreign];
-      if (kind === 'http') return [mutual('http', MESH_TLS), requests(plain), foreign];
-      return [
-        mutual('http', HTTP_INSIDE),
-        mutual('tcp', BYTES_INSIDE),
-        requests({ ...match, ...SNIFFED_HTTP }),
-        bytes(plain),
-        foreign,
-      ];
-    }
-  }
+      if (kind === 'tcp') return [bytes(plain), foreign];
+      if (kind === 'http') return [requests(plain), foreign];
+      return [requests({ ...match, ...SNIFFED_HTTP }), bytes(plain), foreign];
+    },
+  };
 }
 
 const BYTES_INSIDE = MESH_TLS.filter((name) => !HTTP_INSIDE.some((http) => http === name));

@@ -21,11 +21,17 @@ import {
 } from '../common/index.ts';
 import { type FilterChain, type FilterChainMatch, type ProtocolKind, sniffs, tcpProxyChain } from '../filters/index.ts';
 import { type InboundPlan, type InboundPortPlan, inboundPlan } from '../plans/index.ts';
-import { guardedConnections, guardedManager, policyProblems, requestFilters } from '../policies/index.ts';
+import {
+  type Certificates,
+  guardedConnections,
+  guardedManager,
+  policyProblems,
+  requestFilters,
+} from '../policies/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GeneratedResource, GenerationFinding, InboundView, IpFamily, Unit, UnitOutput } from '../types.ts';
 import { type HttpConnectionManagerOptions, httpConnectionManager, SERVER_NAME } from './http-connection-manager.ts';
-import { type Access, accessTo, guardedChains, inspectsTls } from './inbound-access.ts';
+import { type Access, accessTo, type Encryption, guardedChains, inspectsTls } from './inbound-access.ts';
 import {
   detectionTimeout,
   httpInspector,
@@ -36,7 +42,7 @@ import {
 import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
 
 const { INBOUND } = envoy.config.core.v3.TrafficDirection;
-const { APPEND_FORWARD } =
+const { APPEND_FORWARD, SANITIZE_SET } =
   envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager.ForwardClientCertDetails;
 type ListenerFilter = envoy.config.listener.v3.ListenerFilter.Input;
 const NOTHING: UnitOutput = { resources: [], findings: [] };
@@ -82,6 +88,15 @@ function findingsOf(
   const found = ports
     .flatMap(({ port }) => conflicts.get(port) ?? [])
     .map((message) => finding('ctl_conflict_inbound_listener', message));
+  for (const { port, tls } of ports) {
+    if (tls !== undefined && accessTo(view, port) === 'STRICT') {
+      const why = 'PeerAuthentication demands mutual TLS of the mesh';
+      found.push(finding('ctl_conflict_inbound_listener', `port ${port}: tls of the Sidecar has no effect: ${why}`));
+    } else if (tls?.closed !== undefined) {
+      const message = `port ${port}: callers outside of the mesh are refused: Sidecar: ${tls.closed}`;
+      found.push(finding('ctl_refused_inbound_ports', message));
+    }
+  }
   for (const message of policyProblems(snapshot, view)) found.push(finding('ctl_policy_problems', message));
   if (refused.length > 0) {
     const why = `mutual TLS is demanded, and its proxy cannot get certificates (node metadata ${SDS_CLUSTER_METADATA})`;
@@ -123,9 +138,13 @@ function undeclaredKind({ settings }: MeshReader, view: InboundView): ProtocolKi
 
 /** Mutual TLS is detected wherever it is accepted, and before protocol detection. */
 function tlsInspectorFor(snapshot: MeshReader, view: InboundView, ports: readonly InboundPortPlan[]): ListenerFilter[] {
-  const needs = (kind: ProtocolKind, port?: number) => kind === 'auto' || inspectsTls(accessTo(view, port));
-  const inspected = inspectedPorts(ports, ({ kind, port }) => needs(kind, port), needs(undeclaredKind(snapshot, view)));
+  const undeclared = undeclaredKind(snapshot, view) === 'auto' || inspectsTls(accessTo(view));
+  const inspected = inspectedPorts(ports, (plan) => needsTlsInspector(view, plan), undeclared);
   return inspected === undefined ? [] : tlsInspector(view, inspected);
+}
+
+function needsTlsInspector(view: InboundView, { kind, port, tls }: InboundPortPlan): boolean {
+  return kind === 'auto' || tls !== undefined || inspectsTls(accessTo(view, port));
 }
 
 function httpInspectorFor(
@@ -182,10 +201,10 @@ function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFa
     kind: undeclaredKind(snapshot, view),
     match: everything === undefined ? {} : { prefixRanges: [everything] },
     access: accessTo(view),
-    http: (mutual) => [
-      guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, mutual, extra: ALL_VERSIONS }),
+    http: (encryption) => [
+      guardedRequests(snapshot, view, { statPrefix: cluster, routes, grpcWeb: false, encryption, extra: ALL_VERSIONS }),
     ],
-    tcp: () => guardedBytes(snapshot, view, cluster),
+    tcp: (encryption) => guardedBytes(snapshot, view, cluster, encryption),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -198,7 +217,7 @@ function boundListener(
 ): GeneratedResource {
   const port = isSocketPath(bind) ? 0 : plan.port;
   const inspectors = [
-    ...(plan.kind === 'auto' || inspectsTls(accessTo(view, plan.port)) ? tlsInspector(view) : []),
+    ...(needsTlsInspector(view, plan) ? tlsInspector(view) : []),
     ...(sniffsHttp(plan.kind, accessTo(view, plan.port)) ? httpInspector(view) : []),
   ];
   const listener: NamedListener = {
@@ -221,16 +240,17 @@ function portChains(
     kind: plan.kind,
     match,
     access: accessTo(view, plan.port),
-    http: (mutual) => [
+    ownTls: plan.tls,
+    http: (encryption) => [
       guardedRequests(snapshot, view, {
         statPrefix: `inbound_${listenerName(wildcardBinds(view).bind, plan.port)}`,
         routes: inboundRoutes(plan),
         grpcWeb: plan.grpcWeb,
-        mutual,
+        encryption,
         ...(plan.kind === 'auto' && { extra: ALL_VERSIONS }),
       }),
     ],
-    tcp: () => guardedBytes(snapshot, view, plan.cluster),
+    tcp: (encryption) => guardedBytes(snapshot, view, plan.cluster, encryption),
     nowhere: () => tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters,
   });
 }
@@ -244,8 +264,7 @@ interface GuardedRequests {
   readonly statPrefix: string;
   readonly routes: envoy.config.route.v3.RouteConfiguration.Input;
   readonly grpcWeb: boolean;
-  /** Whether they come inside mutual TLS. */
-  readonly mutual: boolean;
+  readonly encryption: Encryption;
   readonly extra?: ManagerExtra;
 }
 
@@ -253,7 +272,7 @@ interface GuardedRequests {
 function guardedRequests(
   snapshot: MeshReader,
   view: InboundView,
-  { statPrefix, routes, grpcWeb, mutual, extra }: GuardedRequests,
+  { statPrefix, routes, grpcWeb, encryption, extra }: GuardedRequests,
 ) {
   return httpConnectionManager(snapshot, view, {
     statPrefix,
@@ -261,24 +280,43 @@ function guardedRequests(
     useRemoteAddress: false,
     serverName: SERVER_NAME,
     grpcWeb,
-    guards: requestFilters(snapshot, view),
-    extra: { ...guardedManager(snapshot, view), ...(mutual && CLIENT_CERTIFICATE), ...extra },
+    guards: requestFilters(snapshot, view, certificatesOf(encryption)),
+    extra: { ...guardedManager(snapshot, view), ...CLIENT_CERTIFICATE[encryption], ...extra },
   });
 }
 
 /** TCP to a cluster, after the policies about connections. */
-function guardedBytes(snapshot: MeshReader, view: InboundView, cluster: string): FilterChain['filters'] {
-  return guardedConnections(snapshot, view)(tcpProxyChain(snapshot, view, cluster).filters ?? []);
+function guardedBytes(
+  snapshot: MeshReader,
+  view: InboundView,
+  cluster: string,
+  encryption: Encryption,
+): FilterChain['filters'] {
+  const onward = tcpProxyChain(snapshot, view, cluster).filters ?? [];
+  return guardedConnections(snapshot, view, certificatesOf(encryption))(onward);
+}
+
+function certificatesOf(encryption: Encryption): Certificates {
+  return encryption === 'own' ? 'foreign' : 'mesh';
 }
 
 /**
  * `x-forwarded-client-cert`: the value of the client's proxy for previous hops, and then the client itself. Envoy adds
- * By and Hash. Without a client certificate the header is removed for every sender.
+ * By and Hash. Clients outside of the mesh are believed nothing about previous hops, and the URI of their certificate
+ * is left out: the application could take it for an identity of the mesh. Without a client certificate the header is
+ * removed for every sender.
  */
-const CLIENT_CERTIFICATE = {
-  forwardClientCertDetails: APPEND_FORWARD,
-  setCurrentClientCertDetails: { subject: { value: true }, uri: true },
-} as const;
+const CLIENT_CERTIFICATE: Readonly<Record<Encryption, ManagerExtra>> = {
+  none: {},
+  mesh: {
+    forwardClientCertDetails: APPEND_FORWARD,
+    setCurrentClientCertDetails: { subject: { value: true }, uri: true },
+  },
+  own: {
+    forwardClientCertDetails: SANITIZE_SET,
+    setCurrentClientCertDetails: { subject: { value: true }, dns: true },
+  },
+};
 
 /**
  * A request that was not sent, because the application refused or closed the connection, is sent again: the client

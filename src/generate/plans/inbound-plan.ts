@@ -3,6 +3,7 @@
  * Sidecar's ingress listeners, which replace them.
  */
 import { type Protocol, parseProtocol, type Scope } from '../../model/index.ts';
+import type { ServerTlsSettings, SidecarIngress } from '../../resources/index.ts';
 import { inboundClusterName, inboundRouteName, listenerName, loopbackBinds } from '../common/index.ts';
 import { type ProtocolKind, protocolKind, sniffs } from '../filters/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
@@ -24,6 +25,8 @@ export interface InboundPortPlan {
   readonly hostname: string;
   /** Addresses with listeners of their own; empty: redirected connections arrive at the shared listener. */
   readonly binds: readonly string[];
+  /** TLS that the proxy terminates for callers outside of the mesh, instead of accepting plain text. */
+  readonly tls: ServerTlsSettings | undefined;
 }
 
 export interface InboundPlan {
@@ -71,6 +74,7 @@ function fromServices(snapshot: MeshReader, view: InboundView): InboundPlan {
         servicePort,
         hostname,
         binds,
+        tls: undefined,
       });
     } else if (known.kind !== kind) {
       const other = `${known.kind} of ${known.hostname}`;
@@ -93,9 +97,10 @@ function fromIngress(
 ): InboundPlan {
   const sniff = sniffs(snapshot.settings, 'sniffInbound', view);
   const ports = new Map<number, InboundPortPlan>();
-  for (const { port, bind, captureMode } of ingress) {
+  for (const listener of ingress) {
+    const { port, bind, captureMode, tls } = listener;
     if (port.number === undefined || ports.has(port.number)) continue;
-    const protocol = parseProtocol(port.protocol);
+    const protocol = ingressProtocol(listener);
     const bound = bindsIngress(captureMode, view);
     const own = bind === undefined || bind === '' ? view.addresses : [socketPath(bind) ?? bind];
     ports.set(port.number, {
@@ -108,9 +113,18 @@ function fromIngress(
       servicePort: port.number,
       hostname: `sidecar.${namespace}`,
       binds: bound ? own : [],
+      tls,
     });
   }
   return { ports: [...ports.values()].sort((a, b) => a.port - b.port), conflicts: new Map() };
+}
+
+/** The protocol of an ingress listener, inside the TLS that the proxy terminates. */
+export function ingressProtocol({ port, tls }: SidecarIngress): Protocol {
+  const protocol = parseProtocol(port.protocol);
+  if (tls === undefined) return protocol;
+  if (protocol === 'HTTPS') return 'HTTP';
+  return protocol === 'TLS' ? 'TCP' : protocol;
 }
 
 type CaptureMode = NonNullable<Scope['ingress']>[number]['captureMode'];

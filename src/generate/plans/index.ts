@@ -8,7 +8,7 @@
 export { addressesOf } from './bind-addresses.ts';
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export { passesOn, type ServerPlan } from './gateway-servers.ts';
-export { type InboundPlan, type InboundPortPlan, inboundPlan } from './inbound-plan.ts';
+export { type InboundPlan, type InboundPortPlan, inboundPlan, ingressProtocol } from './inbound-plan.ts';
 export { hasPodListeners, plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';
 export { covers, isPassedOn } from './passed-on.ts';
 export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';

@@ -7,15 +7,19 @@ import { tcpProxyChain } from '../filters/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import { tokenFilters, tokenManagerFields } from './authentication/index.ts';
 import { connectionRules, requestRules } from './authorization/index.ts';
-import type { GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
+import type { Certificates, GuardedView, HttpFilter, ManagerFields, NetworkFilter } from './types.ts';
 
 export { authorizerHosts, authorizerHostsOf, callsHost, guardsPaths, policyProblems } from './authorization/index.ts';
 export { type GrpcServerPolicies, grpcServerPolicies } from './grpc.ts';
-export type { GuardedView, HttpFilter, NetworkFilter } from './types.ts';
+export type { Certificates, GuardedView, HttpFilter, NetworkFilter } from './types.ts';
 
 /** HTTP filters, to be put before all others. */
-export function requestFilters(snapshot: MeshReader, view: GuardedView): HttpFilter[] {
-  const { external, local } = requestRules(snapshot, view);
+export function requestFilters(
+  snapshot: MeshReader,
+  view: GuardedView,
+  certificates: Certificates = 'mesh',
+): HttpFilter[] {
+  const { external, local } = requestRules(snapshot, view, certificates);
   return [...external, ...tokenFilters(snapshot, view), ...local];
 }
 
@@ -32,8 +36,9 @@ export function guardedManager(snapshot: MeshReader, view: GuardedView): Manager
 export function guardedConnections(
   snapshot: MeshReader,
   view: GuardedView,
+  certificates: Certificates = 'mesh',
 ): (onward: readonly NetworkFilter[]) => NetworkFilter[] {
-  const { filters, refusesAll } = connectionRules(snapshot, view);
+  const { filters, refusesAll } = connectionRules(snapshot, view, certificates);
   if (!refusesAll) return (onward) => [...filters, ...onward];
   const nowhere = tcpProxyChain(snapshot, view, BLACKHOLE_CLUSTER).filters ?? [];
   return () => [...filters, ...nowhere];

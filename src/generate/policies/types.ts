@@ -5,6 +5,12 @@ import type { GatewayView, InboundView } from '../types.ts';
 /** A part that policies protect: a workload, or the services behind a gateway. */
 export type GuardedView = InboundView | GatewayView;
 
+/**
+ * Whose certificates clients show: `mesh` ones prove an identity. `foreign` ones are of another authority: whatever
+ * names they have, they prove none.
+ */
+export type Certificates = 'mesh' | 'foreign';
+
 export type HttpFilter = envoy.extensions.filters.network.http_connection_manager.v3.HttpFilter.Input;
 export type NetworkFilter = envoy.config.listener.v3.Filter.Input;
 /** Some fields of the HTTP connection manager. */

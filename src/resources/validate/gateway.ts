@@ -97,7 +97,7 @@ function checkProtocolTls(server: GatewayServer, errors: ValidationErrors): void
   }
 }
 
-/** Also the TLS of a Sidecar's ingress listener. */
+/** Also for the TLS of a Sidecar's ingress listener (`ingress-tls.ts`). */
 export function checkServerTls(tls: ServerTlsSettings, errors: ValidationErrors): void {
   const { mode } = tls;
   const names = tls.credentialName || tls.credentialNames?.length || tls.tlsCertificates?.length;

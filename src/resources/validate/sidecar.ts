@@ -2,7 +2,6 @@
 import { shown } from '../issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
-import { checkServerTls } from './gateway.ts';
 import { checkDestination } from './route-values.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
@@ -39,13 +38,13 @@ export function validateSidecar(spec: SidecarSpec, errors: ValidationErrors): vo
   }
 }
 
+/** Its TLS is checked where the listener can be closed (`ingress-tls.ts`). */
 function checkIngress(listener: SidecarIngress, errors: ValidationErrors): void {
   checkPort(errors.at('port', 'number'), listener.port.number);
   checkOptionalProtocol(errors.at('port', 'protocol'), listener.port.protocol);
-  const { bind, defaultEndpoint, tls } = listener;
+  const { bind, defaultEndpoint } = listener;
   if (bind && !isIpAddress(bind)) errors.add(['bind'], `expected an IP address, got ${shown(bind)}`);
   if (defaultEndpoint) checkDefaultEndpoint(errors.at('defaultEndpoint'), defaultEndpoint);
-  if (tls !== undefined) checkServerTls(tls, errors.at('tls'));
   if (listener.connectionPool !== undefined) checkConnectionPool(listener.connectionPool, errors.at('connectionPool'));
 }
 

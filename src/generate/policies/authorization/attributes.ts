@@ -30,6 +30,8 @@ export interface Matches<Leaf> {
   readonly httpOnly: boolean;
   /** False where gRPC servers cannot compare it. */
   readonly inGrpc: boolean;
+  /** True for the identity of a workload, which only certificates of the mesh prove. */
+  readonly ofMesh: boolean;
   /** The matcher of one value. */
   readonly matches: (values: readonly string[], reading: Reading, meaning: Meaning) => Condition<Leaf>;
 }
@@ -40,11 +42,16 @@ type WhoAttribute = Matches<PrincipalLeaf>;
 type WhatAttribute = Matches<PermissionLeaf>;
 
 function onConnections<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: false, inGrpc: true, matches: eachOf(one) };
+  return { httpOnly: false, inGrpc: true, ofMesh: false, matches: eachOf(one) };
 }
 
 function onRequests<Leaf>(one: OneValue<Leaf>): Matches<Leaf> {
-  return { httpOnly: true, inGrpc: true, matches: eachOf(one) };
+  return { httpOnly: true, inGrpc: true, ofMesh: false, matches: eachOf(one) };
+}
+
+/** Of identities, which certificates of the mesh prove. */
+function ofWorkloads(one: OneValue<PrincipalLeaf>): WhoAttribute {
+  return { ...onConnections(one), ofMesh: true };
 }
 
 /** Of tokens, which gRPC servers do not verify. */
@@ -56,9 +63,9 @@ function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
   return (values, reading, meaning) => anyOf(values.map((value) => one(value, reading, meaning)));
 }
 
-const PRINCIPAL: WhoAttribute = onConnections((value, _, { trustDomains }) => principal(value, trustDomains));
-const NAMESPACE: WhoAttribute = onConnections(namespace);
-const SERVICE_ACCOUNT: WhoAttribute = onConnections((value, _, meaning) => serviceAccount(value, meaning.namespace));
+const PRINCIPAL = ofWorkloads((value, _, { trustDomains }) => principal(value, trustDomains));
+const NAMESPACE = ofWorkloads(namespace);
+const SERVICE_ACCOUNT = ofWorkloads((value, _, meaning) => serviceAccount(value, meaning.namespace));
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
 /**
  * Headers of a connection are unknown; its peer may not be the client. gRPC servers compare the peer's address in its
@@ -112,7 +119,9 @@ export function attributeOf(key: string): Attribute | undefined {
   if (name !== undefined) {
     const header = headerName(name);
     const inGrpc = isGrpcHeader(header);
-    return { who: { httpOnly: true, inGrpc, matches: (values, reading) => headers(header, values, reading) } };
+    return {
+      who: { httpOnly: true, inGrpc, ofMesh: false, matches: (values, reading) => headers(header, values, reading) },
+    };
   }
   const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
   if (claims === undefined) return undefined;

@@ -14,7 +14,7 @@ import {
 } from '../../../resources/index.ts';
 import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../../reads/index.ts';
-import type { GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
+import type { Certificates, GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
 import type { Meaning } from './attributes.ts';
 import {
   type Authorizer,
@@ -50,8 +50,12 @@ export interface RequestRules {
   readonly local: readonly HttpFilter[];
 }
 
-export function requestRules(snapshot: MeshReader, view: GuardedView): RequestRules {
-  const rules = rulesFor(snapshot, view, 'http');
+export function requestRules(
+  snapshot: MeshReader,
+  view: GuardedView,
+  certificates: Certificates = 'mesh',
+): RequestRules {
+  const rules = rulesFor(snapshot, view, 'http', certificates);
   return {
     external: [
       ...rules.custom.flatMap(({ authorizer, policies }) =>
@@ -69,8 +73,12 @@ export interface ConnectionRules {
   readonly refusesAll: boolean;
 }
 
-export function connectionRules(snapshot: MeshReader, view: GuardedView): ConnectionRules {
-  const rules = rulesFor(snapshot, view, 'tcp');
+export function connectionRules(
+  snapshot: MeshReader,
+  view: GuardedView,
+  certificates: Certificates = 'mesh',
+): ConnectionRules {
+  const rules = rulesFor(snapshot, view, 'tcp', certificates);
   const denied = [rules.deny.enforced ?? {}];
   const external = rules.custom.flatMap(({ authorizer, policies }) => {
     const filters = 'problem' in authorizer ? undefined : connectionFilters(authorizer, policies);
@@ -101,7 +109,12 @@ export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies'
   const { enforced } = policiesFor(snapshot, { policies });
   const of = (action: Action) => actionOf(enforced, action);
   const [allow, custom, deny] = [of('ALLOW'), of('CUSTOM'), of('DENY')];
-  const keepOut = { effect: 'keep out', protocol: 'grpc', sourcedMetadata: false } as const;
+  const keepOut = {
+    effect: 'keep out',
+    protocol: 'grpc',
+    certificates: 'mesh',
+    sourcedMetadata: false,
+  } as const;
   const inexact = [...allow, ...deny].filter(({ content }) => (content.rules ?? []).some(asksForMoreThanGrpc));
   return {
     deny: named(snapshot, [...custom, ...deny], keepOut),
@@ -157,7 +170,7 @@ function hostsOfPolicy(snapshot: MeshReader, key: ResourceKey): readonly string[
 
 /** Problems of the policies that apply here, one line each. */
 export function policyProblems(snapshot: MeshReader, view: GuardedView): string[] {
-  const { custom, uncalled } = rulesFor(snapshot, view, 'http');
+  const { custom, uncalled } = rulesFor(snapshot, view, 'http', 'mesh');
   const problems = (rules: readonly CustomRules[], effect: string) =>
     rules.flatMap(({ authorizer, policies }) =>
       'problem' in authorizer
@@ -188,10 +201,10 @@ interface Rules {
 const NONE: ActionRules = { enforced: undefined, dryRun: undefined };
 const NO_RULES: Rules = { custom: [], uncalled: [], deny: NONE, allow: NONE, audit: {} };
 
-function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol): Rules {
+function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol, certificates: Certificates): Rules {
   const { enforced, dryRun } = policiesFor(snapshot, view);
   if (enforced.length + dryRun.length === 0) return NO_RULES;
-  const use = { protocol, sourcedMetadata: view.capabilities.replacements === true };
+  const use = { protocol, certificates, sourcedMetadata: view.capabilities.replacements === true };
   const keepOut = { ...use, effect: 'keep out' } as const;
   const letIn = { ...use, effect: 'let in' } as const;
   const deny = (policies: readonly Policy[]) => filled(named(snapshot, actionOf(policies, 'DENY'), keepOut));

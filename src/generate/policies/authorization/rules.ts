@@ -13,6 +13,7 @@ import type {
   AuthorizationRule,
   AuthorizationSource,
 } from '../../../resources/index.ts';
+import type { Certificates } from '../types.ts';
 import { attributeOf, type Matches, type Meaning, OPERATION_FIELDS, SOURCE_FIELDS } from './attributes.ts';
 import {
   ALWAYS,
@@ -20,6 +21,7 @@ import {
   anyOf,
   type Condition,
   isNever,
+  NEVER,
   not,
   type PermissionLeaf,
   type PrincipalLeaf,
@@ -38,6 +40,7 @@ export interface Use extends Meaning {
   /** What the rule does with requests that it matches: allow them, or anything else. */
   readonly effect: 'let in' | 'keep out';
   readonly protocol: 'http' | 'tcp' | 'grpc';
+  readonly certificates: Certificates;
   /** Whether Envoy supports `sourced_metadata` of principals. */
   readonly sourcedMetadata: boolean;
 }
@@ -146,18 +149,20 @@ function whenMatches(
 
 /** A field with its negation. Attributes that cannot be compared are left out: this is for rules that deny. */
 function fieldMatches<Leaf>(
-  { httpOnly, inGrpc, matches }: Matches<Leaf>,
+  { httpOnly, inGrpc, ofMesh, matches }: Matches<Leaf>,
   values: Values = [],
   notValues: Values = [],
   use: Use,
 ): Condition<Leaf> {
   if (!isKnown({ httpOnly, inGrpc }, use)) return ALWAYS;
   const reading = readingOf(use);
+  // Clients that prove no identity have none, as those without a certificate.
+  const some: typeof matches = ofMesh && use.certificates === 'foreign' ? () => NEVER : matches;
   const all: Condition<Leaf>[] = [];
-  if (values.length > 0) all.push(matches(values, reading, use));
+  if (values.length > 0) all.push(some(values, reading, use));
   if (notValues.length > 0) {
     const opposite = reading === 'wide' ? 'narrow' : 'wide';
-    all.push(not(matches(notValues, opposite, use)));
+    all.push(not(some(notValues, opposite, use)));
   }
   return allOf(all);
 }

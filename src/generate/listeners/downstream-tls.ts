@@ -1,37 +1,51 @@
-/** TLS termination at a gateway, with certificates from files or from Secrets. */
+/**
+ * TLS termination with certificates that are not the mesh's: at a gateway, or at the ingress listener of a Sidecar.
+ * They come from files, at gateways also from Secrets.
+ */
 import { authoritiesFileName, keyPairFileName } from '../../core/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/index.ts';
-import { agentFileSecret, agentKubernetesSecret, exactName } from '../common/index.ts';
+import { agentFileSecret, agentKubernetesSecret, durationOf, exactName, TLS_SOCKET } from '../common/index.ts';
+import { type FilterChain, typedConfig } from '../filters/index.ts';
 import { adsSecret, type RequestedSecret, type ServerCredentials } from '../secrets/index.ts';
 
-type DownstreamTlsContext = envoy.extensions.transport_sockets.tls.v3.DownstreamTlsContext.Input;
+const { DownstreamTlsContext } = envoy.extensions.transport_sockets.tls.v3;
 type CommonTlsContext = envoy.extensions.transport_sockets.tls.v3.CommonTlsContext.Input;
 type ValidationContext = envoy.extensions.transport_sockets.tls.v3.CertificateValidationContext.Input;
 type TlsParameters = envoy.extensions.transport_sockets.tls.v3.TlsParameters.Input;
 
 const { TlsProtocol } = envoy.extensions.transport_sockets.tls.v3.TlsParameters;
 
+const HTTP_ALPN = ['h2', 'http/1.1'];
+
+/** For TLS handshakes: without a limit a client that sends nothing holds its connection forever. */
+const HANDSHAKE_TIMEOUT_MS = 15_000;
+
+/** For each filter chain that terminates TLS of unknown clients. */
+export const HANDSHAKE_LIMIT: Pick<FilterChain, 'transportSocketConnectTimeout'> = {
+  transportSocketConnectTimeout: durationOf(HANDSHAKE_TIMEOUT_MS),
+};
+
 /**
- * The transport socket's configuration. `tls` has been validated by `plans/gateway-servers.ts`, and `credentials` is
- * complete.
+ * The transport socket. `tls` has been validated (`plans/gateway-servers.ts`, `resources/ingress-tls.ts`), and
+ * `credentials` is complete.
  * @param agent whether the proxy has an agent that serves secrets
- * @param alpn empty for TCP
  */
-export function downstreamTlsContext(
+export function downstreamTls(
   tls: ServerTlsSettings,
   credentials: ServerCredentials | undefined,
   agent: boolean,
-  alpn: readonly string[],
-): DownstreamTlsContext {
+  inside: 'http' | 'tcp',
+): NonNullable<FilterChain['transportSocket']> {
   const parameters = tlsParameters(tls);
   const common: CommonTlsContext = {
     ...(parameters === undefined ? {} : { tlsParams: parameters }),
     ...ownCertificates(tls, credentials, agent),
     ...clientChecks(tls, credentials, agent),
-    ...(alpn.length === 0 ? {} : { alpnProtocols: alpn }),
+    ...(inside === 'http' && { alpnProtocols: HTTP_ALPN }),
   };
-  return { commonTlsContext: common, requireClientCertificate: { value: tls.mode === 'MUTUAL' } };
+  const context = { commonTlsContext: common, requireClientCertificate: { value: tls.mode === 'MUTUAL' } };
+  return typedConfig(TLS_SOCKET, DownstreamTlsContext, context);
 }
 
 /**

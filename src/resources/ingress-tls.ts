@@ -1,0 +1,86 @@
+/**
+ * TLS of a Sidecar's ingress listeners that cannot be acted on as it was written. Such a listener is closed to callers
+ * outside of the mesh (`closed` of its TLS settings) and the rest of the Sidecar stays in force: without the settings
+ * the port would accept plain text, and without the Sidecar it would, too. When a document is applied through the
+ * webhook, the same mistakes refuse it.
+ */
+import { fieldPath, UNKNOWN_FIELD, type ValidationError } from './issues.ts';
+import { EMPTY_VALUE } from './nulls.ts';
+import type { SidecarIngress, SidecarSpec } from './schema/sidecar.ts';
+import type { ServerTlsSettings } from './schema/tls-settings.ts';
+import { checkServerTls } from './validate/gateway.ts';
+import { errorList } from './validate/validation-errors.ts';
+
+type Path = readonly (string | number)[];
+
+export interface ClosedListeners {
+  readonly content: SidecarSpec;
+  /** Why listeners are closed; paths start at the content. */
+  readonly reasons: readonly ValidationError[];
+}
+
+/** Fields that were removed from a document before it was validated; paths start at the content. */
+export interface LeftOut {
+  readonly unknown: readonly Path[];
+  readonly empty: readonly Path[];
+}
+
+/** The content with TLS that can be acted on, and closed listeners in place of the others. */
+export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): ClosedListeners {
+  const reasons: ValidationError[] = [];
+  const ingress = content.ingress?.map((listener, index) => {
+    const reason = missingField(leftOut, index) ?? unservedTls(listener);
+    if (reason === undefined) return listener;
+    const { path, message } = reason;
+    const closed = `${fieldPath(path)}: ${message}`;
+    const effect = `callers outside of the mesh are refused at port ${listener.port.number ?? 0}`;
+    reasons.push({ path: ['ingress', index, ...path], message: `${message}; ${effect}`, closes: true });
+    return { ...listener, tls: { closed } };
+  });
+  return reasons.length === 0
+    ? { content, reasons }
+    : { content: { ...content, ...(ingress && { ingress }) }, reasons };
+}
+
+/** Whether a path leads into the TLS settings of an ingress listener. */
+export function isIngressTls([field, , within]: Path): boolean {
+  return field === 'ingress' && within === 'tls';
+}
+
+/** Each field of the settings may restrict who is accepted: the first one that is missing, at its path in the listener. */
+function missingField({ unknown, empty }: LeftOut, index: number): ValidationError | undefined {
+  const inListener = (path: Path) => isIngressTls(path) && path[1] === index;
+  const [misspelt, unset] = [unknown.find(inListener), empty.find(inListener)];
+  if (misspelt !== undefined) return { path: misspelt.slice(2), message: UNKNOWN_FIELD };
+  return unset === undefined ? undefined : { path: unset.slice(2), message: EMPTY_VALUE };
+}
+
+/** Why the settings of a listener cannot be acted on; undefined when they can, or when there are none. */
+function unservedTls({ port, tls }: SidecarIngress): ValidationError | undefined {
+  if (tls === undefined) return undefined;
+  const { errors, found } = errorList();
+  if (!['HTTPS', 'TLS'].includes(port.protocol?.toUpperCase() ?? '')) {
+    errors.add(['port', 'protocol'], 'expected HTTPS or TLS beside tls');
+  }
+  checkIngressTls(tls, (path, message) => errors.add(['tls', ...path], message));
+  checkServerTls(tls, errors.at('tls'));
+  return found[0];
+}
+
+function checkIngressTls(tls: ServerTlsSettings, add: (path: Path, message: string) => void): void {
+  const { mode } = tls;
+  if (mode !== 'SIMPLE' && mode !== 'MUTUAL' && mode !== 'OPTIONAL_MUTUAL') {
+    add(['mode'], `expected SIMPLE, MUTUAL or OPTIONAL_MUTUAL${mode === undefined ? '' : `, got ${mode}`}`);
+  }
+  for (const field of ['credentialName', 'credentialNames', 'caCertCredentialName'] as const) {
+    if (tls[field]?.length) add([field], 'expected files: a sidecar reads no Secrets');
+  }
+  if (tls.httpsRedirect === true) add(['httpsRedirect'], 'a sidecar redirects no requests');
+  if (mode === 'SIMPLE') {
+    for (const field of ['subjectAltNames', 'verifyCertificateSpki', 'verifyCertificateHash'] as const) {
+      if (tls[field]?.length) add([field], 'expected mode MUTUAL beside it: SIMPLE asks clients for no certificate');
+    }
+  } else if (!tls.caCertificates) {
+    add(['caCertificates'], 'required to verify clients');
+  }
+}
