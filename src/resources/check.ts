@@ -16,20 +16,25 @@ export interface CheckedDocument {
   readonly kind: Kind | undefined;
   /** None: a mesh accepts the document. */
   readonly errors: readonly FieldMessage[];
+  /** Present where a stored document with these errors is not refused. */
+  readonly stored?: 'in force' | 'closed';
   readonly warnings: readonly FieldMessage[];
 }
 
 /**
- * Accepts and refuses as `parseResource` does, and refuses what would be closed as well: here the author can still mend
- * it. Undefined for documents of kinds that a mesh does not read.
+ * Accepts and refuses as `parseResource` does, and refuses mistakes that only stored documents may have: here the
+ * author can still mend them. Undefined for documents of kinds that a mesh does not read.
  */
 export function checkDocument(document: unknown): CheckedDocument | undefined {
   const read = readDocument(document, { source: 'check' });
   if ('ignored' in read) return undefined;
   if ('errors' in read) return { kind: kindIn(document), errors: read.errors.map(fieldMessage), warnings: [] };
   const { resource, warnings } = read;
-  const closing = warnings.filter(({ closes }) => closes === true);
-  if (closing.length > 0) return { kind: resource.kind, errors: closing.map(fieldMessage), warnings: [] };
+  const mistakes = warnings.filter((warning) => warning.stored !== undefined);
+  if (mistakes.length > 0) {
+    const stored = mistakes.some((mistake) => mistake.stored === 'closed') ? 'closed' : 'in force';
+    return { kind: resource.kind, errors: mistakes.map(fieldMessage), stored, warnings: [] };
+  }
   const likely = likelyMistakes(resource).map(({ path, message }) => ({ path: ['spec', ...path], message }));
   return { kind: resource.kind, errors: [], warnings: [...warnings, ...likely].map(fieldMessage) };
 }

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { checkDocument } from './check.ts';
 import { isDryRun } from './dry-run.ts';
 import { parseResource } from './parse.ts';
 
@@ -50,22 +51,6 @@ describe('an annotation that cannot be acted on is refused', () => {
       'metadata.annotations["istio.io/dry-run"]',
       /AUDIT denies nothing$/,
     ],
-    [
-      'on another kind of policy',
-      [{ 'istio.io/dry-run': 'true' }, {}, 'PeerAuthentication'],
-      'metadata.annotations["istio.io/dry-run"]',
-      /only on an AuthorizationPolicy/,
-    ],
-    [
-      'on a kind that is no policy',
-      [
-        { 'istio.io/dry-run': 'true' },
-        { hosts: ['a'], http: [{ route: [{ destination: { host: 'a' } }] }] },
-        'VirtualService',
-      ],
-      'metadata.annotations["istio.io/dry-run"]',
-      /only on an AuthorizationPolicy/,
-    ],
   ];
   for (const [what, of, field, message] of rows) {
     test(what, () => {
@@ -75,6 +60,22 @@ describe('an annotation that cannot be acted on is refused', () => {
       assert.equal(result.problem.origin.line, 7);
       assert.match(result.problem.message, message);
     });
+  }
+});
+
+test('on a document of another kind it has no effect: a stored one is in force with a warning, a new one is refused', () => {
+  const routes = { hosts: ['a'], http: [{ route: [{ destination: { host: 'a' } }] }] };
+  for (const [kind, spec] of [
+    ['PeerAuthentication', {}],
+    ['VirtualService', routes],
+  ] as const) {
+    const written = [{ 'istio.io/dry-run': 'true' }, spec, kind] as const;
+    const result = parsed(...written);
+    assert.ok('resource' in result);
+    const field = 'metadata.annotations["istio.io/dry-run"]';
+    const message = 'expected only on an AuthorizationPolicy: other documents are always in force';
+    assert.deepEqual(result.resource.warnings, [{ field, message, line: 7 }]);
+    assert.deepEqual(checkDocument(document(...written))?.errors, [{ field, message }]);
   }
 });
 

@@ -22,8 +22,8 @@ export function isDryRun({ meta }: Pick<AnyResource, 'meta'>): boolean {
 }
 
 /**
- * What is wrong with the annotation of a document; undefined when nothing is. Where it cannot be acted on, the document
- * is refused, because it would be enforced although its author believes that it is not.
+ * What is wrong with the annotation of a document; undefined when nothing is. A policy with it is refused, and fails
+ * closed. Stored documents of other kinds stay in force, as they always were: without a Sidecar, say, more is allowed.
  * @param written the annotations as the document has them
  */
 export function dryRunError(
@@ -36,7 +36,8 @@ export function dryRunError(
   if (value === undefined || !(MESH_KINDS as readonly Kind[]).includes(kind)) return undefined;
   const path = ['metadata', 'annotations', writtenKey(written)];
   if (kind !== 'AuthorizationPolicy') {
-    return { path, message: 'expected only on an AuthorizationPolicy: other documents are always in force' };
+    const message = 'expected only on an AuthorizationPolicy: other documents are always in force';
+    return { path, message, stored: 'in force' };
   }
   if (!VALUES.has(value)) return { path, message: `expected "true" or "false", got ${shown(value)}` };
   // The kind determines the content.

@@ -34,7 +34,7 @@ export function withClosedListeners(content: SidecarSpec, leftOut: LeftOut): Clo
     const { path, message } = reason;
     const closed = `${fieldPath(path)}: ${message}`;
     const effect = `callers outside of the mesh are refused at port ${listener.port.number ?? 0}`;
-    reasons.push({ path: ['ingress', index, ...path], message: `${message}; ${effect}`, closes: true });
+    reasons.push({ path: ['ingress', index, ...path], message: `${message}; ${effect}`, stored: 'closed' });
     return { ...listener, tls: { closed } };
   });
   return reasons.length === 0

@@ -7,8 +7,11 @@ export interface ValidationError {
   readonly path: readonly (string | number)[];
   /** What was expected, one line. */
   readonly message: string;
-  /** What the document opens here is closed while it is in force; a new document with this mistake is refused. */
-  readonly closes?: true;
+  /**
+   * Present on a mistake for which new documents are refused, and stored ones are not, because more would be allowed
+   * without them: they are in force, or closed where the mistake is.
+   */
+  readonly stored?: 'in force' | 'closed';
 }
 
 /** Message for a field that no schema knows. */

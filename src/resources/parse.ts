@@ -124,8 +124,8 @@ export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument
   );
   if ('errors' in content) return { errors: content.errors, key };
   const dryRun = dryRunError(kind, meta, content.content, annotationsIn(document));
-  if (dryRun !== undefined) return { errors: [dryRun], key };
-  const warnings = [...envelope.warnings, ...content.warnings];
+  if (dryRun !== undefined && dryRun.stored === undefined) return { errors: [dryRun], key };
+  const warnings = [...envelope.warnings, ...content.warnings, ...(dryRun === undefined ? [] : [dryRun])];
   return { resource: resourceOf(kind, meta, content.content, origin), warnings };
 }
 

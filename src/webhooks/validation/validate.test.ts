@@ -87,6 +87,25 @@ test('an object with problems that it had before can be changed, with a warning'
   assert.equal(better.allowed, true);
 });
 
+test('a listener that would be closed is refused, and may stay as it is where it is stored', () => {
+  const ingress = (tls: object) => [{ port: { number: 8443, name: 'https', protocol: 'HTTPS' }, tls }];
+  const sidecar = (tls: object, labels = {}) => ({
+    apiVersion: 'networking.mesh.io/v1alpha3',
+    kind: 'Sidecar',
+    metadata: { name: 'a', namespace: 'b', labels },
+    spec: { ingress: ingress(tls) },
+  });
+  const files = { mode: 'SIMPLE', serverCertificate: '/c', privateKey: '/k' };
+  assert.equal(validateRequest(request(sidecar(files))).allowed, true);
+  const secret = { mode: 'SIMPLE', credentialName: 'c' };
+  const { allowed, refusal } = validateRequest(request(sidecar(secret)));
+  assert.equal(allowed, false);
+  assert.match(refusal?.message ?? '', /spec\.ingress\[0\]\.tls\.credentialName: .*refused at port 8443$/);
+  const fields = { operation: 'UPDATE', oldObject: sidecar(secret) } as const;
+  const labelled = validateRequest(request(sidecar(secret, { team: 'a' }), fields));
+  assert.match(labelled.warnings?.[0] ?? '', /^closed, as before this change: spec\.ingress/);
+});
+
 test('an object with problems cannot get another one', () => {
   const fields = { operation: 'UPDATE', oldObject: document(bad) } as const;
   const worse = validateRequest(request(document({ ...bad, gateways: 1 }), fields));

@@ -25,8 +25,9 @@ export function validateRequest(request: AdmissionRequest): AdmissionAnswer {
   const { errors } = checked;
   if (errors.length === 0) return { ...VALID, ...warningsOf(checked.warnings.map(line)) };
   if (operation === 'UPDATE' && (isBeingDeleted(object) || isNoWorse(errors, check(oldObject)))) {
-    const refused = errors.map((error) => `not in force, as before this change: ${line(error)}`);
-    return { ...VALID, ...warningsOf(refused) };
+    const effect = checked.stored ?? 'not in force';
+    const known = errors.map((error) => `${effect}, as before this change: ${line(error)}`);
+    return { ...VALID, ...warningsOf(known) };
   }
   const message = messageOf(request, errors);
   return { allowed: false, refusal: { code: 422, reason: 'Invalid', message }, outcome: 'invalid' };
