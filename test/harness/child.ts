@@ -43,6 +43,8 @@ export interface Child {
   /** Throws `GiveUp` with its output when the process has ended. For use while waiting for it to become ready. */
   assertRunning(): void;
   readonly exited: Promise<Exit>;
+  /** Settles when all of its output has been read: its process and those that inherited its output have ended. */
+  readonly closed: Promise<void>;
   signal(signal: NodeJS.Signals): void;
   /** Sends SIGTERM, then SIGKILL when that takes too long; settles when the process has ended. */
   stop(): Promise<Exit>;
@@ -76,6 +78,7 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
       resolve(exit);
     });
   });
+  const closed = new Promise<void>((resolve) => spawned.once('close', () => resolve()));
   await new Promise<void>((resolve, reject) => {
     spawned.once('spawn', resolve);
     spawned.once('error', (cause) => reject(new Error(`${name}: cannot start ${command}`, { cause })));
@@ -103,6 +106,7 @@ export async function startChild(owner: Owner, options: ChildOptions): Promise<C
     pid,
     output,
     exited,
+    closed,
     assertRunning() {
       if (exit === undefined) return;
       throw new GiveUp(`${name} ended with ${exit.signal ?? `code ${exit.code}`}\n${output()}`);

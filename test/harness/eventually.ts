@@ -2,6 +2,7 @@
 import { readFileSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
+import { printReports } from './diagnostics.ts';
 
 export interface EventuallyOptions {
   /**
@@ -52,7 +53,7 @@ function runnable(): number {
 /**
  * Calls `attempt` until it does not throw, and returns its result. Waiting follows progress, not the clock alone: time
  * counts by the share of a core that a task gets, and a new error restarts it. At the end the last error is thrown, so
- * that a failed assertion inside `attempt` is shown as it is.
+ * that a failed assertion inside `attempt` is shown as it is, and the reports of `diagnostics.ts` are printed.
  */
 export async function eventually<T>(
   attempt: () => Promise<T> | T,
@@ -77,6 +78,7 @@ export async function eventually<T>(
         waited = 0;
       }
       if (waited >= timeoutMs || last - started >= MOST_TIMEOUTS * timeoutMs) {
+        printReports();
         if (what === undefined) throw error;
         throw new Error(`${what}: not within ${Math.round(last - started)} ms`, { cause: error });
       }

@@ -122,6 +122,9 @@ const messageOf = ({ status, body }: ApiAnswer): string => {
   }
 };
 
+/** The error of an answer other than 2xx. */
+export const errorOf = (answer: ApiAnswer): ApiError => new ApiError(answer.status, messageOf(answer));
+
 /** Options of node:https for a server and a caller. */
 function connectionOptions({ url, ca, credential }: ApiAccess, agent: Agent) {
   const { hostname, port } = new URL(url);
@@ -166,7 +169,11 @@ async function* lines(connection: ConnectionOptions, path: string, signal: Abort
     incoming.resume();
     throw new ApiError(incoming.statusCode ?? 0, `no stream at ${path}`);
   }
-  yield* createInterface({ input: incoming, signal });
+  try {
+    yield* createInterface({ input: incoming, signal });
+  } finally {
+    incoming.destroy();
+  }
 }
 
 /** The documents of YAML text, or the objects themselves. */
@@ -189,7 +196,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
   const request = (sent: ApiRequest) => send(connection, sent);
   const answerOf = async (sent: ApiRequest): Promise<unknown> => {
     const answer = await request(sent);
-    if (answer.status < 200 || answer.status > 299) throw new ApiError(answer.status, messageOf(answer));
+    if (answer.status < 200 || answer.status > 299) throw errorOf(answer);
     return answer.json();
   };
   /** While a definition is new, its objects cannot be written yet. */
@@ -269,7 +276,7 @@ export function createApi(owner: Owner, access: ApiAccess): KubernetesApi {
         path: await path(reference),
         body: { gracePeriodSeconds: 0, propagationPolicy: 'Background' },
       });
-      if (answer.status !== 404 && answer.status > 299) throw new ApiError(answer.status, messageOf(answer));
+      if (answer.status !== 404 && answer.status > 299) throw errorOf(answer);
     },
     path,
   };

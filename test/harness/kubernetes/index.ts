@@ -5,6 +5,7 @@ export {
   ApiError,
   type ApiObject,
   type ApiReference,
+  type ApiRequest,
   type ApplyOptions,
   type Credential,
   createApi,

@@ -8,14 +8,17 @@
  * hooks, and the order and the grace period of its end. Probes are more frequent than they ask, so that tests need not
  * wait; a container without a readiness probe is ready as long as its declared TCP ports are open. Other fields are
  * ignored. There is no DNS (`hosts` replaces it), and addresses of Services lead nowhere unless a proxy redirects them.
+ *
+ * What fails is tried again, with a delay that grows. The status of a Pod says meanwhile why it is not ready.
  */
+import { reportFailures } from '../diagnostics.ts';
 import type { Network } from '../netns.ts';
-import type { Owner } from '../owner.ts';
-import type { ApiObject, KubernetesApi } from './api.ts';
+import { createScope, type Owner } from '../owner.ts';
+import type { KubernetesApi } from './api.ts';
+import { startController } from './controller.ts';
 import { PodLogs, servePodLogs } from './pod-logs.ts';
-import { RunningPod } from './pods/pod.ts';
-import type { Image, Pod } from './pods/types.ts';
-import { keyOf, watchCollection } from './watch.ts';
+import { NodePods } from './pods/node-pods.ts';
+import type { Image } from './pods/types.ts';
 
 export type { ContainerStart, Image, ImageProcess } from './pods/types.ts';
 
@@ -42,6 +45,11 @@ export interface Kubelet {
   execute(pod: string, container: string, command: readonly string[], timeoutMs?: number): Promise<string>;
   /** Ends the processes of a container with SIGKILL. */
   kill(pod: string, container: string): Promise<void>;
+  /**
+   * All Pods with what they wait for and the end of what their unready containers wrote, and the recent errors of the
+   * kubelet. Printed when a wait ends in vain.
+   */
+  describe(): string;
 }
 
 /** Fields of a Node's status by which the API server finds the logs. */
@@ -56,8 +64,6 @@ const EXECUTE_TIMEOUT_MS = 60_000;
 export async function startKubelet(owner: Owner, options: KubeletOptions): Promise<Kubelet> {
   const { api, nodeName = 'node-1', nodeLabels = {}, logAddress } = options;
   const logs = new PodLogs();
-  const running = new Map<string, RunningPod>();
-  let pods = 0;
   await api.apply([
     {
       apiVersion: 'v1',
@@ -69,49 +75,22 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
       },
     },
   ]);
-  const bind = ({ metadata }: Pod) =>
-    api.request({
-      method: 'POST',
-      path: `/api/v1/namespaces/${metadata.namespace}/pods/${metadata.name}/binding`,
-      body: {
-        apiVersion: 'v1',
-        kind: 'Binding',
-        metadata: { name: metadata.name },
-        target: { kind: 'Node', name: nodeName },
-      },
-    });
-  const ending = new Map<string, Promise<void>>();
-  /** Without a time: that of the Pod. */
-  const end = async (key: string, graceSeconds?: number) => {
-    const pod = running.get(key);
-    running.delete(key);
-    if (pod !== undefined) ending.set(key, pod.stop(graceSeconds));
-    await ending.get(key);
-    ending.delete(key);
-  };
-  const reconcile = async (object: ApiObject): Promise<void> => {
-    const pod = { ...object, apiVersion: 'v1', kind: 'Pod' } as unknown as Pod;
-    const key = keyOf(pod);
-    if (pod.metadata.deletionTimestamp !== undefined) {
-      await end(key, pod.metadata.deletionGracePeriodSeconds as number | undefined);
-      if (pod.spec.nodeName === nodeName) await api.delete(pod);
-    } else if (pod.spec.nodeName === undefined) {
-      await bind(pod);
-    } else if (pod.spec.nodeName === nodeName && !running.has(key)) {
-      const started = new RunningPod(owner, pod, `pod${++pods}`, options, logs);
-      running.set(key, started);
-      started.start();
-    }
-  };
-  // Requests that fail while the server is unreachable are repeated after the next list.
-  const ignoreFailure = (work: Promise<unknown>) => void work.catch(() => undefined);
-  owner.after(async () => void (await Promise.all([...running.keys(), ...ending.keys()].map((key) => end(key, 0)))));
-  watchCollection(owner, api, '/api/v1/pods', {
-    changed: (object) => ignoreFailure(reconcile(object)),
-    gone: (key) => ignoreFailure(end(key, 0)),
+  const node = new NodePods(owner, nodeName, options, logs);
+  reportFailures(owner, () => node.describe());
+  const controller = createScope();
+  owner.after(async () => {
+    // Pods that take their time to end are what the controller waits for.
+    await Promise.all([controller.close(), node.end()]);
+    await node.end();
+  });
+  startController(controller, {
+    api,
+    path: '/api/v1/pods',
+    reconcile: (key, pod) => node.reconcile(key, pod),
+    errors: node.errors,
   });
   const containerOf = (pod: string, container: string) => {
-    const found = running.get(pod)?.container(container);
+    const found = node.pod(pod)?.container(container);
     if (found === undefined) throw new Error(`${pod} has no container ${container} that runs`);
     return found;
   };
@@ -119,5 +98,6 @@ export async function startKubelet(owner: Owner, options: KubeletOptions): Promi
     execute: async (pod, container, command, timeoutMs = EXECUTE_TIMEOUT_MS) =>
       containerOf(pod, container).execute(command, timeoutMs),
     kill: async (pod, container) => containerOf(pod, container).kill(),
+    describe: () => node.describe(),
   };
 }

@@ -5,6 +5,8 @@
  */
 import type { Owner } from '../owner.ts';
 import type { ApiObject, KubernetesApi } from './api.ts';
+import { startController } from './controller.ts';
+import { reportedErrors } from './recent-errors.ts';
 import { keyOf, watchCollection } from './watch.ts';
 
 export interface LoadBalancerOptions {
@@ -36,7 +38,6 @@ function readyAddress(pod: ApiObject): string | undefined {
 
 /** Runs until its owner ends. */
 export function startLoadBalancer(owner: Owner, { api, pool = [] }: LoadBalancerOptions): void {
-  const services = new Map<string, Service>();
   const pods = new Map<string, ApiObject>();
 
   const addressOf = ({ metadata, spec }: Service): string | undefined => {
@@ -51,38 +52,30 @@ export function startLoadBalancer(owner: Owner, { api, pool = [] }: LoadBalancer
     }
     return undefined;
   };
-  const reconcile = async (service: Service): Promise<void> => {
-    if (service.spec.type !== 'LoadBalancer') return;
+  const reconcile = async (service: Service | undefined): Promise<void> => {
+    if (service?.spec.type !== 'LoadBalancer') return;
     const address = addressOf(service);
     const [present] = service.status?.loadBalancer?.ingress ?? [];
     if (address === present?.ip) return;
     const ingress = address === undefined ? [] : [{ ip: address }];
-    try {
-      const reference = { ...service, apiVersion: 'v1', kind: 'Service' };
-      await api.patch(reference, { status: { loadBalancer: { ingress } } }, 'status');
-    } catch {
-      // Deleted meanwhile, or the server is unreachable: the next list has all Services again.
-    }
+    const reference = { ...service, apiVersion: 'v1', kind: 'Service' };
+    await api.patch(reference, { status: { loadBalancer: { ingress } } }, 'status');
   };
-  watchCollection(owner, api, '/api/v1/services', {
-    changed: (object) => {
-      services.set(keyOf(object), object as Service);
-      void reconcile(object as Service);
-    },
-    gone: (key) => void services.delete(key),
+  const services = startController(owner, {
+    api,
+    path: '/api/v1/services',
+    errors: reportedErrors(owner, 'load balancer'),
+    reconcile: (_, service) => reconcile(service as Service | undefined),
   });
-  const podsChanged = (): void => {
-    for (const service of services.values()) void reconcile(service);
-  };
   watchCollection(owner, api, '/api/v1/pods', {
     changed: (object) => {
       const before = pods.get(keyOf(object));
       pods.set(keyOf(object), object);
-      if (before === undefined || readyAddress(before) !== readyAddress(object)) podsChanged();
+      if (before === undefined || readyAddress(before) !== readyAddress(object)) services.again();
     },
     gone: (key) => {
       pods.delete(key);
-      podsChanged();
+      services.again();
     },
   });
 }

@@ -37,6 +37,15 @@ export class PodLogs {
     for (const container of this.#lines.keys()) if (container.startsWith(`${pod}/`)) this.#lines.delete(container);
   }
 
+  /** The last lines, at most so many. */
+  tail(container: string, count: number): string {
+    const lines = this.#lines.get(container) ?? [];
+    return lines
+      .slice(-count)
+      .map(({ text }) => `${text}\n`)
+      .join('');
+  }
+
   /** The lines since a time, ms. */
   read(container: string, since: number): string | undefined {
     const lines = this.#lines.get(container);

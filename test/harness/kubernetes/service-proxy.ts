@@ -6,9 +6,11 @@
 import { execFile } from 'node:child_process';
 import { connect, createServer, type Server, type Socket } from 'node:net';
 import { promisify } from 'node:util';
-import type { Owner } from '../owner.ts';
+import { createScope, type Owner } from '../owner.ts';
 import type { ApiObject, KubernetesApi } from './api.ts';
 import { API_SERVICE_ADDRESS } from './control-plane.ts';
+import { startController } from './controller.ts';
+import { reportedErrors } from './recent-errors.ts';
 import { keyOf, watchCollection } from './watch.ts';
 
 export interface ServiceProxy {
@@ -52,29 +54,27 @@ class Services {
   readonly #services = new Map<string, Service>();
   readonly #slices = new Map<string, Slice>();
   /** By address and port. */
-  readonly #servers = new Map<string, Promise<Server | undefined>>();
+  readonly #servers = new Map<string, Server>();
   readonly #sockets = new Set<Socket>();
   #next = 0;
 
-  serviceChanged(service: Service): void {
-    const { clusterIP: address } = service.spec;
+  /** Listens where the Service is reached, or no more; rejects when that has to be tried again. */
+  async reconcile(key: string, service: Service | undefined): Promise<void> {
+    if (service === undefined) return this.#remove(key);
+    const { clusterIP: address, ports = [] } = service.spec;
     if (address === undefined || address === 'None' || address === '' || address === API_SERVICE_ADDRESS) return;
-    this.#services.set(keyOf(service), service);
-    for (const { port, protocol = 'TCP' } of service.spec.ports ?? [])
+    this.#services.set(key, service);
+    for (const { port, protocol = 'TCP' } of ports)
       if (protocol === 'TCP' && !this.#servers.has(`${address}:${port}`))
-        this.#servers.set(
-          `${address}:${port}`,
-          this.#listen(address, port).catch(() => undefined),
-        );
+        this.#servers.set(`${address}:${port}`, await this.#listen(address, port));
   }
 
-  serviceGone(key: string): void {
+  #remove(key: string): void {
     const { clusterIP: address, ports = [] } = this.#services.get(key)?.spec ?? {};
     this.#services.delete(key);
     for (const { port } of ports) {
-      const server = this.#servers.get(`${address}:${port}`);
+      this.#servers.get(`${address}:${port}`)?.close();
       this.#servers.delete(`${address}:${port}`);
-      void server?.then((listening) => listening?.close());
     }
   }
 
@@ -95,9 +95,9 @@ class Services {
       .join('\n');
   }
 
-  async close(): Promise<void> {
+  close(): void {
     for (const socket of this.#sockets) socket.destroy();
-    for (const server of this.#servers.values()) (await server)?.close();
+    for (const server of this.#servers.values()) server.close();
   }
 
   async #listen(address: string, port: number): Promise<Server> {
@@ -149,10 +149,17 @@ class Services {
 /** Runs until its owner ends. Needs a network namespace of the tests' own, in which the stage `kubernetes` runs. */
 export function startServiceProxy(owner: Owner, api: KubernetesApi): ServiceProxy {
   const services = new Services();
-  owner.after(() => services.close());
-  watchCollection(owner, api, '/api/v1/services', {
-    changed: (object) => services.serviceChanged(object as Service),
-    gone: (key) => services.serviceGone(key),
+  const errors = reportedErrors(owner, 'service proxy');
+  const controller = createScope();
+  owner.after(async () => {
+    await controller.close();
+    services.close();
+  });
+  startController(controller, {
+    api,
+    path: '/api/v1/services',
+    reconcile: (key, service) => services.reconcile(key, service as Service | undefined),
+    errors,
   });
   watchCollection(owner, api, '/apis/discovery.k8s.io/v1/endpointslices', {
     changed: (object) => services.sliceChanged(object as Slice),

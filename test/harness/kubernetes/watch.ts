@@ -11,6 +11,8 @@ export interface WatchHandler {
   changed(object: ApiObject): void;
   /** `namespace/name` of a deleted object. */
   gone(key: string): void;
+  /** The collection could not be listed, or its watch has ended in disorder. It is listed again. */
+  failed?(error: unknown): void;
 }
 
 interface WatchEvent {
@@ -61,8 +63,9 @@ export function watchCollection(owner: Owner, api: KubernetesApi, path: string, 
         const version = await list();
         const query = `watch=1&allowWatchBookmarks=true&resourceVersion=${version}`;
         for await (const line of api.lines(`${path}?${query}`, signal)) handle(JSON.parse(line) as WatchEvent);
-      } catch {
+      } catch (error) {
         // Unreachable, ended, or too old: the next list has the missed changes.
+        if (!signal.aborted) handler.failed?.(error);
       }
       await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
     }

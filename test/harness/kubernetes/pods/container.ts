@@ -2,7 +2,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Namespace } from '../../netns.ts';
 import { environmentOf, expand, type ReadKey } from './fields.ts';
-import { handle, listeningPorts, patienceMs, succeeds, type Target } from './probes.ts';
+import { handle, listeningPorts, patienceMs, probeFailure, type Target } from './probes.ts';
 import { type ContainerProcess, type Mount, startProcess } from './process.ts';
 import { type Container, type ContainerStart, type Image, messageOf, type Pod, tcpPorts } from './types.ts';
 
@@ -29,6 +29,10 @@ export interface ContainerOptions {
   /** A file with lines of hosts(5). */
   readonly hosts: string;
   readonly onOutput: (text: string) => void;
+  /** The end of its output. */
+  readonly lastOutput: () => string;
+  /** Receives why it could not be started: it is tried again. */
+  readonly failed: (message: string) => void;
   /** After each change of what `PodContainer` shows. */
   readonly changed: () => void;
 }
@@ -36,7 +40,8 @@ export interface ContainerOptions {
 export type ContainerState =
   | { readonly kind: 'waiting'; readonly message: string | undefined }
   | { readonly kind: 'running'; readonly since: Date }
-  | { readonly kind: 'ended'; readonly code: number };
+  /** With the end of what it wrote, when it failed. */
+  | { readonly kind: 'ended'; readonly code: number; readonly output: string | undefined };
 
 export class PodContainer {
   readonly #options: ContainerOptions;
@@ -48,6 +53,8 @@ export class PodContainer {
   state: ContainerState = { kind: 'waiting', message: undefined };
   started = false;
   ready = false;
+  /** Why it is not ready although it runs. */
+  unready: string | undefined;
   restarts = 0;
 
   constructor(options: ContainerOptions) {
@@ -106,7 +113,7 @@ export class PodContainer {
     try {
       for (;;) {
         const code = await this.#runOnce();
-        if (code !== undefined) this.#show({ state: { kind: 'ended', code }, ready: false, started: false });
+        if (code !== undefined) this.#showEnd(code);
         if (code !== undefined && !again(code)) return code;
         await delay(RESTART_MS, undefined, { signal }).catch(() => undefined);
         if (signal.aborted) return code ?? NOT_STARTED;
@@ -118,6 +125,11 @@ export class PodContainer {
     }
   }
 
+  #showEnd(code: number): void {
+    const output = code === 0 ? undefined : this.#options.lastOutput();
+    this.#show({ state: { kind: 'ended', code, output }, ready: false, started: false, unready: undefined });
+  }
+
   /** The exit code; undefined when it could not be started. */
   async #runOnce(): Promise<number | undefined> {
     const { signal } = this.#ended;
@@ -125,6 +137,7 @@ export class PodContainer {
     try {
       process = await this.#start();
     } catch (error) {
+      this.#options.failed(messageOf(error));
       this.#show({ state: { kind: 'waiting', message: messageOf(error) } });
       return undefined;
     }
@@ -206,8 +219,12 @@ export class PodContainer {
     let healthy = performance.now();
     const check = async (): Promise<boolean> => {
       const probe = this.started ? livenessProbe : startupProbe;
-      if (probe === undefined || (await succeeds(probe, target))) healthy = performance.now();
-      else return performance.now() - healthy < patienceMs(probe);
+      const failure = probe && (await probeFailure(probe, target));
+      if (probe === undefined || failure === undefined) healthy = performance.now();
+      else {
+        if (!signal.aborted) this.#show({ unready: `${this.started ? 'liveness' : 'startup'} probe: ${failure}` });
+        return performance.now() - healthy < patienceMs(probe);
+      }
       if (!this.started && !signal.aborted) {
         this.#show({ started: true });
         this.#started.resolve();
@@ -216,29 +233,36 @@ export class PodContainer {
     };
     while (!signal.aborted) {
       const alive = await check();
-      const ready = alive && this.started && (await this.#isReady(target));
+      const unready = alive && this.started ? await this.#whyUnready(target) : this.unready;
       if (signal.aborted) return;
-      this.#show({ ready });
+      const ready = alive && unready === undefined;
+      this.#show({ ready, unready });
       // Not awaited: its end ends this loop.
       if (!alive && !this.#ended.signal.aborted) void process.end(UNHEALTHY_GRACE_MS);
       await delay(ready ? READY_POLL_MS : STARTING_POLL_MS, undefined, { signal }).catch(() => undefined);
     }
   }
 
-  /** Without a probe, when its declared ports are open: tests need not declare one. */
-  async #isReady(target: Target): Promise<boolean> {
+  /** Undefined when it is ready: without a probe, when its declared ports are open; tests need not declare one. */
+  async #whyUnready(target: Target): Promise<string | undefined> {
     const { readinessProbe } = this.spec;
-    if (readinessProbe !== undefined) return succeeds(readinessProbe, target);
+    if (readinessProbe !== undefined) {
+      const failure = await probeFailure(readinessProbe, target);
+      return failure === undefined ? undefined : `readiness probe: ${failure}`;
+    }
     const ports = tcpPorts(this.spec);
     const pid = await target.process.pid();
-    if (ports.length === 0 || pid === undefined) return pid !== undefined;
+    if (pid === undefined) return 'its process has ended';
+    if (ports.length === 0) return undefined;
     const listening = await listeningPorts(pid);
-    return ports.every((port) => listening.has(port));
+    const closed = ports.filter((port) => !listening.has(port));
+    return closed.length === 0 ? undefined : `closed ports: ${closed.join()}`;
   }
 
-  #show(change: Partial<Pick<PodContainer, 'state' | 'started' | 'ready'>>): void {
-    const before = JSON.stringify([this.state, this.started, this.ready]);
+  #show(change: Partial<Pick<PodContainer, 'state' | 'started' | 'ready' | 'unready'>>): void {
+    const shown = () => JSON.stringify([this.state, this.started, this.ready, this.unready]);
+    const before = shown();
     Object.assign(this, change);
-    if (before !== JSON.stringify([this.state, this.started, this.ready])) this.#options.changed();
+    if (before !== shown()) this.#options.changed();
   }
 }

@@ -5,6 +5,7 @@
 import { chmod, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
+import { backoff } from '../../../../src/core/backoff.ts';
 import { tempDir } from '../../files.ts';
 import type { Namespace, Network } from '../../netns.ts';
 import { createScope, type Owner, type Scope } from '../../owner.ts';
@@ -12,7 +13,7 @@ import { ApiError, type KubernetesApi } from '../api.ts';
 import type { PodLogs } from '../pod-logs.ts';
 import { keyOf } from '../watch.ts';
 import { PodContainer } from './container.ts';
-import { type Phase, podStatus } from './status.ts';
+import { type Phase, type PodStatus, podStatus } from './status.ts';
 import { type Container, type Image, messageOf, type Pod } from './types.ts';
 import { keyReader, writeVolumes } from './volumes.ts';
 
@@ -25,19 +26,29 @@ export interface PodOptions {
   readonly hosts?: () => string;
 }
 
-/** Between attempts that need the API server. */
-const RETRY_MS = 500;
+/** What its kubelet gives a Pod. */
+export interface PodPlace {
+  readonly logs: PodLogs;
+  /** Of its network namespace. */
+  readonly label: string;
+  /** Receives what is tried again. */
+  failed(message: string): void;
+}
+
+/** Delays between attempts, ms. */
+const [FIRST_RETRY_MS, LONGEST_RETRY_MS] = [100, 2_000];
+/** The end of what a failed container wrote. */
+const [OUTPUT_LINES, OUTPUT_LENGTH] = [10, 2_048];
 /** Kubernetes' own default, seconds. */
 const GRACE_SECONDS = 30;
 
 export class RunningPod {
   readonly #pod: Pod;
-  readonly #label: string;
   readonly #options: PodOptions;
-  readonly #logs: PodLogs;
+  readonly #place: PodPlace;
   readonly #scope: Scope = createScope();
-  /** What the scope closes, with the logs of its processes where the owner has failed. */
-  readonly #owner: Owner;
+  /** Its end is that of the Pod; the logs of processes are printed where it has failed. */
+  readonly #parent: Owner;
   readonly #containers = new Map<string, PodContainer>();
   readonly #ended = new AbortController();
   #phase: Phase = 'Pending';
@@ -48,41 +59,57 @@ export class RunningPod {
   #reported = '';
   #reporting: Promise<void> = Promise.resolve();
   #finished: Promise<unknown> = Promise.resolve();
+  #closed: Promise<void> | undefined;
 
-  /** The label is of its network namespace. */
-  constructor(owner: Owner, pod: Pod, label: string, options: PodOptions, logs: PodLogs) {
-    const scope = this.#scope;
-    this.#owner = {
-      after: scope.after,
-      get error() {
-        return owner.error;
-      },
-    };
+  constructor(owner: Owner, pod: Pod, options: PodOptions, place: PodPlace) {
+    this.#parent = owner;
     this.#pod = pod;
-    this.#label = label;
     this.#options = options;
-    this.#logs = logs;
+    this.#place = place;
+  }
+
+  get uid(): string | undefined {
+    return this.#pod.metadata.uid;
+  }
+
+  get status(): PodStatus {
+    return podStatus(this.#pod, {
+      phase: this.#phase,
+      podIP: this.#address,
+      message: this.#message,
+      initialized: this.#initialized,
+      containers: this.#containers,
+    });
   }
 
   container(name: string): PodContainer | undefined {
     return this.#containers.get(name);
   }
 
-  /** Returns at once; a failure becomes the Pod's status. */
+  /** Returns at once; what cannot be done yet becomes the Pod's status, and is tried again. */
   start(): void {
+    this.#report();
     this.#finished = this.#run().catch((error: unknown) => {
-      this.#message = messageOf(error);
+      this.#failed(messageOf(error));
       this.#report();
     });
   }
 
-  /** Ends its processes; settles when they have ended and the namespace is removed. */
+  /**
+   * Ends its processes; settles when they have ended and the namespace is removed. Called once more with a shorter
+   * time, it ends them earlier.
+   */
   async stop(graceSeconds = this.#pod.spec.terminationGracePeriodSeconds ?? GRACE_SECONDS): Promise<void> {
     this.#ended.abort();
     await this.#endContainers(graceSeconds * 1_000);
+    this.#closed ??= this.#close();
+    await this.#closed;
+  }
+
+  async #close(): Promise<void> {
     await this.#finished;
     await this.#scope.close();
-    this.#logs.forget(keyOf(this.#pod));
+    this.#place.logs.forget(keyOf(this.#pod));
   }
 
   async #endContainers(graceMs: number): Promise<void> {
@@ -95,11 +122,11 @@ export class RunningPod {
 
   async #run(): Promise<void> {
     const { spec } = this.#pod;
-    const namespace = await this.#options.network.addNamespace(this.#label, this.#owner);
-    for (const { name, value } of spec.securityContext?.sysctls ?? [])
-      await namespace.run('sysctl', '-q', '-w', `${name}=${value}`);
+    const namespace = await this.#eventually(() => this.#createNamespace());
+    if (namespace === undefined) return;
     this.#address = namespace.address;
-    const make = await this.#prepare(namespace);
+    const folder = await this.#eventually(() => tempDir(this.#scope));
+    const make = folder === undefined ? undefined : await this.#eventually(() => this.#prepare(namespace, folder));
     if (make === undefined) return;
     const { restartPolicy = 'Always' } = spec;
     for (const container of spec.initContainers ?? []) {
@@ -134,21 +161,76 @@ export class RunningPod {
     this.#report();
   }
 
-  /** Writes what containers mount; returns what makes them, or undefined when the Pod has ended. */
-  async #prepare(namespace: Namespace): Promise<((container: Container) => PodContainer) | undefined> {
+  /** Tries again while it fails, and says why; undefined when the Pod has ended before. */
+  async #eventually<T>(attempt: () => Promise<T>): Promise<T | undefined> {
+    const { signal } = this.#ended;
+    for (let failures = 1; !signal.aborted; failures++) {
+      try {
+        const made = await attempt();
+        this.#message = undefined;
+        return made;
+      } catch (error) {
+        this.#failed(messageOf(error));
+        this.#report();
+      }
+      await this.#pause(failures);
+    }
+    return undefined;
+  }
+
+  #failed(message: string): void {
+    this.#message = message;
+    this.#place.failed(message);
+  }
+
+  async #pause(failures: number): Promise<void> {
+    const ms = backoff(failures, FIRST_RETRY_MS, LONGEST_RETRY_MS, Math.random);
+    await delay(ms, undefined, { signal: this.#ended.signal }).catch(() => undefined);
+  }
+
+  /** An owner that ends with the Pod, or before it when `close` is called. */
+  #ownerOf(scope: Scope): Owner {
+    const parent = this.#parent;
+    return {
+      after: scope.after,
+      get error() {
+        return parent.error;
+      },
+    };
+  }
+
+  /** What a failed attempt has made is removed. */
+  async #createNamespace(): Promise<Namespace> {
+    const attempt = createScope();
+    try {
+      const namespace = await this.#options.network.addNamespace(this.#place.label, this.#ownerOf(attempt));
+      for (const { name, value } of this.#pod.spec.securityContext?.sysctls ?? [])
+        await namespace.run('sysctl', '-q', '-w', `${name}=${value}`);
+      this.#scope.after(attempt.close);
+      return namespace;
+    } catch (error) {
+      await attempt.close();
+      throw error;
+    }
+  }
+
+  /** Writes what containers mount; returns what makes them. */
+  async #prepare(namespace: Namespace, folder: string): Promise<(container: Container) => PodContainer> {
     const { api, images } = this.#options;
+    const { logs } = this.#place;
     const pod = this.#pod;
-    const folder = await tempDir(this.#owner);
     await chmod(folder, 0o755);
     const volumes = join(folder, 'volumes');
-    if (!(await this.#writeVolumes(volumes, namespace.address))) return undefined;
+    await writeVolumes(volumes, { api, pod, podIP: namespace.address });
     const hosts = join(folder, 'hosts');
     await writeFile(hosts, this.#hosts(namespace.address));
     return (container) => {
-      const log = this.#logs.writer(`${keyOf(pod)}/${container.name}`);
+      const log = `${keyOf(pod)}/${container.name}`;
       const made = new PodContainer({
-        ...{ pod, container, images, namespace, volumes, hosts, onOutput: log },
+        ...{ pod, container, images, namespace, volumes, hosts, onOutput: logs.writer(log) },
+        lastOutput: () => logs.tail(log, OUTPUT_LINES).slice(-OUTPUT_LENGTH),
         read: keyReader({ api, pod }),
+        failed: (message) => this.#place.failed(`container ${container.name}: ${message}`),
         changed: () => this.#report(),
       });
       this.#containers.set(container.name, made);
@@ -163,23 +245,6 @@ export class RunningPod {
     return `${lines.join('\n')}\n`;
   }
 
-  /** Waits for Secrets and ConfigMaps that do not exist yet, as a kubelet does. False when the Pod has ended before. */
-  async #writeVolumes(folder: string, podIP: string): Promise<boolean> {
-    const { signal } = this.#ended;
-    while (!signal.aborted) {
-      try {
-        await writeVolumes(folder, { api: this.#options.api, pod: this.#pod, podIP });
-        this.#message = undefined;
-        return true;
-      } catch (error) {
-        this.#message = messageOf(error);
-        this.#report();
-      }
-      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
-    }
-    return false;
-  }
-
   /** Writes the status, after writes that have not ended yet. */
   #report(): void {
     this.#reporting = this.#reporting.then(() => this.#write());
@@ -187,26 +252,22 @@ export class RunningPod {
 
   async #write(): Promise<void> {
     const { signal } = this.#ended;
-    while (!signal.aborted) {
-      const status = podStatus(this.#pod, {
-        phase: this.#phase,
-        podIP: this.#address,
-        message: this.#message,
-        initialized: this.#initialized,
-        containers: this.#containers,
-      });
+    const { uid } = this.#pod.metadata;
+    for (let failures = 1; !signal.aborted; failures++) {
+      const { status } = this;
       const text = JSON.stringify(status);
       if (text === this.#reported) return;
       try {
-        await this.#options.api.patch(this.#pod, { status }, 'status');
+        // Another Pod may have got the name: with the uid, the API server refuses the status for it.
+        await this.#options.api.patch(this.#pod, { metadata: { uid }, status }, 'status');
         this.#reported = text;
         return;
       } catch (error) {
         // Deleted meanwhile.
         if (error instanceof ApiError && error.status === 404) return;
+        this.#place.failed(`status: ${messageOf(error)}`);
       }
-      // The API server is unreachable.
-      await delay(RETRY_MS, undefined, { signal }).catch(() => undefined);
+      await this.#pause(failures);
     }
   }
 }

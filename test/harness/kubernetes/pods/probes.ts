@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { request } from '../../http.ts';
 import type { ContainerProcess } from './process.ts';
-import type { Container, Handler, HttpAction, Probe } from './types.ts';
+import { type Container, type Handler, type HttpAction, messageOf, type Probe } from './types.ts';
 
 /** `TCP_LISTEN` of the kernel, as proc(5) writes states of /proc/net/tcp. */
 const LISTEN = '0A';
@@ -95,12 +95,9 @@ export async function handle(handler: Handler, target: Target, timeoutMs: number
 /** Defaults of the API, seconds. */
 const [PERIOD, TIMEOUT, FAILURES] = [10, 1, 3];
 
-/** Whether the probe succeeds. A problem of the probe itself is a failure too. */
-export async function succeeds(probe: Probe, target: Target): Promise<boolean> {
-  return handle(probe, target, (probe.timeoutSeconds ?? TIMEOUT) * 1_000).then(
-    () => true,
-    () => false,
-  );
+/** Why the probe fails; undefined when it succeeds. A problem of the probe itself is a failure too. */
+export async function probeFailure(probe: Probe, target: Target): Promise<string | undefined> {
+  return handle(probe, target, (probe.timeoutSeconds ?? TIMEOUT) * 1_000).then(() => undefined, messageOf);
 }
 
 /** How long a probe may fail before the container is restarted, in ms: probes here are more frequent than they ask. */

@@ -30,7 +30,7 @@ export interface ProcessOptions {
 export interface ContainerProcess {
   /** The first process of the container, as this machine counts; undefined once it has ended. */
   pid(): Promise<number | undefined>;
-  /** The exit code; 128 and the number of the signal for a process that a signal ended. */
+  /** The exit code, after all output; 128 and the number of the signal for a process that a signal ended. */
   readonly exited: Promise<number>;
   /** Runs a command in the container, as its user; returns its stdout. Rejects unless it ends with 0 in time. */
   execute(command: readonly string[], timeoutMs: number): Promise<string>;
@@ -124,7 +124,8 @@ async function firstProcess(child: Child): Promise<number | undefined> {
 
 function controlled(child: Child, command: (argv: readonly string[]) => string[]): ContainerProcess {
   const pid = () => firstProcess(child);
-  const exited = child.exited.then(({ code }) => code ?? 137);
+  // No process of the container outlives its first one.
+  const exited = child.closed.then(async () => (await child.exited).code ?? 137);
   return {
     pid,
     exited,
@@ -171,7 +172,13 @@ function untilEntered(onOutput: (text: string) => void) {
   return { entered: promise, receive };
 }
 
-/** Starts the process; returns when the namespaces of the container are complete. It ends with the owner of the namespace. */
+/** After this time the set-up of a container hangs. It takes some milliseconds. */
+const ENTER_TIMEOUT_MS = 60_000;
+
+/**
+ * Starts the process; returns when the namespaces of the container are complete. It ends with the owner of the
+ * namespace.
+ */
 export async function startProcess(
   namespace: Namespace,
   pod: Pod,
@@ -194,6 +201,11 @@ export async function startProcess(
     ],
     receive,
   );
-  await Promise.race([entered, child.exited]);
-  return controlled(child, command);
+  const timer = new AbortController();
+  const late = delay(ENTER_TIMEOUT_MS, 'late' as const, { signal: timer.signal }).catch(() => undefined);
+  const first = await Promise.race([entered, child.exited, late]);
+  timer.abort();
+  if (first !== 'late') return controlled(child, command);
+  await child.kill();
+  throw new Error(`the mounts of the container were not complete in ${ENTER_TIMEOUT_MS} ms: ${child.output()}`);
 }

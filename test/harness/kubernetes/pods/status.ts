@@ -16,20 +16,84 @@ export interface PodState {
   readonly containers: ReadonlyMap<string, PodContainer>;
 }
 
+export interface Condition {
+  readonly type: string;
+  readonly status: 'True' | 'False';
+  readonly reason?: string;
+  readonly message?: string;
+}
+
+export interface ContainerStatus {
+  readonly name: string;
+  readonly ready: boolean;
+  readonly restartCount: number;
+  readonly state: object;
+}
+
+export interface PodStatus {
+  readonly phase?: string;
+  readonly podIP?: string;
+  readonly conditions?: readonly Condition[];
+  readonly initContainerStatuses?: readonly ContainerStatus[];
+  readonly containerStatuses?: readonly ContainerStatus[];
+}
+
 const isSidecar = ({ restartPolicy }: Container) => restartPolicy === 'Always';
 
 function stateOf(container: PodContainer | undefined, message: string | undefined): object {
   // Not the phase `Failed`, which is final: a ReplicaSet would create one Pod after another.
-  const waiting = (text: string | undefined) => ({ waiting: { reason: 'CannotRun', message: text } });
-  if (container === undefined || message !== undefined) return waiting(message);
+  if (container === undefined || message !== undefined) return { waiting: { reason: 'ContainerCreating', message } };
   const { state } = container;
-  if (state.kind === 'waiting') return waiting(state.message);
+  if (state.kind === 'waiting') {
+    const reason = state.message === undefined ? 'ContainerCreating' : 'CreateContainerError';
+    return { waiting: { reason, message: state.message } };
+  }
   if (state.kind === 'running') return { running: { startedAt: state.since.toISOString() } };
-  return { terminated: { exitCode: state.code, reason: state.code === 0 ? 'Completed' : 'Error' } };
+  const { code, output } = state;
+  return { terminated: { exitCode: code, reason: code === 0 ? 'Completed' : 'Error', message: output } };
 }
 
-export function podStatus({ spec }: Pod, { phase, podIP, message, initialized, containers }: PodState): object {
-  const { initContainers = [] } = spec;
+/** Why containers of these names do not do what is expected of them. */
+function reasons(names: readonly string[], { message, containers }: PodState): string {
+  const each = names.flatMap((name) => {
+    const { unready, state } = containers.get(name) ?? {};
+    return unready !== undefined && state?.kind === 'running' ? [`${name}: ${unready}`] : [];
+  });
+  return [`[${names.join(' ')}]`, ...(message === undefined ? [] : [message]), ...each].join(', ');
+}
+
+function conditionsOf({ spec }: Pod, state: PodState): Condition[] {
+  const { initContainers = [], containers } = spec;
+  const { phase, initialized } = state;
+  const lasting = [...initContainers.filter(isSidecar), ...containers].map(({ name }) => name);
+  const unready = lasting.filter((name) => state.containers.get(name)?.ready !== true);
+  const readiness = (type: string): Condition => {
+    if (unready.length === 0) return { type, status: 'True' };
+    if (phase === 'Succeeded') return { type, status: 'False', reason: 'PodCompleted' };
+    const message = `containers with unready status: ${reasons(unready, state)}`;
+    return { type, status: 'False', reason: 'ContainersNotReady', message };
+  };
+  return [
+    { type: 'PodScheduled', status: 'True' },
+    initialized ? { type: 'Initialized', status: 'True' } : notInitialized(initContainers, state),
+    readiness('ContainersReady'),
+    readiness('Ready'),
+  ];
+}
+
+function notInitialized(initContainers: readonly Container[], state: PodState): Condition {
+  const incomplete = initContainers.filter((container) => {
+    const { state: its, started } = state.containers.get(container.name) ?? {};
+    return isSidecar(container) ? started !== true : its?.kind !== 'ended' || its.code !== 0;
+  });
+  const names = incomplete.map(({ name }) => name);
+  const message = `containers with incomplete status: ${reasons(names, state)}`;
+  return { type: 'Initialized', status: 'False', reason: 'ContainersNotInitialized', message };
+}
+
+export function podStatus(pod: Pod, state: PodState): PodStatus {
+  const { phase, podIP, message, containers } = state;
+  const { initContainers = [] } = pod.spec;
   const statusOf = (declared: Container) => {
     const container = containers.get(declared.name);
     const completed = !isSidecar(declared) && container?.state.kind === 'ended' && container.state.code === 0;
@@ -45,21 +109,20 @@ export function podStatus({ spec }: Pod, { phase, podIP, message, initialized, c
       ...(initContainers.includes(declared) && completed ? { ready: true } : {}),
     };
   };
-  const containerStatuses = spec.containers.map(statusOf);
   const initContainerStatuses = initContainers.map(statusOf);
-  const sidecars = initContainers.filter(isSidecar).map(({ name }) => containers.get(name));
-  const all = containerStatuses.every(({ ready }) => ready) && sidecars.every((sidecar) => sidecar?.ready === true);
-  const condition = (type: string, met: boolean) => ({ type, status: met ? 'True' : 'False' });
   return {
     phase,
     ...(podIP === undefined ? {} : { podIP, podIPs: [{ ip: podIP }] }),
-    conditions: [
-      condition('PodScheduled', true),
-      condition('Initialized', initialized),
-      condition('ContainersReady', all),
-      condition('Ready', all),
-    ],
+    conditions: conditionsOf(pod, state),
     ...(initContainerStatuses.length === 0 ? {} : { initContainerStatuses }),
-    containerStatuses,
+    containerStatuses: pod.spec.containers.map(statusOf),
   };
 }
+
+/** The condition of a Pod that could not be bound to a node, as the scheduler writes it. */
+export const unscheduled = (message: string): Condition => ({
+  type: 'PodScheduled',
+  status: 'False',
+  reason: 'SchedulerError',
+  message,
+});
