@@ -28,6 +28,15 @@ export interface TestRun {
 /** The largest output of a file that is kept, in characters. It is printed when the file fails. */
 const OUTPUT_LIMIT = 64 * 1024;
 
+/** How many of the longest files are printed. */
+const LONGEST = 8;
+
+/** The files that took longest: the order in which they should start, and where time can be saved. */
+function longestLine(durations: ReadonlyMap<string, number>): string {
+  const longest = [...durations].sort(([, one], [, other]) => other - one).slice(0, LONGEST);
+  return longest.map(([file, ms]) => `${file} ${(ms / 1_000).toFixed(1)} s`).join(', ');
+}
+
 /** The error of a test, without the wrapper of the test runner. */
 function errorText(error: unknown): string {
   const cause = error instanceof Error && error.cause !== undefined ? error.cause : error;
@@ -39,6 +48,7 @@ export async function runTests(options: TestRun): Promise<Outcome> {
   const outputs = new Map<string, string>();
   const failures: string[] = [];
   const failed = new Set<string>();
+  const durations = new Map<string, number>();
   const outcome = { passed: 0, failed: 0, skipped: 0 };
   const where = (file: string | undefined) => (file === undefined ? '' : relative(folder, file));
   const print = (line: string) => void process.stdout.write(`${line}\n`);
@@ -61,9 +71,9 @@ export async function runTests(options: TestRun): Promise<Outcome> {
     if (file !== undefined) failed.add(file);
     print(`  FAIL ${failure}\n    ${errorText(details.error)}`);
   });
-  events.on('test:summary', ({ counts, file }) => {
+  events.on('test:summary', ({ counts, file, duration_ms: duration }) => {
     // There is one summary for each file, and one without a file for all of them.
-    if (file !== undefined) return;
+    if (file !== undefined) return void durations.set(where(file), duration);
     outcome.passed = counts.passed;
     outcome.failed = counts.tests - counts.passed - counts.skipped - counts.todo;
     outcome.skipped = counts.skipped + counts.todo;
@@ -71,5 +81,6 @@ export async function runTests(options: TestRun): Promise<Outcome> {
   // The test runner starts with the first read.
   for await (const _event of events);
   for (const [file, output] of outputs) if (failed.has(file)) print(`  --- output of ${where(file)}\n${output}`);
+  if (durations.size > LONGEST) print(`longest files: ${longestLine(durations)}`);
   return { ...outcome, failures };
 }
