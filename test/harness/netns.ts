@@ -82,6 +82,18 @@ function namespace(owner: Owner, name: string, network: number, number: number):
   };
 }
 
+/**
+ * Runs commands of ip(8) in a namespace, or in that of this process: all of them by one program, which ends with the
+ * first that fails.
+ */
+async function runIp(name: string | undefined, commands: readonly string[]): Promise<void> {
+  const running = execute('ip', [...(name === undefined ? [] : ['-n', name]), '-batch', '-'], {
+    timeout: RUN_TIMEOUT_MS,
+  });
+  running.child.stdin?.end(`${commands.join('\n')}\n`);
+  await running;
+}
+
 /** Existing namespaces. A process that exits without running its owners' hooks removes them on its way out. */
 const alive = new Set<string>();
 process.once('exit', () => {
@@ -103,31 +115,33 @@ function killAll(pids: string): void {
 }
 
 async function createNamespace(owner: Owner, name: string, network: number, number: number): Promise<Namespace> {
-  await execute('ip', ['netns', 'add', name]);
+  await execute('ip', ['netns', 'add', name], { timeout: RUN_TIMEOUT_MS });
   // Deleting a namespace also deletes its veth ends, rules and bridge.
   alive.add(name);
   owner.after(async () => {
     alive.delete(name);
-    killAll((await execute('ip', ['netns', 'pids', name])).stdout);
-    await execute('ip', ['netns', 'delete', name]);
+    killAll((await execute('ip', ['netns', 'pids', name], { timeout: RUN_TIMEOUT_MS })).stdout);
+    await execute('ip', ['netns', 'delete', name], { timeout: RUN_TIMEOUT_MS });
   });
-  const created = namespace(owner, name, network, number);
-  await created.run('ip', 'link', 'set', 'lo', 'up');
-  return created;
+  return namespace(owner, name, network, number);
 }
 
-/** What the bridge of a network is in. */
+/** The bridge of a network. */
 interface Hub {
   readonly network: number;
   readonly bridge: string;
-  run(...argv: readonly string[]): Promise<unknown>;
+  /** The namespace that it is in; undefined: that of this process. */
+  readonly namespace: string | undefined;
 }
 
-async function addBridge({ network, bridge, run }: Hub): Promise<void> {
-  await run('ip', 'link', 'add', bridge, 'type', 'bridge');
-  await run('ip', 'addr', 'add', `${addressOf(network, 1)}/24`, 'dev', bridge);
-  await run('ip', 'addr', 'add', `${address6Of(network, 1)}/64`, 'dev', bridge, 'nodad');
-  await run('ip', 'link', 'set', bridge, 'up');
+function addBridge({ network, bridge, namespace: name }: Hub): Promise<void> {
+  return runIp(name, [
+    'link set lo up',
+    `link add ${bridge} type bridge`,
+    `addr add ${addressOf(network, 1)}/24 dev ${bridge}`,
+    `addr add ${address6Of(network, 1)}/64 dev ${bridge} nodad`,
+    `link set ${bridge} up`,
+  ]);
 }
 
 /** The last number of an address in a network. */
@@ -144,14 +158,19 @@ function network(owner: Owner, id: string, hub: Hub): Network {
       itsOwner.after(() => void freed.push(number));
       const added = await createNamespace(itsOwner, `meshd-${id}-${label}`, hub.network, number);
       const port = `p${hub.network}-${number}`;
-      await hub.run('ip', 'link', 'add', port, 'type', 'veth', 'peer', 'name', 'eth0', 'netns', added.name);
-      await hub.run('ip', 'link', 'set', port, 'master', hub.bridge, 'up');
-      await added.run('ip', 'addr', 'add', `${added.address}/24`, 'dev', 'eth0');
-      await added.run('ip', 'addr', 'add', `${added.address6}/64`, 'dev', 'eth0', 'nodad');
-      await added.run('ip', 'link', 'set', 'eth0', 'up');
-      // A default route, so that connections to unused addresses also pass the redirection rules.
-      await added.run('ip', 'route', 'add', 'default', 'via', addressOf(hub.network, 1));
-      await added.run('ip', '-6', 'route', 'add', 'default', 'via', address6Of(hub.network, 1));
+      await runIp(hub.namespace, [
+        `link add ${port} type veth peer name eth0 netns ${added.name}`,
+        `link set ${port} master ${hub.bridge} up`,
+      ]);
+      await runIp(added.name, [
+        'link set lo up',
+        `addr add ${added.address}/24 dev eth0`,
+        `addr add ${added.address6}/64 dev eth0 nodad`,
+        'link set eth0 up',
+        // Default routes, so that connections to unused addresses also pass the redirection rules.
+        `route add 0.0.0.0/0 via ${addressOf(hub.network, 1)}`,
+        `route add ::/0 via ${address6Of(hub.network, 1)}`,
+      ]);
       return added;
     },
   };
@@ -160,8 +179,8 @@ function network(owner: Owner, id: string, hub: Hub): Network {
 /** An empty network. Everything in it is removed with its owner, also when a later step failed. */
 export async function createNetwork(owner: Owner): Promise<Network> {
   const id = randomBytes(6).toString('hex');
-  const { run } = await createNamespace(owner, `meshd-${id}-hub`, 0, 1);
-  const hub = { network: 0, bridge: 'bridge', run };
+  const { name } = await createNamespace(owner, `meshd-${id}-hub`, 0, 1);
+  const hub = { network: 0, bridge: 'bridge', namespace: name };
   await addBridge(hub);
   return network(owner, id, hub);
 }
@@ -208,9 +227,8 @@ export async function createNetworkHere(owner: Owner): Promise<Network & { reado
     throw new Error('expected a network namespace of its own, as the stage `kubernetes` of `npm test` has');
   const number = claimNumber('bridge', NETWORKS.from, NETWORKS.end);
   const bridge = `bridge${number}`;
-  const run = (...argv: readonly string[]) => execute(argv[0] ?? '', argv.slice(1), { timeout: RUN_TIMEOUT_MS });
-  const hub = { network: number, bridge, run };
-  owner.after(async () => void (await run('ip', 'link', 'delete', bridge)));
+  const hub = { network: number, bridge, namespace: undefined };
+  owner.after(() => runIp(undefined, [`link delete ${bridge}`]));
   await addBridge(hub);
   return { ...network(owner, randomBytes(6).toString('hex'), hub), address: addressOf(number, 1) };
 }
