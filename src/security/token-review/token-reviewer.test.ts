@@ -3,10 +3,10 @@ import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { afterEach, describe, test } from 'node:test';
 import { decodeJwt } from 'jose';
+import { systemClock } from '../../core/clock.ts';
 import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
-import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
 import { type Claims, NOW, testIssuer } from '../testing/credentials.ts';
 import { createTokenAuthenticator } from '../token-authenticator.ts';
@@ -58,7 +58,7 @@ async function world(changes: Partial<TokenReviewerOptions> = {}): Promise<World
   answerWith(server, () => ACCEPTED);
   const connection = new Connection({
     access: server.access(),
-    clock: fastClock(50),
+    clock: systemClock,
     random: () => 0,
     userAgent: 'test',
   });
