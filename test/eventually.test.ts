@@ -48,6 +48,20 @@ test('an error that differs each time does not count as progress without end', a
   assert.equal(await waitedFor((attempt) => 'x'.repeat(attempt)), 2_500);
 });
 
+test('without an interval, attempts become rarer in a long wait', async () => {
+  const machine = clock();
+  const times: number[] = [];
+  const attempt = () => {
+    times.push(machine.now());
+    throw new Error('no');
+  };
+  await assert.rejects(eventually(attempt, { timeoutMs: 10_000 }, machine));
+  const pauses = times.slice(1).map((time, index) => time - (times[index] ?? 0));
+  assert.equal(pauses[0], 25);
+  assert.equal(pauses.at(-1), 250);
+  assert.ok(times.length < 80, `${times.length} attempts`);
+});
+
 test('a result in time is returned, and a hopeless attempt ends the wait', async () => {
   let attempts = 0;
   const third = () => {

@@ -10,6 +10,7 @@ export interface EventuallyOptions {
    * the wait is longer. The default of 10 s is far more than anything here needs.
    */
   readonly timeoutMs?: number;
+  /** Between two attempts. Default: 25 ms, and a tenth of the wait so far in a long one, at most 250 ms. */
   readonly intervalMs?: number;
   /** The name of the awaited condition, for the error message. */
   readonly what?: string;
@@ -32,6 +33,12 @@ export class GiveUp extends Error {}
  * be.
  */
 const MOST_TIMEOUTS = 10;
+/**
+ * Pauses between attempts, ms. Tests that wait for seconds, as for a lease, would otherwise spend a large part of a core
+ * on attempts.
+ */
+const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [25, 250];
+const PAUSE_SHARE = 0.1;
 /** A new error is progress, but only so many times: an attempt may throw a different one each time. */
 const MOST_STEPS = 16;
 
@@ -60,8 +67,9 @@ export async function eventually<T>(
   options: EventuallyOptions = {},
   { now, sleep, crowding }: WaitingMachine = machine,
 ): Promise<T> {
-  const { timeoutMs = 10_000, intervalMs = 25, what } = options;
+  const { timeoutMs = 10_000, intervalMs, what } = options;
   const started = now();
+  const pause = () => Math.min(Math.max(SHORTEST_PAUSE_MS, (last - started) * PAUSE_SHARE), LONGEST_PAUSE_MS);
   const steps = new Set<string>();
   let [last, waited] = [started, 0];
   for (;;) {
@@ -83,7 +91,7 @@ export async function eventually<T>(
         throw new Error(`${what}: not within ${Math.round(last - started)} ms`, { cause: error });
       }
     }
-    await sleep(intervalMs);
+    await sleep(intervalMs ?? pause());
     const at = now();
     waited += (at - last) / Math.max(1, crowding());
     last = at;

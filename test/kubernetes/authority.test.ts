@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { X509Certificate } from 'node:crypto';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 import { ecKey } from '../../src/security/authority/testing/fixtures.ts';
 import { certificate, channel, client } from '../e2e/support/identity-calls.ts';
 import { createScope, type Discovery, discoveryPorts, eventually, startDiscovery } from '../harness/index.ts';
@@ -29,6 +30,9 @@ const SHORT_LIVED = {
   CA_SELF_SIGNED_ROOT_CERT_CHECK_INTERVAL: '8s',
   CA_ENABLE_JITTER_FOR_ROOT_CERT_ROTATOR: 'false',
 };
+
+/** Between two requests to sign: short enough to notice a gap, long enough to leave cores free. */
+const PAUSE_MS = 20;
 
 interface Replica extends Discovery {
   readonly name: string;
@@ -149,7 +153,10 @@ describe('the certificate authority of two replicas', { skip }, () => {
     let signed = 0;
     let done = false;
     const signing = (async () => {
-      for (; !done; signed++) assert.equal((await certificate(from, KEYS, token)).at(-1), root);
+      for (; !done; signed++) {
+        assert.equal((await certificate(from, KEYS, token)).at(-1), root);
+        await delay(PAUSE_MS);
+      }
     })();
     await replicas.find(({ name }) => name === first)?.kill();
     await remove(`/api/v1/namespaces/${namespace}/configmaps/mesh-ca-root-cert`);

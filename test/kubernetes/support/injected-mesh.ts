@@ -3,6 +3,7 @@ import { execFile } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { eventually, type Owner, tempDir } from '../../harness/index.ts';
 import { type ApiObject, type Image, injectionReady, type Mesh, startMesh } from '../../harness/kubernetes/index.ts';
@@ -136,6 +137,9 @@ function accessTo(
   };
 }
 
+/** Between two calls, each of which starts programs: short enough to notice a gap, long enough to leave cores free. */
+const PAUSE_MS = 20;
+
 /** Calls, one after the other, until they are stopped. */
 export interface SteadyCalls {
   /** Waits for more of them. */
@@ -151,6 +155,7 @@ export function steadyCalls(mesh: InjectedMesh, pod: string, url: string): Stead
     for (; !stopped; done++) {
       const { status } = await mesh.curl(pod, url);
       statuses[status] = (statuses[status] ?? 0) + 1;
+      await delay(PAUSE_MS);
     }
   };
   const finished = run();
