@@ -14,7 +14,13 @@ import { globSync } from 'node:fs';
 import { availableParallelism } from 'node:os';
 import { join } from 'node:path';
 import { buildAside, createScope, type Scope } from '../../test/harness/index.ts';
-import { buildConformance, buildHelm, buildKubernetes } from '../../test/harness/kubernetes/index.ts';
+import {
+  buildConformance,
+  buildHelm,
+  buildKubernetes,
+  FIRST_DATA,
+  makeFirstData,
+} from '../../test/harness/kubernetes/index.ts';
 import { wideLines } from './line-width.ts';
 import { type Outcome, runTests } from './test-files.ts';
 import { runTestsInOwnNetwork } from './test-network.ts';
@@ -130,6 +136,7 @@ async function prepareKubernetes(): Promise<void> {
   const options = { report, signal: interrupted.signal };
   const reason = (await buildKubernetes(options)) ?? (await buildConformance(options)) ?? (await buildHelm(options));
   if (reason !== undefined) report(`tests of this stage are SKIPPED: ${reason}`);
+  else process.env[FIRST_DATA] ??= await makeFirstData(scope);
 }
 
 const STAGES: readonly Stage[] = [

@@ -11,7 +11,6 @@ import { channel, client, stream } from '../e2e/support/identity-calls.ts';
 import { createScope, type DiscoveryOptions, discoveryPorts, eventually, startDiscovery } from '../harness/index.ts';
 import {
   type ApiObject,
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -96,8 +95,7 @@ describe('the certificate of the secured address from a signer of the cluster', 
   ];
 
   before(async () => {
-    cluster = await startKubernetes(owner);
-    await applyDefinitions(cluster.api);
+    cluster = await startKubernetes(owner, { definitions: true });
     watchCollection(owner, cluster.api, REQUESTS, {
       changed: (object) => void sign(object).catch(() => undefined),
       gone: () => {},

@@ -28,7 +28,7 @@ test('an API server keeps its objects when it is killed, and authorizes its user
   assert.equal(status.user.username, `system:serviceaccount:${namespace}:web`);
 
   // It has no rights.
-  const user = createApi(t, cluster.as(await cluster.userCertificate('jane', ['developers'])));
+  const user = createApi(t, cluster.as(cluster.userCertificate('jane', ['developers'])));
   const refused = (error: unknown) => error instanceof ApiError && error.status === 403 && /"jane"/.test(error.message);
   await assert.rejects(user.get(`/api/v1/namespaces/${namespace}/serviceaccounts`), refused);
 

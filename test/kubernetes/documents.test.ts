@@ -33,7 +33,7 @@ function objects(): { readonly where: string; readonly object: ApiObject }[] {
 }
 
 test('the API server accepts every object in README and docs', { skip }, async (t) => {
-  const cluster = await startKubernetes(t);
+  const cluster = await startKubernetes(t, { definitions: true });
   await applyDefinitions(cluster.api, { istio: true });
   await applyGatewayDefinitions(cluster.api);
   const namespace = await cluster.newNamespace();

@@ -12,13 +12,7 @@ import { type SteadyTraffic, startTraffic } from '../e2e/support/steady-traffic.
 import { suiteOwner } from '../e2e/support/suite.ts';
 import { tally } from '../e2e/support/traffic.ts';
 import { type Discovery, eventually, netnsUnavailable, startDiscovery, startEcho, tempDir } from '../harness/index.ts';
-import {
-  applyDefinitions,
-  createApi,
-  type Kubernetes,
-  kubernetesUnavailable,
-  startKubernetes,
-} from '../harness/kubernetes/index.ts';
+import { createApi, type Kubernetes, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
 import { type FaultyProxy, startFaultyProxy } from './support/faulty-proxy.ts';
 
 const skip = kubernetesUnavailable() ?? (await netnsUnavailable()) ?? false;
@@ -65,9 +59,8 @@ describe('a mesh under traffic', { skip }, () => {
   });
 
   before(async () => {
-    cluster = await startKubernetes(owner);
+    cluster = await startKubernetes(owner, { definitions: true });
     proxy = await startFaultyProxy(owner, cluster);
-    await applyDefinitions(cluster.api);
     await cluster.api.apply(RBAC);
     namespace = await cluster.newNamespace('shop');
     await startEcho(owner, { name: 'web-v1', address: V1, port: PORT });

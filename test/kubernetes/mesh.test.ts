@@ -16,7 +16,6 @@ import {
   startEcho,
 } from '../harness/index.ts';
 import {
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -51,8 +50,7 @@ describe('a mesh from a real API server', { skip }, () => {
   let namespace = '';
 
   before(async () => {
-    cluster = await startKubernetes(owner);
-    await applyDefinitions(cluster.api);
+    cluster = await startKubernetes(owner, { definitions: true });
     namespace = await cluster.newNamespace('shop');
     await startEcho(owner, { name: 'web-v1', address: V1, port: PORT });
     await startEcho(owner, { name: 'web-v2', address: V2, port: PORT });

@@ -25,7 +25,6 @@ import {
   startTcpEcho,
 } from '../harness/index.ts';
 import {
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -101,7 +100,10 @@ describe('a mesh of two clusters', { skip }, () => {
   };
 
   before(async () => {
-    [near, far] = await Promise.all([startKubernetes(owner), startKubernetes(owner, { controllerManager: true })]);
+    [near, far] = await Promise.all([
+      startKubernetes(owner, { definitions: true }),
+      startKubernetes(owner, { controllerManager: true }),
+    ]);
     relay = await startRelay(Number(new URL(far.url).port));
     owner.after(() => relay.close());
     for (const [name, address, port = PORT] of [
@@ -113,7 +115,6 @@ describe('a mesh of two clusters', { skip }, () => {
     ] as const) {
       await startEcho(owner, { name, address, port });
     }
-    await applyDefinitions(near.api);
     const egress = [{ number: PORT, protocol: 'HTTP' }];
     const workload = sidecar('client', { address: CLIENT, namespace: NAMESPACE, egress });
     const flags = ['--kubeconfig', await discoveryKubeconfig(owner, near)];

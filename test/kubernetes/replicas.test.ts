@@ -11,7 +11,6 @@ import { call, eventuallyAll } from '../e2e/support/traffic.ts';
 import { HTTP_PORT, startVersionsMesh, to } from '../e2e/support/versions.ts';
 import { inOwnNetwork, type Owner, startBalancer, startDiscovery, tempDir } from '../harness/index.ts';
 import {
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -42,7 +41,7 @@ async function startAudited(owner: Owner) {
   const rules = [{ level: 'Metadata', omitStages: ['ResponseStarted', 'ResponseComplete', 'Panic'] }];
   await writeFile(policy, JSON.stringify({ apiVersion: 'audit.k8s.io/v1', kind: 'Policy', rules }));
   const apiServerFlags = [`--audit-policy-file=${policy}`, `--audit-log-path=${log}`];
-  const cluster: Kubernetes = await startKubernetes(owner, { apiServerFlags });
+  const cluster: Kubernetes = await startKubernetes(owner, { apiServerFlags, definitions: true });
   const requests = async () =>
     (await readFile(log, 'utf8'))
       .trimEnd()
@@ -64,7 +63,6 @@ const WEBHOOKS = '/apis/admissionregistration.k8s.io/v1';
 
 test('a restart of all replicas costs the API server one list of each kind for each of them', { skip }, async (t) => {
   const { cluster, requests } = await startAudited(t);
-  await applyDefinitions(cluster.api);
   const kubeconfig = await discoveryKubeconfig(t, cluster);
   // When it is ready, the API server has begun to serve all kinds.
   await (await startReplica(t, kubeconfig)).stop();

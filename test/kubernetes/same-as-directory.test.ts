@@ -13,12 +13,7 @@ import type { AnyResource, ResourceKey } from '../../src/resources/index.ts';
 import { createDirectorySource } from '../../src/sources/index.ts';
 import { createStore, type Store } from '../../src/store/index.ts';
 import { createScope, eventually, type Owner, tempDir } from '../harness/index.ts';
-import {
-  type ApiObject,
-  applyDefinitions,
-  kubernetesUnavailable,
-  startKubernetes,
-} from '../harness/kubernetes/index.ts';
+import { type ApiObject, kubernetesUnavailable, startKubernetes } from '../harness/kubernetes/index.ts';
 import { followSource } from './support/followed-source.ts';
 
 const skip = kubernetesUnavailable() ?? false;
@@ -179,8 +174,7 @@ function meshOf(resources: readonly AnyResource[], namespaces: readonly string[]
 test('the same documents in an API server and in a directory give the same mesh', { skip }, async () => {
   const owner = createScope();
   try {
-    const cluster = await startKubernetes(owner);
-    await applyDefinitions(cluster.api);
+    const cluster = await startKubernetes(owner, { definitions: true });
     await fc.assert(
       fc.asyncProperty(history, async (batches) => {
         const namespaces = [await cluster.newNamespace(), await cluster.newNamespace()];

@@ -141,7 +141,7 @@ describe('the source of a real API server', { skip }, () => {
     const allow = (allowed: readonly object[]) => cluster.api.apply([{ ...role, rules: allowed }]);
     await allow(rules);
     await cluster.api.apply([binding]);
-    return { credential: await cluster.userCertificate(name), allow };
+    return { credential: cluster.userCertificate(name), allow };
   }
 
   test('continues without a kind that its role forbids, and reads it once it is allowed', async (t) => {

@@ -23,7 +23,6 @@ import {
 } from '../harness/index.ts';
 import {
   type ApiObject,
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -51,8 +50,7 @@ describe('callers with tokens of service accounts', { skip }, () => {
   let web: ApiObject;
 
   before(async () => {
-    cluster = await startKubernetes(owner);
-    await applyDefinitions(cluster.api);
+    cluster = await startKubernetes(owner, { definitions: true });
     namespace = await cluster.newNamespace('shop');
     const account = (name: string) => ({ apiVersion: 'v1', kind: 'ServiceAccount', metadata: { name, namespace } });
     await cluster.api.apply(['web', 'other', 'leaving'].map(account));

@@ -9,7 +9,6 @@ import { derOf, makeCa, pemOf } from '../../src/security/testing/credentials.ts'
 import { createScope, type Discovery, discoveryPorts, eventually, startDiscovery } from '../harness/index.ts';
 import {
   type ApiObject,
-  applyDefinitions,
   discoveryKubeconfig,
   helmUnavailable,
   type Kubernetes,
@@ -47,8 +46,7 @@ describe('the webhook configurations of two replicas', { skip }, () => {
   let replicas: Replica[] = [];
 
   before(async () => {
-    cluster = await startKubernetes(owner, { apiServerFlags: [RESOLVE_SERVICES] });
-    await applyDefinitions(cluster.api);
+    cluster = await startKubernetes(owner, { apiServerFlags: [RESOLVE_SERVICES], definitions: true });
     kubeconfig = await discoveryKubeconfig(owner, cluster);
     const chart = parseAllDocuments(await renderChart(owner, { chart: 'ctl-discovery', namespace: SYSTEM }));
     const objects = chart.map((document) => document.toJS() as ApiObject | null);

@@ -21,7 +21,6 @@ import {
 } from '../harness/index.ts';
 import {
   type ApiObject,
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   kubernetesUnavailable,
@@ -50,8 +49,7 @@ describe('registration of workloads in a cluster', { skip }, () => {
   let [token, root] = ['', ''];
 
   before(async () => {
-    cluster = await startKubernetes(owner);
-    await applyDefinitions(cluster.api);
+    cluster = await startKubernetes(owner, { definitions: true });
     namespace = await cluster.newNamespace('shop');
     const metadata = { name: 'web', namespace };
     const spec = {

@@ -6,12 +6,7 @@
 import { readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { createScope, eventually, inOwnNetwork, netnsUnavailable, type Owner } from '../../../test/harness/index.ts';
-import {
-  type ApiObject,
-  applyDefinitions,
-  type Kubernetes,
-  startKubernetes,
-} from '../../../test/harness/kubernetes/index.ts';
+import { type ApiObject, type Kubernetes, startKubernetes } from '../../../test/harness/kubernetes/index.ts';
 import { createRelay } from '../demo/relay.ts';
 import { type Address, awaitInjection, debugPages, gatewayOf, startControlPlane, startPods } from './mesh.ts';
 import type { Ready, Start } from './messages.ts';
@@ -92,10 +87,9 @@ async function startWithPods(owner: Owner): Promise<Started> {
 }
 
 async function startWithoutPods(owner: Owner): Promise<Started> {
-  progress('starting etcd, kube-apiserver and kube-controller-manager');
-  const cluster = await startKubernetes(owner, { controllerManager: true });
-  progress('applying deploy/crds and samples');
-  await applyDefinitions(cluster.api);
+  progress('starting etcd, kube-apiserver and kube-controller-manager with deploy/crds');
+  const cluster = await startKubernetes(owner, { controllerManager: true, definitions: true });
+  progress('applying samples');
   await applyFiles(cluster, [NAMESPACE, ...SAMPLES]);
   progress('starting ctl-discovery');
   return { cluster, debug: await startControlPlane(owner, cluster), gateway: undefined };

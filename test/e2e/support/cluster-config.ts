@@ -6,7 +6,6 @@ import type { Owner } from '../../harness/index.ts';
 import {
   ApiError,
   type ApiObject,
-  applyDefinitions,
   discoveryKubeconfig,
   type Kubernetes,
   startKubernetes,
@@ -84,7 +83,6 @@ export interface ClusterSource {
 
 /** Starts an API server with the mesh's kinds. */
 export async function startClusterSource(owner: Owner): Promise<ClusterSource> {
-  const cluster = await startKubernetes(owner);
-  await applyDefinitions(cluster.api);
+  const cluster = await startKubernetes(owner, { definitions: true });
   return { cluster, config: clusterConfig(cluster), kubeconfig: await discoveryKubeconfig(owner, cluster) };
 }

@@ -18,7 +18,7 @@ import type { Owner } from '../owner.ts';
 import type { KubernetesApi } from './api.ts';
 import { conformancePath } from './conformance-programs.ts';
 import { type Kubernetes, startKubernetes } from './control-plane.ts';
-import { applyDefinitions, applyGatewayDefinitions, discoveryKubeconfig } from './deploy.ts';
+import { applyGatewayDefinitions, discoveryKubeconfig } from './deploy.ts';
 import { programImage } from './in-pod.ts';
 import { type Image, startKubelet } from './kubelet.ts';
 import { startLoadBalancer } from './load-balancer.ts';
@@ -135,9 +135,9 @@ async function featuresWritten(api: KubernetesApi): Promise<void> {
 /** Starts everything that the suite needs. It ends with the owner. */
 export async function startConformance(owner: Owner): Promise<Conformance> {
   const network = await createNetworkHere(owner);
-  const cluster = await startKubernetes(owner, { controllerManager: true, garbageCollector: true });
+  const cluster = await startKubernetes(owner, { controllerManager: true, garbageCollector: true, definitions: true });
   const { api } = cluster;
-  await Promise.all([applyDefinitions(api), applyGatewayDefinitions(api)]);
+  await applyGatewayDefinitions(api);
   await api.apply([gatewayClass, ...secretRights]);
   const folder = await tempDir(owner);
   const gatewayLog = join(folder, 'gateways.log');

@@ -32,6 +32,8 @@ import {
   kubeconfig,
 } from './api.ts';
 import { createAuthority, type KeyPair, serverCertificate, tokenKeys, userCertificate } from './certificates.ts';
+import { applyDefinitions } from './deploy.ts';
+import { copyData, firstData } from './first-data.ts';
 import { type ProgramName, programPath } from './programs.ts';
 
 const HOST = '127.0.0.1';
@@ -64,6 +66,8 @@ const CONTROLLERS = [
 export interface KubernetesOptions {
   /** Starts kube-controller-manager as well (3 s, 100 MiB). Default false: deleted namespaces then stay Terminating. */
   readonly controllerManager?: boolean;
+  /** The definitions of the mesh's kinds, without those of the `istio.io` groups. Default false. */
+  readonly definitions?: boolean;
   /** Runs the garbage collector in it. Default false: what the owner of deleted objects owned stays. */
   readonly garbageCollector?: boolean;
   /**
@@ -113,7 +117,7 @@ export interface Kubernetes {
   /** Access for `createApi` and `kubeconfig` with these credentials. */
   as(credential: Credential): ApiAccess;
   /** A client certificate of a user. */
-  userCertificate(name: string, groups?: readonly string[]): Promise<KeyPair>;
+  userCertificate(name: string, groups?: readonly string[]): KeyPair;
   /** Writes a kubeconfig, by default of the admin, to a file that is removed with its owner. Returns its path. */
   kubeconfig(owner: Owner, credential?: Credential): Promise<string>;
   /** Gets a token by the TokenRequest API. */
@@ -121,6 +125,8 @@ export interface Kubernetes {
   /** Creates a namespace with a new name: `<prefix>-<random>`. */
   newNamespace(prefix?: string): Promise<string>;
   readonly etcd: ControlledProgram;
+  /** The data of etcd. */
+  readonly dataFolder: string;
   readonly apiServer: ControlledProgram;
   /** Undefined without `controllerManager`. */
   readonly controllerManager: ControlledProgram | undefined;
@@ -169,11 +175,11 @@ async function startProgram(owner: Owner, { name, flags, isReady }: ProgramOptio
 
 const flag = ([name, value]: readonly [string, string]) => `--${name}=${value}`;
 
-function startEtcd(owner: Owner, folder: string, [client = 0, peer = 0]: readonly number[]) {
+function startEtcd(owner: Owner, dataFolder: string, [client = 0, peer = 0]: readonly number[]) {
   const [clientUrl, peerUrl] = [`http://${HOST}:${client}`, `http://${HOST}:${peer}`];
   const flags = Object.entries({
     name: 'test',
-    'data-dir': join(folder, 'etcd'),
+    'data-dir': dataFolder,
     'listen-client-urls': clientUrl,
     'advertise-client-urls': clientUrl,
     'listen-peer-urls': peerUrl,
@@ -305,8 +311,8 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
   const folder = await tempDir(owner);
   const [etcdPort = 0, peerPort = 0, port = 0, controllerPort = 0] = await freePorts(4, HOST);
   const url = `https://${HOST}:${port}`;
-  const [authority, tokens] = await Promise.all([createAuthority(), tokenKeys()]);
-  const server = await serverCertificate(authority, [HOST, API_SERVICE_ADDRESS]);
+  const [authority, tokens] = [createAuthority(), await tokenKeys()];
+  const server = serverCertificate(authority, [HOST, API_SERVICE_ADDRESS]);
   const admin = { token: randomBytes(16).toString('hex') };
   await mkdir(join(folder, 'generated'));
   await writeFiles(folder, {
@@ -318,7 +324,10 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
     'tokens.csv': `${admin.token},admin,admin,system:masters\n`,
     'admin.kubeconfig': kubeconfig({ url, ca: authority.certificate, credential: admin }),
   });
-  const etcd = await startEtcd(owner, folder, [etcdPort, peerPort]);
+  const dataFolder = join(folder, 'etcd');
+  const first = firstData(options.definitions ? 'definitions' : 'empty');
+  if (first !== undefined) await copyData(first, dataFolder);
+  const etcd = await startEtcd(owner, dataFolder, [etcdPort, peerPort]);
   const api = createApi(owner, { url, ca: authority.certificate, credential: admin });
   const flags = [
     ...apiServerFlags(folder, etcdPort, port, options.serviceAccounts ?? false),
@@ -329,6 +338,7 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
     if (status !== 200) throw new Error(`/readyz answered ${status}: ${body}`);
   };
   const apiServer = await startProgram(owner, { name: 'kube-apiserver', flags, isReady });
+  if (options.definitions && first === undefined) await applyDefinitions(api);
   const controllers = options.garbageCollector ? [...CONTROLLERS, 'garbage-collector-controller'] : CONTROLLERS;
   const controllerManager = options.controllerManager
     ? // Its own port answers before its controllers run: one of their works is the sign that they do.
@@ -339,6 +349,7 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
   return {
     ...clientSide(api, url, authority, admin),
     etcd,
+    dataFolder,
     apiServer,
     controllerManager,
     async compact() {

@@ -43,6 +43,7 @@ export {
   meshRoot,
   remoteKubeconfig,
 } from './deploy.ts';
+export { FIRST_DATA } from './first-data.ts';
 export {
   buildHelm,
   type ChartName,
@@ -58,6 +59,7 @@ export { IMAGES } from './images.ts';
 export { exposeApiServer, programImage } from './in-pod.ts';
 export { type ContainerStart, type Image, type Kubelet, type KubeletOptions, startKubelet } from './kubelet.ts';
 export { type LoadBalancerOptions, startLoadBalancer } from './load-balancer.ts';
+export { makeFirstData } from './make-first-data.ts';
 export { injectionReady, isInjected, MESH_NAMESPACE, type Mesh, type MeshOptions, startMesh, tryPod } from './mesh.ts';
 export { buildKubernetes, kubernetesUnavailable, type ProgramName, programPath } from './programs.ts';
 export { type ServiceProxy, startServiceProxy } from './service-proxy.ts';

@@ -45,9 +45,9 @@ const VALUES = {
 /** As the chart names them where nothing else is asked for. */
 const TAG = '0.1.0';
 
-/** Starts the cluster and applies the chart, with the definitions of the mesh. `helmUnavailable` must be undefined. */
+/** Starts the cluster with the definitions of the mesh, and applies the chart. `helmUnavailable` must be undefined. */
 export async function startMesh(owner: Owner, options: MeshOptions = {}): Promise<Mesh> {
-  const cluster = await startKubernetes(owner, { controllerManager: true, serviceAccounts: true });
+  const cluster = await startKubernetes(owner, { controllerManager: true, serviceAccounts: true, definitions: true });
   const { api } = cluster;
   const [apiPort, folder] = await Promise.all([exposeApiServer(owner, cluster.url), tempDir(owner)]);
   const services = startServiceProxy(owner, api);
@@ -67,7 +67,7 @@ export async function startMesh(owner: Owner, options: MeshOptions = {}): Promis
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await api.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: MESH_NAMESPACE, labels } }]);
   const values = { ...VALUES, ...options.values };
-  const release = { chart: 'ctl-discovery', namespace: MESH_NAMESPACE, values, definitions: true } as const;
+  const release = { chart: 'ctl-discovery', namespace: MESH_NAMESPACE, values } as const;
   await api.apply(await renderChart(owner, release));
   return { cluster, kubelet, logs: [log, agentLog] };
 }

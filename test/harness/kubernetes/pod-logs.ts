@@ -60,7 +60,7 @@ const PATH = /^\/containerLogs\/([^/]+\/[^/]+\/[^/]+)$/;
 
 /** Serves logs at an address until the owner ends; returns the port. */
 export async function servePodLogs(owner: Owner, logs: PodLogs, address: string): Promise<number> {
-  const { certificate: cert, key } = await createAuthority();
+  const { certificate: cert, key } = createAuthority();
   const server = createServer({ cert, key }, (incoming, answer) => {
     const { pathname, searchParams } = new URL(incoming.url ?? '/', 'https://kubelet');
     const since = Date.parse(searchParams.get('sinceTime') ?? '') || 0;

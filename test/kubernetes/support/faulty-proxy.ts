@@ -42,8 +42,8 @@ export interface FaultyProxy {
 const HOST = '127.0.0.1';
 
 export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promise<FaultyProxy> {
-  const authority = await createAuthority();
-  const { certificate, key } = await serverCertificate(authority, [HOST]);
+  const authority = createAuthority();
+  const { certificate, key } = serverCertificate(authority, [HOST]);
   const server = createSecureServer({ cert: certificate, key });
   const sessions = new Set<ServerHttp2Session>();
   /** Open watches, with the paths of their collections. */
