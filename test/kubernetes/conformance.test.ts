@@ -15,5 +15,5 @@ test('gateways conform to the Gateway API', { skip }, async (t) => {
   const bench = await startConformance(t);
   const { results, output } = await bench.run({ only: `^(${TESTS.join('|')})$` });
   const expected = Object.fromEntries(TESTS.map((name) => [name, 'pass']));
-  assert.deepEqual(Object.fromEntries(results), expected, output.slice(-8_000));
+  assert.deepEqual(Object.fromEntries(results), expected, `${output.slice(-8_000)}\n${bench.describePods()}`);
 });

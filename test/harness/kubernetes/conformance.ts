@@ -66,6 +66,8 @@ export interface Conformance {
   readonly discovery: Discovery;
   /** Output of the agents and Envoys of all gateways. */
   readonly gatewayLog: string;
+  /** The Pods, as `Kubelet.describe`. */
+  describePods(): string;
   run(options?: ConformanceRunOptions): Promise<ConformanceRun>;
 }
 
@@ -143,7 +145,7 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   const gatewayLog = join(folder, 'gateways.log');
   startLoadBalancer(owner, { api, pool: [USABLE_ADDRESS] });
   // Tests of mirrors read the logs of backends.
-  await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
+  const kubelet = await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
   const discovery = await startControlPlane(owner, cluster, network.address);
   await featuresWritten(api);
   const kubeconfig = await cluster.kubeconfig(owner);
@@ -151,7 +153,7 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   owner.after(() => ended.abort());
   const run: Conformance['run'] = ({ signal, ...options } = {}) =>
     runSuite(kubeconfig, options, signal === undefined ? ended.signal : AbortSignal.any([signal, ended.signal]));
-  return { cluster, discovery, gatewayLog, run };
+  return { cluster, discovery, gatewayLog, describePods: () => kubelet.describe(), run };
 }
 
 const RESULTS = { PASS: 'pass', FAIL: 'fail', SKIP: 'skip' } as const;
