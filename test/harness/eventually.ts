@@ -34,8 +34,8 @@ export class GiveUp extends Error {}
  */
 const MOST_TIMEOUTS = 10;
 /**
- * Pauses between attempts, ms. Tests that wait for seconds, as for a lease, would otherwise spend a large part of a core
- * on attempts.
+ * Pauses between attempts, ms. Tests that wait for seconds, as for a lease, would otherwise spend a large part of a
+ * core on attempts.
  */
 const [SHORTEST_PAUSE_MS, LONGEST_PAUSE_MS] = [25, 250];
 const PAUSE_SHARE = 0.1;
