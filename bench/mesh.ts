@@ -4,7 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { tempDir } from '../test/harness/files.ts';
 import { createScope, type Owner } from '../test/harness/owner.ts';
 import { type Client, startClient } from './client/client.ts';
-import type { Arrivals, Totals } from './client/messages.ts';
+import type { Arrivals, ContentSecurity, Totals } from './client/messages.ts';
 import { type CpuTimes, type Lost, lostBetween, readCpuTimes } from './disturbance.ts';
 import type { Samples } from './metrics.ts';
 import type { BenchOptions, Size } from './options.ts';
@@ -72,10 +72,10 @@ export async function withMesh<T>(
 ): Promise<T> {
   const scope = createScope();
   try {
-    const { services, endpoints, proxies, namespaces, mode, security } = { ...context.options, ...part };
-    const size: Size = { services, endpoints, proxies, namespaces, mode, security };
+    const { services, endpoints, proxies, namespaces, mode, security, content } = { ...context.options, ...part };
+    const size: Size = { services, endpoints, proxies, namespaces, mode, security, content };
     const folder = join(await tempDir(scope), 'config');
-    const world = new World(folder, { services, endpoints, namespaces, mode, ...worldPart });
+    const world = new World(folder, { services, endpoints, namespaces, mode, content, ...worldPart });
     context.progress(`writing ${services} services`);
     await world.write();
     const identities = security === 'mtls' ? await createIdentities(scope) : undefined;
@@ -138,6 +138,7 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
     op: 'open',
     port: certificates === undefined ? grpc : secure,
     mode: size.mode,
+    content: size.content,
     count,
     namespaces,
     slow: options.slow ?? 0,
@@ -336,9 +337,20 @@ export function memory(mesh: Mesh): Memory {
   return memoryOf(mesh.server.pid);
 }
 
-/** Checks that every proxy has what a new one gets. Returns one word for the table, or throws. */
+/**
+ * Checks that every proxy has what a new one gets, and that it is the content of the options. Returns a few words for
+ * the table, or throws.
+ */
 export async function verify(context: BenchContext, mesh: Mesh): Promise<string> {
-  const { compared, differences } = await mesh.client.do({ op: 'verify', timeoutMs: context.options.timeoutMs });
+  const { timeoutMs } = context.options;
+  const { compared, differences, security } = await mesh.client.do({ op: 'verify', timeoutMs });
   if (differences.length > 0) throw new Error(`proxies are not as fresh ones: ${differences.join('; ')}`);
-  return `${compared} proxies as fresh ones`;
+  return `${compared} proxies as fresh ones; ${securityText(mesh.size, security)}`;
+}
+
+function securityText({ content }: Size, { clusters, secured, endpoints, ready }: ContentSecurity): string {
+  const isWhole = content === 'mtls' ? secured === clusters && ready === endpoints : secured + ready === 0;
+  const text = `mutual TLS in ${secured} of ${clusters} clusters, for ${ready} of ${endpoints} endpoints`;
+  if (!isWhole) throw new Error(`not the content that proxies of the kind "${content}" receive: ${text}`);
+  return text;
 }

@@ -14,6 +14,7 @@ export interface Size {
   readonly namespaces: number;
   readonly mode: Mode;
   readonly security: Security;
+  readonly content: Content;
 }
 
 export type Mode = 'delta' | 'sotw';
@@ -21,9 +22,15 @@ export type Mode = 'delta' | 'sotw';
 /** How proxies connect: plain text on the open address, or TLS with client certificates on the secured one. */
 export type Security = 'plain' | 'mtls';
 
-/** Mode and security as a table names them. */
-export function modeText({ mode, security }: Pick<Size, 'mode' | 'security'>): string {
-  return security === 'plain' ? mode : `${mode}, mTLS`;
+/**
+ * The configuration that proxies receive. `mtls`: that of sidecars whose agent has certificates, in a mesh whose
+ * workloads have such sidecars. `plain`: that of proxies without certificates, as all figures before November 2026.
+ */
+export type Content = 'mtls' | 'plain';
+
+/** Mode, security and content as a table names them. */
+export function modeText({ mode, security, content }: Pick<Size, 'mode' | 'security' | 'content'>): string {
+  return [mode, ...(security === 'plain' ? [] : ['TLS']), ...(content === 'mtls' ? [] : ['plain content'])].join(', ');
 }
 
 export interface BenchOptions extends Size {
@@ -62,7 +69,8 @@ const ARGUMENTS = {
   proxies: { fallback: '1000', meaning: 'simulated proxies' },
   namespaces: { fallback: '10', meaning: 'namespaces that services and proxies are spread over' },
   mode: { fallback: 'delta', meaning: 'delta or sotw, or both' },
-  security: { fallback: 'plain', meaning: 'plain or mtls, or both' },
+  security: { fallback: 'plain', meaning: 'how proxies connect: plain or mtls, or both' },
+  content: { fallback: 'mtls', meaning: 'mtls: proxies and workloads have certificates; plain: none has' },
   rounds: { fallback: '3', meaning: 'measured repetitions' },
   repeats: { fallback: '3', meaning: 'disturbed rounds of a row that are run again, at most; 0: none' },
   pause: { fallback: '5', meaning: 'wait before such a repetition, seconds' },
@@ -144,6 +152,7 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
       stolen: share('stolen', text('stolen')),
       others: share('others', text('others')),
     },
+    content: oneOf('content', text('content'), ['mtls', 'plain'] as const),
     seconds: whole('seconds', text('seconds'), 1),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
     server: oneOf('server', text('server'), ['dist', 'sources'] as const),

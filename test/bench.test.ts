@@ -15,6 +15,7 @@ const BASE: BenchOptions = {
   ...SIZE,
   mode: 'delta',
   security: 'plain',
+  content: 'mtls',
   rounds: 1,
   warmUp: 0,
   policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
@@ -29,6 +30,9 @@ const BASE: BenchOptions = {
 
 /** Services 1 and 2 have no subsets: a cluster for each of the two ports. */
 const CLUSTERS_OF_PLAIN_SERVICE = 2;
+
+/** How much of the received configuration is for connections with mutual TLS, in the note of a row. */
+const SECURITY = /mutual TLS in (\d+) of (\d+) clusters, for (\d+) of (\d+) endpoints/;
 
 async function run(mode: Mode, ...names: string[]): Promise<Outcome> {
   return runWith({ ...BASE, mode }, ...names);
@@ -62,6 +66,9 @@ test('benches', { concurrency: 3 }, async (t) => {
         const types = mode === 'delta' ? 5 : 4;
         assert.equal(cold.messages, types * proxies, 'clusters, endpoints, listeners, routes, Delta: virtual hosts');
         assert.ok((cold.rssMiB ?? 0) > 0 && (cold.serverCpu ?? 0) > 0);
+        const [, secured, clusters, ready, endpoints] = SECURITY.exec(cold.note ?? '') ?? [];
+        assert.deepEqual([secured, ready], [clusters, endpoints], 'all clusters and endpoints are for mutual TLS');
+        assert.ok(Number(clusters) > 2 * SIZE.services && Number(endpoints) > Number(clusters));
         const endpoint = row(outcome, 'convergence', 'endpoint');
         assert.equal(endpoint.messages, proxies);
         assert.equal(endpoint.resources, CLUSTERS_OF_PLAIN_SERVICE * proxies);
@@ -82,6 +89,12 @@ test('benches', { concurrency: 3 }, async (t) => {
         assert.equal(row(outcome, 'reconnect', 'route afterwards').messages, proxies);
       }),
     ]),
+    t.test('cold, with the content of proxies without certificates', async () => {
+      const outcome = await runWith({ ...BASE, content: 'plain' }, 'cold');
+      const [, secured, clusters, ready] = SECURITY.exec(row(outcome, 'cold', 'start to in sync').note ?? '') ?? [];
+      assert.deepEqual([secured, ready], ['0', '0']);
+      assert.ok(Number(clusters) > 2 * SIZE.services);
+    }),
     t.test('convergence and reconnect over TLS with client certificates', async () => {
       const outcome = await runWith({ ...BASE, security: 'mtls' }, 'convergence', 'reconnect');
       assert.equal(row(outcome, 'convergence', 'route').messages, proxies);

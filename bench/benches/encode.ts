@@ -19,8 +19,9 @@ import { createStore } from '../../src/store/index.ts';
 import { parseNode } from '../../src/xds/request/node.ts';
 import { tempDir } from '../../test/harness/files.ts';
 import { createScope } from '../../test/harness/owner.ts';
-import { encodeNode } from '../client/requests.ts';
+import { encodeNode, sidecarNode } from '../client/node.ts';
 import type { Bench } from '../mesh.ts';
+import type { Content } from '../options.ts';
 import { median } from '../results.ts';
 import { monotonicMs } from '../world/clock.ts';
 import { namespaceName, World, type WorldSize } from '../world/world.ts';
@@ -85,10 +86,9 @@ async function snapshotOf(size: WorldSize): Promise<Snapshot> {
   }
 }
 
-function outboundViewOf(snapshot: Snapshot): OutboundView {
-  const namespace = namespaceName(0);
-  const id = `sidecar~10.250.0.1~proxy-0.${namespace}~${namespace}.svc.cluster.local`;
-  for (const view of viewsOf(snapshot, parseNode(encodeNode(id, namespace)))) if (view.part === 'outbound') return view;
+function outboundViewOf(snapshot: Snapshot, content: Content): OutboundView {
+  const node = encodeNode(sidecarNode({ index: 0, namespace: namespaceName(0), content }));
+  for (const view of viewsOf(snapshot, parseNode(Buffer.concat(node)))) if (view.part === 'outbound') return view;
   throw new Error('a sidecar has an outbound view');
 }
 
@@ -137,10 +137,10 @@ export const encode: Bench = {
   name: 'encode',
   about: 'protobufjs compared with the writer in use, per resource type, for one outbound view',
   async run({ options, progress }) {
-    const { services, endpoints, namespaces, rounds } = options;
+    const { services, endpoints, namespaces, content, rounds } = options;
     progress(`encoding ${services} services`);
-    const snapshot = await snapshotOf({ services, endpoints, namespaces });
-    const view = outboundViewOf(snapshot);
+    const snapshot = await snapshotOf({ services, endpoints, namespaces, content });
+    const view = outboundViewOf(snapshot, content);
     const clusters = generatedRow(snapshot, view, 'cds', rounds);
     const rows = [
       clusters.cells,

@@ -104,8 +104,8 @@ async function withLive<T>(
     });
     progress(`connecting ${options.proxies} proxies`);
     const namespaces = Array.from({ length: options.namespaces }, (_, index) => `ns-${index}`);
-    const { mode, proxies: count, timeoutMs } = options;
-    await client.do({ op: 'open', port: server.ports.grpc, mode, count, namespaces, slow: 0 });
+    const { mode, content, proxies: count, timeoutMs } = options;
+    await client.do({ op: 'open', port: server.ports.grpc, mode, content, count, namespaces, slow: 0 });
     complete(await client.do({ op: 'synced', timeoutMs }), 'the first configuration');
     return await work({ context, client, server, write });
   } finally {

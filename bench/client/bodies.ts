@@ -71,6 +71,28 @@ export class BodyIndex {
     return body;
   }
 
+  /** The encoded resources of the bodies that are kept, in all of their versions. */
+  *contents(type: ProxyType): Generator<Buffer> {
+    for (const [{ bytes }, key] of this.#oldest)
+      if (key.startsWith(`${type} `)) yield* this.#fields(bytes).map((field) => this.#content(field));
+  }
+
+  #fields(bytes: Buffer): Buffer[] {
+    const fields: Buffer[] = [];
+    eachField(bytes, (_number, value) => fields.push(value));
+    return fields;
+  }
+
+  /** The message in a field `resources`: an Any, and over Delta a Resource with an Any. */
+  #content(field: Buffer): Buffer {
+    if (this.mode === 'sotw') return anyValue(field);
+    let content: Buffer = Buffer.alloc(0);
+    eachField(field, (number, value) => {
+      if (number === 2) content = anyValue(value);
+    });
+    return content;
+  }
+
   #forget(body: Body, key: string): void {
     this.#oldest.delete(body);
     this.#kept -= body.bytes.length;

@@ -6,6 +6,7 @@ import type { Answers, Arrivals, Command, OpenCommand, ProxyType, Totals, Verdic
 import { BenchProxy } from './proxy.ts';
 import { RawSink } from './raw-sink.ts';
 import { PROXY_TYPES, type ResponseHead } from './response-reader.ts';
+import { securityOf } from './security.ts';
 import { Watch } from './watch.ts';
 
 /** The parameters that a default UpstreamTlsContext of Envoy 1.40 negotiates with this server. */
@@ -104,13 +105,14 @@ export class Fleet {
   }
 
   #make(index: number, small: boolean): BenchProxy {
-    const { namespaces, port } = this.#open ?? {};
-    const namespace = namespaces?.[index % namespaces.length];
-    if (namespace === undefined || port === undefined || this.#bodies === undefined) throw new Error('nothing is open');
+    if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
+    const { namespaces, port, content } = this.#open;
+    const namespace = namespaces[index % namespaces.length] ?? '';
     return new BenchProxy({
       index,
       namespace,
       port,
+      content,
       bodies: this.#bodies,
       small,
       context: this.#contexts.get(namespace),
@@ -171,7 +173,8 @@ export class Fleet {
   }
 
   async #verify(timeoutMs: number): Promise<Verdict> {
-    const namespaces = this.#open?.namespaces ?? [];
+    if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
+    const { namespaces } = this.#open;
     const fresh = namespaces.map((_, index) => this.#make(this.#freshIndex(index), false));
     for (const proxy of fresh) proxy.connect();
     const deadline = monotonicMs() + timeoutMs;
@@ -184,7 +187,8 @@ export class Fleet {
       if (type !== undefined) differences.push(`proxy ${proxy.options.index} differs in ${type}`);
     }
     for (const proxy of fresh) proxy.disconnect();
-    return { compared: this.#proxies.length, differences: differences.slice(0, MAX_DIFFERENCES) };
+    const security = securityOf(this.#bodies);
+    return { compared: this.#proxies.length, differences: differences.slice(0, MAX_DIFFERENCES), security };
   }
 
   /** An index of the same namespace beyond those in use. */

@@ -1,7 +1,7 @@
 /**
  * Messages between the bench and the process of simulated proxies: a closed union of plain data over Node's IPC.
  */
-import type { Mode } from '../options.ts';
+import type { Content, Mode } from '../options.ts';
 
 export type ProxyType = 'cds' | 'eds' | 'lds' | 'rds' | 'vhds';
 
@@ -27,6 +27,8 @@ export interface OpenCommand {
   readonly op: 'open';
   readonly port: number;
   readonly mode: Mode;
+  /** Whether the proxies say that their agent has certificates. */
+  readonly content: Content;
   readonly count: number;
   /** Proxy i is in namespace i modulo their number. */
   readonly namespaces: readonly string[];
@@ -84,11 +86,23 @@ export interface Totals {
   readonly cpuSeconds: number;
 }
 
+/** How much of what arrived is for connections with mutual TLS: counted in all versions of all resources. */
+export interface ContentSecurity {
+  /** Clusters that learn their endpoints by EDS. */
+  readonly clusters: number;
+  /** Those with a transport socket for endpoints that accept mutual TLS. */
+  readonly secured: number;
+  readonly endpoints: number;
+  /** Those that accept mutual TLS. */
+  readonly ready: number;
+}
+
 export interface Verdict {
   /** Proxies that were compared. */
   readonly compared: number;
   /** `proxy 7 differs in cds: …`, at most a few. */
   readonly differences: readonly string[];
+  readonly security: ContentSecurity;
 }
 
 export interface Answers {

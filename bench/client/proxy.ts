@@ -7,11 +7,12 @@
  * versions that it has.
  */
 import type { SecureContext } from 'node:tls';
-import type { Mode } from '../options.ts';
+import type { Content, Mode } from '../options.ts';
 import type { Body, BodyIndex } from './bodies.ts';
 import { GrpcStream, type Security } from './grpc-stream.ts';
 import type { ProxyType } from './messages.ts';
-import { deltaHead, encodeNode, sotwHead } from './requests.ts';
+import { encodeNode, sidecarNode } from './node.ts';
+import { asField, deltaHead, sotwHead } from './requests.ts';
 import { type NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-set.ts';
 import { PROXY_TYPES, type ResponseHead, ResponseReader } from './response-reader.ts';
 
@@ -35,6 +36,7 @@ export interface ProxyOptions {
   readonly index: number;
   readonly namespace: string;
   readonly port: number;
+  readonly content: Content;
   readonly bodies: BodyIndex;
   readonly small: boolean;
   /** Undefined: plain text. */
@@ -62,7 +64,7 @@ export class BenchProxy {
   /** The session of the last TLS connection, for resumption. */
   #session: Buffer | undefined;
   /** Sent with the first request of a stream. */
-  #node: Buffer | undefined;
+  #node: readonly Buffer[] = [];
 
   constructor(options: ProxyOptions) {
     this.options = options;
@@ -85,10 +87,8 @@ export class BenchProxy {
   }
 
   connect(): void {
-    const { index, namespace, port, bodies, small, received, broken } = this.options;
-    const [high, low] = [index >> 8, index & 255];
-    const id = `sidecar~10.250.${high}.${low}~proxy-${index}.${namespace}~${namespace}.svc.cluster.local`;
-    this.#node = encodeNode(id, namespace);
+    const { index, namespace, port, content, bodies, small, received, broken } = this.options;
+    this.#node = encodeNode(sidecarNode({ index, namespace, content }));
     const reader = new ResponseReader(bodies, (head, body, bytes) => {
       this.#take(head, body);
       received(this, head, body, bytes);
@@ -141,8 +141,8 @@ export class BenchProxy {
 
   #answer(type: ProxyType, { version, nonce, asked }: TypeState): Buffer[] {
     return this.options.bodies.mode === 'sotw'
-      ? [sotwHead(type, version, nonce, undefined), asked.encoded]
-      : [deltaHead(type, nonce, undefined)];
+      ? [sotwHead(type, version, nonce), asked.encoded]
+      : [deltaHead(type, nonce)];
   }
 
   /** Subscribes to virtual hosts once there are route configurations that leave them to discovery. */
@@ -162,17 +162,17 @@ export class BenchProxy {
     state.set = state.set.without(gone);
     if (added.length === 0 && dropped.length === 0) return;
     if (this.options.bodies.mode === 'sotw') this.#send(this.#answer(type, state));
-    else this.#send([deltaHead(type, '', undefined), added, dropped]);
+    else this.#send([deltaHead(type, ''), added, dropped]);
   }
 
   /** The first request of a type on a stream, with the versions from an earlier stream. */
   #first(type: ProxyType, state: TypeState): void {
     const node = this.#node;
-    this.#node = undefined;
+    this.#node = [];
     this.#send(
       this.options.bodies.mode === 'sotw'
-        ? [sotwHead(type, state.version, '', node), state.asked.encoded]
-        : [deltaHead(type, '', node), state.asked.encoded, state.set.versions],
+        ? [...asField(2, node), sotwHead(type, state.version, ''), state.asked.encoded]
+        : [...asField(1, node), deltaHead(type, ''), state.asked.encoded, state.set.versions],
     );
   }
 

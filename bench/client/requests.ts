@@ -1,6 +1,10 @@
 /** Discovery requests as chunks: a few bytes for each proxy, and lists of names that proxies share. */
-import { encode, envoy } from '../../src/protobuf/index.ts';
-import { encodeFields, type FieldToWrite } from '../../src/protobuf/wire/index.ts';
+import {
+  encodeFields,
+  type FieldToWrite,
+  MAX_FIELD_HEAD_BYTES,
+  writeDelimitedHead,
+} from '../../src/protobuf/wire/index.ts';
 import type { Resource } from './bodies.ts';
 import type { ProxyType } from './messages.ts';
 import { TYPE_URL } from './response-reader.ts';
@@ -27,39 +31,29 @@ function nested(field: number, content: Uint8Array): Buffer {
   return encodeFields([[field, content]]);
 }
 
-/** The encoded Node of a sidecar-like proxy. */
-export function encodeNode(id: string, namespace: string): Buffer {
-  const { Node } = envoy.config.core.v3;
-  return Buffer.from(
-    encode(Node, {
-      id,
-      cluster: namespace,
-      userAgentName: 'envoy',
-      userAgentBuildVersion: { version: { majorNumber: 1, minorNumber: 40 } },
-      metadata: { fields: { NAMESPACE: { stringValue: namespace }, CLUSTER_ID: { stringValue: 'Orchestrator' } } },
-    }),
-  );
+/** A message that is given in chunks, as field `field` of another one. */
+export function asField(field: number, chunks: readonly Buffer[]): readonly Buffer[] {
+  if (chunks.length === 0) return [];
+  const length = chunks.reduce((sum, chunk) => sum + chunk.length, 0);
+  const head = Buffer.allocUnsafe(MAX_FIELD_HEAD_BYTES);
+  return [head.subarray(0, writeDelimitedHead(head, 0, field, length)), ...chunks];
 }
 
-/** A DiscoveryRequest before its names (3). */
-export function sotwHead(type: ProxyType, version: string, nonce: string, node: Buffer | undefined): Buffer {
+/** A DiscoveryRequest after its node (2) and before its names (3). */
+export function sotwHead(type: ProxyType, version: string, nonce: string): Buffer {
   const fields: FieldToWrite[] = [
     [1, version],
     [4, TYPE_URL[type]],
     [5, nonce],
   ];
-  return withNode(2, node, encodeFields(fields.filter(([, text]) => text !== '')));
+  return encodeFields(fields.filter(([, text]) => text !== ''));
 }
 
-/** A DeltaDiscoveryRequest before its names (3, 4) and versions (5). */
-export function deltaHead(type: ProxyType, nonce: string, node: Buffer | undefined): Buffer {
+/** A DeltaDiscoveryRequest after its node (1) and before its names (3, 4) and versions (5). */
+export function deltaHead(type: ProxyType, nonce: string): Buffer {
   const fields: FieldToWrite[] = [
     [2, TYPE_URL[type]],
     [6, nonce],
   ];
-  return withNode(1, node, encodeFields(fields.filter(([, text]) => text !== '')));
-}
-
-function withNode(field: number, node: Buffer | undefined, rest: Buffer): Buffer {
-  return node === undefined ? rest : Buffer.concat([nested(field, node), rest]);
+  return encodeFields(fields.filter(([, text]) => text !== ''));
 }

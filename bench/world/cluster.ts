@@ -5,7 +5,7 @@ import { tempDir } from '../../test/harness/files.ts';
 import type { Kubernetes } from '../../test/harness/kubernetes/index.ts';
 import type { Owner } from '../../test/harness/owner.ts';
 import { definition } from '../../test/kubernetes/support/definitions.ts';
-import type { BenchOptions } from '../options.ts';
+import type { BenchOptions, Content } from '../options.ts';
 
 /** Requests to the API server at once while the objects are created. */
 const WRITERS = 16;
@@ -33,7 +33,13 @@ function addressOf(index: number): string {
   return `10.${128 + (index >> 16)}.${(index >> 8) & 255}.${index & 255}`;
 }
 
-function podOf(namespace: string, service: string, index: number): BenchObject {
+/** Labels as a Deployment and, with a sidecar, injection write them. */
+function labelsOf(service: string, content: Content): Readonly<Record<string, string>> {
+  const labels = { app: service, version: 'v1', 'pod-template-hash': '6d4b75cb6d' };
+  return content === 'mtls' ? { ...labels, 'security.istio.io/tlsMode': 'istio' } : labels;
+}
+
+function podOf(namespace: string, service: string, index: number, content: Content): BenchObject {
   const probe = { httpGet: { path: '/healthz', port: 8080 }, periodSeconds: 10 };
   const env = ['REGION', 'LOG_LEVEL', 'DATABASE', 'FEATURES'].map((name) => ({ name, value: `${service}-${name}` }));
   const resources = { requests: { cpu: '100m', memory: '128Mi' }, limits: { memory: '256Mi' } };
@@ -43,7 +49,7 @@ function podOf(namespace: string, service: string, index: number): BenchObject {
     metadata: {
       name: `${service}-${index}`,
       namespace,
-      labels: { app: service, version: 'v1', 'pod-template-hash': '6d4b75cb6d' },
+      labels: labelsOf(service, content),
     },
     spec: {
       serviceAccountName: 'default',
@@ -90,7 +96,7 @@ export function sliceOf(namespace: string, service: string, index: number, ready
   };
 }
 
-function* objectsOf({ services, endpoints, namespaces }: BenchOptions): Generator<BenchObject> {
+function* objectsOf({ services, endpoints, namespaces, content }: BenchOptions): Generator<BenchObject> {
   for (let number = 0; number < services; number++) {
     const [name, namespace] = [`svc-${number}`, `ns-${number % namespaces}`];
     const metadata = { name, namespace };
@@ -113,7 +119,7 @@ function* objectsOf({ services, endpoints, namespaces }: BenchOptions): Generato
         };
     for (let endpoint = 0; endpoint < endpoints; endpoint++) {
       const index = number * endpoints + endpoint;
-      yield podOf(namespace, name, index);
+      yield podOf(namespace, name, index, content);
       yield sliceOf(namespace, name, index);
     }
   }

@@ -3,6 +3,8 @@
  * varies from round to round comes in as `version`.
  */
 
+import type { Content } from '../options.ts';
+
 /** The groups that Istio's control plane reads as well (`--program`). */
 const API = 'networking.istio.io/v1';
 const SECURITY_API = 'security.istio.io/v1';
@@ -38,14 +40,20 @@ function head(api: string, kind: string, name: string, namespace: string): strin
   return `apiVersion: ${api}\nkind: ${kind}\nmetadata:\n  name: ${name}\n  namespace: ${namespace}\nspec:\n`;
 }
 
+/**
+ * The label of a workload whose sidecar accepts mutual TLS, as injection writes it. Both control planes read Istio's.
+ */
+const TLS_READY = '        security.istio.io/tlsMode: istio\n';
+
 export interface EntryOptions {
   readonly endpoints: number;
   /** Changes the address of the first endpoint, and nothing else. */
   readonly version: number;
   readonly exportTo?: string;
+  readonly content: Content;
 }
 
-export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo }: EntryOptions): string {
+export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo, content }: EntryOptions): string {
   const count = Math.min(endpoints, MAX_ENDPOINTS);
   const workloads = Array.from({ length: count }, (_, index) => {
     const at =
@@ -53,7 +61,8 @@ export function serviceEntry(service: ServiceRef, { endpoints, version, exportTo
         ? address(200, (service.number * 131 + version) % 0x3fffff)
         : address(128, service.number * MAX_ENDPOINTS + index);
     const labels = `      labels:\n        app: ${service.name}\n        version: v${1 + (index % 2)}\n`;
-    return `    - address: ${at}\n${labels}      locality: ${ZONES[index % ZONES.length]}\n`;
+    const secured = content === 'mtls' ? `${TLS_READY}      serviceAccount: ${service.name}\n` : '';
+    return `    - address: ${at}\n${labels}${secured}      locality: ${ZONES[index % ZONES.length]}\n`;
   });
   return [
     head(API, 'ServiceEntry', service.name, service.namespace),

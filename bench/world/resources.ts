@@ -45,7 +45,7 @@ export function podOf(namespace: string, service: string, number: number): AnyRe
     namespace,
     `${service}-${number}`,
     { spec, status },
-    { app: service, version: `v${number % 2}` },
+    { app: service, version: `v${number % 2}`, 'security.mesh.io/tlsMode': 'mesh' },
   );
 }
 

@@ -2,7 +2,7 @@
 import { mkdir, rename, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import type { Predicate } from '../client/messages.ts';
-import type { Mode } from '../options.ts';
+import type { Content, Mode } from '../options.ts';
 import { monotonicMs } from './clock.ts';
 import {
   authorizationPolicy,
@@ -43,6 +43,7 @@ export interface WorldSize {
   readonly sidecars?: number;
   /** The protocol of the watched proxies: over Delta, virtual hosts are separate resources. */
   readonly mode?: Mode;
+  readonly content: Content;
 }
 
 /** Every third service has routes and a rule. */
@@ -96,10 +97,10 @@ export class World {
   }
 
   *#files(): Generator<[string, string]> {
-    const { services, endpoints, namespaces, sidecars = 0 } = this.size;
+    const { services, endpoints, namespaces, content, sidecars = 0 } = this.size;
     for (let number = 0; number < services; number++) {
       const service = this.service(number);
-      yield [`services/${service.name}.yaml`, serviceEntry(service, { endpoints, version: 0 })];
+      yield [`services/${service.name}.yaml`, serviceEntry(service, { endpoints, version: 0, content })];
       if (number % RICH !== 0) continue;
       yield [`routes/${service.name}.yaml`, virtualService(service, 0)];
       yield [`rules/${service.name}.yaml`, destinationRule(service, 0)];
@@ -115,7 +116,8 @@ export class World {
 
   #hidden(version: number): string {
     const service = serviceRef(this.size.services, HIDDEN);
-    return serviceEntry(service, { endpoints: this.size.endpoints, version, exportTo: '.' });
+    const { endpoints, content } = this.size;
+    return serviceEntry(service, { endpoints, version, exportTo: '.', content });
   }
 
   async write(): Promise<void> {
@@ -151,7 +153,7 @@ export class World {
    * A repetition changes the same service to yet another value.
    */
   change(kind: ChangeKind, round: number, attempt = 0): Change {
-    const { services, endpoints } = this.size;
+    const { services, endpoints, content } = this.size;
     const version = round + 1 + attempt * VERSIONS_BETWEEN_ATTEMPTS;
     switch (kind) {
       case 'endpoint':
@@ -181,7 +183,7 @@ export class World {
           { type: 'lds', state: 'received', name: '' },
         ];
         if (added) expect.push({ type: 'eds', state: 'present', name });
-        const text = added ? serviceEntry(service, { endpoints, version: 0 }) : undefined;
+        const text = added ? serviceEntry(service, { endpoints, version: 0, content }) : undefined;
         return { path: `services/${service.name}.yaml`, text, expect };
       }
       case 'nothing visible':
@@ -198,10 +200,11 @@ export class World {
 
   /** Another address for the first endpoint of a service. */
   endpoint(number: number, version: number): Change {
-    const service = this.service(number % this.size.services);
+    const { services, endpoints, content } = this.size;
+    const service = this.service(number % services);
     return {
       path: `services/${service.name}.yaml`,
-      text: serviceEntry(service, { endpoints: this.size.endpoints, version }),
+      text: serviceEntry(service, { endpoints, version, content }),
       expect: [{ type: 'eds', state: 'changed', name: clusterName(service) }],
     };
   }
