@@ -115,6 +115,8 @@ export function roundsOf({ options: { policy }, progress }: BenchContext): Round
 
 export interface JoinOptions {
   readonly namespaces?: readonly string[];
+  /** The address that the proxies of each namespace connect from; by default 127.0.0.1. */
+  readonly addresses?: readonly string[];
   readonly slow?: number;
   readonly count?: number;
 }
@@ -142,6 +144,7 @@ export async function joinProxies(context: BenchContext, mesh: Mesh, options: Jo
     count,
     namespaces,
     slow: options.slow ?? 0,
+    ...(options.addresses === undefined ? {} : { addresses: options.addresses }),
     ...(certificates === undefined ? {} : { certificates }),
   });
   const { timeoutMs } = context.options;
@@ -264,17 +267,22 @@ export async function measureChange(
   };
 }
 
-/** Milliseconds from a change until each proxy had it, where the server does other work meanwhile. */
-export async function changeUnderLoad(
-  context: BenchContext,
+/** Makes a change and waits for it where the server does other work meanwhile. */
+export async function watchedChange(
+  { options: { timeoutMs } }: BenchContext,
   { client, world }: Mesh,
   change: Change,
-): Promise<number[]> {
+): Promise<{ readonly at: number; readonly arrivals: Arrivals }> {
   const watch = nextWatch();
   await client.do({ op: 'watch', watch, predicates: change.expect });
   const at = await world.apply(change);
-  const arrived = await client.do({ op: 'arrived', watch, timeoutMs: context.options.timeoutMs });
-  return complete(arrived, `the change of ${change.path}`).at.map((arrival) => arrival - at);
+  return { at, arrivals: await client.do({ op: 'arrived', watch, timeoutMs }) };
+}
+
+/** Milliseconds from such a change until each proxy had it. */
+export async function changeUnderLoad(context: BenchContext, mesh: Mesh, change: Change): Promise<number[]> {
+  const { at, arrivals } = await watchedChange(context, mesh, change);
+  return complete(arrivals, `the change of ${change.path}`).at.map((arrival) => arrival - at);
 }
 
 /** Undoes a change that cannot be made twice in a row, before it is repeated. */

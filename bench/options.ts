@@ -42,12 +42,19 @@ export interface BenchOptions extends Size {
   readonly policy: RoundsPolicy;
   /** Length of the `churn` bench. */
   readonly seconds: number;
+  /** Part of the hostile load of the `neighbours` bench, 0 to 1. */
+  readonly load: number;
+  /** Parts of names of its scenarios; empty: all. */
+  readonly only: readonly string[];
   /** Longest wait for anything that the proxies should receive. */
   readonly timeoutMs: number;
   /** `dist`: the output of `npm run build`, as in production, built once per run. `sources`: as in development. */
   readonly server: 'dist' | 'sources';
   /** Binary of another control plane with the same flags, which reads a cluster: Istio's `pilot-discovery`; or empty. */
   readonly peer: string;
+  /** Another checkout, whose built program is measured by turns with this one's; or empty. */
+  readonly against: string;
+  readonly turns: number;
   /** Takes CPU profiles of the server, which the report sums up. They slow it down somewhat. */
   readonly profile: boolean;
   /** Folder of the report and its plots. */
@@ -77,9 +84,13 @@ const ARGUMENTS = {
   stolen: { fallback: '3', meaning: 'a round is disturbed when the hypervisor took more than so many % of its CPU' },
   others: { fallback: '10', meaning: '… or when processes other than the bench used more than so many % of all cores' },
   seconds: { fallback: '60', meaning: 'length of the churn bench' },
+  load: { fallback: '100', meaning: 'hostile load of the neighbours bench, % of its full size' },
+  only: { fallback: '', meaning: 'scenarios of the neighbours bench whose names contain one of these, by commas' },
   timeout: { fallback: '180', meaning: 'longest wait for one change to arrive, seconds' },
   server: { fallback: 'dist', meaning: 'dist (as built) or sources' },
   peer: { fallback: '', meaning: "a binary in place of ctl-discovery (bench kubernetes): Istio's pilot-discovery" },
+  against: { fallback: '', meaning: 'another checkout, after `npm run build`: each bench runs with both by turns' },
+  turns: { fallback: '3', meaning: 'such turns' },
   out: { fallback: join(REPOSITORY, '.cache/bench'), meaning: 'folder of the report' },
   json: { fallback: '', meaning: 'file for the results as JSON (default: results.json in the report folder)' },
 } as const satisfies Readonly<Record<string, Argument>>;
@@ -154,9 +165,13 @@ export function parseCommandLine(args: readonly string[]): CommandLine {
     },
     content: oneOf('content', text('content'), ['mtls', 'plain'] as const),
     seconds: whole('seconds', text('seconds'), 1),
+    load: share('load', text('load')),
+    only: text('only') === '' ? [] : text('only').split(','),
     timeoutMs: whole('timeout', text('timeout'), 1) * 1000,
     server: oneOf('server', text('server'), ['dist', 'sources'] as const),
     peer: text('peer'),
+    against: text('against'),
+    turns: whole('turns', text('turns'), 1),
     profile,
     out: text('out'),
     json: text('json') === '' ? undefined : text('json'),

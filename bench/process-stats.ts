@@ -25,7 +25,8 @@ function threadSeconds(pid: number): number | undefined {
   }
 }
 
-function statSeconds(pid: number): number {
+/** The same with threads that have ended, such as workers that were stopped, in whole hundredths of a second. */
+export function statSeconds(pid: number): number {
   const text = readFileSync(`/proc/${pid}/stat`, 'utf8');
   // The command's name is in parentheses and may contain anything. User and system time are the 14th and 15th field.
   const fields = text.slice(text.lastIndexOf(')') + 2).split(' ');

@@ -33,6 +33,8 @@ export interface Row {
   readonly resources?: number;
   readonly rssMiB?: number;
   readonly peakMiB?: number;
+  /** The longest `/ready`, ms. */
+  readonly readyMs?: number;
   readonly note?: string;
 }
 
@@ -45,6 +47,8 @@ export interface Table {
 export interface Outcome {
   readonly rows: readonly Row[];
   readonly tables?: readonly Table[];
+  /** Messages about parts that failed. The rows are those of the others. */
+  readonly failures?: readonly string[];
 }
 
 /**

@@ -1,4 +1,5 @@
 /** `ctl-discovery discovery` as its own process: as built, or from its sources, with a profiler when asked. */
+import { existsSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import { extname, join, resolve } from 'node:path';
 import { buildAside } from '../test/harness/built.ts';
@@ -15,14 +16,24 @@ import { monotonicMs } from './world/clock.ts';
 const REPOSITORY = join(import.meta.dirname, '..');
 const READY_TIMEOUT_MS = 60_000;
 
-/** Builds the program into a folder of its own, so that another build does not replace it during the run. */
+/**
+ * The program that is measured. It is built into a folder of its own, so that another build does not replace it during
+ * the run, or was built for all tests (`TEST_PROGRAMS`).
+ */
 export async function programFor(
   owner: Owner,
   { server, peer }: Pick<BenchOptions, 'server' | 'peer'>,
 ): Promise<string> {
   if (peer !== '') return resolve(peer);
   if (server === 'sources') return join(REPOSITORY, 'src/ctl-discovery.ts');
-  return join(await buildAside(owner), 'ctl-discovery.js');
+  return join(process.env.TEST_PROGRAMS ?? (await buildAside(owner)), 'ctl-discovery.js');
+}
+
+/** The program of another checkout, which was built there. */
+export function programOf(checkout: string): string {
+  const program = resolve(checkout, 'dist/ctl-discovery.js');
+  if (!existsSync(program)) throw new Error(`--against: there is no ${program}; run "npm run build" in that checkout`);
+  return program;
 }
 
 export interface ServerTls {

@@ -13,6 +13,7 @@ import { growth } from './benches/growth.ts';
 import { kubernetes } from './benches/kubernetes.ts';
 import { memoryPerProxy } from './benches/memory.ts';
 import { model } from './benches/model.ts';
+import { neighbours } from './benches/neighbours.ts';
 import { pushLatency } from './benches/push-latency.ts';
 import { reconnect } from './benches/reconnect.ts';
 import { scope } from './benches/scope.ts';
@@ -23,7 +24,8 @@ import type { Bench } from './mesh.ts';
 import { type BenchOptions, modeText } from './options.ts';
 import { profileTables } from './report/profile.ts';
 import type { Outcome, Table } from './results.ts';
-import { programFor } from './server.ts';
+import { programFor, programOf } from './server.ts';
+import { runByTurns } from './turns.ts';
 
 export const BENCHES: readonly Bench[] = [
   cold,
@@ -43,6 +45,7 @@ export const BENCHES: readonly Bench[] = [
   dns,
   kubernetes,
   webhooks,
+  neighbours,
 ];
 
 /** Throws for an unknown name. */
@@ -80,14 +83,20 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
       await mkdir(profiles, { recursive: true });
     }
     const program = await programFor(scopeOfRun, first);
+    const { against, turns: count } = first;
+    const turns = against === '' ? undefined : { program: programOf(against), count };
     for (const options of runs)
-      for (const { name, run } of benches) {
+      for (const bench of benches) {
+        const { name } = bench;
         // Encoding, the model, DNS and the agent do not depend on the protocol.
         const once = [encode.name, model.name, agent.name, dns.name, sign.name, kubernetes.name];
         if (once.includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
+        const context = { options, program, profiles, progress: say };
         try {
-          outcomes.push(await run({ options, program, profiles, progress: say }));
+          const outcome = await (turns === undefined ? bench.run(context) : runByTurns(bench, context, turns));
+          outcomes.push(outcome);
+          failures.push(...(outcome.failures ?? []).map((failure) => `${name} ${modeText(options)}: ${failure}`));
         } catch (error) {
           const message = error instanceof Error ? error.message : String(error);
           failures.push(`${name} ${modeText(options)}: ${message}`);

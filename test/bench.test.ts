@@ -1,14 +1,17 @@
 /** Each bench once at a small size: it has its rows and correct counts. Times are not checked. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
-import { test } from 'node:test';
+import { after, before, test } from 'node:test';
+import { SCENARIOS } from '../bench/neighbours/index.ts';
 import { type BenchOptions, type Mode, parseCommandLine } from '../bench/options.ts';
 import { writeReport } from '../bench/report/report.ts';
 import { tablesOf } from '../bench/report/table.ts';
 import type { Outcome, Row } from '../bench/results.ts';
 import { BENCHES, chooseBenches, runBenches } from '../bench/suite.ts';
+import { buildAside } from './harness/built.ts';
 import { tempDir } from './harness/files.ts';
 import { kubernetesUnavailable } from './harness/kubernetes/index.ts';
+import { createScope } from './harness/owner.ts';
 
 const SIZE = { services: 12, endpoints: 2, proxies: 6, namespaces: 2 } as const;
 const BASE: BenchOptions = {
@@ -21,8 +24,12 @@ const BASE: BenchOptions = {
   policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
   seconds: 2,
   timeoutMs: 60_000,
-  server: 'sources',
+  server: 'dist',
   peer: '',
+  against: '',
+  turns: 1,
+  load: 0.002,
+  only: [],
   profile: false,
   out: '',
   json: undefined,
@@ -56,9 +63,24 @@ function row({ rows }: Outcome, bench: string, what: string): Row {
 
 const { proxies } = SIZE;
 
+const scope = createScope();
+before(async () => {
+  // `npm test` has built the programs for all files.
+  process.env.TEST_PROGRAMS ??= await buildAside(scope);
+});
+after(() => scope.close());
+
 // In parallel, because most of a small bench is waiting.
 test('benches', { concurrency: 3 }, async (t) => {
   const tests = [
+    t.test('neighbours, each scenario at a small size', async () => {
+      const outcome = await runWith({ ...BASE, seconds: 1 }, 'neighbours');
+      for (const { name, measured } of SCENARIOS)
+        for (const state of ['undisturbed', 'disturbed']) {
+          const { latency, readyMs, serverCpu } = row(outcome, 'neighbours', `${name}: ${measured}, ${state}`);
+          assert.ok(latency !== undefined && Number(readyMs) > 0 && Number(serverCpu) > 0, `${name}, ${state}`);
+        }
+    }),
     ...(['delta', 'sotw'] as const).flatMap((mode) => [
       t.test(`cold and convergence, ${mode}`, async () => {
         const outcome = await run(mode, 'cold', 'convergence');

@@ -106,12 +106,13 @@ export class Fleet {
 
   #make(index: number, small: boolean): BenchProxy {
     if (this.#open === undefined || this.#bodies === undefined) throw new Error('nothing is open');
-    const { namespaces, port, content } = this.#open;
+    const { namespaces, port, content, addresses } = this.#open;
     const namespace = namespaces[index % namespaces.length] ?? '';
     return new BenchProxy({
       index,
       namespace,
       port,
+      address: addresses?.[index % namespaces.length],
       content,
       bodies: this.#bodies,
       small,

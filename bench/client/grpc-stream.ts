@@ -13,7 +13,6 @@ import {
   FRAME_HEADER_BYTES,
   frame,
   frameHeader,
-  LARGE_WINDOW,
   MAX_FRAME_BYTES,
   opening,
   SETTING_INITIAL_WINDOW_SIZE,
@@ -25,6 +24,8 @@ const SHARED = Buffer.allocUnsafeSlow(256 * 1024);
 
 /** Bytes read before a large window is granted again. */
 const REFILL_BYTES = 512 * 1024 * 1024;
+
+export const SMALL_WINDOW = DEFAULT_WINDOW;
 
 /** How often a slow reader grants a window, ms. */
 const CRAWL_TICK_MS = 100;
@@ -42,8 +43,13 @@ export interface GrpcStreamOptions {
   readonly path: string;
   /** Undefined: plain text. */
   readonly security?: Security | undefined;
-  /** Has windows of 64 KiB, so that {@link GrpcStream.crawl} can hold the sender back. */
-  readonly small: boolean;
+  /** The address to connect from; by default 127.0.0.1. To the server every loopback address is another client. */
+  readonly address?: string | undefined;
+  /**
+   * Bytes that the sender may send before it waits for this client. With {@link SMALL_WINDOW} bytes,
+   * {@link GrpcStream.crawl} can hold the sender back; with none, nothing is ever received.
+   */
+  readonly window: number;
   /** Bytes of messages with their 5-byte prefixes, in pieces. */
   readonly data: (piece: Buffer) => void;
   /** The connection or the call is over; not called after `destroy`. */
@@ -76,14 +82,15 @@ export class GrpcStream {
     this.#socket = options.security === undefined ? this.#plain() : this.#secure(options.security);
     this.#socket.on('error', (error) => this.#end(error.message));
     this.#socket.on('close', () => this.#end('the connection was closed'));
-    const window = options.small ? DEFAULT_WINDOW : LARGE_WINDOW;
-    this.#socket.write(opening(options.path, `127.0.0.1:${options.port}`, window));
+    this.#socket.write(opening(options.path, `127.0.0.1:${options.port}`, options.window));
   }
 
   #plain(): Socket {
+    const { port, address } = this.#options;
     return connect({
       host: '127.0.0.1',
-      port: this.#options.port,
+      port,
+      ...(address === undefined ? {} : { localAddress: address }),
       noDelay: true,
       onread: {
         buffer: SHARED,
@@ -99,6 +106,7 @@ export class GrpcStream {
     const options: ConnectionOptions & Pick<SocketConstructorOpts, 'onread'> = {
       host: '127.0.0.1',
       port: this.#options.port,
+      ...(this.#options.address === undefined ? {} : { localAddress: this.#options.address }),
       servername: 'localhost',
       secureContext: context,
       ALPNProtocols: ['h2'],
@@ -259,7 +267,7 @@ export class GrpcStream {
 
   #refill(): void {
     if (this.#crawl !== undefined) return;
-    if (this.#unreturned > (this.#options.small ? DEFAULT_WINDOW / 2 : REFILL_BYTES)) this.#giveBack(this.#unreturned);
+    if (this.#unreturned > Math.min(this.#options.window / 2, REFILL_BYTES)) this.#giveBack(this.#unreturned);
   }
 
   #giveBack(bytes: number): void {

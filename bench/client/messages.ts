@@ -32,6 +32,8 @@ export interface OpenCommand {
   readonly count: number;
   /** Proxy i is in namespace i modulo their number. */
   readonly namespaces: readonly string[];
+  /** The loopback address that the proxies of each namespace connect from; by default 127.0.0.1. */
+  readonly addresses?: readonly string[];
   /** This many proxies, the last ones, have small windows and can be made slow later. */
   readonly slow: number;
   /** Connect over TLS with these; undefined: plain text. */

@@ -7,9 +7,11 @@
  * versions that it has.
  */
 import type { SecureContext } from 'node:tls';
+import { encodeFields } from '../../src/protobuf/wire/index.ts';
 import type { Content, Mode } from '../options.ts';
 import type { Body, BodyIndex } from './bodies.ts';
-import { GrpcStream, type Security } from './grpc-stream.ts';
+import { LARGE_WINDOW } from './frames.ts';
+import { GrpcStream, type Security, SMALL_WINDOW } from './grpc-stream.ts';
 import type { ProxyType } from './messages.ts';
 import { encodeNode, sidecarNode } from './node.ts';
 import { asField, deltaHead, sotwHead } from './requests.ts';
@@ -17,13 +19,21 @@ import { type NameList, NO_NAMES, NOTHING, type ResourceSet } from './resource-s
 import { PROXY_TYPES, type ResponseHead, ResponseReader } from './response-reader.ts';
 
 const SERVICE = '/envoy.service.discovery.v3.AggregatedDiscoveryService';
-const PATH: Readonly<Record<Mode, string>> = {
-  sotw: `${SERVICE}/StreamAggregatedResources`,
-  delta: `${SERVICE}/DeltaAggregatedResources`,
-};
+export const DELTA_PATH = `${SERVICE}/DeltaAggregatedResources`;
+const PATH: Readonly<Record<Mode, string>> = { sotw: `${SERVICE}/StreamAggregatedResources`, delta: DELTA_PATH };
 
 /** Types that a proxy subscribes to because clusters and listeners name them. */
 const FOLLOWED = { cds: 'eds', lds: 'rds' } as const;
+
+/** `error_detail` of a request: code INVALID_ARGUMENT and a message that names no resource. */
+const STATUS = encodeFields([
+  [1, 3],
+  [2, 'rejected'],
+]);
+const REJECTION: Readonly<Record<Mode, Buffer>> = {
+  sotw: encodeFields([[6, STATUS]]),
+  delta: encodeFields([[7, STATUS]]),
+};
 
 interface TypeState {
   set: ResourceSet;
@@ -36,11 +46,15 @@ export interface ProxyOptions {
   readonly index: number;
   readonly namespace: string;
   readonly port: number;
+  /** The address that it connects from; undefined: 127.0.0.1. */
+  readonly address: string | undefined;
   readonly content: Content;
   readonly bodies: BodyIndex;
   readonly small: boolean;
   /** Undefined: plain text. */
   readonly context: SecureContext | undefined;
+  /** Rejects every response. */
+  readonly rejects?: boolean;
   /** A response was applied. `body` has its resources. */
   readonly received: (proxy: BenchProxy, head: ResponseHead, body: Body, bytes: number) => void;
   readonly broken: (proxy: BenchProxy, reason: string) => void;
@@ -87,7 +101,7 @@ export class BenchProxy {
   }
 
   connect(): void {
-    const { index, namespace, port, content, bodies, small, received, broken } = this.options;
+    const { index, namespace, port, address, content, bodies, small, received, broken } = this.options;
     this.#node = encodeNode(sidecarNode({ index, namespace, content }));
     const reader = new ResponseReader(bodies, (head, body, bytes) => {
       this.#take(head, body);
@@ -96,7 +110,8 @@ export class BenchProxy {
     this.#stream = new GrpcStream({
       port,
       path: PATH[bodies.mode],
-      small,
+      address,
+      window: small ? SMALL_WINDOW : LARGE_WINDOW,
       security: this.#security(),
       data: (piece) => reader.piece(piece),
       closed: (reason) => {
@@ -130,6 +145,11 @@ export class BenchProxy {
   #take(head: ResponseHead, body: Body): void {
     const { type, version, nonce, removed } = head;
     const state = this.#states[type];
+    if (this.options.rejects === true) {
+      state.nonce = nonce;
+      this.#send([...this.#answer(type, state), REJECTION[this.options.bodies.mode]]);
+      return;
+    }
     const replace = this.options.bodies.mode === 'sotw' && (type === 'cds' || type === 'lds');
     state.set = state.set.after(body, removed, replace);
     state.version = version;

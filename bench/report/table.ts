@@ -44,6 +44,7 @@ const COLUMNS: readonly Column[] = [
   { name: 'resources', of: ({ resources }) => resources },
   { name: 'RSS MiB', of: ({ rssMiB }) => rssMiB },
   { name: 'peak', of: ({ peakMiB }) => peakMiB },
+  { name: '/ready', of: ({ readyMs }) => readyMs },
   { name: 'note', of: ({ note }) => note },
 ];
 
@@ -89,7 +90,8 @@ function mainTable(rows: readonly Row[]): Table {
     const [value, ...others] = new Set(rows.map(of));
     return inTitle === undefined || value === undefined || others.length > 0 ? undefined : inTitle(shown(value));
   };
-  const columns = COLUMNS.filter((column) => same(column) === undefined);
+  const isEmpty = ({ of }: Column): boolean => rows.every((row) => of(row) === undefined);
+  const columns = COLUMNS.filter((column) => same(column) === undefined && !isEmpty(column));
   return {
     title: ['Results', ...COLUMNS.flatMap((column) => same(column) ?? [])].join(', '),
     columns: columns.map(({ name }) => name),

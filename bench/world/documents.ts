@@ -36,7 +36,7 @@ const MAX_ENDPOINTS = 64;
 
 const ZONES = ['region-1/zone-a', 'region-1/zone-b', 'region-2/zone-a'];
 
-function head(api: string, kind: string, name: string, namespace: string): string {
+export function head(api: string, kind: string, name: string, namespace: string): string {
   return `apiVersion: ${api}\nkind: ${kind}\nmetadata:\n  name: ${name}\n  namespace: ${namespace}\nspec:\n`;
 }
 

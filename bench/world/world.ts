@@ -72,6 +72,7 @@ export class World {
   readonly size: WorldSize;
   readonly folder: string;
   readonly #staging: string;
+  #edits = 0;
 
   /** `folder` must not exist yet; beside it a folder of the same name and `.staging` is used. */
   constructor(folder: string, size: WorldSize) {
@@ -140,7 +141,8 @@ export class World {
       await rm(target);
       return at;
     }
-    const staged = join(this.#staging, 'next.yaml');
+    // Another edit may be on its way.
+    const staged = join(this.#staging, `${++this.#edits}.yaml`);
     await mkdir(dirname(target), { recursive: true });
     await writeFile(staged, text);
     const at = monotonicMs();

@@ -155,6 +155,8 @@ const STAGES: readonly Stage[] = [
     concurrency: CORES,
     timeoutMs: 300_000,
     verbose: false,
+    // For the benches.
+    prepare: preparePrograms,
   }),
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
