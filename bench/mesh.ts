@@ -41,6 +41,8 @@ export interface Bench {
   readonly name: string;
   /** One line for the help and the report. */
   readonly about: string;
+  /** Measures modules of this checkout inside the bench's own process, not a program: it has no turns. */
+  readonly inProcess?: true;
   run(context: BenchContext): Promise<Outcome>;
 }
 

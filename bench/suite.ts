@@ -92,6 +92,10 @@ export async function runBenches({ benches, runs, progress }: SuiteOptions): Pro
         const once = [encode.name, model.name, agent.name, dns.name, sign.name, kubernetes.name];
         if (once.includes(name) && options !== first) continue;
         const say = (text: string): void => progress(`${name} ${modeText(options)}: ${text}`);
+        if (bench.inProcess && turns !== undefined) {
+          say('SKIPPED: it measures modules of this checkout, not a program');
+          continue;
+        }
         const context = { options, program, profiles, progress: say };
         try {
           const outcome = await (turns === undefined ? bench.run(context) : runByTurns(bench, context, turns));

@@ -3,6 +3,7 @@
  * whatever else the machine does meanwhile meets both. The table has medians over the turns and the ratio of the two.
  */
 import type { Bench, BenchContext } from './mesh.ts';
+import { shown } from './report/table.ts';
 import { median, type Outcome, type Row, type Table } from './results.ts';
 
 /** The figures that are compared, as far as the rows of a bench have them. */
@@ -47,34 +48,50 @@ function named(program: string): (outcome: Outcome) => string[] {
 }
 
 function turnsTable({ name }: Bench, base: readonly Outcome[], own: readonly Outcome[]): Table {
-  const keys = new Set(own.flatMap(({ rows }) => rows.map(keyOf)));
-  const rows = [...keys].flatMap((key) => {
-    const [before, after] = [base, own].map((outcomes) => rowsOf(outcomes, key));
-    return FIGURES.flatMap(([figure, of]) => {
-      const [old, now] = [valuesOf(before, of), valuesOf(after, of)];
-      if (old.length === 0 || now.length === 0) return [];
-      const [was, is] = [median(old), median(now)];
-      return [[key, figure, was, is, was === 0 ? undefined : is / was, spreadOf(old), spreadOf(now)]];
-    });
+  const before = figuresOf(base);
+  const rows = [...figuresOf(own)].flatMap(([key, now]) => {
+    const old = before.get(key);
+    if (old === undefined) return [];
+    const [was, is] = [median(old.values), median(now.values)];
+    const ratio = was === 0 ? undefined : is / was;
+    return [[now.what, now.figure, was, is, ratio, spreadOf(old.values), spreadOf(now.values)]];
   });
   const columns = ['what', 'figure', 'base', 'this', 'ratio', 'base from–to', 'this from–to'];
   return { title: `${name} by ${own.length} turns: medians of base and this checkout`, columns, rows };
 }
 
-/** Rows of one key stand at equal places in all turns. */
-function keyOf({ what, size }: Row): string {
-  return `${what}, ${size.services} x ${size.proxies}`;
+interface Values {
+  readonly what: string;
+  readonly figure: string;
+  readonly values: number[];
 }
 
-function rowsOf(outcomes: readonly Outcome[], key: string): readonly Row[] {
-  return outcomes.flatMap(({ rows }) => rows.filter((row) => keyOf(row) === key));
-}
-
-function valuesOf(rows: readonly Row[] = [], of: (row: Row) => number | undefined): number[] {
-  return rows.flatMap((row) => of(row) ?? []);
+/** The values of each figure in all turns: those of rows, and the numbers in tables. */
+function figuresOf(outcomes: readonly Outcome[]): ReadonlyMap<string, Values> {
+  const all = new Map<string, Values>();
+  const add = (what: string, figure: string, value: number | undefined): void => {
+    if (value === undefined) return;
+    const key = JSON.stringify([what, figure]);
+    const known = all.get(key);
+    if (known === undefined) all.set(key, { what, figure, values: [value] });
+    else known.values.push(value);
+  };
+  for (const { rows, tables = [] } of outcomes) {
+    for (const row of rows) {
+      const { services, proxies } = row.size;
+      for (const [figure, of] of FIGURES) add(`${row.what}, ${services} x ${proxies}`, figure, of(row));
+    }
+    for (const { columns, rows: lines } of tables)
+      for (const line of lines) {
+        const what = line.filter((cell) => typeof cell === 'string').join(', ');
+        line.forEach((cell, column) => {
+          if (typeof cell === 'number') add(what, columns[column] ?? '', cell);
+        });
+      }
+  }
+  return all;
 }
 
 function spreadOf(values: readonly number[]): string {
-  const [least, most] = [Math.min(...values), Math.max(...values)].map((value) => value.toPrecision(3));
-  return `${least}–${most}`;
+  return `${shown(Math.min(...values))}–${shown(Math.max(...values))}`;
 }

@@ -1,39 +1,15 @@
 /** Each bench once at a small size: it has its rows and correct counts. Times are not checked. */
 import assert from 'node:assert/strict';
 import { readdir, readFile } from 'node:fs/promises';
-import { after, before, test } from 'node:test';
-import { SCENARIOS } from '../bench/neighbours/index.ts';
-import { type BenchOptions, type Mode, parseCommandLine } from '../bench/options.ts';
+import { test } from 'node:test';
+import { type Mode, parseCommandLine } from '../bench/options.ts';
 import { writeReport } from '../bench/report/report.ts';
 import { tablesOf } from '../bench/report/table.ts';
-import type { Outcome, Row } from '../bench/results.ts';
-import { BENCHES, chooseBenches, runBenches } from '../bench/suite.ts';
-import { buildAside } from './harness/built.ts';
+import type { Outcome } from '../bench/results.ts';
+import { BENCHES, chooseBenches } from '../bench/suite.ts';
 import { tempDir } from './harness/files.ts';
 import { kubernetesUnavailable } from './harness/kubernetes/index.ts';
-import { createScope } from './harness/owner.ts';
-
-const SIZE = { services: 12, endpoints: 2, proxies: 6, namespaces: 2 } as const;
-const BASE: BenchOptions = {
-  ...SIZE,
-  mode: 'delta',
-  security: 'plain',
-  content: 'mtls',
-  rounds: 1,
-  warmUp: 0,
-  policy: { repeats: 0, pauseMs: 0, stolen: 0, others: 0 },
-  seconds: 2,
-  timeoutMs: 60_000,
-  server: 'dist',
-  peer: '',
-  against: '',
-  turns: 1,
-  load: 0.002,
-  only: [],
-  profile: false,
-  out: '',
-  json: undefined,
-};
+import { prepareBenches, row, runWith, SMALL } from './harness/small-bench.ts';
 
 /** Services 1 and 2 have no subsets: a cluster for each of the two ports. */
 const CLUSTERS_OF_PLAIN_SERVICE = 2;
@@ -42,45 +18,16 @@ const CLUSTERS_OF_PLAIN_SERVICE = 2;
 const SECURITY = /mutual TLS in (\d+) of (\d+) clusters, for (\d+) of (\d+) endpoints/;
 
 async function run(mode: Mode, ...names: string[]): Promise<Outcome> {
-  return runWith({ ...BASE, mode }, ...names);
+  return runWith({ ...SMALL, mode }, ...names);
 }
 
-async function runWith(options: BenchOptions, ...names: string[]): Promise<Outcome> {
-  const { outcomes, failures } = await runBenches({
-    benches: chooseBenches(names),
-    runs: [options],
-    progress: () => {},
-  });
-  assert.deepEqual(failures, []);
-  return { rows: outcomes.flatMap(({ rows }) => rows), tables: outcomes.flatMap(({ tables = [] }) => tables) };
-}
+const { proxies } = SMALL;
 
-function row({ rows }: Outcome, bench: string, what: string): Row {
-  const found = rows.find((each) => each.bench === bench && each.what === what);
-  assert.ok(found, `${bench} has a row "${what}"`);
-  return found;
-}
-
-const { proxies } = SIZE;
-
-const scope = createScope();
-before(async () => {
-  // `npm test` has built the programs for all files.
-  process.env.TEST_PROGRAMS ??= await buildAside(scope);
-});
-after(() => scope.close());
+prepareBenches();
 
 // In parallel, because most of a small bench is waiting.
 test('benches', { concurrency: 3 }, async (t) => {
   const tests = [
-    t.test('neighbours, each scenario at a small size', async () => {
-      const outcome = await runWith({ ...BASE, seconds: 1 }, 'neighbours');
-      for (const { name, measured } of SCENARIOS)
-        for (const state of ['undisturbed', 'disturbed']) {
-          const { latency, readyMs, serverCpu } = row(outcome, 'neighbours', `${name}: ${measured}, ${state}`);
-          assert.ok(latency !== undefined && Number(readyMs) > 0 && Number(serverCpu) > 0, `${name}, ${state}`);
-        }
-    }),
     ...(['delta', 'sotw'] as const).flatMap((mode) => [
       t.test(`cold and convergence, ${mode}`, async () => {
         const outcome = await run(mode, 'cold', 'convergence');
@@ -90,7 +37,7 @@ test('benches', { concurrency: 3 }, async (t) => {
         assert.ok((cold.rssMiB ?? 0) > 0 && (cold.serverCpu ?? 0) > 0);
         const [, secured, clusters, ready, endpoints] = SECURITY.exec(cold.note ?? '') ?? [];
         assert.deepEqual([secured, ready], [clusters, endpoints], 'all clusters and endpoints are for mutual TLS');
-        assert.ok(Number(clusters) > 2 * SIZE.services && Number(endpoints) > Number(clusters));
+        assert.ok(Number(clusters) > 2 * SMALL.services && Number(endpoints) > Number(clusters));
         const endpoint = row(outcome, 'convergence', 'endpoint');
         assert.equal(endpoint.messages, proxies);
         assert.equal(endpoint.resources, CLUSTERS_OF_PLAIN_SERVICE * proxies);
@@ -112,13 +59,13 @@ test('benches', { concurrency: 3 }, async (t) => {
       }),
     ]),
     t.test('cold, with the content of proxies without certificates', async () => {
-      const outcome = await runWith({ ...BASE, content: 'plain' }, 'cold');
+      const outcome = await runWith({ ...SMALL, content: 'plain' }, 'cold');
       const [, secured, clusters, ready] = SECURITY.exec(row(outcome, 'cold', 'start to in sync').note ?? '') ?? [];
       assert.deepEqual([secured, ready], ['0', '0']);
-      assert.ok(Number(clusters) > 2 * SIZE.services);
+      assert.ok(Number(clusters) > 2 * SMALL.services);
     }),
     t.test('convergence and reconnect over TLS with client certificates', async () => {
-      const outcome = await runWith({ ...BASE, security: 'mtls' }, 'convergence', 'reconnect');
+      const outcome = await runWith({ ...SMALL, security: 'mtls' }, 'convergence', 'reconnect');
       assert.equal(row(outcome, 'convergence', 'route').messages, proxies);
       assert.equal(row(outcome, 'reconnect', 'all drop, come back').resources, 0);
     }),
@@ -135,7 +82,7 @@ test('benches', { concurrency: 3 }, async (t) => {
       assert.equal(times.get('endpoint snapshot'), 1);
       assert.equal(times.get('endpoint generate'), 0, 'endpoints are encoded where they change');
       assert.equal(times.get('endpoint write'), proxies);
-      assert.ok(Number(times.get('route generate')) >= SIZE.namespaces);
+      assert.ok(Number(times.get('route generate')) >= SMALL.namespaces);
       assert.deepEqual(
         encoding?.rows.map(([type]) => type),
         ['cds', 'eds', 'lds', 'rds'],
@@ -148,7 +95,7 @@ test('benches', { concurrency: 3 }, async (t) => {
       const scopes = outcome.rows.filter(({ bench }) => bench === 'scope');
       assert.deepEqual(
         scopes.map(({ size }) => size.services),
-        [SIZE.services, 10 * SIZE.services],
+        [SMALL.services, 10 * SMALL.services],
       );
       const views = outcome.rows.filter(({ bench }) => bench === 'memory');
       const generations = views.map(({ note }) => /(\d+) generations/.exec(note ?? '')?.[1]);
@@ -159,7 +106,7 @@ test('benches', { concurrency: 3 }, async (t) => {
       const outcome = await run('delta', 'growth');
       assert.equal(outcome.rows.length, 6 * 4, 'six sizes: cold start and three kinds of change');
       const out = await tempDir(own);
-      const options = { ...BASE, out };
+      const options = { ...SMALL, out };
       const file = await writeReport({ command: 'x', at: 'now', options, outcomes: [outcome], profiles: [] });
       const plots = (await readdir(out)).filter((name) => name.endsWith('.svg')).sort();
       assert.deepEqual(plots, [
@@ -178,10 +125,24 @@ test('benches', { concurrency: 3 }, async (t) => {
       for (const what of ['route, no reviews', 'route, reviews', 'a review'])
         assert.ok(Number(row(outcome, 'webhooks', what).latency?.p50) > 0, what);
     }),
+    t.test('dns and sign', async () => {
+      const { tables = [] } = await run('delta', 'dns', 'sign');
+      const [sign, dns] = tables.map(({ rows }) => rows);
+      for (const [load, perSecond] of dns ?? []) assert.ok(Number(perSecond) > 0, String(load));
+      assert.equal(dns?.length, 3);
+      assert.deepEqual(
+        sign?.map(([key, authority]) => [key, authority]),
+        [
+          ['RSA-2048', 'RSA-2048'],
+          ['P-256', 'RSA-2048'],
+          ['P-256', 'P-256'],
+        ],
+      );
+    }),
     t.test('kubernetes', { skip: kubernetesUnavailable() ?? false }, async () => {
       const { tables = [] } = await run('delta', 'kubernetes');
       const [[source, objects, ms] = [], [other] = []] = tables[0]?.rows ?? [];
-      const { services, endpoints } = SIZE;
+      const { services, endpoints } = SMALL;
       assert.deepEqual([source, other, objects], ['API server', 'directory', services * (2 + 2 * endpoints)]);
       assert.ok(Number(ms) > 0);
     }),

@@ -3,13 +3,12 @@
  * process.
  */
 import { chmod, readFile, writeFile } from 'node:fs/promises';
-import { dirname, join } from 'node:path';
-import { startTestCa } from '../../src/agent/identity/testing/test-ca.ts';
-import { startAgent } from '../../test/harness/agent.ts';
+import { join } from 'node:path';
 import { envoyPath } from '../../test/harness/envoy.ts';
 import { eventually } from '../../test/harness/eventually.ts';
-import { freePort, tempDir } from '../../test/harness/files.ts';
+import { tempDir } from '../../test/harness/files.ts';
 import { createScope, type Owner } from '../../test/harness/owner.ts';
+import { type Authority, authority, everything, startBenchAgent } from '../agent/agents.ts';
 import type { Bench, BenchContext } from '../mesh.ts';
 import { memoryOf } from '../process-stats.ts';
 import { median, type Table } from '../results.ts';
@@ -24,7 +23,6 @@ const SCRAPES = 240;
 const ROTATIONS = 200;
 /** Short enough that the agent renews as fast as it can, which is twice a second. */
 const CERTIFICATE_LIFE_MS = 3000;
-const GRACE_RATIO = '0.9';
 const ROTATIONS_TIMEOUT_MS = 300_000;
 
 /** USER_HZ is 100 on every Linux that Node runs on. */
@@ -57,36 +55,7 @@ async function notingEnvoy(owner: Owner) {
   return { path, startedAt };
 }
 
-/** An authority that signs every request, and the settings by which an agent calls it. */
-async function authority(owner: Owner) {
-  const ca = await startTestCa();
-  owner.after(() => ca.close());
-  const folder = await tempDir(owner);
-  const [roots, token] = [join(folder, 'root-cert.pem'), join(folder, 'token')];
-  await writeFile(roots, ca.root.pem);
-  await writeFile(token, 'token');
-  const env = {
-    CA_ADDR: `127.0.0.1:${ca.port}`,
-    CA_ROOT_CA: roots,
-    CA_TOKEN_FILE: token,
-    SKIP_PARSE_TOKEN: 'true',
-    SERVICE_ACCOUNT: 'web',
-    SECRET_GRACE_PERIOD_RATIO: GRACE_RATIO,
-  };
-  const issued = () => ca.calls.filter(({ method }) => method === 'CreateCertificate').length;
-  return { ca, env, issued };
-}
-
-type Authority = Awaited<ReturnType<typeof authority>>;
-
-/** The xDS proxy with its snapshot, and the DNS server. */
-async function everything(owner: Owner): Promise<Record<string, string>> {
-  const folder = await tempDir(owner);
-  const dnsPort = await freePort();
-  const [XDS_LOCAL, XDS_SAVE] = [join(folder, 'XDS'), join(folder, 'snapshot')];
-  return { XDS_LOCAL, XDS_SAVE, DNS_AGENT: 'true', DNS_ADDR: `127.0.0.1:${dnsPort}` };
-}
-
+/** Starts an agent and waits until it is ready. */
 async function started(
   owner: Owner,
   context: BenchContext,
@@ -96,13 +65,7 @@ async function started(
 ) {
   const envoy = await notingEnvoy(owner);
   const before = Date.now();
-  const agent = await startAgent(owner, {
-    name: 'bench',
-    program: join(dirname(context.program), context.options.server === 'dist' ? 'ctl-agent.js' : 'ctl-agent.ts'),
-    discoveryAddress: `127.0.0.1:${discoveryPort}`,
-    proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
-    env: { ...env, ...more, ENVOY_PATH: envoy.path, TERMINATION_DRAIN_DURATION_SECONDS: '0' },
-  });
+  const agent = await startBenchAgent(owner, context, { discoveryPort, envoy: envoy.path, env: { ...env, ...more } });
   const { epochMs, cpuMs } = await envoy.startedAt();
   return { agent, startToExecMs: epochMs - before, cpuToExecMs: cpuMs };
 }
@@ -127,7 +90,7 @@ async function measure(context: BenchContext): Promise<Table> {
       return samples;
     };
     const alone = await samplesOf({});
-    const all = await everything(scope);
+    const { env: all } = await everything(scope);
     const whole = await samplesOf(all);
     context.progress('probes and scrapes');
     const { agent } = await started(scope, context, server.ports.grpc, mesh, all);

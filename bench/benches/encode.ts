@@ -136,6 +136,7 @@ function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly st
 export const encode: Bench = {
   name: 'encode',
   about: 'protobufjs compared with the writer in use, per resource type, for one outbound view',
+  inProcess: true,
   async run({ options, progress }) {
     const { services, endpoints, namespaces, content, rounds } = options;
     progress(`encoding ${services} services`);

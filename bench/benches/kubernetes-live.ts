@@ -126,13 +126,12 @@ async function measureReady(live: Live, name: string): Promise<readonly (string 
     return { latencies, serverCpu: after.serverCpu - before.serverCpu, lost: lostIn(before, after) };
   });
   const rounds = series.counted.map(({ latencies }) => quantiles(latencies));
-  const [p50, p99, worst] = [
+  const times = [
     median(rounds.map((round) => round.p50)),
     median(rounds.map((round) => round.p99)),
     Math.max(...rounds.map((round) => round.p99)),
-  ].map((ms) => ms.toFixed(0));
-  const cpu = median(series.counted.map(({ serverCpu }) => serverCpu)).toFixed(3);
-  return [name, p50 ?? '', p99 ?? '', worst ?? '', cpu, series.counted.length];
+  ];
+  return [name, ...times, median(series.counted.map(({ serverCpu }) => serverCpu)), series.counted.length];
 }
 
 /** What is received and used while nothing changes. */
@@ -144,7 +143,7 @@ async function measureIdle({ context, server, client }: Live, received: () => nu
   await delay(seconds * 1000);
   const kib = (received() - before.bytes) / KIB;
   const cpu = cpuSeconds(server.pid) - before.cpu;
-  return [seconds, kib.toFixed(1), ((kib * 60) / seconds).toFixed(1), ((cpu * 1000) / seconds).toFixed(1)];
+  return [seconds, kib, (kib * 60) / seconds, (cpu * 1000) / seconds];
 }
 
 /** Updates at a steady rate; some are followed to the proxies. */
@@ -182,9 +181,8 @@ async function measureChurn(live: Live, name: string): Promise<readonly (string 
   const after = await quiet(live);
   const lasted = (monotonicMs() - started) / 1000;
   const { rssMiB, peakMiB } = memoryOf(server.pid);
-  const cells = [rssBefore, rssMiB, peakMiB, lag.p50, lag.p99, lag.max].map((value) => value.toFixed(0));
   const cores = (after.serverCpu - before.serverCpu) / lasted;
-  return [name, (total / wrote).toFixed(0), ...cells, cores.toFixed(2)];
+  return [name, total / wrote, rssBefore, rssMiB, peakMiB, lag.p50, lag.p99, lag.max, cores];
 }
 
 /** What changes cost from an API server, beside a directory. Leaves the objects changed. */

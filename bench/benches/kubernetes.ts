@@ -79,8 +79,7 @@ async function measure(owner: Owner, context: BenchContext): Promise<readonly Ta
       progress(`start from the ${name}`);
       const { ms, cpu, rssMiB, peakMiB } = await start(context, source);
       const received = (relay.bytes() - before) / MIB;
-      const cells = [ms, cpu, rssMiB, peakMiB, received].map((value, index) => value.toFixed(index === 0 ? 0 : 1));
-      rows.push([name, objects, ...cells]);
+      rows.push([name, objects, ms, cpu, rssMiB, peakMiB, received]);
     }
   }
   const starts: Table = {

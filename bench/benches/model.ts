@@ -144,6 +144,7 @@ async function restart({ snapshot }: Model): Promise<Restart> {
 export const model: Bench = {
   name: 'model',
   about: 'the model alone: an endpoint of 10,000, a route among 10,000, 20,000 pods, a worker that restarts',
+  inProcess: true,
   async run({ options, progress }) {
     const { rounds } = options;
     const row = (what: string, { first, median: middle }: Times): Cells => [what, first, middle];

@@ -2,18 +2,21 @@
  * What hostile callers and tenants do to honest proxies of other namespaces: for each scenario a row without and a row
  * with the disturbance, of the same server.
  */
+import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Owner } from '../../test/harness/owner.ts';
+import { startAsked } from '../client/child.ts';
 import { startClient } from '../client/client.ts';
 import { type Bench, type BenchContext, complete, joinProxies, type Mesh, memory, quiet, withMesh } from '../mesh.ts';
-import { startCallers } from '../neighbours/callers.ts';
 import { SCENARIOS } from '../neighbours/index.ts';
-import { HOSTILE, type Scenario } from '../neighbours/scenario.ts';
+import { type Assignment, HOSTILE, type Scenario } from '../neighbours/scenario.ts';
 import { type Phase, Stage } from '../neighbours/stage.ts';
 import { hostileService } from '../neighbours/tenant.ts';
 import { latencyOf, type Row } from '../results.ts';
 import { namespaceName } from '../world/world.ts';
 
+/** The process of hostile callers. */
+const CALLERS = join(import.meta.dirname, '../neighbours/callers-main.ts');
 /** Proxies of the hostile tenant. */
 const TENANT_PROXIES = 5;
 const TENANT_ADDRESS = '127.2.1.1';
@@ -54,7 +57,7 @@ async function measure(context: BenchContext, scenario: Scenario): Promise<Row[]
     if (scenario.callers !== undefined) {
       const { grpc: grpcPort, https: httpsPort } = mesh.server.ports;
       const target = { grpcPort, httpsPort, load: context.options.load };
-      await startCallers(owner, { scenario: scenario.name, target });
+      await startAsked<Assignment, 'begun'>(owner, CALLERS).ask({ scenario: scenario.name, target });
       await delay(HEAD_START_MS);
     }
     return [before, rowOf(mesh, scenario, 'disturbed', await stage.phase(scenario.document))];

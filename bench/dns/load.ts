@@ -2,7 +2,8 @@
 import { createSocket, type Socket } from 'node:dgram';
 import { once } from 'node:events';
 import { encode } from 'dns-packet';
-import { type LoadCommand, type LoadResult, nameOf } from './messages.ts';
+import type { LoadCommand, LoadResult } from './messages.ts';
+import { nameOf } from './names.ts';
 
 const SOCKETS = 8;
 /** Responses that arrive later are lost, ms. */
@@ -87,3 +88,4 @@ async function run({ port, names, seconds, rate, inFlight }: LoadCommand): Promi
 process.on('message', (command: LoadCommand) => {
   void run(command).then((result) => process.send?.(result));
 });
+process.on('disconnect', () => process.exit(0));

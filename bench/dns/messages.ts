@@ -1,19 +1,5 @@
-/** What the bench of the DNS server tells its two processes, and what they answer. */
+/** What the bench of the DNS server tells the process of its clients, and what that answers. */
 
-/** To the server's process. */
-export type ServerCommand =
-  /** Serves a table of so many names on a free port. */
-  | { readonly op: 'serve'; readonly names: number }
-  /** Replaces the table by one with other addresses, and again every so many ms; 0: not any more. */
-  | { readonly op: 'replace'; readonly everyMs: number };
-
-export interface Served {
-  readonly port: number;
-  /** Memory of the table, of JavaScript's heap and of buffers, MiB. */
-  readonly tableMiB: number;
-}
-
-/** To the process of the clients. */
 export interface LoadCommand {
   readonly port: number;
   readonly names: number;
@@ -33,6 +19,3 @@ export interface LoadResult {
   readonly p99: number;
   readonly max: number;
 }
-
-/** The name of a service of the bench. */
-export const nameOf = (index: number): string => `service-${index}.namespace-${index % 50}.svc.cluster.local`;

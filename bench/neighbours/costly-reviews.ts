@@ -5,7 +5,8 @@ import { HOSTILE, type Scenario, sized, type Target } from './scenario.ts';
 
 /** With each of 35 bytes, 280 kB. */
 const EXPRESSIONS = 8000;
-const PAUSE_MS = 10;
+/** Little beside the time that a review takes. */
+const PAUSE_MS = 100;
 
 function body(load: number): string {
   const match = Array.from({ length: sized(EXPRESSIONS, load) }, () => ({ uri: { regex: '(a|b)*c{1,900}' } }));

@@ -12,7 +12,8 @@ export const LABELS: Scenario = {
     written: 'before each change',
     text: (load, version) =>
       [
-        hostileHead('ServiceEntry', 'labelled').replace('spec:\n', '  labels:\n'),
+        // An anchor, so that the parser of complete YAML reads the document and not the one of plain documents.
+        hostileHead('ServiceEntry', '&name labelled').replace('spec:\n', '  labels:\n'),
         lines(sized(COUNT, load), (index) => `    key-${index}: v${version}\n`),
         `spec:\n  hosts: [labelled.${HOSTILE}.mesh.bench]\n  exportTo: ["."]\n  resolution: DNS\n`,
         '  ports: [{number: 8080, name: http, protocol: HTTP}]\n',
