@@ -151,7 +151,7 @@ const STAGES: readonly Stage[] = [
   }),
   testStage('golden', {
     patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
-    first: ['test/incremental', 'test/bench.test', 'test/golden.test'],
+    first: ['test/incremental', 'test/bench.test', 'test/bench-neighbours', 'test/golden.test'],
     concurrency: CORES,
     timeoutMs: 300_000,
     verbose: false,
