@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { TimeFairQueue } from './time-fair-queue.ts';
+import { TimeShares } from './time-shares.ts';
+
+/** A queue of items named `<caller><number>`, and what serving each costs, ms. */
+class Served {
+  readonly shares = new TimeShares();
+  readonly queue = new TimeFairQueue<string>(this.shares);
+  readonly #cost: (caller: string) => number;
+
+  constructor(cost: (caller: string) => number = () => 1) {
+    this.#cost = cost;
+  }
+
+  add(caller: string, ...numbers: readonly number[]): void {
+    for (const number of numbers) this.queue.add(caller, `${caller}${number}`);
+  }
+
+  next(): string | undefined {
+    const item = this.queue.next();
+    if (item !== undefined) this.shares.charge(item.charAt(0), this.#cost(item.charAt(0)));
+    return item;
+  }
+
+  take(count: number): (string | undefined)[] {
+    return Array.from({ length: count }, () => this.next());
+  }
+}
+
+describe('a queue that is fair in time', () => {
+  it('serves callers with equal costs in turn, each in its order', () => {
+    const served = new Served();
+    served.add('a', 1, 2, 3, 4);
+    served.add('b', 1);
+    served.add('c', 1, 2);
+    assert.deepEqual(served.take(8), ['a1', 'b1', 'c1', 'a2', 'c2', 'a3', 'a4', undefined]);
+    assert.equal(served.queue.size, 0);
+  });
+
+  it('serves a caller with expensive items less often', () => {
+    const served = new Served((caller) => (caller === 'a' ? 4 : 1));
+    served.add('a', 1, 2, 3);
+    served.add('b', 1, 2, 3, 4, 5, 6, 7, 8);
+    assert.deepEqual(served.take(11), ['a1', 'b1', 'b2', 'b3', 'b4', 'a2', 'b5', 'b6', 'b7', 'b8', 'a3']);
+  });
+
+  it('counts time that was used elsewhere, also while the caller waits', () => {
+    const served = new Served();
+    served.shares.charge('a', 2.5);
+    served.add('a', 1);
+    served.add('b', 1, 2, 3, 4);
+    served.add('c', 1);
+    served.shares.charge('c', 10);
+    assert.deepEqual(served.take(6), ['b1', 'b2', 'b3', 'a1', 'b4', 'c1']);
+  });
+
+  it('gives no credit for idle time: a caller that comes later begins as the others are', () => {
+    const served = new Served();
+    served.add('a', ...Array.from({ length: 100 }, (_, index) => index));
+    served.take(50);
+    served.add('b', 1, 2, 3, 4);
+    const order = served.take(8).map((item) => item?.charAt(0));
+    assert.deepEqual(order.filter((caller) => caller === 'b').length, 4);
+    assert.ok(order.slice(0, 4).includes('a'), order.join(' '));
+  });
+
+  it('waits once for an item, and forgets one that is removed', () => {
+    const served = new Served();
+    served.add('a', 1, 1, 2);
+    assert.equal(served.queue.size, 2);
+    served.queue.remove('a', 'a1');
+    served.queue.remove('a', 'a1');
+    served.queue.remove('b', 'b1');
+    assert.equal(served.queue.size, 1);
+    assert.deepEqual(served.take(2), ['a2', undefined]);
+    served.add('a', 3);
+    assert.deepEqual(served.take(2), ['a3', undefined]);
+  });
+
+  it('loses nothing, keeps the order of each caller, and lets no caller exceed its share of time', () => {
+    const caller = fc.constantFrom('a', 'b', 'c', 'd');
+    const step = fc.oneof(
+      fc.record({ kind: fc.constant('add' as const), caller }),
+      fc.record({ kind: fc.constant('next' as const), cost: fc.integer({ min: 1, max: 20 }) }),
+    );
+    fc.assert(
+      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
+        const shares = new TimeShares();
+        const queue = new TimeFairQueue<{ readonly caller: string; readonly number: number }>(shares);
+        const added = new Map<string, number>();
+        const served = new Map<string, number>();
+        /** Time of each caller since the one in the key began to wait. */
+        const since = new Map<string, Map<string, number>>();
+        const waiting = (name: string): number => (added.get(name) ?? 0) - (served.get(name) ?? 0);
+        const serve = (cost: number): void => {
+          const item = queue.next();
+          if (item === undefined) {
+            for (const name of added.keys()) assert.equal(waiting(name), 0, 'an item was lost');
+            return;
+          }
+          assert.equal(item.number, served.get(item.caller) ?? 0, 'the order of a caller changed');
+          served.set(item.caller, item.number + 1);
+          shares.charge(item.caller, cost);
+          for (const used of since.values()) used.set(item.caller, (used.get(item.caller) ?? 0) + cost);
+          if (waiting(item.caller) === 0) since.delete(item.caller);
+          // Two items: one was served before, the other is not interrupted.
+          for (const [name, used] of since)
+            for (const [other, time] of used)
+              assert.ok(time <= (used.get(name) ?? 0) + 2 * 20, `${other} used ${time} ms while ${name} waited`);
+        };
+        for (const next of steps) {
+          if (next.kind === 'next') {
+            serve(next.cost);
+            continue;
+          }
+          const number = added.get(next.caller) ?? 0;
+          if (waiting(next.caller) === 0) since.set(next.caller, new Map());
+          added.set(next.caller, number + 1);
+          queue.add(next.caller, { caller: next.caller, number });
+        }
+        while (queue.size > 0) serve(20);
+        serve(1);
+      }),
+      { numRuns: 300 },
+    );
+  });
+
+  it('remembers a bounded number of callers, those that have used the most time', () => {
+    const shares = new TimeShares();
+    shares.charge('heavy', 1000);
+    for (let index = 0; index < 100_000; index++) shares.charge(`light ${index}`, 0.5);
+    assert.equal(shares.usedBy('heavy'), 1000);
+    assert.equal(shares.usedBy('light 0'), 0);
+  });
+});

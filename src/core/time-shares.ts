@@ -1,0 +1,52 @@
+/**
+ * How much time of a thread each caller has used, for queues that share this time among callers: the caller that used
+ * least is served next, so a caller with expensive or very many items delays the others by its share only. The tags are
+ * those of start-time fair queueing (Goyal, Vin and Cheng, IEEE/ACM Transactions on Networking 5(5), 1997): a caller
+ * that was idle starts at the virtual time, so idle time cannot be saved up.
+ */
+
+/** Callers that are remembered beyond the virtual time: those with the most used time last longest. */
+const MAX_REMEMBERED = 4096;
+
+/** Least time of one piece of work, ms: a clock may not see it at all. */
+const LEAST_MS = 0.001;
+
+export class TimeShares {
+  /** Callers that are ahead of the virtual time → time used, ms. */
+  readonly #used = new Map<string, number>();
+  /** The time that callers without an entry have used: that of the caller that was served last when its turn came. */
+  #virtual = 0;
+  #sweepAt = MAX_REMEMBERED;
+
+  /** The time that counts for a caller, ms. Grows with {@link charge}, and with the virtual time. */
+  usedBy(caller: string): number {
+    return Math.max(this.#used.get(caller) ?? 0, this.#virtual);
+  }
+
+  /** True when a caller was charged beyond `used` by now. */
+  isBeyond(caller: string, used: number): boolean {
+    return (this.#used.get(caller) ?? 0) > used;
+  }
+
+  /** A caller is served because nobody who waits has used less: the virtual time moves on to its time. */
+  serve(caller: string): void {
+    this.#virtual = this.usedBy(caller);
+  }
+
+  /** A caller has used this much time. Needs no turn: work that cannot wait is counted as well. */
+  charge(caller: string, milliseconds: number): void {
+    this.#used.set(caller, this.usedBy(caller) + Math.max(milliseconds, LEAST_MS));
+    if (this.#used.size >= this.#sweepAt) this.#sweep();
+  }
+
+  /** Forgets callers that are not ahead any more; when too many are left, also those that are ahead least. */
+  #sweep(): void {
+    for (const [caller, used] of this.#used) if (used <= this.#virtual) this.#used.delete(caller);
+    const excess = this.#used.size - MAX_REMEMBERED / 2;
+    if (excess > 0) {
+      const least = [...this.#used].sort(([, a], [, b]) => a - b).slice(0, excess);
+      for (const [caller] of least) this.#used.delete(caller);
+    }
+    this.#sweepAt = MAX_REMEMBERED;
+  }
+}
