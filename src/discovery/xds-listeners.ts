@@ -30,6 +30,7 @@ export async function startXdsServer(
   }
   const server = createXdsServer({
     engine,
+    shares: engine.shares,
     observer: xdsObserver(metrics),
     listeners,
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),

@@ -10,7 +10,7 @@ import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
 import { FLAG_END_HEADERS, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames/frames.ts';
-import { ReadScheduler } from './limits/read-scheduler.ts';
+import { TurnScheduler } from './limits/turn-scheduler.ts';
 import { block, type Fields, number, request } from './testing/raw-client.ts';
 
 /** A socket that accepts writes at once, or not at all. */
@@ -81,7 +81,7 @@ async function run({ frames, cuts, deeds, reads }: Run): Promise<void> {
     // The connection uses only what a socket has in common with a stream.
     socket: socket as unknown as Socket,
     info: { peer: 'test', address: '10.0.0.9', secured: undefined },
-    scheduler: new ReadScheduler({ now: () => 0 }),
+    scheduler: new TurnScheduler({ now: () => 0 }),
     maxStreams: 4,
     now: () => 0,
     onStream: (call) => {

@@ -17,7 +17,7 @@ import {
   SETTING,
   settingsFrame,
 } from './frames/frames.ts';
-import { ReadScheduler } from './limits/read-scheduler.ts';
+import { TurnScheduler } from './limits/turn-scheduler.ts';
 import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
@@ -52,16 +52,18 @@ const PATIENCE = { keepaliveIntervalMs: 1e9, keepaliveTimeoutMs: 1e9, idleMs: 1e
 interface Setting {
   readonly secured?: boolean;
   readonly maxStreams?: number;
+  readonly address?: string;
   readonly clock?: { now: number };
-  readonly scheduler?: ReadScheduler;
+  readonly scheduler?: TurnScheduler;
   readonly onStream?: (stream: Stream) => void;
 }
 
 function connected({
   secured = false,
   maxStreams = 100,
+  address = '10.0.0.9',
   clock = { now: 0 },
-  scheduler = new ReadScheduler({ now: () => clock.now }),
+  scheduler = new TurnScheduler({ now: () => clock.now }),
   onStream,
 }: Setting = {}) {
   const socket = new StuckSocket();
@@ -71,7 +73,7 @@ function connected({
   const connection = new Connection({
     // The connection uses only what a socket has in common with a stream.
     socket: socket as unknown as Socket,
-    info: { peer: 'test', address: '10.0.0.9', secured: secured ? (socket as unknown as TLSSocket) : undefined },
+    info: { peer: 'test', address, secured: secured ? (socket as unknown as TLSSocket) : undefined },
     scheduler,
     maxStreams,
     now: () => clock.now,
@@ -170,7 +172,7 @@ test('SETTINGS that make a window too large end the connection', () => {
 
 test('a long read continues in later turns, in order, and others are read meanwhile', async () => {
   const clock = { now: 0 };
-  const scheduler = new ReadScheduler({ now: () => clock.now });
+  const scheduler = new TurnScheduler({ now: () => clock.now });
   const opened: number[] = [];
   const onStream = (stream: Stream): void => {
     clock.now++;
@@ -188,6 +190,47 @@ test('a long read continues in later turns, in order, and others are read meanwh
   assert.ok(opened.length > first && opened.length < ids.length, `${opened.length} calls after the second turn`);
   while (busy.socket.isPaused()) await new Promise((resolve) => setImmediate(resolve));
   assert.deepEqual(opened, ids);
+});
+
+test('in a turn that is used up, other callers are read and written before those that used it', async () => {
+  const clock = { now: 0 };
+  const scheduler = new TurnScheduler({ now: () => clock.now });
+  const order: string[] = [];
+  const onStream = (): void => {
+    clock.now += 30;
+    order.push('busy');
+  };
+  const many = Array.from({ length: 3 }, () => connected({ clock, scheduler, onStream }));
+  const other = connected({ clock, scheduler, address: '10.0.0.1', onStream: () => order.push('other') });
+  await new Promise((resolve) => setImmediate(resolve));
+  for (const { receive } of many) receive(headers(1));
+  other.receive(headers(1));
+  assert.deepEqual(order, ['busy']);
+  while (order.length < 4) await new Promise((resolve) => setImmediate(resolve));
+  assert.deepEqual(order, ['busy', 'other', 'busy', 'busy']);
+});
+
+test('the time in which data waits for its turn does not count as time in which the client does not read', async () => {
+  const clock = { now: 0 };
+  const turns: (() => void)[] = [];
+  const scheduler = new TurnScheduler({ now: () => clock.now, later: (run) => void turns.push(run) });
+  const { socket, streams, receive, connection } = connected({ clock, scheduler });
+  const results: SendResult[] = [];
+  receive(headers(1));
+  streams[0]?.write([Buffer.alloc(10_000_000)], (result) => results.push(result));
+  scheduler.spend('another', 1000);
+  const before = socket.writes;
+  await socket.release();
+  assert.equal(socket.writes, before, 'the next slice waits for its turn');
+  clock.now += 60_000;
+  connection.tick(PATIENCE);
+  for (const run of turns.splice(0)) run();
+  assert.ok(socket.writes > before);
+  connection.tick(PATIENCE);
+  assert.deepEqual(results, []);
+  clock.now += 6000;
+  connection.tick(PATIENCE);
+  assert.deepEqual(results, ['timeout']);
 });
 
 test('unread bytes of a connection that ends are dropped', async () => {

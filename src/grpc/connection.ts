@@ -22,7 +22,9 @@ import {
 } from './frames/frames.ts';
 import { PeerSettings } from './frames/peer-settings.ts';
 import { MAX_HEADER_LIST_BYTES } from './headers/header-blocks.ts';
-import { PacedReader, type ReadScheduler } from './limits/read-scheduler.ts';
+import { PacedReader } from './limits/paced-reader.ts';
+import { networkOf } from './limits/per-address-limiter.ts';
+import type { TurnScheduler } from './limits/turn-scheduler.ts';
 import { FrameWriter } from './streams/frame-writer.ts';
 import { Incoming } from './streams/incoming.ts';
 import { OpenStreams, RECEIVE_WINDOW_BYTES } from './streams/open-streams.ts';
@@ -35,6 +37,9 @@ const GOAWAY_MS = 1000;
 
 /** Longest text in GOAWAY. */
 const MAX_DEBUG_CHARACTERS = 256;
+
+/** Time that a handshake takes with a client's certificate (P-256), ms. */
+export const HANDSHAKE_MS = 1.5;
 
 /** Times in ms; see GrpcServerOptions. */
 export interface ConnectionTimeouts {
@@ -52,7 +57,7 @@ export interface ConnectionOptions {
   readonly onBytes?: OnBytes | undefined;
   readonly info: ConnectionInfo;
   /** Shared with the other connections of the server. */
-  readonly scheduler: ReadScheduler;
+  readonly scheduler: TurnScheduler;
   /** Most concurrent streams. */
   readonly maxStreams: number;
   /** Monotonic ms. */
@@ -73,6 +78,8 @@ export class Connection {
   readonly #numbers = new StreamNumbers();
   readonly #streams: OpenStreams;
   readonly #incoming: Incoming;
+  /** Whose time its frames take: the client's address, until it is known better. */
+  #caller: string;
   #receivedAt: number;
   #idleSince: number;
   #pingedAt: number | undefined;
@@ -81,7 +88,10 @@ export class Connection {
   constructor(options: ConnectionOptions) {
     this.#options = options;
     this.#socket = options.socket;
+    this.#caller = networkOf(options.info.address);
+    const paced = { scheduler: options.scheduler, caller: () => this.#caller };
     this.#writer = new FrameWriter({
+      ...paced,
       socket: options.socket,
       secured: options.info.secured !== undefined,
       onNotRead: () => {
@@ -96,12 +106,13 @@ export class Connection {
       info: options.info,
       onIdle: () => this.#idle(),
       onRetire: () => this.retire(),
+      onCaller: (caller) => this.#isOf(caller),
     });
     const { maxStreams, onStream, onError } = options;
     this.#incoming = new Incoming({ ...shared, streams: this.#streams, maxStreams, onStream, onError });
     this.#frames = new FrameReader(this.#incoming);
     this.#reader = new PacedReader({
-      scheduler: options.scheduler,
+      ...paced,
       read: (bytes, late) => this.#read(bytes, late),
       pause: () => void this.#socket.pause(),
       resume: () => void this.#socket.resume(),
@@ -126,6 +137,14 @@ export class Connection {
         windowUpdate(0, RECEIVE_WINDOW_BYTES - DEFAULT_WINDOW_BYTES),
       ]),
     );
+  }
+
+  /** The caller takes over the time of the connection, from its handshake on. */
+  #isOf(caller: string): void {
+    if (caller === this.#caller) return;
+    this.#caller = caller;
+    const { info, scheduler } = this.#options;
+    if (info.secured !== undefined) scheduler.charge(caller, HANDSHAKE_MS);
   }
 
   #take(bytes: Buffer): void {
@@ -233,6 +252,7 @@ export class Connection {
   }
 
   #endStuck(sendTimeoutMs: number): void {
+    if (this.#writer.delayed) return;
     let stuck = false;
     for (const stream of this.#streams.all())
       if (stream.isStuck(sendTimeoutMs)) {

@@ -10,7 +10,7 @@ import { test } from 'node:test';
 import { CtlError } from '../core/errors.ts';
 import { Connection } from './connection.ts';
 import { FLAG_ACK, FLAG_END_STREAM, FRAME, frame, Http2Error, PREFACE, settingsFrame } from './frames/frames.ts';
-import { ReadScheduler } from './limits/read-scheduler.ts';
+import { TurnScheduler } from './limits/turn-scheduler.ts';
 import type { Stream } from './streams/stream.ts';
 import { type FrameSequence, FrameSequences, Random } from './testing/random-frames.ts';
 
@@ -164,23 +164,23 @@ class FuzzSocket {
   }
 }
 
-/** What all sequences share: the clock, the read scheduler, and a normal connection. */
+/** What all sequences share: the clock, the scheduler, and a normal connection. */
 class World {
   now = 0;
   readonly #due: (() => void)[] = [];
-  readonly scheduler = new ReadScheduler({ now: () => this.now, later: (run) => void this.#due.push(run) });
+  readonly scheduler = new TurnScheduler({ now: () => this.now, later: (run) => void this.#due.push(run) });
   readonly #bystander = new FuzzSocket('takes');
   readonly #errors: unknown[] = [];
 
   constructor() {
-    this.connect(this.#bystander, () => {}, this.#errors);
+    this.connect(this.#bystander, () => {}, this.#errors, '10.0.0.1');
     this.#bystander.emit('data', BEGINNING);
   }
 
-  connect(socket: FuzzSocket, onStream: (stream: Stream) => void, errors: unknown[]): Connection {
+  connect(socket: FuzzSocket, onStream: (stream: Stream) => void, errors: unknown[], address = '10.0.0.9'): Connection {
     return new Connection({
       socket: socket as unknown as Socket,
-      info: { peer: 'test', address: '10.0.0.9', secured: undefined },
+      info: { peer: 'test', address, secured: undefined },
       scheduler: this.scheduler,
       maxStreams: MAX_STREAMS,
       now: () => this.now,
@@ -195,12 +195,13 @@ class World {
     for (const run of this.#due.splice(0)) run();
   }
 
-  /** The normal connection is answered at once. */
+  /** The normal connection is answered at once, or in the next turn when this one is used up. */
   serveBystander(): void {
     // Pings are counted.
     this.now += 20;
     const before = this.#bystander.writableLength;
     this.#bystander.emit('data', BYSTANDER_PING);
+    if (this.#bystander.paused) this.turn();
     assert.equal(this.#bystander.writableLength - before, BYSTANDER_PING.length);
     this.#bystander.flush();
   }

@@ -3,6 +3,7 @@
 export { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 export { MESSAGE_PREFIX_BYTES, prefixError, prefixed } from './messages.ts';
 export { createGrpcServer } from './server.ts';
+export { copiedBytes } from './streams/frame-writer.ts';
 export type {
   CallHead,
   CallReader,

@@ -6,11 +6,11 @@ import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
 import { CtlError } from '../core/errors.ts';
 import { readShared, readSharedSecured, type SharedReads } from './buffers/shared-reads.ts';
-import { Connection } from './connection.ts';
+import { Connection, HANDSHAKE_MS } from './connection.ts';
 import { Http2Error } from './frames/frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers/headers.ts';
-import { PerAddressLimiter } from './limits/per-address-limiter.ts';
-import { ReadScheduler } from './limits/read-scheduler.ts';
+import { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
+import { type Task, TurnScheduler } from './limits/turn-scheduler.ts';
 import type { Stream } from './streams/stream.ts';
 import type {
   ConnectionInfo,
@@ -65,7 +65,7 @@ class Http2GrpcServer implements GrpcServer {
   /** Includes those that have not completed their handshake. */
   readonly #sockets = new Set<Socket>();
   readonly #connections = new Set<Connection>();
-  readonly #scheduler = new ReadScheduler({ now: () => performance.now() });
+  readonly #scheduler: TurnScheduler;
   readonly #ticks: NodeJS.Timeout;
   #draining = false;
   /** Settles when all connections have ended. Undefined while the server listens. */
@@ -76,6 +76,7 @@ class Http2GrpcServer implements GrpcServer {
     this.#handlers = handlersOf(options);
     this.#unary = new UnaryCalls(options, options.observer);
     this.#limiter = new PerAddressLimiter(options.maxConnections);
+    this.#scheduler = new TurnScheduler({ now: () => performance.now(), shares: options.shares });
     const { keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs } = options;
     const shortest = Math.min(keepaliveIntervalMs, keepaliveTimeoutMs, idleMs, sendTimeoutMs);
     const every = Math.min(MAX_TICK_MS, Math.max(MIN_TICK_MS, shortest / TICKS_PER_TIMEOUT));
@@ -105,9 +106,9 @@ class Http2GrpcServer implements GrpcServer {
     const secure = tls === undefined ? undefined : this.#secure(tls);
     const server = createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
       if (!this.#admit(socket)) return;
+      if (secure === undefined) this.#begin(socket, 0, () => this.#connected(readShared(socket), undefined));
       // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
-      if (secure === undefined) this.#connected(readShared(socket), undefined);
-      else secure.server.emit('connection', socket);
+      else this.#begin(socket, HANDSHAKE_MS, () => secure.server.emit('connection', socket));
     });
     this.#listening.push({ server, close: () => secure?.stop() });
     return new Promise((resolve, reject) => {
@@ -118,6 +119,24 @@ class Http2GrpcServer implements GrpcServer {
       });
       server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
     });
+  }
+
+  /**
+   * Begins with a connection in its turn: clients that all connect at once must not block the others.
+   * @param afterwardsMs time that it takes in later turns, where it cannot wait, such as that of a handshake
+   */
+  #begin(socket: Socket, afterwardsMs: number, begin: () => void): void {
+    const scheduler = this.#scheduler;
+    const task: Task = {
+      caller: networkOf(socket.remoteAddress ?? ''),
+      proceed() {
+        if (afterwardsMs > 0) scheduler.spend(task.caller, afterwardsMs);
+        begin();
+        return true;
+      },
+    };
+    socket.once('close', () => scheduler.forget(task));
+    scheduler.start(task);
   }
 
   #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {

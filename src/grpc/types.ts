@@ -6,6 +6,7 @@
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
 import type { CtlError } from '../core/errors.ts';
+import type { TimeShares } from '../core/time-shares.ts';
 
 /** Headers of a request without its pseudo headers; names in lower case, values unchanged. */
 export interface Metadata {
@@ -68,6 +69,8 @@ export interface StreamCall extends CallHead {
   abort(): void;
   /** Asks the peer to use another connection: this one takes no new calls and closes after its last one (GOAWAY). */
   retireConnection(): void;
+  /** From now on the connection takes the time of this caller, and not of its client's address. */
+  isOf(caller: string): void;
   /** Calls `listener` once when the call is over; immediately if it is already. */
   onClose(listener: () => void): void;
 }
@@ -147,6 +150,8 @@ export interface GrpcServerOptions {
   readonly requestTimeoutMs: number;
   /** Most incomplete unary requests of one connection. */
   readonly maxIncomplete: number;
+  /** The time that callers have used; left out: by this server alone. */
+  readonly shares?: TimeShares | undefined;
 }
 
 export interface GrpcServer {

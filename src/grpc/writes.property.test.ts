@@ -22,7 +22,7 @@ import {
   SETTING,
   settingsFrame,
 } from './frames/frames.ts';
-import { ReadScheduler } from './limits/read-scheduler.ts';
+import { TurnScheduler } from './limits/turn-scheduler.ts';
 import type { Stream } from './streams/stream.ts';
 import { block, number, request } from './testing/raw-client.ts';
 import type { SendResult } from './types.ts';
@@ -129,7 +129,7 @@ class World {
       // The connection uses only what a socket has in common with a stream.
       socket: this.socket as unknown as Socket,
       info: { peer: 'test', address: '10.0.0.9', secured: secured ? (this.socket as unknown as TLSSocket) : undefined },
-      scheduler: new ReadScheduler({ now: () => this.now }),
+      scheduler: new TurnScheduler({ now: () => this.now }),
       maxStreams: 100,
       now: () => this.now,
       onStream: (stream) => this.streams.push(stream),

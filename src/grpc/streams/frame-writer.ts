@@ -6,7 +6,9 @@
 import type { Socket } from 'node:net';
 import { SlicePool } from '../buffers/slice-pool.ts';
 import { DEFAULT_WINDOW_BYTES, ERROR, FRAME_HEADER_BYTES, Http2Error, MAX_WINDOW_BYTES } from '../frames/frames.ts';
-import { type Batch, framedBytes } from './send-queue.ts';
+import type { Task, TurnScheduler } from '../limits/turn-scheduler.ts';
+import type { ConnectionInfo } from '../types.ts';
+import { type Batch, framedBytes, MAX_COPIED_BYTES } from './send-queue.ts';
 import type { Stream } from './stream.ts';
 
 /** Bytes of a slice: large enough that slicing costs nothing, small enough to see the progress of a slow reader. */
@@ -26,18 +28,31 @@ const MAX_UNREAD_BYTES = 64 * 1024;
 /** Bytes added to the size of a batch: a client that allows one byte at a time must not cause thousands of writes. */
 const BATCH_BYTES = 512;
 
+/**
+ * The memory that a write of this many bytes takes besides them until it has left: over TLS a slice, and what Node
+ * encrypts it into. Other bytes are written without a copy, except for short ones.
+ */
+export function copiedBytes(bytes: number, { secured }: Pick<ConnectionInfo, 'secured'>): number {
+  return secured === undefined ? Math.min(bytes, MAX_COPIED_BYTES) : 2 * Math.min(bytes, TLS_SLICE_BYTES);
+}
+
 export interface FrameWriterOptions {
   readonly socket: Socket;
   /** The socket encrypts. */
   readonly secured: boolean;
+  readonly scheduler: TurnScheduler;
+  /** Whose time writing takes; may change. */
+  readonly caller: () => string;
   /** The client does not read the control frames that it causes: the connection has to be closed. */
   readonly onNotRead: () => void;
 }
 
-export class FrameWriter {
+export class FrameWriter implements Task {
   readonly sliceBytes: number;
   readonly #socket: Socket;
   readonly #slices: SlicePool | undefined;
+  readonly #scheduler: TurnScheduler;
+  readonly #caller: () => string;
   readonly #onNotRead: () => void;
   /** Streams with data to send, in order. */
   readonly #ready = new Set<Stream>();
@@ -47,12 +62,16 @@ export class FrameWriter {
   /** Bytes that were written to the socket and have not left, including {@link BATCH_BYTES}. */
   #outstanding = 0;
   #pumping = false;
+  /** Monotonic ms. */
+  #delayedSince: number | undefined;
   /** Nested calls of {@link cork}. */
   #corks = 0;
   #closed = false;
 
-  constructor({ socket, secured, onNotRead }: FrameWriterOptions) {
+  constructor({ socket, secured, scheduler, caller, onNotRead }: FrameWriterOptions) {
     this.#socket = socket;
+    this.#scheduler = scheduler;
+    this.#caller = caller;
     this.#slices = secured ? tlsSlices : undefined;
     this.sliceBytes = secured ? TLS_SLICE_BYTES : PLAIN_SLICE_BYTES;
     this.#onNotRead = onNotRead;
@@ -130,6 +149,29 @@ export class FrameWriter {
     }
   }
 
+  get caller(): string {
+    return this.#caller();
+  }
+
+  /** Writes the next slice, in turns with other callers: clients that read fast would take all the time. */
+  #continue(): void {
+    this.#delayedSince ??= this.#scheduler.now();
+    this.#scheduler.start(this);
+  }
+
+  proceed(): boolean {
+    const delay = this.#scheduler.now() - (this.#delayedSince ?? 0);
+    for (const stream of this.#ready) stream.delayed(delay);
+    this.#delayedSince = undefined;
+    this.pump();
+    return true;
+  }
+
+  /** The next slice waits for its turn, and not for the client. */
+  get delayed(): boolean {
+    return this.#delayedSince !== undefined;
+  }
+
   #write(stream: Stream, batch: Batch): void {
     const { pieces, bytes, slice } = batch;
     this.#window -= bytes;
@@ -141,7 +183,7 @@ export class FrameWriter {
       // The socket is closing; its close event follows.
       if (error instanceof Error) return;
       stream.left(batch);
-      if (this.#ready.size > 0) this.pump();
+      if (this.#ready.size > 0) this.#continue();
     };
     const last = pieces.pop();
     if (last === undefined) {
@@ -166,6 +208,7 @@ export class FrameWriter {
   /** Stops writing. */
   close(): void {
     this.#closed = true;
+    this.#scheduler.forget(this);
     this.#ready.clear();
     this.#ending.clear();
   }

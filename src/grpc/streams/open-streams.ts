@@ -35,6 +35,8 @@ export interface OpenStreamsOptions {
   readonly onIdle: () => void;
   /** The connection should take no new streams. */
   readonly onRetire: () => void;
+  /** It is known whose connection this is. */
+  readonly onCaller: (caller: string) => void;
 }
 
 export class OpenStreams implements StreamHost {
@@ -179,5 +181,9 @@ export class OpenStreams implements StreamHost {
 
   retire(): void {
     this.#options.onRetire();
+  }
+
+  isOf(caller: string): void {
+    this.#options.onCaller(caller);
   }
 }

@@ -23,7 +23,7 @@ export interface Batch {
 }
 
 /** Up to this size, data is copied into one buffer with its frame header. */
-const MAX_COPIED_BYTES = 4096;
+export const MAX_COPIED_BYTES = 4096;
 
 /** Size of the frames with this payload. */
 export function framedBytes(payload: number): number {

@@ -32,6 +32,8 @@ export interface StreamHost {
   /** The stream is over; its unread bytes return to the connection's window. */
   ended(stream: Stream, unreadBytes: number): void;
   retire(): void;
+  /** It is known whose connection this is. */
+  isOf(caller: string): void;
 }
 
 export interface StreamOptions {
@@ -210,6 +212,10 @@ export class Stream implements StreamCall {
     this.#host.retire();
   }
 
+  isOf(caller: string): void {
+    this.#host.isOf(caller);
+  }
+
   onClose(listener: () => void): void {
     if (this.#closed) listener();
     else this.#closeListeners.push(listener);
@@ -253,6 +259,11 @@ export class Stream implements StreamCall {
     this.#progress += batch.bytes;
     if (this.#progress >= this.#host.sliceBytes) this.#startWaiting();
     for (const { done } of batch.finished.splice(0)) done('drained');
+  }
+
+  /** Its data has waited for this time, ms, although the client would have read it. */
+  delayed(milliseconds: number): void {
+    this.#waitingSince += milliseconds;
   }
 
   /**

@@ -7,6 +7,7 @@
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
+import { TimeShares } from '../../core/time-shares.ts';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import {
   ALL_UNITS,
@@ -38,7 +39,7 @@ import type { FailingView, ProxySession, PushEngine, PushReason, PushSink } from
 import type { Encoders } from '../views/index.ts';
 import type { EngineOptions, Publication } from './engine-options.ts';
 import { Retries } from './retries.ts';
-import { ViewTable } from './view-table.ts';
+import { isWanted, ViewTable } from './view-table.ts';
 import { type ReadUnits, type Reason, readersOfDocument, reasonsFor } from './why.ts';
 
 /** The views of a proxy and its placement. */
@@ -52,6 +53,8 @@ const NO_REASONS: ReadonlySet<PushReason> = new Set();
 const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
 export class Engine implements PushEngine, SessionHost {
+  /** The time of the main thread that callers have used: by pushes, and by what streams cause. */
+  readonly shares = new TimeShares();
   readonly #options: EngineOptions;
   readonly #pushes: SessionPushes;
   readonly #interner = new Interner();
@@ -76,6 +79,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#retries = new Retries({ now, later, random, onDue: (key) => this.#retry(key) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
+      shares: this.shares,
       now: options.now,
       version: () => this.version,
       waited: (milliseconds) => options.observer.queueWaited(milliseconds),
@@ -403,10 +407,4 @@ export class Engine implements PushEngine, SessionHost {
       if (session.isMoving) this.#pushes.pushPostponed(session);
     }
   }
-}
-
-/** True when some session keeps the view or moves to it. */
-function isWanted(view: SessionView): boolean {
-  for (const placed of view.placements()) for (const session of placed.sessions) if (session.wants(placed)) return true;
-  return false;
 }

@@ -141,3 +141,9 @@ export class ViewTable {
 function placementFor(view: View, placement: Placement): Placement {
   return isClientView(view) ? placement : NOWHERE;
 }
+
+/** True when some session keeps the view or moves to it. */
+export function isWanted(view: SessionView): boolean {
+  for (const placed of view.placements()) for (const session of placed.sessions) if (session.wants(placed)) return true;
+  return false;
+}

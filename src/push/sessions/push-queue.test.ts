@@ -7,6 +7,11 @@ import { PushQueue } from './push-queue.ts';
 
 interface Target {
   readonly name: string;
+  readonly caller: string;
+}
+
+function target(name: string, caller = 'caller'): Target {
+  return { name, caller };
 }
 
 function pending(types: readonly XdsType[], version: number, eventTime = version): PendingPush {
@@ -35,7 +40,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 describe('push queue', () => {
   it('merges the work of a waiting session: union of types, newest version, earliest event time', async () => {
     const { queue, pushes } = harness(1);
-    const [busy, waiting] = [{ name: 'busy' }, { name: 'waiting' }];
+    const [busy, waiting] = [target('busy'), target('waiting')];
     queue.enqueue(busy, pending(['cds'], 1));
     queue.enqueue(waiting, pending(['eds'], 2, 20));
     queue.enqueue(waiting, pending(['rds'], 3, 30));
@@ -49,7 +54,7 @@ describe('push queue', () => {
 
   it('runs pushes that end at once one after the other, and work that arrives for a session during its push', () => {
     const pushes: string[] = [];
-    const sessions = [{ name: 'first' }, { name: 'second' }];
+    const sessions = [target('first'), target('second')];
     const queue = new PushQueue<Target>({
       throttle: 1,
       now: () => 0,
@@ -71,7 +76,7 @@ describe('push queue', () => {
 
   it('sends a session that gets work during its push to the end of the queue', async () => {
     const { queue, pushes } = harness(1);
-    const [first, second] = [{ name: 'first' }, { name: 'second' }];
+    const [first, second] = [target('first'), target('second')];
     queue.enqueue(first, pending(['cds'], 1));
     queue.enqueue(second, pending(['cds'], 1));
     queue.enqueue(first, pending(['lds'], 2));
@@ -87,8 +92,8 @@ describe('push queue', () => {
 
   it('measures the time in the queue from the first enqueue', async () => {
     const { queue, pushes, waits, tick } = harness(1);
-    queue.enqueue({ name: 'a' }, pending(['cds'], 1));
-    const b = { name: 'b' };
+    queue.enqueue(target('a'), pending(['cds'], 1));
+    const b = target('b');
     queue.enqueue(b, pending(['cds'], 1));
     tick(30);
     queue.enqueue(b, pending(['cds'], 2));
@@ -98,10 +103,81 @@ describe('push queue', () => {
     assert.deepEqual(waits, [0, 42]);
   });
 
+  /** A queue whose pushes take time and end at once. */
+  function timed(costs: (session: Target) => number) {
+    const order: Target[] = [];
+    const turns: (() => void)[] = [];
+    let now = 0;
+    const queue = new PushQueue<Target>({
+      throttle: 100,
+      now: () => now,
+      push: (session) => {
+        order.push(session);
+        now += costs(session);
+        return 'sent';
+      },
+      observer: { waited: () => {} },
+      nextTurn: (run) => void turns.push(run),
+    });
+    const turn = (): boolean => {
+      const run = turns.shift();
+      run?.();
+      return run !== undefined;
+    };
+    return { queue, order, turn };
+  }
+
+  it('runs pushes for a part of a turn of the event loop, and the others in the next turns', () => {
+    const { queue, order, turn } = timed(() => 1);
+    for (let index = 0; index < 100; index++) queue.enqueue(target(`s${index}`), pending(['cds'], 1));
+    assert.equal(order.length, 40);
+    turn();
+    assert.equal(order.length, 80);
+    while (turn());
+    assert.deepEqual(
+      order.map(({ name }) => name),
+      Array.from({ length: 100 }, (_, index) => `s${index}`),
+    );
+    assert.equal(queue.waiting, 0);
+  });
+
+  it('delays no caller by more than a share of time, however many and expensive the sessions of the others', () => {
+    const size = fc.integer({ min: 1, max: 60 });
+    const cost = fc.integer({ min: 1, max: 8 });
+    fc.assert(
+      fc.property(fc.array(fc.tuple(size, cost), { minLength: 1, maxLength: 4 }), size, cost, (others, count, own) => {
+        const costs = new Map(others.map(([, each], index) => [`other ${index}`, each]));
+        const costOf = ({ caller }: Target): number => costs.get(caller) ?? own;
+        const { queue, order, turn } = timed(costOf);
+        for (const [index, [sessions]] of others.entries())
+          for (let each = 0; each < sessions; each++)
+            queue.enqueue(target(`${index}/${each}`, `other ${index}`), pending(['cds'], 1));
+        const before = order.length;
+        for (let each = 0; each < count; each++) queue.enqueue(target(`own ${each}`, 'own'), pending(['cds'], 1));
+        while (turn());
+        const used = new Map<string, number>();
+        let served = 0;
+        for (const session of order.slice(before)) {
+          used.set(session.caller, (used.get(session.caller) ?? 0) + costOf(session));
+          if (session.caller === 'own') served++;
+          if (served === count) break;
+          // One push of the other is under way when its turn would be over, and one ends what it began with.
+          for (const [caller, time] of used) assert.ok(time <= (used.get('own') ?? 0) + 2 * 8, caller);
+        }
+        assert.equal(served, count);
+        assert.equal(
+          order.length,
+          others.reduce((sum, [sessions]) => sum + sessions, count),
+        );
+      }),
+      { numRuns: 200 },
+    );
+  });
+
   it('drops a session that is removed', async () => {
     const { queue, pushes } = harness(1);
-    const gone = { name: 'gone' };
-    queue.enqueue({ name: 'a' }, pending(['cds'], 1));
+    const gone = target('gone');
+    queue.enqueue(target('a'), pending(['cds'], 1));
     queue.enqueue(gone, pending(['cds'], 1));
     queue.remove(gone);
     pushes[0]?.end('sent');
@@ -112,8 +188,8 @@ describe('push queue', () => {
 
   it('frees the slot of a session that is removed during its push at once', () => {
     const { queue, pushes } = harness(1);
-    const gone = { name: 'gone' };
-    const next = { name: 'next' };
+    const gone = target('gone');
+    const next = target('next');
     queue.enqueue(gone, pending(['cds'], 1));
     queue.enqueue(next, pending(['cds'], 1));
     queue.remove(gone);
@@ -135,7 +211,7 @@ describe('push queue', () => {
     await fc.assert(
       fc.asyncProperty(fc.integer({ min: 1, max: 3 }), fc.array(step, { maxLength: 40 }), async (throttle, steps) => {
         const { queue, pushes } = harness(throttle);
-        const sessions = Array.from({ length: 6 }, (_, index) => ({ name: `s${index}` }));
+        const sessions = Array.from({ length: 6 }, (_, index) => target(`s${index}`, `caller ${index % 2}`));
         const asked = new Map<Target, Map<XdsType, number>>();
         const open = new Set<(typeof pushes)[number]>();
         const ended = new Set<(typeof pushes)[number]>();

@@ -1,19 +1,36 @@
 /**
- * The push queue: at most one merged pending push per session, first come first served, and at most `throttle` pushes
- * in flight (CTL_PUSH_THROTTLE). A push is in flight until its bytes have drained to the socket, so that buffered bytes
- * are bounded by the throttle and not by the number of proxies.
+ * The push queue: at most one merged pending push per session, and at most `throttle` pushes in flight
+ * (CTL_PUSH_THROTTLE), a push being in flight until its bytes are handed to the socket. A session that gets new work
+ * during its push waits again when the push ends.
  *
- * A session that gets new work during its push goes to the end of the queue when the push ends, so no session delays
- * others. A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of
- * them.
+ * Callers share the time of pushes (see time-shares.ts): a caller with a thousand sessions, or with expensive ones,
+ * delays the sessions of another by its share and no more. The sessions of one caller are served in order of arrival.
+ * After some time in a turn of the event loop the rest waits for the next turn, so that acknowledgements and other
+ * requests are read in between.
+ *
+ * A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of them.
  */
+import { TimeFairQueue } from '../../core/time-fair-queue.ts';
+import { TimeShares } from '../../core/time-shares.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
+
+/**
+ * Time of pushes in a turn of the event loop, ms: a changed endpoint at a thousand proxies. If every hundred of them
+ * waited for the next turn, it would first read the acknowledgements of the hundred before.
+ */
+const TURN_MS = 40;
 
 /** What the queue reports; times in milliseconds. */
 export interface QueueObserver {
   /** A session left the queue after waiting this long. */
   waited(milliseconds: number): void;
+}
+
+/** What the queue reads of a session. */
+interface Queued {
+  /** The caller that the proxy belongs to. */
+  readonly caller: string;
 }
 
 interface Merged {
@@ -27,21 +44,36 @@ interface Merged {
 
 export interface PushQueueOptions<S> {
   readonly throttle: number;
+  /** Monotonic milliseconds. */
   readonly now: () => number;
   readonly push: (session: S, pending: PendingPush) => PushOutcome | Promise<PushOutcome>;
   readonly observer: QueueObserver;
+  /** The time that callers have used, by other work of the thread as well. */
+  readonly shares?: TimeShares | undefined;
+  /** Calls `run` in the next turn of the event loop; setImmediate when left out. */
+  readonly nextTurn?: ((run: () => void) => void) | undefined;
 }
 
-export class PushQueue<S extends object> {
+export class PushQueue<S extends Queued> {
   readonly #options: PushQueueOptions<S>;
-  /** Insertion order of a Map is the order of the queue. */
+  readonly #shares: TimeShares;
+  readonly #nextTurn: (run: () => void) => void;
+  readonly #order: TimeFairQueue<S>;
+  /** The pending pushes of the sessions in `#order`. */
   readonly #waiting = new Map<S, Merged>();
   readonly #underWay = new Set<S>();
   /** Work that arrived for a session during its push. */
   readonly #later = new Map<S, Merged>();
+  /** Time of pushes in this turn of the event loop, ms. */
+  #spentMs = 0;
+  /** The next turn is planned, in which the time begins anew. */
+  #planned = false;
 
   constructor(options: PushQueueOptions<S>) {
     this.#options = options;
+    this.#shares = options.shares ?? new TimeShares();
+    this.#nextTurn = options.nextTurn ?? setImmediate;
+    this.#order = new TimeFairQueue(this.#shares);
   }
 
   get waiting(): number {
@@ -58,8 +90,9 @@ export class PushQueue<S extends object> {
    */
   enqueue(session: S, pending: PendingPush): void {
     const busy = this.#underWay.has(session);
-    if (!busy && this.#waiting.size === 0 && this.#underWay.size < this.#options.throttle) {
+    if (!busy && this.#waiting.size === 0 && this.#mayStart) {
       this.#options.observer.waited(0);
+      this.#shares.serve(session.caller);
       this.#start(session, pending);
       if (this.#waiting.size > 0) this.#fill();
       return;
@@ -74,6 +107,7 @@ export class PushQueue<S extends object> {
         reasons: pending.reasons,
         enqueuedAt: this.#options.now(),
       });
+      if (!busy) this.#order.add(session.caller, session);
     } else {
       known.types = joined(known.types, pending.types);
       known.reasons = joined(known.reasons, pending.reasons);
@@ -85,16 +119,20 @@ export class PushQueue<S extends object> {
 
   /** Removes a closed session: its pending push, and its slot, even when its push never ends. */
   remove(session: S): void {
-    this.#waiting.delete(session);
+    if (this.#waiting.delete(session)) this.#order.remove(session.caller, session);
     this.#later.delete(session);
     if (this.#underWay.delete(session)) this.#fill();
   }
 
+  get #mayStart(): boolean {
+    return this.#underWay.size < this.#options.throttle && this.#spentMs < TURN_MS;
+  }
+
   #fill(): void {
-    while (this.#underWay.size < this.#options.throttle) {
-      const next = this.#waiting.entries().next();
-      if (next.done === true) return;
-      const [session, merged] = next.value;
+    while (this.#waiting.size > 0 && this.#mayStart) {
+      const session = this.#order.next();
+      const merged = session && this.#waiting.get(session);
+      if (session === undefined || merged === undefined) return;
       this.#waiting.delete(session);
       this.#options.observer.waited(this.#options.now() - merged.enqueuedAt);
       this.#start(session, merged);
@@ -103,7 +141,9 @@ export class PushQueue<S extends object> {
 
   #start(session: S, pending: PendingPush): void {
     this.#underWay.add(session);
+    const started = this.#options.now();
     const outcome = this.#outcome(session, pending);
+    this.#spent(session.caller, this.#options.now() - started);
     if (typeof outcome === 'string') {
       this.#free(session);
       return;
@@ -113,6 +153,18 @@ export class PushQueue<S extends object> {
       this.#fill();
     };
     outcome.then(done, done);
+  }
+
+  #spent(caller: string, milliseconds: number): void {
+    this.#shares.charge(caller, milliseconds);
+    this.#spentMs += milliseconds;
+    if (this.#planned) return;
+    this.#planned = true;
+    this.#nextTurn(() => {
+      this.#planned = false;
+      this.#spentMs = 0;
+      this.#fill();
+    });
   }
 
   /** Pushes must not throw; if one does, its slot is freed. */
@@ -131,6 +183,7 @@ export class PushQueue<S extends object> {
     if (later === undefined) return;
     this.#later.delete(session);
     this.#waiting.set(session, later);
+    this.#order.add(session.caller, session);
   }
 }
 

@@ -2,6 +2,7 @@
  * Decides which pushes sessions get, and when. A push is postponed while another part of the same proxy is being
  * generated, and merged with a move to other views.
  */
+import type { TimeShares } from '../../core/time-shares.ts';
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { PushQueue } from './push-queue.ts';
 import { changedTypes, mergedPush, type PostponedPush, type Session, type SessionView } from './session.ts';
@@ -9,6 +10,8 @@ import { changedTypes, mergedPush, type PostponedPush, type Session, type Sessio
 export interface SessionPushesOptions {
   /** Pushes that may be in flight at a time. */
   readonly throttle: number;
+  /** The time that callers have used. */
+  readonly shares: TimeShares;
   /** Monotonic milliseconds. */
   readonly now: () => number;
   /** Version of the current snapshot. */
@@ -21,9 +24,9 @@ export class SessionPushes {
   readonly #queue: PushQueue<Session>;
   readonly #version: () => number;
 
-  constructor({ throttle, now, version, waited }: SessionPushesOptions) {
+  constructor({ throttle, shares, now, version, waited }: SessionPushesOptions) {
     this.#version = version;
-    this.#queue = new PushQueue({ throttle, now, push, observer: { waited } });
+    this.#queue = new PushQueue({ throttle, shares, now, push, observer: { waited } });
   }
 
   get waiting(): number {

@@ -1,10 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
+import { TimeShares } from '../../core/time-shares.ts';
 import { Admission } from './admission.ts';
 
 /** Has this many streams enter that do not become ready; returns how many were admitted. */
 async function enter(admission: Admission, address: string, count: number): Promise<(() => void)[]> {
-  const entrance = admission.of(address);
+  const entrance = admission.of(address, address);
   const entered = await Promise.allSettled(Array.from({ length: count }, () => entrance.enter()));
   return entered.flatMap((one) => (one.status === 'fulfilled' ? [one.value] : []));
 }
@@ -27,12 +28,29 @@ describe('the limit of connecting streams', () => {
     assert.equal((await enter(admission, '10.0.0.1', 2)).length, 1);
   });
 
-  it('admits streams in order of arrival', async () => {
+  it('admits the callers that have used the least time first', async () => {
+    const shares = new TimeShares();
+    const admission = new Admission(100, shares);
+    shares.charge('busy', 4);
+    const order: string[] = [];
+    const enters = (caller: string) =>
+      admission
+        .of('10.0.0.1', caller)
+        .enter()
+        .then(() => order.push(caller));
+    await Promise.all([
+      ...Array.from({ length: 40 }, () => enters('busy')),
+      ...Array.from({ length: 10 }, () => enters('other')),
+    ]);
+    assert.deepEqual(order.indexOf('busy'), 10);
+  });
+
+  it('admits streams of one caller in order of arrival', async () => {
     const admission = new Admission();
     const order: number[] = [];
     const all = Array.from({ length: 50 }, (_, index) =>
       admission
-        .of('10.0.0.1')
+        .of('10.0.0.1', 'caller')
         .enter()
         .then(() => order.push(index)),
     );

@@ -1,14 +1,20 @@
 /**
  * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
  * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
- * loop, in order of arrival. Streams that would wait long are refused at once: they reconnect after their backoff, or
- * to another replica.
+ * loop. Callers share the turns in time (see src/core/time-shares.ts): one that reconnects over and over is admitted
+ * after those that do not. Streams that would wait long are refused at once: they reconnect after their backoff, or to
+ * another replica.
  */
 import { CtlError } from '../../core/errors.ts';
+import { TimeFairQueue } from '../../core/time-fair-queue.ts';
+import { TimeShares } from '../../core/time-shares.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 
-/** Streams admitted in a turn of the event loop: at 0.3 ms each a turn takes about 5 ms. */
+/** Streams admitted in a turn of the event loop: it takes about 5 ms for them. */
 const PER_TURN = 16;
+
+/** Time of the main thread that a stream takes until its first response, ms. */
+const STREAM_MS = 0.3;
 
 /**
  * Most streams that wait or are being made ready; no single address gets all of them. Twice the size of the largest
@@ -16,7 +22,7 @@ const PER_TURN = 16;
  */
 export const MAX_ENTERING = 10_000;
 
-/** Admits the streams of one client address. */
+/** Admits the streams of one caller. */
 export interface StreamAdmission {
   /**
    * Resolves when the stream is admitted, with a function to call when it is ready or has given up. Rejects with
@@ -27,23 +33,30 @@ export interface StreamAdmission {
 
 export class Admission {
   readonly #limiter: PerAddressLimiter;
-  readonly #waiting: (() => void)[] = [];
+  readonly #shares: TimeShares;
+  readonly #waiting: TimeFairQueue<() => void>;
   #scheduled = false;
 
-  constructor(limit = MAX_ENTERING) {
+  /** @param shares the time that callers have used, by other work as well */
+  constructor(limit = MAX_ENTERING, shares = new TimeShares()) {
     this.#limiter = new PerAddressLimiter(limit);
+    this.#shares = shares;
+    this.#waiting = new TimeFairQueue(shares);
   }
 
-  of(address: string): StreamAdmission {
-    return { enter: () => this.#enter(address) };
+  of(address: string, caller: string): StreamAdmission {
+    return { enter: () => this.#enter(address, caller) };
   }
 
-  #enter(address: string): Promise<() => void> {
+  #enter(address: string, caller: string): Promise<() => void> {
     const leave = this.#limiter.enter(address);
     if (leave === undefined)
       return Promise.reject(new CtlError('resource_exhausted', 'too many proxies are connecting, try again later'));
     return new Promise((resolve) => {
-      this.#waiting.push(() => resolve(leave));
+      this.#waiting.add(caller, () => {
+        this.#shares.charge(caller, STREAM_MS);
+        resolve(leave);
+      });
       this.#schedule();
     });
   }
@@ -53,8 +66,8 @@ export class Admission {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      for (const go of this.#waiting.splice(0, PER_TURN)) go();
-      if (this.#waiting.length > 0) this.#schedule();
+      for (let count = 0; count < PER_TURN; count++) this.#waiting.next()?.();
+      if (this.#waiting.size > 0) this.#schedule();
     });
   }
 }

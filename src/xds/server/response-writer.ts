@@ -1,6 +1,7 @@
 /**
  * Writes the responses of one stream: one push after the other, because their slices must not interleave. A response
- * counts as sent when its bytes have left for the socket.
+ * counts as sent when its bytes have left for the socket. A push ends sooner, so that a client that reads slowly takes
+ * no slot of the push queue for that.
  */
 
 import type { XdsType } from '../../core/xds-types.ts';
@@ -8,8 +9,15 @@ import type { SendResult } from '../../grpc/index.ts';
 import type { PushOutcome } from '../../push/index.ts';
 import type { Outgoing } from '../protocol/index.ts';
 import type { RecentFrames } from './recent-frames.ts';
-import type { SmallWrites } from './small-writes.ts';
 import type { Transport } from './transport.ts';
+import type { CallerBytes } from './unsent-bytes.ts';
+
+/**
+ * A push of so many bytes ends at once: a changed endpoint is a kilobyte for each of a thousand proxies. A larger one
+ * ends when its bytes have left, at most when a turn of the event loop has passed in which they could: so the next
+ * pushes do not begin before the sockets have taken what they can.
+ */
+const SMALL_BYTES = 2048;
 
 /** A response that was written. */
 export interface WrittenFrame {
@@ -20,7 +28,8 @@ export interface WrittenFrame {
 export interface ResponseWriterDeps {
   readonly transport: Transport;
   readonly frames: RecentFrames;
-  readonly smallWrites: SmallWrites;
+  /** The memory of responses that have not left. */
+  readonly unsent: CallerBytes;
   /** The bytes have left for the socket, or cannot. Returns the outcome of the push; never throws. */
   readonly written: (result: SendResult, frames: readonly WrittenFrame[], started: number) => PushOutcome;
 }
@@ -35,59 +44,28 @@ export class ResponseWriter {
   readonly #deps: ResponseWriterDeps;
   /** A write has not left for the socket yet, whether or not its push has ended. There is one at a time. */
   #writing = false;
-  /** Called when it has left. */
-  readonly #behind: (() => void)[] = [];
-  /** The last push that waits. */
-  #waiting: Promise<PushOutcome> | undefined;
+  #left: (() => void) | undefined;
 
   constructor(deps: ResponseWriterDeps) {
     this.#deps = deps;
   }
 
-  /** A new push has to wait for others. */
+  /** A response has not left for the socket: another one has to wait for that. */
   get busy(): boolean {
-    return this.#writing || this.#waiting !== undefined;
+    return this.#writing;
+  }
+
+  /** Resolves when all bytes have left for the socket, or were given up. */
+  idle(): Promise<void> {
+    return this.#writing ? new Promise((resolve) => (this.#left = resolve)) : Promise.resolve();
   }
 
   /**
-   * Runs `push` when the pushes before it have ended and their bytes have left. `push` must not throw or reject.
-   */
-  afterOthers(push: () => PushOutcome | Promise<PushOutcome>): Promise<PushOutcome> {
-    const waiting = this.#after(this.#waiting, push);
-    this.#waiting = waiting;
-    waiting.then(() => {
-      if (this.#waiting === waiting) this.#waiting = undefined;
-    });
-    return waiting;
-  }
-
-  async #after(
-    previous: Promise<unknown> | undefined,
-    push: () => PushOutcome | Promise<PushOutcome>,
-  ): Promise<PushOutcome> {
-    await previous;
-    await this.#left();
-    return push();
-  }
-
-  /** Resolves when all bytes have left for the socket. */
-  #left(): Promise<void> {
-    return this.#writing ? new Promise((resolve) => this.#behind.push(resolve)) : Promise.resolve();
-  }
-
-  /** Resolves when all pushes have ended and their bytes have left. */
-  async idle(): Promise<void> {
-    await this.#waiting;
-    await this.#left();
-  }
-
-  /**
-   * Writes responses; not to be called while the writer is busy. A small push ends at once, a larger one when its bytes
-   * have left.
+   * Writes responses; not to be called while the writer is busy.
    * @param started when the push began
    */
   write(messages: readonly Outgoing[], started: number): PushOutcome | Promise<PushOutcome> {
-    const { transport, frames, smallWrites, written } = this.#deps;
+    const { transport, frames, unsent, written } = this.#deps;
     const sent: WrittenFrame[] = [];
     const encoded: (readonly Uint8Array[])[] = [];
     let total = 0;
@@ -98,18 +76,28 @@ export class ResponseWriter {
       encoded.push(chunks);
       total += bytes;
     }
-    const small = smallWrites.admit(total);
+    const [first = []] = encoded;
+    const chunks = encoded.length > 1 ? encoded.flat() : first;
+    const end = unsent.add(chunks, transport.copiedBytes(total));
     let outcome: PushOutcome | undefined;
     let ended: ((outcome: PushOutcome) => void) | undefined;
     this.#writing = true;
-    transport.send(encoded, (result) => {
-      if (small) smallWrites.left();
+    transport.send(chunks, (result) => {
+      end();
       this.#writing = false;
-      if (this.#behind.length > 0) for (const go of this.#behind.splice(0)) go();
       outcome = written(result, sent, started);
+      this.#left?.();
+      this.#left = undefined;
       ended?.(outcome);
     });
     if (outcome !== undefined) return outcome;
-    return small ? 'sent' : new Promise((resolve) => (ended = resolve));
+    if (total <= SMALL_BYTES) return 'sent';
+    return new Promise((resolve) => {
+      const turn = setImmediate(resolve, 'sent');
+      ended = (late) => {
+        clearImmediate(turn);
+        resolve(late);
+      };
+    });
   }
 }

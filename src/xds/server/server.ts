@@ -4,6 +4,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
+import type { TimeShares } from '../../core/time-shares.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import {
   createGrpcServer,
@@ -19,15 +20,16 @@ import type { Caller } from '../../security/index.ts';
 import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Variant } from '../protocol/index.ts';
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
+import { callerKey } from './caller-key.ts';
 import { Health } from './health.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
-import { SmallWrites } from './small-writes.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
+import { UnsentBytes } from './unsent-bytes.ts';
 import type { WorkloadConnected } from './workload-stream.ts';
 
 export interface XdsServerOptions {
@@ -77,6 +79,8 @@ export interface XdsServerOptions {
   readonly services?: readonly GrpcService[];
   /** Hold results that streams share; left out: the server has its own. */
   readonly memos?: Memos;
+  /** The time of the main thread that callers have used; left out: by this server alone. */
+  readonly shares?: TimeShares;
   readonly clock?: { wall(): number; monotonic(): number };
   /** 0 ≤ x < 1; varies the maximum age of connections. */
   readonly random?: () => number;
@@ -138,13 +142,13 @@ export class XdsServer {
   readonly #shared: SharedResults;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
-  readonly #smallWrites = new SmallWrites();
+  readonly #unsent = new UnsentBytes();
   #draining = false;
 
   constructor(options: XdsServerOptions) {
     const requestTimeoutMs = options.requestTimeoutMs ?? REQUEST_TIMEOUT_MS;
     this.#options = options;
-    this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING);
+    this.#admission = new Admission(options.maxEntering ?? MAX_ENTERING, options.shares);
     const memos = options.memos ?? new Memos();
     this.#shared = new SharedResults(memos);
     this.#requests = new RequestFormats(this.#shared.names, memos);
@@ -168,6 +172,7 @@ export class XdsServer {
       sendTimeoutMs: options.sendTimeoutMs ?? SEND_TIMEOUT_MS,
       requestTimeoutMs,
       maxIncomplete: options.maxIncomplete ?? MAX_INCOMPLETE,
+      shares: options.shares,
     });
   }
 
@@ -268,14 +273,17 @@ export class XdsServer {
       maxReceiveBytes: this.#options.maxReceiveBytes,
       quota: this.#quota.of(call.connection.address),
     });
+    const key = callerKey(caller, transport.peer);
+    call.isOf(key);
     const stream = new AdsStream<Request>({
       transport,
       protocol: method.protocol,
       frames: this.#frames,
-      smallWrites: this.#smallWrites,
+      unsent: this.#unsent,
       engine,
-      admission: this.#admission.of(call.connection.address),
+      admission: this.#admission.of(call.connection.address, key),
       caller,
+      callerKey: key,
       podOf: this.#options.podOf,
       ownCluster: this.#options.ownCluster,
       workloadConnected: this.#options.workloadConnected,

@@ -19,9 +19,9 @@ import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { Admission } from './admission.ts';
 import { RecentFrames } from './recent-frames.ts';
-import { SmallWrites } from './small-writes.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
+import { UnsentBytes } from './unsent-bytes.ts';
 
 const node = encodeNode(SIDECAR_ID);
 const PENDING = { types: new Set<XdsType>(), version: 0, eventTime: 0, reasons: new Set<never>() };
@@ -32,7 +32,7 @@ const askSotw = (fields: SotwFields) => SOTW_REQUESTS.decode(encodeSotwRequest(f
 let content: Content;
 let seen: string[];
 /** Sends that have not ended. */
-let sends: { frames: number; end: (result: SendResult) => void }[];
+let sends: { bytes: number; end: (result: SendResult) => void }[];
 /** Called when the stream requests a push. */
 let asked: () => void;
 
@@ -41,7 +41,8 @@ function heldTransport(): Transport {
   return {
     peer: 'peer',
     read: () => {},
-    send: (frames, end) => sends.push({ frames: frames.length, end }),
+    send: (chunks, end) => sends.push({ bytes: Buffer.concat(chunks).length, end }),
+    copiedBytes: () => 0,
     pause: () => {},
     resume: () => {},
     fail: ({ code }) => seen.push(`failed ${code}`),
@@ -56,7 +57,8 @@ const turn = () => new Promise((resolve) => setImmediate(resolve));
 const common = {
   caller: undefined,
   frames: new RecentFrames(),
-  smallWrites: new SmallWrites(),
+  callerKey: 'caller',
+  unsent: new UnsentBytes(),
   observer: {
     ...quietObserver,
     pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
@@ -67,14 +69,15 @@ const common = {
 };
 
 /** A stream that has subscribed to clusters and is about to be sent them. */
-async function deltaStream(transport = heldTransport()): Promise<AdsStream<DeltaRequest>> {
+async function deltaStream(transport = heldTransport(), unsent = common.unsent): Promise<AdsStream<DeltaRequest>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
     ...common,
     transport,
+    unsent,
     protocol: DELTA,
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
-    admission: new Admission().of('10.0.0.9'),
+    admission: new Admission().of('10.0.0.9', 'caller'),
   });
   stream.receive(askDelta({ typeUrl: XDS.cds.url, node }));
   await turn();
@@ -116,16 +119,24 @@ describe('a push of a stream', () => {
     assert.deepEqual(seen, ['pushed cds']);
   });
 
-  it('waits for the small one before it', async () => {
+  it('is deferred while the one before has not left, and requested when it has', async () => {
     const stream = await deltaStream();
     await stream.push(PENDING);
-    stream.receive(askDelta({ typeUrl: XDS.lds.url }));
-    const second = stream.push(PENDING);
-    assert.equal(await now(second), 'under way');
-    assert.equal(sends.length, 1);
+    stream.receive(askDelta({ typeUrl: XDS.sds.url, subscribe: ['*'] }));
+    content.set('sds', 'default', '1');
+    await turn();
+    assert.equal(stream.push(PENDING), 'deferred');
+    let requests = 0;
+    asked = () => requests++;
+    assert.equal(stream.push(PENDING), 'deferred');
+    assert.deepEqual([sends.length, requests], [1, 0]);
     sends[0]?.end('drained');
-    // Listeners wait for the acknowledgement of clusters.
-    assert.equal(await now(second), 'deferred');
+    await turn();
+    assert.equal(requests, 1);
+    assert.equal(stream.push(PENDING), 'sent');
+    sends[1]?.end('drained');
+    await turn();
+    assert.deepEqual([requests, seen], [1, ['pushed cds', 'pushed sds']]);
   });
 
   it('whose bytes the socket takes at once ends at once, in either variant', async () => {
@@ -135,27 +146,52 @@ describe('a push of a stream', () => {
     assert.deepEqual(seen, ['pushed cds']);
   });
 
-  it('that a request causes also answers the requests that arrived with it', async () => {
+  it('that requests cause answers all of those that arrived together', async () => {
     const stream = await deltaStream();
     const pushes: (PushOutcome | Promise<PushOutcome>)[] = [];
     asked = () => pushes.push(stream.push(PENDING));
-    stream.receive(askDelta({ typeUrl: XDS.eds.url, subscribe: ['web'] }));
-    asked = () => {};
-    assert.equal(sends.length, 0);
     content.set('eds', 'web', '1');
+    for (const type of ['eds', 'sds'] as const)
+      stream.receive(askDelta({ typeUrl: XDS[type].url, subscribe: ['web'] }));
+    assert.equal(sends.length, 0);
     await turn();
+    assert.deepEqual(await Promise.all(pushes), ['sent']);
     assert.equal(sends.length, 1);
-    assert.equal(sends[0]?.frames, 2);
-    assert.equal(await pushes[0], 'sent');
+    const { types } = stream.status() ?? {};
+    for (const type of ['cds', 'eds'] as const) assert.notEqual(types?.get(type)?.nonceSent, '', type);
   });
 
   it('that is large ends when its bytes have left', async () => {
     content.set('cds', 'large', 'x'.repeat(3000));
     const stream = await deltaStream();
     const push = stream.push(PENDING);
-    assert.equal(await now(push), 'under way');
+    assert.notEqual(typeof push, 'string');
+    sends[0]?.end('closed');
+    assert.equal(await push, 'closed');
+  });
+
+  it('that is large ends before its bytes have left, when the client does not read them', async () => {
+    content.set('cds', 'large', 'x'.repeat(3000));
+    const stream = await deltaStream();
+    const push = stream.push(PENDING);
+    assert.notEqual(typeof push, 'string');
+    assert.equal(await push, 'sent');
+    assert.deepEqual(seen, []);
+  });
+
+  it('is deferred while the clients of its caller leave too much unread, and requested when they have read', async () => {
+    const unsent = new UnsentBytes({ capacityBytes: 1000 });
+    const streams = [await deltaStream(heldTransport(), unsent), await deltaStream(heldTransport(), unsent)];
+    let requests = 0;
+    asked = () => requests++;
+    assert.equal(streams[0]?.push(PENDING), 'sent');
+    assert.equal(streams[1]?.push(PENDING), 'deferred');
+    await turn();
+    assert.equal(requests, 0);
     sends[0]?.end('drained');
-    assert.equal(await now(push), 'sent');
+    await turn();
+    assert.equal(requests, 1);
+    assert.equal(streams[1]?.push(PENDING), 'sent');
   });
 
   it('of the state of the world variant ends at once when it is small', async () => {
@@ -165,7 +201,7 @@ describe('a push of a stream', () => {
       transport: heldTransport(),
       protocol: SOTW,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
-      admission: new Admission().of('10.0.0.9'),
+      admission: new Admission().of('10.0.0.9', 'caller'),
     });
     stream.receive(askSotw({ typeUrl: XDS.cds.url, node }));
     await turn();
@@ -207,7 +243,7 @@ describe('the node of a proxy', () => {
           return engine.connect(proxy, { push: () => 'nothing' });
         },
       },
-      admission: new Admission().of('10.0.0.9'),
+      admission: new Admission().of('10.0.0.9', 'caller'),
     };
     const sotw = new AdsStream({ ...deps, protocol: SOTW });
     sotw.receive(askSotw({ typeUrl: XDS.cds.url, node }));
@@ -235,7 +271,7 @@ describe('requests', () => {
           return { ...session, need: (type) => (type === 'lds' && !generated ? promise : undefined) };
         },
       },
-      admission: new Admission().of('10.0.0.9'),
+      admission: new Admission().of('10.0.0.9', 'caller'),
     });
     const state = (type: XdsType) => stream.status()?.types.get(type)?.subscribed;
     for (const type of ['cds', 'lds', 'rds'] as const)
@@ -262,7 +298,7 @@ describe('a rejected secret', () => {
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: DELTA,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
-      admission: new Admission().of('10.0.0.9'),
+      admission: new Admission().of('10.0.0.9', 'caller'),
     });
     stream.receive(askDelta({ typeUrl: XDS.sds.url, subscribe: ['kubernetes://c'], node }));
     await turn();
@@ -291,7 +327,7 @@ describe('rejected endpoints', () => {
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: SOTW,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },
-      admission: new Admission().of('10.0.0.9'),
+      admission: new Admission().of('10.0.0.9', 'caller'),
     });
     content.set('cds', 'outbound|80||web', '1', ['short']);
     content.set('cds', 'same', '1', ['same']);

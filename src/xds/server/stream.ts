@@ -19,13 +19,12 @@ import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
-import { callerKey } from './caller-key.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
-import type { SmallWrites } from './small-writes.ts';
 import type { Transport } from './transport.ts';
+import type { CallerBytes, UnsentBytes } from './unsent-bytes.ts';
 import { withClusters } from './with-clusters.ts';
 import { HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
 
@@ -52,11 +51,14 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly protocol: Variant<Request>;
   /** Of all streams of the server. */
   readonly frames: RecentFrames;
-  readonly smallWrites: SmallWrites;
+  /** Responses of all streams that have not left. */
+  readonly unsent: UnsentBytes;
   readonly engine: PushEngine;
   readonly admission: StreamAdmission;
   /** Undefined on an address without authentication. */
   readonly caller: Caller | undefined;
+  /** What the limits of the caller are counted by. */
+  readonly callerKey: string;
   /** Absent: Pods are not known. */
   readonly podOf?: PodFinder | undefined;
   /** ID of the program's own cluster. */
@@ -73,6 +75,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #deps: StreamDeps<Request>;
   readonly #machine: AdsMachine<Request>;
   readonly #writer: ResponseWriter;
+  /** The caller's responses that have not left. */
+  readonly #unsent: CallerBytes;
   readonly #connectedAtMs: number;
   readonly #unknown = new Set<string>();
   /** Requests that arrived before the session was ready: few, because reading is paused. */
@@ -83,18 +87,21 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   #ready = false;
   #closed = false;
   #draining = false;
-  /** A request is being processed; others that arrived with it may follow. */
-  #receiving = false;
+  /** {@link advance} is about to be called. */
+  #advancing = false;
+  /** A push was deferred because an earlier response has not left for the socket. */
+  #deferredPush = false;
   #synced = -1;
   #grace: NodeJS.Timeout | undefined;
 
   constructor(deps: StreamDeps<Request>) {
     this.#deps = deps;
     this.#machine = new AdsMachine(deps.protocol);
+    this.#unsent = deps.unsent.enter(deps.callerKey);
     this.#writer = new ResponseWriter({
       transport: deps.transport,
       frames: deps.frames,
-      smallWrites: deps.smallWrites,
+      unsent: this.#unsent,
       written: (result, frames, started) => this.#written(result, frames, started),
     });
     this.#connectedAtMs = deps.clock.wall();
@@ -103,18 +110,25 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Processes one request. */
   receive(request: Request): void {
     if (this.#closed) return;
-    this.#receiving = true;
     try {
       if (!this.#ready || this.#deferred.length > 0 || this.#needed(request) !== undefined) this.#defer(request);
       else {
         this.#handle(request);
-        this.#advance();
+        this.#advanceSoon();
       }
     } catch (error) {
       this.fail(error);
-    } finally {
-      this.#receiving = false;
     }
+  }
+
+  /** Requests that arrived together are answered together: when all of them were read. */
+  #advanceSoon(): void {
+    if (this.#advancing) return;
+    this.#advancing = true;
+    queueMicrotask(() => {
+      this.#advancing = false;
+      this.#advance();
+    });
   }
 
   /** Keeps a request until the session is ready. The first request starts the session. */
@@ -134,7 +148,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
 
   /** The first request: admits and authorizes the proxy, and waits until its configuration is generated. */
   async #begin(request: Request): Promise<void> {
-    const { admission, caller, engine, observer, podOf, ownCluster, transport } = this.#deps;
+    const { admission, caller, callerKey, engine, observer, podOf, ownCluster } = this.#deps;
     const leave = await admission.enter();
     try {
       if (this.#closed) return;
@@ -142,12 +156,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const authorized = caller === undefined ? node : authorizedNode(node, caller, podOf, ownCluster);
       if (node.proxyless === true) this.#machine.limitToNames();
       const type = xdsTypeOfUrl(request.typeUrl);
-      const session = engine.connect(
-        authorized,
-        this,
-        callerKey(caller, transport.peer),
-        type === undefined ? [] : [type],
-      );
+      const session = engine.connect(authorized, this, callerKey, type === undefined ? [] : [type]);
       this.#session = session;
       observer.connected(session.connectionId, session.node);
       this.#workload = this.#deps.workloadConnected?.(authorized);
@@ -223,15 +232,19 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     this.#deps.observer.unknownType(this.#session?.connectionId ?? '', typeUrl.slice(0, 256));
   }
 
-  /** After each request: requests a push slot if there is something to send, else reports that the proxy is synced. */
-  #advance(): void {
+  /** Requests a push slot if there is something to send, else reports that the proxy is synced. */
+  readonly #advance = (): void => {
     const session = this.#session;
     if (session === undefined || this.#closed || this.#draining) return;
-    const types = this.#machine.typesToSend(session.content());
-    if (types.length > 0) session.request(types);
-    else this.#reportSynced(session);
-    this.#watchGrace();
-  }
+    try {
+      const types = this.#machine.typesToSend(session.content());
+      if (types.length > 0) session.request(types);
+      else this.#reportSynced(session);
+      this.#watchGrace();
+    } catch (error) {
+      this.fail(error);
+    }
+  };
 
   #reportSynced(session: ProxySession): void {
     if (!this.#machine.active || !this.#machine.complete(session.content())) return;
@@ -256,15 +269,20 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   /**
-   * Requests that arrived together are answered together: a push that one of them causes waits until the others are
-   * read.
+   * A response waits until the bytes of the one before have left: what changes meanwhile is sent with it. It takes no
+   * slot of the queue for that.
    */
   push(_pending: PendingPush): PushOutcome | Promise<PushOutcome> {
     const session = this.#session;
     if (this.#closed || this.#draining) return 'closed';
     if (session === undefined || !this.#ready) return 'nothing';
-    if (!this.#receiving && !this.#writer.busy) return this.#send(session);
-    return this.#writer.afterOthers(() => (this.#closed ? 'closed' : this.#send(session)));
+    if (this.#writer.busy) {
+      this.#deferredPush = true;
+      return 'deferred';
+    }
+    if (this.#unsent.mayWrite) return this.#send(session);
+    this.#unsent.wait(this.#advance);
+    return 'deferred';
   }
 
   /** Does not throw or reject. */
@@ -300,6 +318,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
         this.#machine.countBytes(type, bytes);
         observer.pushed({ type, connectionId, bytes, seconds });
       }
+      if (this.#deferredPush) this.#advanceSoon();
+      this.#deferredPush = false;
       return 'sent';
     } catch (error) {
       this.fail(error);
@@ -343,6 +363,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#grace);
+    this.#unsent.leave(this.#advance);
     const session = this.#session;
     if (session !== undefined) {
       session.close();

@@ -258,8 +258,8 @@ describe('frames', () => {
     start();
     const [a, b, c] = [Buffer.from('a'), Buffer.from('b'), Buffer.from('c')];
     const results: SendResult[] = [];
-    transport.send([[a, b], [c]], (result) => results.push(result));
-    transport.send([[a]], (result) => results.push(result));
+    transport.send([a, b, c], (result) => results.push(result));
+    transport.send([a], (result) => results.push(result));
     assert.deepEqual(
       call.writes.map(({ chunks }) => chunks),
       [[a, b, c], [a]],
@@ -281,7 +281,7 @@ describe('frames', () => {
     start();
     call.close();
     const results: SendResult[] = [];
-    transport.send([[Buffer.alloc(5)]], (result) => results.push(result));
+    transport.send([Buffer.alloc(5)], (result) => results.push(result));
     assert.deepEqual(results, ['closed']);
   });
 });

@@ -1,7 +1,7 @@
 /** The transport of an ADS stream: reads requests from the bytes of a gRPC call, and writes frames of shared chunks. */
 
 import type { CtlError } from '../../core/errors.ts';
-import type { SendResult, StreamCall } from '../../grpc/index.ts';
+import { copiedBytes, type SendResult, type StreamCall } from '../../grpc/index.ts';
 import { type PerClientQuota, type RequestFormat, RequestReader, type RequestSink } from '../request/index.ts';
 
 /** Receives the requests of a stream. */
@@ -15,10 +15,12 @@ export interface Transport {
   /** Starts reading requests. To be called once. */
   read<Request>(format: RequestFormat<Request>, handler: RequestHandler<Request>): void;
   /**
-   * Writes gRPC frames, each as chunks. `done` is called once, later or immediately: `drained` when the bytes have left
-   * for the socket.
+   * Writes gRPC frames, given as chunks. `done` is called once, later or immediately: `drained` when the bytes have
+   * left for the socket.
    */
-  send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void;
+  send(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void;
+  /** How many bytes of memory a write of this many bytes takes at most besides them, until it has left. */
+  copiedBytes(bytes: number): number;
   /** Stops and resumes reading requests. */
   pause(): void;
   resume(): void;
@@ -86,11 +88,13 @@ class CallTransport implements ReadingTransport {
     return this.#reader?.waitsForQuota === true;
   }
 
-  send(frames: readonly (readonly Uint8Array[])[], done: (result: SendResult) => void): void {
-    const [first = []] = frames;
-    const chunks = frames.length > 1 ? frames.flat() : first;
+  send(chunks: readonly Uint8Array[], done: (result: SendResult) => void): void {
     if (chunks.length === 0) done('drained');
     else this.#call.write(chunks, done);
+  }
+
+  copiedBytes(bytes: number): number {
+    return copiedBytes(bytes, this.#call.connection);
   }
 
   /**

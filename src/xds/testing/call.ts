@@ -96,6 +96,8 @@ export class FakeCall implements StreamCall {
     this.done.push('retire');
   }
 
+  isOf(): void {}
+
   onClose(listener: () => void): void {
     if (this.closed) listener();
     else this.#listeners.push(listener);

@@ -1,0 +1,137 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import fc from 'fast-check';
+import { type CallerBytes, UnsentBytes } from './unsent-bytes.ts';
+
+const KIB = 1024;
+
+/** Writes of so many bytes, as many as the caller may have waiting, up to a limit. */
+function fill(caller: CallerBytes, bytes: number, most = 10_000): (() => void)[] {
+  const writes: (() => void)[] = [];
+  while (caller.mayWrite && writes.length < most) writes.push(caller.add([Buffer.alloc(bytes)], 0));
+  return writes;
+}
+
+/** A count whose next turns the test begins. */
+function counted(capacityBytes: number) {
+  const turns: (() => void)[] = [];
+  const unsent = new UnsentBytes({ capacityBytes, nextTurn: (run) => void turns.push(run) });
+  return { unsent, turn: () => turns.shift()?.() };
+}
+
+describe('the memory of responses that have not left', () => {
+  it('is at most half of the capacity for one caller, and another one still finds some', () => {
+    const { unsent } = counted(1024 * KIB);
+    const [first, second] = [unsent.enter('a'), unsent.enter('b')];
+    fill(first, 10 * KIB);
+    assert.ok(first.bytes > 512 * KIB && first.bytes < 540 * KIB, String(first.bytes));
+    fill(second, 10 * KIB);
+    assert.ok(second.bytes > 240 * KIB && second.bytes < 280 * KIB, String(second.bytes));
+    assert.ok(unsent.total < 1024 * KIB);
+  });
+
+  it('lets each caller have one response, however large, also when everything is used up', () => {
+    const { unsent } = counted(1024);
+    const [first, second] = [unsent.enter('a'), unsent.enter('b')];
+    const [end] = fill(first, 60 * KIB);
+    assert.equal(first.mayWrite, false);
+    assert.equal(fill(second, 60 * KIB).length, 1);
+    end?.();
+    assert.deepEqual([first.bytes, first.mayWrite, second.mayWrite], [0, true, false]);
+  });
+
+  it('counts copies for each write, and a large chunk that writes share once', () => {
+    const { unsent } = counted(10 * 1024 * KIB);
+    const [first, second] = [unsent.enter('a'), unsent.enter('b')];
+    const shared = Buffer.alloc(1000 * KIB);
+    const ends = [first, first, second].map((caller) => caller.add([Buffer.alloc(100), shared], 50));
+    const own = 100 + 50 + 512;
+    assert.equal(unsent.total, shared.length + 3 * own);
+    assert.deepEqual([first.bytes, second.bytes], [shared.length + 2 * own, own]);
+    ends[0]?.();
+    ends[1]?.();
+    assert.deepEqual([first.bytes, second.bytes], [0, shared.length + own], 'who still has it is charged');
+    ends[2]?.();
+    assert.equal(unsent.total, 0);
+  });
+
+  it('is counted exactly, whatever ends first', () => {
+    const chunks = [10, 70 * KIB, 80 * KIB].map((bytes) => Buffer.alloc(bytes));
+    const write = fc.record({ caller: fc.nat(2), chunks: fc.array(fc.nat(2), { maxLength: 3 }), copied: fc.nat(100) });
+    fc.assert(
+      fc.property(fc.array(fc.oneof(write, fc.nat(5)), { maxLength: 60 }), (steps) => {
+        const { unsent } = counted(200 * KIB);
+        const callers = ['a', 'b', 'c'].map((name) => unsent.enter(name));
+        const open: { readonly step: { chunks: number[]; copied: number; caller: number }; end: () => void }[] = [];
+        for (const step of [...steps, ...Array.from({ length: 60 }, () => 0)]) {
+          if (typeof step === 'number') open.splice(step % Math.max(1, open.length), 1)[0]?.end();
+          else {
+            const end = callers[step.caller]?.add(
+              step.chunks.map((index) => chunks[index] ?? Buffer.alloc(0)),
+              step.copied,
+            );
+            open.push({ step, end: end ?? (() => {}) });
+          }
+          const held = new Set(open.flatMap((each) => each.step.chunks).filter((index) => index > 0));
+          const large = [...held].reduce((sum, index) => sum + (chunks[index]?.length ?? 0), 0);
+          const own = open.reduce(
+            (sum, each) => sum + 512 + each.step.copied + 10 * each.step.chunks.filter((index) => index === 0).length,
+            0,
+          );
+          assert.equal(unsent.total, large + own);
+          assert.equal(
+            callers.reduce((sum, { bytes }) => sum + bytes, 0),
+            unsent.total,
+          );
+          for (const [index, { bytes }] of callers.entries())
+            assert.equal(
+              bytes > 0,
+              open.some((each) => each.step.caller === index),
+              'only callers with writes are charged',
+            );
+        }
+        assert.equal(unsent.total, 0);
+      }),
+      { numRuns: 200 },
+    );
+  });
+});
+
+describe('streams that wait because their caller has too much unsent', () => {
+  it('continue in order when something has left, as many as there is memory for', () => {
+    const { unsent, turn } = counted(100 * KIB);
+    const caller = unsent.enter('a');
+    const ends = fill(caller, 20 * KIB);
+    const continued: number[] = [];
+    const again: (() => void)[] = [];
+    for (let index = 0; index < 5; index++)
+      caller.wait(() => {
+        continued.push(index);
+        again.push(caller.add([Buffer.alloc(20 * KIB)], 0));
+      });
+    turn();
+    assert.deepEqual(continued, []);
+    ends[0]?.();
+    turn();
+    assert.deepEqual(continued, [0]);
+    for (const end of [...ends.slice(1), ...again]) end();
+    turn();
+    assert.deepEqual(continued, [0, 1, 2, 3]);
+  });
+
+  it('that have ended do not continue, and a caller without streams is forgotten', () => {
+    const { unsent, turn } = counted(100);
+    const caller = unsent.enter('a');
+    unsent.enter('a');
+    const [end] = fill(caller, 200);
+    const run = () => assert.fail('it has ended');
+    caller.wait(run);
+    caller.leave(run);
+    caller.leave(run);
+    assert.equal(unsent.enter('a'), caller, 'a response of it is still counted');
+    caller.leave(run);
+    end?.();
+    turn();
+    assert.notEqual(unsent.enter('a'), caller);
+  });
+});
