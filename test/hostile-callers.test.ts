@@ -74,6 +74,13 @@ class Peer {
   acknowledge({ typeUrl, nonce }: Response): void {
     this.ask({ typeUrl, nonce });
   }
+
+  /** Rejects every response from now on. */
+  rejectAll(): void {
+    this.#call.on('data', () => {
+      for (const { typeUrl, nonce } of this.#responses.splice(0)) this.ask({ typeUrl, nonce, error: 'no' });
+    });
+  }
 }
 
 /** A server whose callers are the namespaces in the header `of`. */
@@ -178,5 +185,28 @@ describe('connections of one caller that read nothing', { timeout: 60_000 }, () 
     assert.equal(world.mesh.engine.stats().underWay, 0);
     const sizes = stuck.map((client) => client.dataOf(1).length);
     assert.deepEqual(new Set(sizes), new Set([0]));
+  });
+});
+
+describe('proxies of one caller that reject everything', { timeout: 60_000 }, () => {
+  it('are sent each version a bounded number of times, and a change reaches another caller', async () => {
+    const world = await start();
+    const honest = await subscribed(world, 'honest');
+    const hostile = Array.from({ length: 20 }, () => world.peer('bad'));
+    for (const peer of hostile) peer.rejectAll();
+    for (const [index, peer] of hostile.entries()) peer.ask({ typeUrl: XDS.cds.url, node: node('bad', index) });
+    const responses = (): number => hostile.reduce((sum, { received }) => sum + received, 0);
+    await eventually(() => assert.ok(world.server.quarantined().cds >= hostile.length * SERVICES.length));
+    const first = responses();
+    assert.ok(first <= 70 * hostile.length, `${first} responses`);
+    for (let revision = 2; revision < 5; revision++) {
+      const before = hostile.map(({ received }) => received);
+      world.mesh.change([service('shop', 'web-1', { ports: [{ name: 'http', port: 80 + revision }] })]);
+      const changed = await honest.next();
+      assert.equal(changed.names.includes(`outbound|${80 + revision}||web-1.shop.svc.cluster.local`), true);
+      honest.acknowledge(changed);
+      await eventually(() => assert.ok(hostile.every(({ received }, index) => received > (before[index] ?? 0))));
+    }
+    assert.ok(responses() - first <= 2 * 3 * hostile.length, `${responses() - first} responses to three changes`);
   });
 });

@@ -76,12 +76,14 @@ describe('observers', () => {
   it('count streams, pushes, rejections and timeouts', async () => {
     const { metrics, value } = measured();
     const observer = xdsObserver(metrics);
-    for (const id of ['a', 'b']) observer.connected(id, sidecar('10.0.0.1', 'shop'));
-    observer.disconnected('a');
+    const [a, b] = ['a', 'b'].map((connectionId) => ({ connectionId, caller: '10.0.0.1' }));
+    assert.ok(a !== undefined && b !== undefined);
+    for (const stream of [a, b]) observer.connected(stream, sidecar('10.0.0.1', 'shop'));
+    observer.disconnected(a);
     observer.pushed({ type: 'cds', connectionId: 'b', bytes: 10, seconds: 0.5 });
-    observer.rejected({ type: 'lds', connectionId: 'b', nodeId: 'b', message: 'no', quarantined: ['x'] });
+    observer.rejected({ ...b, type: 'lds', nodeId: 'b', message: 'no', quarantined: 1, named: ['x'] });
     observer.expiredNonce('eds', 'b');
-    observer.writeTimeout('b');
+    observer.writeTimeout(b);
     observer.sendFailed('eds');
     await new Promise((resolve) => setImmediate(resolve));
     assert.equal(await value('ctl_xds'), 1);
@@ -108,6 +110,52 @@ describe('observers', () => {
       const last = String(Reflect.get(warn.mock.calls.at(-1)?.arguments ?? [], 0));
       assert.match(last, /^… and 995 more in the last 10 s, the latest: refused a .* of 10.0.0.1:1999: no credential$/);
     }
+  });
+
+  it('limit the lines that a caller can cause by connecting, rejecting, reading nothing and asking for anything', (t) => {
+    const { metrics } = measured();
+    t.mock.timers.enable({ apis: ['setTimeout'] });
+    const lines = (['info', 'warn'] as const).map((level) => t.mock.method(getScope('ads'), level, () => {}).mock);
+    const count = (): number => lines.reduce((sum, mock) => sum + mock.callCount(), 0);
+    const observer = xdsObserver(metrics);
+    const deeds: ((stream: { connectionId: string; caller: string }) => void)[] = [
+      (stream) => observer.connected(stream, sidecar('10.0.0.1', 'shop')),
+      (stream) => observer.disconnected(stream),
+      (stream) =>
+        observer.rejected({ ...stream, type: 'cds', nodeId: 'x', message: 'no', quarantined: 12, named: ['a', 'b'] }),
+      (stream) => observer.writeTimeout(stream),
+      (stream) => observer.unknownType(stream, 'type.googleapis.com/x'),
+    ];
+    for (const deed of deeds) {
+      for (const mock of lines) mock.resetCalls();
+      for (let index = 0; index < 300; index++) deed({ connectionId: `bad-${index}`, caller: '10.0.0.9' });
+      assert.equal(count(), 5);
+      deed({ connectionId: 'good', caller: 'spiffe://cluster.local/ns/shop/sa/default' });
+      assert.equal(count(), 6, 'of another caller');
+      t.mock.timers.tick(10_000);
+      assert.equal(count(), 7);
+      const last = lines
+        .flatMap((mock) => mock.calls.map(({ arguments: said }) => String(Reflect.get(said, 0))))
+        .at(-1);
+      assert.match(String(last), /^… and 295 more in the last 10 s, the latest: .*bad-299/);
+    }
+  });
+
+  it('name some of the resources that a proxy rejects, and count the others', (t) => {
+    const warn = t.mock.method(getScope('ads'), 'warn', () => {});
+    const stream = { connectionId: 'a', caller: '10.0.0.1' };
+    xdsObserver(measured().metrics).rejected({
+      ...stream,
+      type: 'cds',
+      nodeId: 'a',
+      message: 'no',
+      quarantined: 12,
+      named: ['x', 'y'],
+    });
+    assert.equal(
+      Reflect.get(warn.mock.calls[0]?.arguments ?? [], 0),
+      'a rejects cds: no; quarantined: x, y and 10 more',
+    );
   });
 
   it('log name conflicts, with a limit', (context) => {
@@ -254,7 +302,7 @@ test('log lines have the scope of their subject', (t) => {
   observer.refused('10.0.0.1:5', new CtlError('unauthenticated', 'who is it'));
   observer.refused('10.0.0.1:6', new CtlError('permission_denied', 'not yours'));
   observer.refused('10.0.0.2:7', new CtlError('resource_exhausted', 'too many'));
-  observer.connected('proxy-1', sidecar('10.0.0.1', 'shop'));
+  observer.connected({ connectionId: 'proxy-1', caller: '10.0.0.1' }, sidecar('10.0.0.1', 'shop'));
   assert.deepEqual(said, [
     'authn warn refused a stream of 10.0.0.1:5: who is it',
     'authorization warn refused a stream of 10.0.0.1:6: not yours',

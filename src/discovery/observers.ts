@@ -10,7 +10,7 @@ import type { EngineObserver } from '../push/index.ts';
 import { CORE_KINDS } from '../resources/index.ts';
 import type { CertificateObserver } from '../security/index.ts';
 import type { AppliedSummary, CountedEvent, DebounceHooks } from '../store/index.ts';
-import type { XdsObserver } from '../xds/index.ts';
+import { isIdentityKey, type XdsObserver } from '../xds/index.ts';
 import type { PublishProblem } from './publisher.ts';
 import type { PushLog } from './push-log.ts';
 
@@ -26,6 +26,12 @@ function limited(write: (message: string) => void): LimitedLog {
 function limitedByPeer(write: (message: string) => void): LimitedLog {
   const log = limited(write);
   return (peer, message) => log(peer.replace(/:\d+$/, ''), message);
+}
+
+/** The same for callers: lines about those without a credential do not hide those about the others. */
+function limitedByCaller(write: (message: string) => void): LimitedLog {
+  const [authenticated, others] = [limited(write), limited(write)];
+  return (caller, message) => (isIdentityKey(caller) ? authenticated : others)(caller, message);
 }
 
 /** @param onGenerated called after the result of a generation is stored */
@@ -121,26 +127,29 @@ export function refusalLog(otherwise: ScopeName): (peer: string, error: CtlError
 
 export function xdsObserver(metrics: Metrics): XdsObserver {
   const log = getScope('ads');
+  const info = (): LimitedLog => limitedByCaller((message) => log.info(message));
+  const warn = (): LimitedLog => limitedByCaller((message) => log.warn(message));
   const attributes = getScope('attributes');
   const refused = refusalLog('ads');
   const tooLarge = limitedByPeer((message) => log.error(message));
-  const unknownTypes = limited((message) => log.info(message));
+  const [connections, ends, unknownTypes] = [info(), info(), info()];
+  const [rejections, timeouts] = [warn(), warn()];
   const internalErrors = limited((message) => log.error(message));
   const writes = metrics.ctl_stage_seconds.series({ stage: 'write' });
   const pushTime = pushTimes(metrics);
   const pushes = new PushCounts(metrics);
   return {
-    connected: (connectionId, node) => {
+    connected: ({ connectionId, caller }, node) => {
       metrics.ctl_xds.inc();
-      log.info(`connected ${connectionId}`);
+      connections(caller, `connected ${connectionId}`);
       if (!attributes.enabled('debug')) return;
       const { type, namespace, serviceAccount, addresses, labels, network, locality, interception, version } = node;
       const read = { type, namespace, serviceAccount, addresses, labels, network, locality, interception, version };
       attributes.debug(`attributes of ${connectionId}`, read);
     },
-    disconnected: (connectionId) => {
+    disconnected: ({ connectionId, caller }) => {
       metrics.ctl_xds.dec();
-      log.info(`disconnected ${connectionId}`);
+      ends(caller, `disconnected ${connectionId}`);
     },
     pushed: ({ type, connectionId, bytes, seconds }) => {
       pushes.count(type);
@@ -149,26 +158,27 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       if (log.enabled('debug')) log.debug('pushed', { type, connectionId, bytes });
     },
     sendFailed: (type) => metrics.ctl_xds_pushes.inc({ type: `${type}_senderr` }),
-    rejected: ({ type, connectionId, message, quarantined }) => {
+    rejected: ({ type, connectionId, caller, message, quarantined, named }) => {
       metrics.ctl_total_xds_rejects.inc({ type });
-      const kept = quarantined.length === 0 ? '' : `; quarantined: ${quarantined.join(', ')}`;
-      log.warn(`${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
+      const more = quarantined > named.length ? ` and ${quarantined - named.length} more` : '';
+      const kept = quarantined === 0 ? '' : `; quarantined: ${named.join(', ')}${more}`;
+      rejections(caller, `${connectionId} rejects ${type}: ${message.slice(0, MAX_LOGGED)}${kept}`);
     },
     expiredNonce: (type, connectionId) => {
       metrics.ctl_xds_expired_nonce.inc();
       log.debug('expired nonce', { type, connectionId });
     },
-    writeTimeout: (connectionId) => {
+    writeTimeout: ({ connectionId, caller }) => {
       metrics.ctl_xds_write_timeout.inc();
-      log.warn(`${connectionId} does not read its responses: its stream is closed`);
+      timeouts(caller, `${connectionId} does not read its responses: its stream is closed`);
     },
     requestTooLarge: (peer, details) => {
       metrics.ctl_total_xds_internal_errors.inc();
       tooLarge(peer, `a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
     },
     refused: (peer, error: CtlError) => refused(peer, error, 'a stream'),
-    unknownType: (connectionId, typeUrl) =>
-      unknownTypes(connectionId, `${connectionId} requests the unknown type ${typeUrl.slice(0, 200)}`),
+    unknownType: ({ connectionId, caller }, typeUrl) =>
+      unknownTypes(caller, `${connectionId} requests the unknown type ${typeUrl.slice(0, 200)}`),
     internalError: (error, connectionId) => {
       metrics.ctl_total_xds_internal_errors.inc();
       const message = messageOf(error);

@@ -5,6 +5,7 @@
 
 export {
   createXdsServer,
+  isIdentityKey,
   type KnownPod,
   type PodFinder,
   type WorkloadConnected,

@@ -104,6 +104,6 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
       removed: plan.removed,
       body: bodyOf(plan, 'delta'),
     };
-    return { message, plan };
+    return { message, plan, full: false };
   }
 }

@@ -41,14 +41,14 @@ export function respond<Request extends AnyRequest>(
   const removes = variant.removalPolicy(subscription.type, context.removes);
   for (;;) {
     const plan = subscription.plan(interest, parts, removes);
-    if (subscription.responseRequired || plan.changed.length > 0 || variant.removesAny(subscription, plan)) {
-      const { message, plan: sent } = variant.encode(subscription, interest, plan, context);
-      subscription.recordSent(context.nonce, sent, context.snapshot);
+    const needed = plan.ofSearch !== true && (subscription.responseRequired || variant.removesAny(subscription, plan));
+    if (needed || plan.changed.length > 0) {
+      const { message, plan: sent, full } = variant.encode(subscription, interest, plan, context);
+      subscription.recordSent(context.nonce, sent, context.snapshot, full);
       return message;
     }
     subscription.recordSkipped(plan);
-    if (!subscription.rejections.searching) return undefined;
-    // The group that was to be tried next no longer exists: try the next one.
-    subscription.rejections.acknowledged();
+    // Nothing was left of the resources that were to be tried next: the next ones are, or what has changed meanwhile.
+    if (plan.ofSearch !== true) return undefined;
   }
 }

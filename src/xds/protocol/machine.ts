@@ -116,7 +116,7 @@ export class AdsMachine<Request extends AnyRequest> {
       if (type === 'cds') this.#resuming = true;
     }
     // The proxy will not subscribe to the endpoints of clusters that it rejected.
-    if (type === 'cds' && answer.kind === 'nack')
+    if (type === 'cds' && answer.kind === 'nack' && this.#awaitedEndpoints.size > 0)
       this.#awaitedEndpoints = this.#names.outside(this.#awaitedEndpoints, this.#selections.refsOf(answer.changed));
     if (type === 'eds') this.#endpointsRequested();
     if (type === 'vhds' && first) this.#hosts.subscribed(parts.vhds);
@@ -264,7 +264,7 @@ export class AdsMachine<Request extends AnyRequest> {
   complete(parts: Parts): boolean {
     const unfinished = this.#updateUnfinished(parts);
     if (unfinished === 0) return true;
-    const stuck = CLUSTER_USERS.some((type) => this.#subscriptions[type].rejections.quarantined.size > 0);
+    const stuck = CLUSTER_USERS.some((type) => this.#subscriptions[type].rejections.count > 0);
     for (const type of XDS_TYPES) {
       if ((unfinished & BIT[type]) === 0) continue;
       const subscription = this.#subscriptions[type];
@@ -284,7 +284,7 @@ export class AdsMachine<Request extends AnyRequest> {
 
   /** Adds the number of the proxy's quarantined resources to each type's count. */
   countQuarantined(counts: Record<XdsType, number>): void {
-    for (const type of XDS_TYPES) counts[type] += this.#subscriptions[type].rejections.quarantined.size;
+    for (const type of XDS_TYPES) counts[type] += this.#subscriptions[type].rejections.count;
   }
 
   /** @param parts what the proxy should have */

@@ -15,14 +15,13 @@ const { names: sets, plans, versions } = SHARED;
 const NAMES = ['a', 'b', 'c', 'in-1', 'in-2'];
 
 /** What a plan does. */
-function story({ changed, removed, next, deferred, shared = [] }: Plan) {
+function story({ changed, removed, next, shared = [] }: Plan) {
   return {
     changed: changed.flat(),
     length: changed.length,
     removed,
     bases: next.bases,
     overlay: next.overlay,
-    deferred,
     delta: Buffer.concat(shared.flatMap((selection) => selection.body('delta'))),
     sotw: Buffer.concat(shared.flatMap((selection) => selection.body('sotw'))),
   };

@@ -21,10 +21,10 @@ export interface Plan {
   readonly changed: ResourceLists;
   readonly removed: readonly string[];
   readonly next: ClientState;
-  /** Forced names that the next response must not contain yet: they wait in the search for rejected resources. */
-  readonly deferred: ReadonlySet<string>;
   /** When set, `changed` is the concatenation of these, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
+  /** It has only a part of the resources that are suspected to be rejected. */
+  readonly ofSearch?: boolean;
 }
 
 /** The changed resources as fields of this protocol's message. */
@@ -33,8 +33,6 @@ export function bodyOf({ changed, shared }: Plan, mode: Mode): readonly Uint8Arr
   const [only] = shared;
   return shared.length === 1 && only !== undefined ? only.body(mode) : shared.flatMap((each) => each.body(mode));
 }
-
-export const NONE_DEFERRED: ReadonlySet<string> = new Set();
 
 interface Step {
   readonly bases: readonly Bundle[];
@@ -91,7 +89,6 @@ export class Plans {
       changed: new ResourceLists([only.changed]),
       removed: [],
       next: { bases: parts, overlay: NO_EXCEPTIONS },
-      deferred: NONE_DEFERRED,
       shared: [only],
     };
     if (this.#remember) this.#last = { bases, parts, interest, plan };
@@ -122,6 +119,6 @@ export class Plans {
       else overlay.set(name, knownResource(state, name));
     if (fresh && (interest.wildcard || changed.length < interest.names.size))
       for (const name of interest.names.names) if (findResource(parts, name) === undefined) removed.push(name);
-    return { changed, removed, next: { bases: parts, overlay }, deferred: NONE_DEFERRED, shared: selections };
+    return { changed, removed, next: { bases: parts, overlay }, shared: selections };
   }
 }

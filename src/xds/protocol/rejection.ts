@@ -4,113 +4,168 @@
  * Envoy names clusters and listeners that it could not add, and quotes messages that fail validation. For anything else
  * (an Any that cannot be parsed, some routes) it gives only the reason. Then the changed resources are sent in halves,
  * until the rejected ones are alone. The message formats are those of Envoy 1.40.
+ *
+ * A proxy that rejects nearly everything costs no more than one that accepts it: the search and the quarantine are
+ * bounded. Beyond these bounds the proxy is overwhelmed: what it rejects counts as delivered, so that it is not sent
+ * again before it changes. When the proxy accepts something again, everything is sent once more.
  */
 import type { EncodedResource } from '../../push/index.ts';
+import { namedInNack } from './nack-message.ts';
 
 /**
  * Most responses of one search. Halving finds one rejected resource among 16,000 with 2 x 14 responses. A proxy that
- * rejects more than this rejects everything: all resources that are still suspected are quarantined.
+ * rejects more than this rejects everything.
  */
 export const MAX_SEARCH_RESPONSES = 64;
 
-const NAMED = /^Error adding\/updating (?:cluster|listener)\(s\):? /;
+/** Most rejected resources of a type that are withheld one by one. */
+export const MAX_QUARANTINED = 256;
 
-/** The first field of a quoted message, at the start of a line: nested messages are indented. */
-const QUOTED = /^(?:cluster_)?name: "(.*)"$/gm;
+/** Most NACKs in a row that name rejected resources: after each, all others are sent again. */
+export const MAX_NAMED_IN_A_ROW = 8;
 
-/**
- * Resources of `sent` that Envoy's message names: `Error adding/updating cluster(s) <name>: <what>, <name>: <what>`,
- * and for listeners `Error adding/updating listener(s) <name>: <what>\n<name>: <what>`. Names and texts may contain
- * any character, so the message is not split: known names are looked for where an entry can begin. `Proto constraint
- * validation failed` quotes the whole resource.
- */
-export function namedInNack(message: string, sent: readonly EncodedResource[]): EncodedResource[] {
-  const head = NAMED.exec(message);
-  if (head === null) {
-    const quoted = new Set(Array.from(message.matchAll(QUOTED), (match) => match[1]));
-    return sent.filter(({ name }) => quoted.has(name));
-  }
-  const text = message.slice(head[0].length);
-  return sent.filter(({ name }) => {
-    const entry = `${name}: `;
-    return text.startsWith(entry) || text.includes(`, ${entry}`) || text.includes(`\n${entry}`);
-  });
+/** An overwhelmed proxy is sent everything again after this many ACKs, then after so many times more. */
+const FIRST_RETRY_ACKS = 1;
+const RETRY_FACTOR = 8;
+const MAX_RETRY_ACKS = 4096;
+
+/** Suspected resources: a part of a list that many streams may share. */
+interface Group {
+  readonly resources: readonly EncodedResource[];
+  readonly from: number;
+  readonly to: number;
+}
+
+/** What a NACK means for a proxy. */
+export interface Rejection {
+  /** Names that are withheld from now on, as many as are known. */
+  readonly quarantined: readonly string[];
+  /** The whole response is withheld, and all that is still suspected. */
+  readonly everything: boolean;
 }
 
 /** The quarantined resources of one type of one proxy, and the search for them. */
 export class Rejections {
-  /** Name → version that the proxy rejected. */
+  /** Name → version that the proxy rejected; of an overwhelmed proxy some of them. */
   readonly quarantined = new Map<string, string>();
-  /** Groups of suspected resources, name → version; the first is being tried, the others wait. */
-  #groups: ReadonlyMap<string, string>[] = [];
+  /** Groups of suspected resources; the first is being tried, the others wait. */
+  #groups: Group[] = [];
   #responses = 0;
+  #namedInARow = 0;
+  /** Number of resources in the largest response that was rejected as a whole; 0: the proxy is not overwhelmed. */
+  #refused = 0;
+  #retrying = false;
+  #acks = 0;
+  #retryAfter = FIRST_RETRY_ACKS;
 
   /** True during a search: there is more to send after the ACK. */
   get searching(): boolean {
     return this.#groups.length > 0;
   }
 
+  /** The proxy rejects more than can be withheld one by one. */
+  get overwhelmed(): boolean {
+    return this.#refused > 0;
+  }
+
   get empty(): boolean {
-    return this.quarantined.size === 0 && this.#groups.length === 0;
+    return this.quarantined.size === 0 && this.#groups.length === 0 && !this.overwhelmed;
   }
 
-  /** True when this version must not be sent now. */
+  /** Number of resources that the proxy has rejected, as far as is known. */
+  get count(): number {
+    return Math.max(this.#refused, this.quarantined.size);
+  }
+
+  /** True when this version must not be sent. */
   isHeldBack(name: string, version: string): boolean {
-    return this.quarantined.get(name) === version || this.waits(name, version);
+    return !this.overwhelmed && this.quarantined.get(name) === version;
   }
 
-  /** True when this version will be tried later in the search. */
-  waits(name: string, version: string): boolean {
-    for (let index = 1; index < this.#groups.length; index++)
-      if (this.#groups[index]?.get(name) === version) return true;
-    return false;
+  /** The resources that the next response of the search tries. */
+  suspects(): readonly EncodedResource[] {
+    const [group] = this.#groups;
+    return group === undefined ? [] : group.resources.slice(group.from, group.to);
   }
 
-  acknowledged(): void {
+  /** The group that is tried is accepted, or none of it exists any more: the next one follows. */
+  next(): void {
     this.#groups.shift();
     if (this.#groups.length === 0) this.#responses = 0;
   }
 
   /**
-   * Processes a NACK of a response in which `changed` was new to the proxy. Returns the names that it quarantines.
+   * The proxy has accepted a response with so many changed resources. Returns true when an overwhelmed proxy should be
+   * sent everything again.
    */
-  rejected(message: string, changed: readonly EncodedResource[]): string[] {
-    const named = namedInNack(message, changed);
-    if (named.length > 0) return this.#quarantine(named);
-    this.#groups.shift();
-    this.#responses++;
-    if (changed.length > 1 && this.#responses < MAX_SEARCH_RESPONSES) {
-      // Sorted: the order in a response is that in which the first of the proxies named them.
-      const ordered = changed.toSorted((a, b) => (a.name < b.name ? -1 : 1));
-      const middle = ordered.length >> 1;
-      this.#groups.unshift(versionsOf(ordered.slice(0, middle)), versionsOf(ordered.slice(middle)));
-      return [];
+  acknowledged(changed: number): boolean {
+    this.next();
+    this.#namedInARow = 0;
+    if (!this.overwhelmed || changed === 0) return false;
+    if (this.#retrying) {
+      this.#recovered();
+      return false;
     }
-    const quarantined = this.#quarantine(changed);
-    if (this.#responses >= MAX_SEARCH_RESPONSES) {
-      for (const group of this.#groups)
-        for (const [name, version] of group) {
-          this.quarantined.set(name, version);
-          quarantined.push(name);
-        }
-      this.#groups = [];
+    if (++this.#acks < this.#retryAfter) return false;
+    this.#acks = 0;
+    this.#retryAfter = Math.min(MAX_RETRY_ACKS, this.#retryAfter * RETRY_FACTOR);
+    this.#retrying = true;
+    return true;
+  }
+
+  #recovered(): void {
+    this.#refused = 0;
+    this.#retrying = false;
+    this.#retryAfter = FIRST_RETRY_ACKS;
+    this.quarantined.clear();
+  }
+
+  /** Processes a NACK of a response in which `changed` was new to the proxy. */
+  rejected(message: string, changed: readonly EncodedResource[]): Rejection {
+    if (this.overwhelmed) return this.#giveUp(changed);
+    const named = namedInNack(message, changed);
+    if (named.length > 0) {
+      const tooMany = ++this.#namedInARow >= MAX_NAMED_IN_A_ROW || !this.#hasRoom(named.length);
+      return tooMany ? this.#giveUp(changed) : this.#quarantine(named);
+    }
+    this.#groups.shift();
+    if (++this.#responses >= MAX_SEARCH_RESPONSES) return this.#giveUp(changed);
+    if (changed.length > 1) {
+      const middle = changed.length >> 1;
+      this.#groups.unshift(
+        { resources: changed, from: 0, to: middle },
+        { resources: changed, from: middle, to: changed.length },
+      );
+      return { quarantined: [], everything: false };
     }
     if (this.#groups.length === 0) this.#responses = 0;
-    return quarantined;
+    return this.#hasRoom(changed.length) ? this.#quarantine(changed) : this.#giveUp(changed);
+  }
+
+  #hasRoom(count: number): boolean {
+    return this.quarantined.size + count <= MAX_QUARANTINED;
+  }
+
+  #giveUp(changed: readonly EncodedResource[]): Rejection {
+    const waiting = this.#groups.reduce((sum, { from, to }) => sum + to - from, 0);
+    this.#refused = Math.max(this.#refused, changed.length + waiting + this.quarantined.size);
+    this.#groups = [];
+    this.#responses = 0;
+    this.#namedInARow = 0;
+    this.#retrying = false;
+    const room = Math.max(0, MAX_QUARANTINED - this.quarantined.size);
+    return { ...this.#quarantine(changed.slice(0, room)), everything: true };
   }
 
   /** Ends the quarantine of versions that are no longer current. */
   prune(current: (name: string) => EncodedResource | undefined): void {
+    if (this.overwhelmed) return;
     for (const [name, version] of this.quarantined)
       if (current(name)?.version !== version) this.quarantined.delete(name);
   }
 
-  #quarantine(resources: readonly EncodedResource[]): string[] {
+  #quarantine(resources: readonly EncodedResource[]): Rejection {
     for (const { name, version } of resources) this.quarantined.set(name, version);
-    return resources.map(({ name }) => name);
+    return { quarantined: resources.map(({ name }) => name), everything: false };
   }
-}
-
-function versionsOf(resources: readonly EncodedResource[]): ReadonlyMap<string, string> {
-  return new Map(resources.map(({ name, version }) => [name, version]));
 }

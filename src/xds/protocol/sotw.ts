@@ -106,6 +106,7 @@ export class SotwProtocol implements Variant<SotwRequest> {
     return {
       message: { typeUrl: url, version, nonce: context.nonce, removed: [], body },
       plan: same ? plan : { ...plan, next, removed: fullSet ? plan.removed : [] },
+      full: fullSet,
     };
   }
 

@@ -20,11 +20,13 @@ import {
   withResources,
   withUnknownVersions,
 } from './client-state.ts';
-import { covers, type Interest } from './interest.ts';
-import { NONE_DEFERRED, type Plan, type Plans } from './plan.ts';
-import { Rejections } from './rejection.ts';
+import { Doubts } from './doubts.ts';
+import type { Interest } from './interest.ts';
+import type { Plan, Plans } from './plan.ts';
+import { type KnownProxy, planByName, planSearch } from './plan-by-name.ts';
+import { type Rejection, Rejections } from './rejection.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
-import { ResourceLists } from './selection.ts';
+import type { ResourceLists } from './selection.ts';
 
 /** A response that has not been acknowledged. */
 export interface Inflight {
@@ -37,6 +39,10 @@ export interface Inflight {
   readonly forced: ReadonlySet<string>;
   readonly responseRequired: boolean;
   readonly snapshot: number;
+  /** It has only a part of what is suspected to be rejected. */
+  readonly ofSearch: boolean;
+  /** It replaced everything that the proxy had. */
+  readonly full: boolean;
 }
 
 /** The meaning of the nonce and error of a request. */
@@ -50,8 +56,30 @@ export interface Answer {
 
 export const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
+const NO_FORCED: ReadonlySet<string> = new Set();
 
-export class Subscription {
+/** Most names of rejected resources in the status. */
+const MAX_SHOWN_NAMES = 100;
+
+/** Most characters of a NACK's message in the status. */
+const MAX_SHOWN_CHARACTERS = 4096;
+
+/** A message to keep: without a reference to the longer one. */
+function kept(message: string): string {
+  return message.length <= MAX_SHOWN_CHARACTERS
+    ? message
+    : `${Buffer.from(message.slice(0, MAX_SHOWN_CHARACTERS)).toString()}…`;
+}
+
+/** Of the exceptions of a state, the resources that the proxy has although they no longer exist. */
+function keptOf({ bases, overlay }: ClientState): ClientState['overlay'] {
+  if (overlay.size === 0) return overlay;
+  return new Map(
+    [...overlay].filter(([name, known]) => known !== undefined && findResource(bases, name) === undefined),
+  );
+}
+
+export class Subscription implements KnownProxy {
   readonly type: XdsType;
   /** Undefined until the first request of the type. */
   interest: Interest | undefined;
@@ -72,8 +100,10 @@ export class Subscription {
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
-  /** Names whose version is not known: a proxy may have applied a part of a response that it rejected. */
-  readonly #uncertain = new Set<string>();
+  /** What it may have applied of rejected responses. */
+  readonly doubts = new Doubts();
+  /** The last whole response that the proxy rejected: what is suspected is in it. */
+  #refused: Pick<Inflight, 'next' | 'changed'> | undefined;
 
   #sentNonce = '';
   #ackedNonce = '';
@@ -128,25 +158,27 @@ export class Subscription {
       this.inflight === undefined &&
       sameBundles(this.state.bases, parts) &&
       this.state.overlay.size === 0 &&
-      this.#uncertain.size === 0 &&
+      this.doubts.empty &&
       this.forced.size === 0 &&
       !this.responseRequired &&
       this.rejections.empty
     );
   }
 
-  /** Records a response as sent. */
-  recordSent(nonce: string, plan: Plan, snapshot: number): void {
+  /** Records a response as sent. `full`: it replaces everything that the proxy has. */
+  recordSent(nonce: string, plan: Plan, snapshot: number, full: boolean): void {
     this.inflight = {
       nonce,
       next: plan.next,
       changed: plan.changed,
       removed: plan.removed,
-      forced: this.forced.size === 0 ? NONE_DEFERRED : this.forced,
+      forced: this.#forcedOf(plan),
       responseRequired: this.responseRequired,
       snapshot,
+      ofSearch: plan.ofSearch === true,
+      full,
     };
-    this.#defer(plan);
+    this.#answered(plan);
     this.responseRequired = false;
     this.#sentNonce = nonce;
     this.#sentSnapshot = snapshot;
@@ -166,42 +198,58 @@ export class Subscription {
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
     this.inflight = undefined;
     if (nack === undefined) {
-      this.setState(inflight.next);
-      this.rejections.acknowledged();
-      this.versionBehind = false;
-      this.#ackedNonce = nonce;
-      this.#ackedSnapshot = inflight.snapshot;
-      if (this.rejections.empty) this.#completeSnapshot = inflight.snapshot;
+      this.#accepted(inflight);
       return ACKED;
     }
     this.#nackedNonce = nonce;
     const changed = inflight.changed.flat();
-    const quarantined = this.rejections.rejected(nack, changed);
+    const { quarantined, everything } = this.rejections.rejected(nack, changed);
     this.#lastNack = {
-      message: nack,
+      message: kept(nack),
       atMs: nowMs,
-      resources: quarantined.length > 0 ? quarantined : changed.map(({ name }) => name),
+      resources: (quarantined.length > 0 ? quarantined : changed.map(({ name }) => name)).slice(0, MAX_SHOWN_NAMES),
     };
-    this.#afterNack(inflight, changed, quarantined);
+    this.#afterNack(inflight, changed, { quarantined, everything });
     return { kind: 'nack', changed, quarantined };
+  }
+
+  #accepted(inflight: Inflight): void {
+    const again = this.rejections.acknowledged(inflight.changed.length);
+    if (inflight.ofSearch) {
+      this.state = inflight.next;
+      if (inflight.full) this.doubts.clear();
+      else this.doubts.settle(inflight.changed.flat());
+    } else this.setState(inflight.next);
+    if (again) this.setState({ bases: [], overlay: keptOf(inflight.next) });
+    this.versionBehind = false;
+    this.#ackedNonce = inflight.nonce;
+    this.#ackedSnapshot = inflight.snapshot;
+    if (this.rejections.empty) this.#completeSnapshot = inflight.snapshot;
   }
 
   /**
    * All but the rejected resources are sent again: Envoy may have applied the others, but does not record their
    * versions as received, and so would be sent them when it reconnects.
    */
-  #afterNack(inflight: Inflight, changed: readonly EncodedResource[], quarantined: readonly string[]): void {
+  #afterNack(inflight: Inflight, changed: readonly EncodedResource[], { quarantined, everything }: Rejection): void {
     // A rejected removal cannot be quarantined name by name, and would be rejected again.
     if (changed.length === 0) {
       this.setState(inflight.next);
       return;
     }
-    // Of a rejected resource the proxy keeps the version it had, which may be uncertain since an earlier rejection.
-    const rejected = new Set(quarantined);
-    for (const { name } of changed) if (!rejected.has(name)) this.#uncertain.add(name);
-    for (const name of inflight.removed) if (knownResource(this.state, name) !== undefined) this.#uncertain.add(name);
-    for (const name of inflight.forced) this.forced.add(name);
     this.responseRequired ||= inflight.responseRequired;
+    if (!inflight.ofSearch) {
+      this.#refused = { next: inflight.next, changed: inflight.changed };
+      this.doubts.addResponse(this.state, inflight.next, quarantined);
+    }
+    if (!everything || this.#refused === undefined) {
+      for (const name of inflight.forced) this.forced.add(name);
+      return;
+    }
+    // It counts as delivered: from here on only what changes is sent.
+    const { next, changed: refused } = this.#refused;
+    for (const list of refused.lists) for (const { name } of list) this.forced.delete(name);
+    this.setState({ bases: next.bases, overlay: keptOf(next) });
   }
 
   /** Records a response that only removes resources, which are sent again after it; its answer is ignored. */
@@ -212,8 +260,14 @@ export class Subscription {
 
   /** The proxy may have lost the resources with these names that it had or was sent. */
   forgetVersions(names: readonly string[]): void {
-    this.state = withUnknownVersions(this.state, names);
-    if (this.inflight !== undefined) this.inflight.next = withUnknownVersions(this.inflight.next, names);
+    this.#change((state) => withUnknownVersions(state, names));
+  }
+
+  /** Changes what the proxy has, and what it would have had it accepted what it was sent. */
+  #change(change: (state: ClientState) => ClientState): void {
+    this.state = change(this.state);
+    if (this.inflight !== undefined) this.inflight.next = change(this.inflight.next);
+    if (this.#refused !== undefined) this.#refused = { ...this.#refused, next: change(this.#refused.next) };
   }
 
   /** The proxy may have recorded the resource as received. */
@@ -240,19 +294,33 @@ export class Subscription {
 
   /** The proxy may have applied some version of these names. */
   markUncertain(names: readonly string[]): void {
-    for (const name of names) this.#uncertain.add(name);
+    this.doubts.addNames(names);
   }
 
   /** Records that the plan needs no response. */
   recordSkipped(plan: Plan): void {
+    // Nothing is left of the group of suspects.
+    if (plan.ofSearch === true) {
+      this.rejections.next();
+      return;
+    }
     if (plan.removed.some((name) => this.known(name) !== undefined)) this.versionBehind = true;
     this.resume(plan.next);
-    this.#defer(plan);
+    this.#answered(plan);
   }
 
-  /** Forced names were answered by the plan, except for those that it defers. */
-  #defer({ deferred }: Plan): void {
-    if (this.forced.size > 0 || deferred.size > 0) this.forced = new Set(deferred);
+  /** Forced names in the plan. */
+  #forcedOf(plan: Plan): ReadonlySet<string> {
+    if (this.forced.size === 0) return NO_FORCED;
+    if (plan.ofSearch !== true) return this.forced;
+    return new Set(plan.changed.flat().flatMap(({ name }) => (this.forced.has(name) ? [name] : [])));
+  }
+
+  /** Forced names were answered by the plan. Those that wait in a search are forced until then. */
+  #answered(plan: Plan): void {
+    if (this.forced.size === 0) return;
+    if (plan.ofSearch !== true) this.forced = new Set();
+    else for (const { name } of plan.changed.flat()) this.forced.delete(name);
   }
 
   /** The proxy was found to have this state, without being sent anything. */
@@ -263,13 +331,14 @@ export class Subscription {
 
   setState(state: ClientState): void {
     this.state = state;
-    if (this.#uncertain.size > 0) this.#uncertain.clear();
+    this.doubts.clear();
+    this.#refused = undefined;
   }
 
   /** The version that the proxy has of a name, as far as is known. */
   known(name: string): KnownResource | undefined {
     const known = knownResource(this.state, name);
-    return this.#uncertain.has(name) ? { version: UNKNOWN_VERSION, resource: known?.resource } : known;
+    return this.doubts.concern(name) ? { version: UNKNOWN_VERSION, resource: known?.resource } : known;
   }
 
   /**
@@ -281,15 +350,13 @@ export class Subscription {
     this.interest = interest;
     if (before === undefined || before.wildcard || !interest.wildcard) return;
     this.responseRequired = true;
-    this.state = limitedTo(this.state, before);
-    if (this.inflight !== undefined) this.inflight.next = limitedTo(this.inflight.next, before);
+    this.#change((state) => limitedTo(state, before));
   }
 
   /** The proxy has these resources too, of names that this stream neither sent nor will send. */
   addKnown(resources: ReadonlyMap<string, KnownResource>): void {
     if (resources.size === 0) return;
-    this.state = withResources(this.state, resources);
-    if (this.inflight !== undefined) this.inflight.next = withResources(this.inflight.next, resources);
+    this.#change((state) => withResources(state, resources));
   }
 
   /**
@@ -300,8 +367,7 @@ export class Subscription {
     const added = [...names];
     for (const name of added) this.forced.add(name);
     if (before.wildcard) return;
-    this.state = withoutNames(this.state, added);
-    if (this.inflight !== undefined) this.inflight.next = withoutNames(this.inflight.next, added);
+    this.#change((state) => withoutNames(state, added));
   }
 
   /**
@@ -310,69 +376,21 @@ export class Subscription {
    */
   plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     const { state } = this;
-    if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));
     const fresh = state === EMPTY_STATE;
+    if (this.rejections.searching) return planSearch(this, interest, parts, fresh);
+    if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));
     if (
-      this.#uncertain.size === 0 &&
+      this.doubts.empty &&
       this.forced.size === 0 &&
       state.overlay.size === 0 &&
-      this.rejections.empty &&
+      (this.rejections.empty || this.rejections.overwhelmed) &&
       (fresh || sameViews(state.bases, parts))
     )
       return (
         (fresh ? undefined : this.#plans.step(state, interest, parts)) ??
         this.#plans.whole(state, interest, parts, removes, fresh)
       );
-    return this.#planByName(interest, parts, removes, fresh);
-  }
-
-  #planByName(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy, fresh: boolean): Plan {
-    const changed: EncodedResource[] = [];
-    const removed: string[] = [];
-    const overlay = new Map<string, KnownResource | undefined>();
-    const deferred = new Set<string>();
-    for (const name of this.#touched(interest, parts, fresh)) {
-      if (!covers(interest, name)) continue;
-      const now = findResource(parts, name);
-      const known = this.known(name);
-      const forced = this.forced.has(name);
-      if (now === undefined) {
-        if (forced || (fresh && interest.names.has(name)) || (known !== undefined && removes(name))) removed.push(name);
-        else if (known !== undefined) overlay.set(name, known);
-      } else if (forced || known?.version !== now.version) {
-        if (!this.rejections.isHeldBack(name, now.version)) changed.push(now);
-        else if (known?.version !== now.version) overlay.set(name, known);
-        if (forced && this.rejections.waits(name, now.version)) deferred.add(name);
-      }
-    }
-    return {
-      changed: new ResourceLists([changed]),
-      removed,
-      next: { bases: parts, overlay },
-      deferred,
-      shared: undefined,
-    };
-  }
-
-  /** Names whose version may differ between the proxy and the parts. */
-  #touched(interest: Interest, parts: readonly Bundle[], fresh: boolean): Set<string> {
-    const { state } = this;
-    const names = new Set<string>(this.forced);
-    for (const name of state.overlay.keys()) names.add(name);
-    for (const name of this.#uncertain) names.add(name);
-    if (fresh) for (const name of interest.names.names) names.add(name);
-    if (sameViews(state.bases, parts)) {
-      parts.forEach((bundle, index) => {
-        if (bundle === state.bases[index]) return;
-        const diff = bundle.diffFrom(state.bases[index]);
-        for (const resource of diff.changed) names.add(resource.name);
-        for (const name of diff.removed) names.add(name);
-      });
-      return names;
-    }
-    // The proxy has other views now (its labels changed, for one): every name of both sides is compared.
-    for (const bundle of [...state.bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
-    return names;
+    return planByName(this, interest, parts, removes, fresh);
   }
 
   /** @param parts what the proxy should have */

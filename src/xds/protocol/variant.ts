@@ -25,6 +25,8 @@ export interface EncodedPlan {
   readonly message: ResponseMessage;
   /** What the message does to the proxy: the plan, without what the variant cannot express. */
   readonly plan: Plan;
+  /** The message replaces everything that the proxy has. */
+  readonly full: boolean;
 }
 
 export interface Variant<Request extends AnyRequest> {

@@ -10,8 +10,11 @@ import type { FormIndex } from './name-list-cache.ts';
 import { ListField, ListKinds } from './request-lists.ts';
 import type { RequestFormat } from './request-reader.ts';
 
-/** Envoy's error messages are cut to this many characters: they can quote a whole listener. */
-export const MAX_NACK_MESSAGE = 4096;
+/**
+ * Envoy's error messages are cut to this many characters: they can quote a whole listener, or name every cluster. Those
+ * that are kept are cut further.
+ */
+export const MAX_NACK_MESSAGE = 32 * 1024;
 
 /** `google.rpc.Status.message` (field 2), shortened. */
 function statusMessage(reader: WireReader): string {

@@ -4,6 +4,13 @@ import type { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 
+/** A stream whose node was accepted. */
+export interface ObservedStream {
+  readonly connectionId: string;
+  /** What limits are counted by: see caller-key.ts. */
+  readonly caller: string;
+}
+
 /** A response that left for the socket. */
 export interface PushedResponse {
   readonly type: XdsType;
@@ -14,14 +21,15 @@ export interface PushedResponse {
   readonly seconds: number;
 }
 
-export interface RejectedResponse {
+export interface RejectedResponse extends ObservedStream {
   readonly type: XdsType;
-  readonly connectionId: string;
   readonly nodeId: string;
   /** The proxy's error message, shortened. */
   readonly message: string;
-  /** Names of newly quarantined resources, for people to read; empty during the search for them. */
-  readonly quarantined: readonly string[];
+  /** Newly quarantined resources; none during the search for them. */
+  readonly quarantined: number;
+  /** The names of some of them, for people to read. */
+  readonly named: readonly string[];
 }
 
 export interface XdsObserver {
@@ -29,8 +37,8 @@ export interface XdsObserver {
    * A proxy has connected (its node was accepted), or its stream has ended; called in pairs (`ctl_xds` is the
    * difference).
    */
-  connected(connectionId: string, node: ProxyNode): void;
-  disconnected(connectionId: string): void;
+  connected(stream: ObservedStream, node: ProxyNode): void;
+  disconnected(stream: ObservedStream): void;
   /** `ctl_xds_pushes`, `ctl_xds_push_time`. */
   pushed(response: PushedResponse): void;
   /** A response could not be written: its stream has ended or is stuck. `ctl_xds_pushes` of `<type>_senderr`. */
@@ -40,13 +48,13 @@ export interface XdsObserver {
   /** `ctl_xds_expired_nonce`. */
   expiredNonce(type: XdsType, connectionId: string): void;
   /** `ctl_xds_write_timeout`: the stream is closed. */
-  writeTimeout(connectionId: string): void;
+  writeTimeout(stream: ObservedStream): void;
   /** A request exceeded the receive limit (MESH_GPRC_MAXRECVMSGSIZE); its stream is closed. */
   requestTooLarge(peer: string, details: string): void;
   /** A stream was refused: invalid node or request, no authorization, overload. */
   refused(peer: string, error: CtlError): void;
   /** A stream subscribed to a type that is not served; called once per type and stream. */
-  unknownType(connectionId: string, typeUrl: string): void;
+  unknownType(stream: ObservedStream, typeUrl: string): void;
   /** A bug of this program (`ctl_total_xds_internal_errors`). */
   internalError(error: unknown, connectionId: string): void;
 }

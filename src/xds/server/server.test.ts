@@ -44,7 +44,7 @@ function observer(): XdsObserver {
     connected: () => seen.push('connected'),
     disconnected: () => seen.push('disconnected'),
     pushed: ({ type }) => seen.push(`pushed ${type}`),
-    rejected: ({ type, message, quarantined }) => seen.push(`rejected ${type} ${message} [${quarantined.join()}]`),
+    rejected: ({ type, message, named }) => seen.push(`rejected ${type} ${message} [${named.join()}]`),
     writeTimeout: () => seen.push('timeout'),
     expiredNonce: (type) => seen.push(`expired ${type}`),
     refused: (_peer, error) => seen.push(`refused ${error.oneLine()}`),

@@ -323,7 +323,7 @@ describe('rejected endpoints', () => {
     const kept: (readonly string[])[] = [];
     const stream = new AdsStream({
       ...common,
-      observer: { ...quietObserver, rejected: ({ quarantined }) => kept.push(quarantined) },
+      observer: { ...quietObserver, rejected: ({ named }) => kept.push(named) },
       transport: { ...heldTransport(), send: (_frames, done) => done('drained') },
       protocol: SOTW,
       engine: { connect: (proxy) => engine.connect(proxy, { push: () => Promise.resolve('nothing') }) },

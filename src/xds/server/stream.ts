@@ -20,7 +20,7 @@ import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../proto
 import { parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
-import type { XdsObserver } from './observer.ts';
+import type { ObservedStream, XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { Transport } from './transport.ts';
@@ -33,6 +33,9 @@ import { HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './work
  * for the request for new clusters' endpoints, removals for the requests of all types after a reconnect.
  */
 const REQUEST_GRACE_MS = 1000;
+
+/** Most rejected resources that are named in a report. */
+const MAX_NAMED = 10;
 
 /** Most unknown types that are reported per stream. */
 const MAX_UNKNOWN_TYPES = 16;
@@ -158,7 +161,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const type = xdsTypeOfUrl(request.typeUrl);
       const session = engine.connect(authorized, this, callerKey, type === undefined ? [] : [type]);
       this.#session = session;
-      observer.connected(session.connectionId, session.node);
+      observer.connected(this.#observed, session.node);
       this.#workload = this.#deps.workloadConnected?.(authorized);
       await session.ready;
     } finally {
@@ -209,12 +212,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
+    const named = quarantined.slice(0, MAX_NAMED);
     this.#deps.observer.rejected({
+      ...this.#observed,
       type,
-      connectionId: session.connectionId,
       nodeId: session.node.id,
       message: request.nack ?? '',
-      quarantined: type === 'eds' ? withClusters(quarantined, session.parts('cds')) : quarantined,
+      quarantined: quarantined.length,
+      named: type === 'eds' ? withClusters(named, session.parts('cds')) : named,
     });
   }
 
@@ -229,7 +234,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       throw new CtlError('invalid_argument', `${typeUrl.slice(0, 256)} is not an xDS v3 type`, { field: 'type_url' });
     if (this.#unknown.has(typeUrl) || this.#unknown.size >= MAX_UNKNOWN_TYPES) return;
     this.#unknown.add(typeUrl);
-    this.#deps.observer.unknownType(this.#session?.connectionId ?? '', typeUrl.slice(0, 256));
+    this.#deps.observer.unknownType(this.#observed, typeUrl.slice(0, 256));
   }
 
   /** Requests a push slot if there is something to send, else reports that the proxy is synced. */
@@ -305,7 +310,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const connectionId = this.#session?.connectionId ?? '';
     try {
       if (result === 'timeout') {
-        observer.writeTimeout(connectionId);
+        observer.writeTimeout(this.#observed);
         transport.abort();
         this.close();
       }
@@ -367,10 +372,14 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     const session = this.#session;
     if (session !== undefined) {
       session.close();
-      this.#deps.observer.disconnected(session.connectionId);
+      this.#deps.observer.disconnected(this.#observed);
       this.#workload?.disconnected();
     }
     this.#deps.closed(this);
+  }
+
+  get #observed(): ObservedStream {
+    return { connectionId: this.#session?.connectionId ?? '', caller: this.#deps.callerKey };
   }
 
   /** Node of the proxy; undefined before it was accepted. */

@@ -1,0 +1,81 @@
+/**
+ * What is not known of a proxy that has rejected responses: it may have applied a part of each, so that it has either
+ * the version that it had before or the one that was sent.
+ */
+import type { Bundle, EncodedResource } from '../../push/index.ts';
+import { type ClientState, knownResource, sameViews } from './client-state.ts';
+
+/** A rejected response. */
+interface Doubt {
+  /** What the proxy had before, and what it would have if it had applied the response completely. */
+  readonly before: ClientState;
+  readonly after: ClientState;
+  /** Names that the proxy has rejected: of these it keeps what it had. */
+  readonly rejected: ReadonlySet<string>;
+  /** Names that the proxy has acknowledged since. */
+  readonly settled: Set<string>;
+}
+
+export class Doubts {
+  /** Names whose version is not known for another reason. */
+  readonly #names = new Set<string>();
+  #doubts: Doubt[] = [];
+
+  get empty(): boolean {
+    return this.#names.size === 0 && this.#doubts.length === 0;
+  }
+
+  addNames(names: Iterable<string>): void {
+    for (const name of names) this.#names.add(name);
+  }
+
+  /** A response was rejected that would have changed one state of the proxy to another. */
+  addResponse(before: ClientState, after: ClientState, rejected: readonly string[]): void {
+    this.#doubts.push({ before, after, rejected: new Set(rejected), settled: new Set() });
+  }
+
+  /** The proxy has acknowledged its resources of these names. */
+  settle(resources: readonly EncodedResource[]): void {
+    for (const { name } of resources) {
+      this.#names.delete(name);
+      for (const { settled } of this.#doubts) settled.add(name);
+    }
+  }
+
+  /** True when it is not known which version of this name the proxy has. */
+  concern(name: string): boolean {
+    return this.#names.has(name) || this.#doubts.some((doubt) => changes(doubt, name));
+  }
+
+  /** Adds the names of which the proxy may have something else than the parts. */
+  touch(names: Set<string>, parts: readonly Bundle[]): void {
+    for (const name of this.#names) names.add(name);
+    for (const { after } of this.#doubts) addDifferences(names, after, parts);
+  }
+
+  clear(): void {
+    if (this.#names.size > 0) this.#names.clear();
+    if (this.#doubts.length > 0) this.#doubts = [];
+  }
+}
+
+function changes({ before, after, rejected, settled }: Doubt, name: string): boolean {
+  if (rejected.has(name) || settled.has(name)) return false;
+  return knownResource(before, name)?.version !== knownResource(after, name)?.version;
+}
+
+/** Adds the names that may differ between a state and the parts. */
+export function addDifferences(names: Set<string>, { bases, overlay }: ClientState, parts: readonly Bundle[]): void {
+  for (const name of overlay.keys()) names.add(name);
+  if (!sameViews(bases, parts)) {
+    // The proxy has other views now (its labels changed, for one): every name of both sides is compared.
+    for (const bundle of [...bases, ...parts]) for (const { name } of bundle.resources()) names.add(name);
+    return;
+  }
+  parts.forEach((bundle, index) => {
+    if (bundle === bases[index]) return;
+    const diff = bundle.diffFrom(bases[index]);
+    for (const resource of diff.changed) names.add(resource.name);
+    for (const name of diff.removed) names.add(name);
+  });
+}
