@@ -97,3 +97,11 @@ export function limitedTo(state: ClientState, interest: Interest): ClientState {
     names.filter((name) => !covers(interest, name)),
   );
 }
+
+/** Of the exceptions of a state, the resources that the proxy has although they no longer exist. */
+export function keptOf({ bases, overlay }: ClientState): ClientState['overlay'] {
+  if (overlay.size === 0) return overlay;
+  return new Map(
+    [...overlay].filter(([name, known]) => known !== undefined && findResource(bases, name) === undefined),
+  );
+}

@@ -36,7 +36,10 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     parts: readonly Bundle[],
   ): void {
     // Virtual hosts are sent before the proxy subscribes to them: this may be the proxy's first request of the type.
-    if (request.initialVersions.size > 0) subscription.addKnown(resourcesOutside(request.initialVersions, parts));
+    if (request.initialVersions.size > 0) {
+      subscription.addKnown(resourcesOutside(request.initialVersions, parts));
+      limit(subscription.reported);
+    }
     // Changes of the subscription count even when the nonce is stale: the proxy does not repeat them.
     if (request.subscribe.size > 0 || request.unsubscribe.size > 0) this.#change(subscription, before, request);
   }
@@ -45,11 +48,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     const added = withoutWildcard(request.subscribe, this.shared.names);
     const dropped = withoutWildcard(request.unsubscribe, this.shared.names);
     const names = this.shared.names.change(before.names, added, dropped);
-    if (names.size > MAX_SUBSCRIBED_NAMES)
-      throw new CtlError(
-        'invalid_argument',
-        `a stream may subscribe to at most ${MAX_SUBSCRIBED_NAMES} names of a type`,
-      );
+    limit(names.size);
     const wildcard =
       !subscription.namesOnly &&
       (before.wildcard || request.subscribe.has(WILDCARD)) &&
@@ -68,6 +67,7 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
   subscribe(subscription: Subscription, request: DeltaRequest, parts: readonly Bundle[]): void {
     const legacy = request.subscribe.size === 0 && XDS[subscription.type].wildcard;
     subscription.legacyWildcard = legacy;
+    subscription.reportsMissing = true;
     const wildcard =
       !subscription.namesOnly && (legacy || request.subscribe.has(WILDCARD)) && !request.unsubscribe.has(WILDCARD);
     const names = withoutWildcard(request.subscribe, this.shared.names);
@@ -77,14 +77,15 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
       subscription.responseRequired = wildcard;
       return;
     }
+    subscription.reported = this.shared.comparisons.unknown(request.initialVersions, parts);
     const missing = this.shared.comparisons.outdated(names, request.initialVersions, parts);
     const overlay = wildcard
       ? this.shared.comparisons.differences(request.initialVersions, parts)
       : missing.length > 0
-        ? reportedResources(missing, request.initialVersions)
+        ? reportedResources(missing, request.initialVersions, parts)
         : NO_DIFFERENCES;
     subscription.state = { bases: parts, overlay };
-    for (const name of missing) subscription.forced.add(name);
+    subscription.outdated(missing, parts);
     if (missing.length === 0 && overlay.size === 0) subscription.resume(subscription.state);
   }
 
@@ -106,4 +107,9 @@ export class DeltaProtocol implements Variant<DeltaRequest> {
     };
     return { message, plan, full: false };
   }
+}
+
+function limit(names: number): void {
+  if (names <= MAX_SUBSCRIBED_NAMES) return;
+  throw new CtlError('invalid_argument', `a stream may name at most ${MAX_SUBSCRIBED_NAMES} resources of a type`);
 }

@@ -48,7 +48,7 @@ export function respond<Request extends AnyRequest>(
       return message;
     }
     subscription.recordSkipped(plan);
-    // Nothing was left of the resources that were to be tried next: the next ones are, or what has changed meanwhile.
-    if (plan.ofSearch !== true) return undefined;
+    // Nothing was left of the resources that were to be tried next, or of a portion of names: the next ones follow.
+    if (plan.ofSearch !== true && !subscription.hasMore) return undefined;
   }
 }

@@ -25,4 +25,4 @@ export function withoutWildcard(names: NameSet, sets: NameSets): NameSet {
 }
 
 /** Most names that one stream may subscribe to, per type: as many as two of the largest requests have. */
-export const MAX_SUBSCRIBED_NAMES = 400_000;
+export const MAX_SUBSCRIBED_NAMES = 200_000;

@@ -273,6 +273,16 @@ export class AdsMachine<Request extends AnyRequest> {
     return true;
   }
 
+  /** Number of resources of a type that the proxy has reported and that do not exist here. */
+  reported(type: XdsType): number {
+    return this.#subscriptions[type].reported;
+  }
+
+  /** The names of a type that the proxy subscribes to. */
+  names(type: XdsType): NameSet {
+    return this.#subscriptions[type].interest?.names ?? NO_NAMES;
+  }
+
   /** True when the proxy has subscribed to some type. */
   get active(): boolean {
     return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);

@@ -17,23 +17,20 @@ describe('name sets', () => {
     assert.notEqual(sets.of(['a', 'b', 'd']), set);
   });
 
-  it('have their names in sorted order, whichever order was asked for first', () => {
+  it('sort their names, whichever order was asked for first', () => {
     for (const enabled of [true, false]) {
       const sets = new NameSets(new Memos({ enabled }));
-      assert.deepEqual([...sets.of(['c', 'a', 'b']).names], ['a', 'b', 'c']);
-      assert.deepEqual(
-        [...sets.change(sets.of(['d', 'b']), sets.of(['c', 'a']), sets.of(['d'])).names],
-        ['a', 'b', 'c'],
-      );
+      assert.deepEqual(sets.of(['c', 'a', 'b']).sorted(), ['a', 'b', 'c']);
+      assert.deepEqual(sets.change(sets.of(['d', 'b']), sets.of(['c', 'a']), sets.of(['d'])).sorted(), ['a', 'b', 'c']);
     }
   });
 
   it('are equal but not one object where memos are switched off', () => {
     const sets = new NameSets(new Memos({ enabled: false }));
     const set = sets.of(['a', 'b']);
-    assert.deepEqual(sets.of(['b', 'a']), sets.of(['b', 'a']));
+    assert.deepEqual(sets.of(['b', 'a']).hash, sets.of(['b', 'a']).hash);
     assert.notEqual(sets.of(['a', 'b']), set);
-    assert.deepEqual([...sets.change(set, sets.of(['c']), sets.of(['a'])).names], ['b', 'c']);
+    assert.deepEqual(sets.change(set, sets.of(['c']), sets.of(['a'])).sorted(), ['b', 'c']);
     assert.deepEqual([...sets.outside(set, sets.of(['b'])).names], ['a']);
     assert.equal(sets.of([]), NO_NAMES);
   });

@@ -6,8 +6,10 @@ import { type Memos, WeakMemo, type WeakPairMemo } from '../../core/memo.ts';
 import { EMPTY_HASH, hashText, hashToText, minus, plus, type SetHash } from './set-hash.ts';
 
 export class NameSet {
+  /** In any order. */
   readonly names: ReadonlySet<string>;
   readonly hash: SetHash;
+  #sorted: readonly string[] | undefined;
 
   constructor(names: ReadonlySet<string>, hash: SetHash) {
     this.names = names;
@@ -20,6 +22,12 @@ export class NameSet {
 
   has(name: string): boolean {
     return this.names.has(name);
+  }
+
+  /** The names in code-unit order, which does not depend on which proxy subscribed to them first. */
+  sorted(): readonly string[] {
+    this.#sorted ??= [...this.names].sort();
+    return this.#sorted;
   }
 }
 
@@ -34,14 +42,6 @@ function sameNames(known: NameSet, names: ReadonlySet<string>): boolean {
   if (known.size !== names.size) return false;
   for (const name of names) if (!known.has(name)) return false;
   return true;
-}
-
-/**
- * A set whose names are in sorted order: responses are in the order of the set, which must not depend on which proxy
- * subscribed to these names first.
- */
-function inOrder(names: ReadonlySet<string>, hash: SetHash): NameSet {
-  return new NameSet(new Set([...names].sort()), hash);
 }
 
 /**
@@ -66,11 +66,11 @@ export class NameSets {
 
   /** The one set with these names. Should two sets have the same hash, the second is not shared. */
   #interned(names: ReadonlySet<string>, hash: SetHash): NameSet {
-    if (!this.#interning) return inOrder(names, hash);
+    if (!this.#interning) return new NameSet(names, hash);
     const key = `${hashToText(hash)}/${names.size}`;
     const known = this.#pool.get(key)?.deref();
     if (known !== undefined && sameNames(known, names)) return known;
-    const made = inOrder(names, hash);
+    const made = new NameSet(names, hash);
     if (known === undefined) {
       this.#pool.set(key, new WeakRef(made));
       this.#collected.register(made, key);

@@ -22,24 +22,22 @@ export interface KnownProxy {
   known(name: string): KnownResource | undefined;
 }
 
-/** @param fresh the proxy has been sent nothing */
 export function planByName(
   proxy: KnownProxy,
   interest: Interest,
   parts: readonly Bundle[],
   removes: RemovalPolicy,
-  fresh: boolean,
 ): Plan {
   const changed: EncodedResource[] = [];
   const removed: string[] = [];
   const overlay = new Map<string, KnownResource | undefined>();
-  for (const name of touched(proxy, interest, parts, fresh)) {
+  for (const name of touched(proxy, parts)) {
     if (!covers(interest, name)) continue;
     const now = findResource(parts, name);
     const known = proxy.known(name);
     const forced = proxy.forced.has(name);
     if (now === undefined) {
-      if (forced || (fresh && interest.names.has(name)) || (known !== undefined && removes(name))) removed.push(name);
+      if (forced || (known !== undefined && removes(name))) removed.push(name);
       else if (known !== undefined) overlay.set(name, known);
     } else if (forced || known?.version !== now.version) {
       if (!proxy.rejections.isHeldBack(name, now.version)) changed.push(now);
@@ -50,14 +48,8 @@ export function planByName(
 }
 
 /** Names whose version may differ between the proxy and the parts. */
-function touched(
-  { state, forced, doubts }: KnownProxy,
-  interest: Interest,
-  parts: readonly Bundle[],
-  fresh: boolean,
-): Set<string> {
+function touched({ state, forced, doubts }: KnownProxy, parts: readonly Bundle[]): Set<string> {
   const names = new Set<string>(forced);
-  if (fresh) for (const name of interest.names.names) names.add(name);
   doubts.touch(names, parts);
   addDifferences(names, state, parts);
   return names;
@@ -67,12 +59,7 @@ function touched(
  * The next response of the search for rejected resources. What has changed meanwhile is sent after the search, so that
  * a step costs what it tries.
  */
-export function planSearch(
-  { state, rejections }: KnownProxy,
-  interest: Interest,
-  parts: readonly Bundle[],
-  fresh: boolean,
-): Plan {
+export function planSearch({ state, rejections }: KnownProxy, interest: Interest, parts: readonly Bundle[]): Plan {
   const changed: EncodedResource[] = [];
   const overlay = new Map(state.overlay);
   for (const suspect of rejections.suspects()) {
@@ -82,10 +69,9 @@ export function planSearch(
     changed.push(suspect);
     overlay.set(name, { version, resource: suspect });
   }
-  const isMissing = (name: string): boolean => findResource(parts, name) === undefined;
   return {
     changed: new ResourceLists([changed]),
-    removed: fresh ? [...interest.names.names].filter(isMissing) : [],
+    removed: [],
     next: { bases: state.bases, overlay },
     shared: undefined,
     ofSearch: true,

@@ -23,6 +23,8 @@ export interface Plan {
   readonly next: ClientState;
   /** When set, `changed` is the concatenation of these, so that their joined bodies can be sent. */
   readonly shared: readonly Selection[] | undefined;
+  /** Of the removed names those that the proxy subscribed to and that never had a resource. */
+  readonly missing?: readonly string[];
   /** It has only a part of the resources that are suspected to be rejected. */
   readonly ofSearch?: boolean;
 }
@@ -117,8 +119,6 @@ export class Plans {
     for (const name of removedNames)
       if (removes(name)) removed.push(name);
       else overlay.set(name, knownResource(state, name));
-    if (fresh && (interest.wildcard || changed.length < interest.names.size))
-      for (const name of interest.names.names) if (findResource(parts, name) === undefined) removed.push(name);
     return { changed, removed, next: { bases: parts, overlay }, shared: selections };
   }
 }

@@ -131,11 +131,10 @@ export class Rejections {
     this.#groups.shift();
     if (++this.#responses >= MAX_SEARCH_RESPONSES) return this.#giveUp(changed);
     if (changed.length > 1) {
-      const middle = changed.length >> 1;
-      this.#groups.unshift(
-        { resources: changed, from: 0, to: middle },
-        { resources: changed, from: middle, to: changed.length },
-      );
+      // The order in a response is that in which the first of the proxies named them.
+      const resources = sorted(changed);
+      const middle = resources.length >> 1;
+      this.#groups.unshift({ resources, from: 0, to: middle }, { resources, from: middle, to: resources.length });
       return { quarantined: [], everything: false };
     }
     if (this.#groups.length === 0) this.#responses = 0;
@@ -168,4 +167,10 @@ export class Rejections {
     for (const { name, version } of resources) this.quarantined.set(name, version);
     return { quarantined: resources.map(({ name }) => name), everything: false };
   }
+}
+
+/** The same list where it is in order already, as those of bundles are. */
+function sorted(resources: readonly EncodedResource[]): readonly EncodedResource[] {
+  const isSorted = resources.every(({ name }, index) => index === 0 || (resources[index - 1]?.name ?? '') <= name);
+  return isSorted ? resources : resources.toSorted((a, b) => (a.name < b.name ? -1 : 1));
 }

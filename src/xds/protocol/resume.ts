@@ -40,14 +40,15 @@ function compare(bundle: Bundle, versions: VersionMap): Comparison {
   return { differing, unknown: [...versions.keys()].filter((name) => bundle.get(name) === undefined) };
 }
 
-/** The resources that a proxy reports under these names. */
-export function reportedResources(names: readonly string[], versions: VersionMap): Overlay {
-  return new Map(
-    names.map((name) => {
-      const version = versions.get(name);
-      return [name, version === undefined ? undefined : { version, resource: undefined }];
-    }),
-  );
+/** The resources that a proxy reports under these names, as exceptions from the parts. */
+export function reportedResources(names: readonly string[], versions: VersionMap, parts: readonly Bundle[]): Overlay {
+  const reported = new Map<string, KnownResource | undefined>();
+  for (const name of names) {
+    const version = versions.get(name);
+    if (version !== undefined) reported.set(name, { version, resource: undefined });
+    else if (findResource(parts, name) !== undefined) reported.set(name, undefined);
+  }
+  return reported;
 }
 
 /** The resources that a proxy reports under names that the parts do not have. */
@@ -92,6 +93,14 @@ export class Comparisons {
         overlay.set(name, { version, resource: undefined });
     }
     return overlay;
+  }
+
+  /** Number of names that a proxy reports and that the parts do not have. */
+  unknown(versions: VersionMap, parts: readonly Bundle[]): number {
+    const { largest, others } = byLargest(parts);
+    if (largest === undefined || versions.size === 0) return versions.size;
+    const { unknown } = this.#ofAll.get(largest, versions, () => compare(largest, versions));
+    return unknown.reduce((sum, name) => sum + (findResource(others, name) === undefined ? 1 : 0), 0);
   }
 
   /** Names that a proxy subscribes to and has not in the parts' version. */

@@ -120,7 +120,7 @@ export function hashResource(name: string, version: string): SetHash {
 function pick(bundle: Bundle, names: NameSet): EncodedResource[] {
   if (names.size > bundle.size) return bundle.resources().filter((resource) => names.has(resource.name));
   const found: EncodedResource[] = [];
-  for (const name of names.names) {
+  for (const name of names.sorted()) {
     const resource = bundle.get(name);
     if (resource !== undefined) found.push(resource);
   }

@@ -41,7 +41,7 @@ function fullBody(next: ClientState, interest: Interest): readonly Uint8Array[] 
   }
   const names = interest.wildcard
     ? [...next.bases.flatMap((bundle) => bundle.resources().map(({ name }) => name)), ...next.overlay.keys()]
-    : interest.names.names;
+    : interest.names.sorted();
   for (const name of new Set(names)) {
     const known = covers(interest, name) ? knownResource(next, name) : undefined;
     if (known?.resource !== undefined) kept.push(known.resource);

@@ -11,6 +11,7 @@ import {
   EMPTY_STATE,
   findResource,
   type KnownResource,
+  keptOf,
   knownResource,
   limitedTo,
   sameBundles,
@@ -21,12 +22,14 @@ import {
   withUnknownVersions,
 } from './client-state.ts';
 import { Doubts } from './doubts.ts';
-import type { Interest } from './interest.ts';
+import { History } from './history.ts';
+import { covers, type Interest } from './interest.ts';
 import type { Plan, Plans } from './plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plan-by-name.ts';
 import { type Rejection, Rejections } from './rejection.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { ResourceLists } from './selection.ts';
+import { PORTION, Unanswered } from './unanswered.ts';
 
 /** A response that has not been acknowledged. */
 export interface Inflight {
@@ -37,6 +40,8 @@ export interface Inflight {
   /** Names that the response removed. */
   readonly removed: readonly string[];
   readonly forced: ReadonlySet<string>;
+  /** Names that it reported as missing. */
+  readonly missing: readonly string[];
   readonly responseRequired: boolean;
   readonly snapshot: number;
   /** It has only a part of what is suspected to be rejected. */
@@ -58,27 +63,6 @@ export const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
 const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
 const NO_FORCED: ReadonlySet<string> = new Set();
 
-/** Most names of rejected resources in the status. */
-const MAX_SHOWN_NAMES = 100;
-
-/** Most characters of a NACK's message in the status. */
-const MAX_SHOWN_CHARACTERS = 4096;
-
-/** A message to keep: without a reference to the longer one. */
-function kept(message: string): string {
-  return message.length <= MAX_SHOWN_CHARACTERS
-    ? message
-    : `${Buffer.from(message.slice(0, MAX_SHOWN_CHARACTERS)).toString()}…`;
-}
-
-/** Of the exceptions of a state, the resources that the proxy has although they no longer exist. */
-function keptOf({ bases, overlay }: ClientState): ClientState['overlay'] {
-  if (overlay.size === 0) return overlay;
-  return new Map(
-    [...overlay].filter(([name, known]) => known !== undefined && findResource(bases, name) === undefined),
-  );
-}
-
 export class Subscription implements KnownProxy {
   readonly type: XdsType;
   /** Undefined until the first request of the type. */
@@ -95,28 +79,25 @@ export class Subscription implements KnownProxy {
   forced = new Set<string>();
   /** The proxy waits for a response, even an empty one. */
   responseRequired = false;
+  /** The first response tells which of the names do not exist. */
+  reportsMissing = false;
+  /** Number of resources that the proxy has reported and that do not exist here. */
+  reported = 0;
   inflight: Inflight | undefined;
   /** SotW: resources were removed without a response since the proxy acknowledged a version. */
   versionBehind = false;
   readonly rejections = new Rejections();
   readonly #plans: Plans;
+  /** Names to be forced, where they are many, and names of which it was not checked yet whether they exist. */
+  readonly #added = new Unanswered();
+  readonly #unchecked = new Unanswered();
   /** What it may have applied of rejected responses. */
   readonly doubts = new Doubts();
   /** The last whole response that the proxy rejected: what is suspected is in it. */
   #refused: Pick<Inflight, 'next' | 'changed'> | undefined;
 
-  #sentNonce = '';
-  #ackedNonce = '';
-  #nackedNonce = '';
+  readonly #history = new History();
   #removalNonce = '';
-  #sentSnapshot = 0;
-  #ackedSnapshot = 0;
-  #completeSnapshot = 0;
-  /** The proxy was found to be up to date without being sent anything. */
-  #current = false;
-  #lastNack: TypeStatus['lastNack'];
-  #messages = 0;
-  #bytes = 0;
 
   constructor(type: XdsType, plans: Plans) {
     this.type = type;
@@ -124,7 +105,7 @@ export class Subscription implements KnownProxy {
   }
 
   get lastNonce(): string {
-    return this.#sentNonce;
+    return this.#history.lastNonce;
   }
 
   /** Nothing is outstanding and the proxy has these parts, except for quarantined resources and removals. */
@@ -132,6 +113,7 @@ export class Subscription implements KnownProxy {
     if (this.interest === undefined) return true;
     if (this.inflight !== undefined || this.forced.size > 0 || this.responseRequired || this.rejections.searching)
       return false;
+    if (this.hasMore) return false;
     if (!sameBundles(this.state.bases, parts)) return false;
     if (this.state.overlay.size === 0) return true;
     for (const name of this.state.overlay.keys())
@@ -160,6 +142,7 @@ export class Subscription implements KnownProxy {
       this.state.overlay.size === 0 &&
       this.doubts.empty &&
       this.forced.size === 0 &&
+      !this.hasMore &&
       !this.responseRequired &&
       this.rejections.empty
     );
@@ -173,6 +156,7 @@ export class Subscription implements KnownProxy {
       changed: plan.changed,
       removed: plan.removed,
       forced: this.#forcedOf(plan),
+      missing: plan.missing ?? [],
       responseRequired: this.responseRequired,
       snapshot,
       ofSearch: plan.ofSearch === true,
@@ -180,35 +164,29 @@ export class Subscription implements KnownProxy {
     };
     this.#answered(plan);
     this.responseRequired = false;
-    this.#sentNonce = nonce;
-    this.#sentSnapshot = snapshot;
+    this.#history.sent(nonce, snapshot);
   }
 
   /** Counts bytes on the wire, for the status. */
   countBytes(bytes: number): void {
-    this.#messages++;
-    this.#bytes += bytes;
+    this.#history.countBytes(bytes);
   }
 
   /** Records the nonce and error of a request. */
   recordAnswer(nonce: string, nack: string | undefined, nowMs: number): Answer {
     if (nonce === '' || nonce === this.#removalNonce) return NO_ANSWER;
     const inflight = this.inflight;
-    if (inflight === undefined) return nonce === this.#sentNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
+    if (inflight === undefined) return nonce === this.lastNonce ? NO_ANSWER : { ...NO_ANSWER, kind: 'stale' };
     if (nonce !== inflight.nonce) return { ...NO_ANSWER, kind: 'stale' };
     this.inflight = undefined;
     if (nack === undefined) {
       this.#accepted(inflight);
       return ACKED;
     }
-    this.#nackedNonce = nonce;
     const changed = inflight.changed.flat();
     const { quarantined, everything } = this.rejections.rejected(nack, changed);
-    this.#lastNack = {
-      message: kept(nack),
-      atMs: nowMs,
-      resources: (quarantined.length > 0 ? quarantined : changed.map(({ name }) => name)).slice(0, MAX_SHOWN_NAMES),
-    };
+    const named = quarantined.length > 0 ? quarantined : changed.map(({ name }) => name);
+    this.#history.nacked(nonce, nack, nowMs, named);
     this.#afterNack(inflight, changed, { quarantined, everything });
     return { kind: 'nack', changed, quarantined };
   }
@@ -222,9 +200,7 @@ export class Subscription implements KnownProxy {
     } else this.setState(inflight.next);
     if (again) this.setState({ bases: [], overlay: keptOf(inflight.next) });
     this.versionBehind = false;
-    this.#ackedNonce = inflight.nonce;
-    this.#ackedSnapshot = inflight.snapshot;
-    if (this.rejections.empty) this.#completeSnapshot = inflight.snapshot;
+    this.#history.acked(inflight.nonce, inflight.snapshot, this.rejections.empty);
   }
 
   /**
@@ -238,6 +214,7 @@ export class Subscription implements KnownProxy {
       return;
     }
     this.responseRequired ||= inflight.responseRequired;
+    if (inflight.missing.length > 0) this.#added.add(inflight.missing);
     if (!inflight.ofSearch) {
       this.#refused = { next: inflight.next, changed: inflight.changed };
       this.doubts.addResponse(this.state, inflight.next, quarantined);
@@ -287,6 +264,8 @@ export class Subscription implements KnownProxy {
     this.interest = undefined;
     this.inflight = undefined;
     this.forced = new Set();
+    this.#added.clear();
+    this.#unchecked.clear();
     this.responseRequired = false;
     this.setState(EMPTY_STATE);
     return sent;
@@ -325,7 +304,7 @@ export class Subscription implements KnownProxy {
 
   /** The proxy was found to have this state, without being sent anything. */
   resume(state: ClientState): void {
-    this.#current = true;
+    this.#history.foundCurrent();
     this.setState(state);
   }
 
@@ -356,18 +335,29 @@ export class Subscription implements KnownProxy {
   /** The proxy has these resources too, of names that this stream neither sent nor will send. */
   addKnown(resources: ReadonlyMap<string, KnownResource>): void {
     if (resources.size === 0) return;
+    this.reported += resources.size;
     this.#change((state) => withResources(state, resources));
   }
 
   /**
-   * The next response must contain these names, which the proxy subscribes to now or again. It has nothing of them,
+   * The next responses must contain these names, which the proxy subscribes to now or again. It has nothing of them,
    * unless `before` had them by its wildcard.
    */
-  force(names: Iterable<string>, before: Interest): void {
-    const added = [...names];
-    for (const name of added) this.forced.add(name);
-    if (before.wildcard) return;
-    this.#change((state) => withoutNames(state, added));
+  force(names: ReadonlySet<string>, before: Interest): void {
+    if (names.size > PORTION) this.#added.add(names);
+    else this.#force([...names], before.wildcard);
+  }
+
+  #force(names: readonly string[], had: boolean): void {
+    for (const name of names) this.forced.add(name);
+    if (!had) this.#change((state) => withoutNames(state, names));
+  }
+
+  /** The proxy reconnected and has other versions of these names, or nothing, as its state says. */
+  outdated(names: readonly string[], parts: readonly Bundle[]): void {
+    const { overlay } = this.state;
+    if (names.length <= PORTION) for (const name of names) this.forced.add(name);
+    else this.#added.add(names.filter((name) => !overlay.has(name) && findResource(parts, name) === undefined));
   }
 
   /**
@@ -375,9 +365,39 @@ export class Subscription implements KnownProxy {
    * them.
    */
   plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
+    if (this.rejections.searching) return planSearch(this, interest, parts);
+    if (!this.#added.empty)
+      this.#force(
+        this.#added.take(
+          (name) => covers(interest, name) && (this.reportsMissing || findResource(parts, name) !== undefined),
+        ),
+        interest.wildcard,
+      );
+    const plan = this.#plan(interest, parts, removes);
+    if (this.reportsMissing && this.state === EMPTY_STATE) this.#checkAll(interest, plan);
+    if (this.#unchecked.empty) return plan;
+    const missing = this.#unchecked.take(
+      (name) => covers(interest, name) && !this.forced.has(name) && findResource(parts, name) === undefined,
+    );
+    return missing.length === 0 ? plan : { ...plan, removed: [...plan.removed, ...missing], missing };
+  }
+
+  /** Names wait to be answered by a later response. */
+  get hasMore(): boolean {
+    return !this.#added.empty || !this.#unchecked.empty;
+  }
+
+  /** Begins to check which names exist, unless the response has all of them. */
+  #checkAll({ wildcard, names }: Interest, { changed }: Plan): void {
+    this.#unchecked.clear();
+    if (!wildcard && changed.length >= names.size) return;
+    // In an order that does not depend on who subscribed first; where there are very many, sorting takes too long.
+    this.#unchecked.add(names.size <= PORTION ? names.sorted() : names.names);
+  }
+
+  #plan(interest: Interest, parts: readonly Bundle[], removes: RemovalPolicy): Plan {
     const { state } = this;
     const fresh = state === EMPTY_STATE;
-    if (this.rejections.searching) return planSearch(this, interest, parts, fresh);
     if (!this.rejections.empty) this.rejections.prune((name) => findResource(parts, name));
     if (
       this.doubts.empty &&
@@ -390,26 +410,17 @@ export class Subscription implements KnownProxy {
         (fresh ? undefined : this.#plans.step(state, interest, parts)) ??
         this.#plans.whole(state, interest, parts, removes, fresh)
       );
-    return planByName(this, interest, parts, removes, fresh);
+    return planByName(this, interest, parts, removes);
   }
 
   /** @param parts what the proxy should have */
   status(parts: readonly Bundle[]): TypeStatus {
     const { interest } = this;
     return {
+      ...this.#history.status(),
       subscribed: interest === undefined ? 'none' : interest.wildcard ? 'wildcard' : interest.names.size,
-      nonceSent: this.#sentNonce,
-      nonceAcked: this.#ackedNonce,
-      resumedUpToDate: this.#sentNonce === '' && this.#current,
-      nonceNacked: this.#nackedNonce,
-      versionSent: this.#sentSnapshot,
-      versionAcked: this.#ackedSnapshot,
-      versionComplete: this.#completeSnapshot,
       current: interest !== undefined && this.upToDate(parts),
-      lastNack: this.#lastNack,
       quarantined: new Map(this.rejections.quarantined),
-      sentMessages: this.#messages,
-      sentBytes: this.#bytes,
     };
   }
 }

@@ -14,7 +14,7 @@ import { NameListCache } from './name-list-cache.ts';
  * Most resource names in one request: more than a mesh of 10,000 services with a few ports each needs. A request of
  * one-byte names at the default receive limit (4 MiB) would have 1.4 million.
  */
-export const MAX_NAMES_PER_REQUEST = 200_000;
+export const MAX_NAMES_PER_REQUEST = 100_000;
 
 /** Longest resource name, bytes. Generated names are below 300 (a host name has at most 253). */
 export const MAX_NAME_BYTES = 4096;

@@ -21,6 +21,7 @@ import { type AnyRequest, DeltaProtocol, SharedResults, SotwProtocol, type Varia
 import { ReceiveMemoryQuota, type RequestFormat, RequestFormats } from '../request/index.ts';
 import { Admission, MAX_ENTERING } from './admission.ts';
 import { callerKey } from './caller-key.ts';
+import { CallerLimits } from './caller-limits.ts';
 import { Health } from './health.ts';
 import type { PodFinder } from './node-authorization.ts';
 import type { XdsObserver } from './observer.ts';
@@ -29,7 +30,6 @@ import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
-import { UnsentBytes } from './unsent-bytes.ts';
 import type { WorkloadConnected } from './workload-stream.ts';
 
 export interface XdsServerOptions {
@@ -142,7 +142,7 @@ export class XdsServer {
   readonly #shared: SharedResults;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
-  readonly #unsent = new UnsentBytes();
+  readonly #limits = new CallerLimits();
   #draining = false;
 
   constructor(options: XdsServerOptions) {
@@ -279,7 +279,7 @@ export class XdsServer {
       transport,
       protocol: method.protocol,
       frames: this.#frames,
-      unsent: this.#unsent,
+      limits: this.#limits,
       engine,
       admission: this.#admission.of(call.connection.address, key),
       caller,

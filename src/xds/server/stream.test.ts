@@ -18,6 +18,8 @@ import {
 import { FakeEngine, quietObserver } from '../testing/engine.ts';
 import { DELTA, DELTA_REQUESTS, SOTW, SOTW_REQUESTS } from '../testing/protocols.ts';
 import { Admission } from './admission.ts';
+import { CallerLimits } from './caller-limits.ts';
+import { NameQuota } from './name-quota.ts';
 import { RecentFrames } from './recent-frames.ts';
 import { AdsStream } from './stream.ts';
 import type { Transport } from './transport.ts';
@@ -58,7 +60,7 @@ const common = {
   caller: undefined,
   frames: new RecentFrames(),
   callerKey: 'caller',
-  unsent: new UnsentBytes(),
+  limits: new CallerLimits(),
   observer: {
     ...quietObserver,
     pushed: ({ type }: { type: XdsType }) => seen.push(`pushed ${type}`),
@@ -69,12 +71,12 @@ const common = {
 };
 
 /** A stream that has subscribed to clusters and is about to be sent them. */
-async function deltaStream(transport = heldTransport(), unsent = common.unsent): Promise<AdsStream<DeltaRequest>> {
+async function deltaStream(transport = heldTransport(), limits = common.limits): Promise<AdsStream<DeltaRequest>> {
   const engine = new FakeEngine(content);
   const stream = new AdsStream({
     ...common,
     transport,
-    unsent,
+    limits,
     protocol: DELTA,
     engine: { connect: (proxy) => sessionThatTells(engine.connect(proxy, { push: () => 'nothing' })) },
     admission: new Admission().of('10.0.0.9', 'caller'),
@@ -180,8 +182,8 @@ describe('a push of a stream', () => {
   });
 
   it('is deferred while the clients of its caller leave too much unread, and requested when they have read', async () => {
-    const unsent = new UnsentBytes({ capacityBytes: 1000 });
-    const streams = [await deltaStream(heldTransport(), unsent), await deltaStream(heldTransport(), unsent)];
+    const limits = new CallerLimits(new UnsentBytes({ capacityBytes: 1000 }));
+    const streams = [await deltaStream(heldTransport(), limits), await deltaStream(heldTransport(), limits)];
     let requests = 0;
     asked = () => requests++;
     assert.equal(streams[0]?.push(PENDING), 'sent');
@@ -284,6 +286,23 @@ describe('requests', () => {
     resolve();
     await turn();
     assert.deepEqual([state('lds'), state('rds')], ['wildcard', 'wildcard']);
+  });
+
+  it('for more names than its caller may have end the stream, and what it held is free again', async () => {
+    const names = new NameQuota(10, 0);
+    const limits = new CallerLimits(new UnsentBytes(), names);
+    const ask = (stream: AdsStream<DeltaRequest>, prefix: string, count: number): void =>
+      stream.receive(
+        askDelta({ typeUrl: XDS.eds.url, subscribe: Array.from({ length: count }, (_, index) => `${prefix}${index}`) }),
+      );
+    const [first, second] = [await deltaStream(heldTransport(), limits), await deltaStream(heldTransport(), limits)];
+    ask(first, 'a', 4);
+    ask(second, 'a', 4);
+    assert.equal(names.names, 4);
+    ask(second, 'b', 2);
+    assert.deepEqual([seen, names.names], [['failed resource_exhausted', 'closed'], 4]);
+    first.close();
+    assert.equal(names.names, 0);
   });
 });
 

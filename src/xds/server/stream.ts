@@ -19,12 +19,12 @@ import type { Caller } from '../../security/index.ts';
 import { AdsMachine, type Answer, type AnyRequest, type Variant } from '../protocol/index.ts';
 import { parseNode } from '../request/index.ts';
 import type { StreamAdmission } from './admission.ts';
+import type { CallerLimits, StreamLimits } from './caller-limits.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { Transport } from './transport.ts';
-import type { CallerBytes, UnsentBytes } from './unsent-bytes.ts';
 import { withClusters } from './with-clusters.ts';
 import { HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
 
@@ -54,8 +54,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   readonly protocol: Variant<Request>;
   /** Of all streams of the server. */
   readonly frames: RecentFrames;
-  /** Responses of all streams that have not left. */
-  readonly unsent: UnsentBytes;
+  readonly limits: CallerLimits;
   readonly engine: PushEngine;
   readonly admission: StreamAdmission;
   /** Undefined on an address without authentication. */
@@ -78,8 +77,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   readonly #deps: StreamDeps<Request>;
   readonly #machine: AdsMachine<Request>;
   readonly #writer: ResponseWriter;
-  /** The caller's responses that have not left. */
-  readonly #unsent: CallerBytes;
+  readonly #limits: StreamLimits;
   readonly #connectedAtMs: number;
   readonly #unknown = new Set<string>();
   /** Requests that arrived before the session was ready: few, because reading is paused. */
@@ -100,11 +98,11 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   constructor(deps: StreamDeps<Request>) {
     this.#deps = deps;
     this.#machine = new AdsMachine(deps.protocol);
-    this.#unsent = deps.unsent.enter(deps.callerKey);
+    this.#limits = deps.limits.enter(deps.callerKey);
     this.#writer = new ResponseWriter({
       transport: deps.transport,
       frames: deps.frames,
-      unsent: this.#unsent,
+      unsent: this.#limits.unsent,
       written: (result, frames, started) => this.#written(result, frames, started),
     });
     this.#connectedAtMs = deps.clock.wall();
@@ -207,6 +205,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     const shown = XDS[type].confidential ? withoutContent(request) : request;
     const answer = this.#machine.receive(type, shown, session.content(), this.#deps.clock.wall());
+    this.#limits.names.hold(type, this.#machine.names(type), this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);
     else if (answer.kind === 'nack') this.#rejected(type, shown, answer, session);
   }
@@ -285,8 +284,9 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       this.#deferredPush = true;
       return 'deferred';
     }
-    if (this.#unsent.mayWrite) return this.#send(session);
-    this.#unsent.wait(this.#advance);
+    const { unsent } = this.#limits;
+    if (unsent.mayWrite) return this.#send(session);
+    unsent.wait(this.#advance);
     return 'deferred';
   }
 
@@ -368,7 +368,8 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (this.#closed) return;
     this.#closed = true;
     clearTimeout(this.#grace);
-    this.#unsent.leave(this.#advance);
+    this.#limits.unsent.leave(this.#advance);
+    this.#limits.names.leave();
     const session = this.#session;
     if (session !== undefined) {
       session.close();

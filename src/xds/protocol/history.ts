@@ -1,0 +1,77 @@
+/** What was sent, acknowledged and rejected of one type on one stream, as the debug interface shows it. */
+import type { TypeStatus } from '../../push/index.ts';
+
+/** Most names of rejected resources that are kept. */
+const MAX_NAMES = 100;
+
+/** Most characters of a NACK's message that are kept. */
+const MAX_CHARACTERS = 4096;
+
+/** A message without a reference to the longer one. */
+function shortened(message: string): string {
+  if (message.length <= MAX_CHARACTERS) return message;
+  return `${Buffer.from(message.slice(0, MAX_CHARACTERS)).toString()}…`;
+}
+
+/** What of a status this file knows. */
+type Part = Omit<TypeStatus, 'subscribed' | 'current' | 'quarantined'>;
+
+export class History {
+  #sentNonce = '';
+  #ackedNonce = '';
+  #nackedNonce = '';
+  #sentSnapshot = 0;
+  #ackedSnapshot = 0;
+  #completeSnapshot = 0;
+  #current = false;
+  #lastNack: TypeStatus['lastNack'];
+  #messages = 0;
+  #bytes = 0;
+
+  get lastNonce(): string {
+    return this.#sentNonce;
+  }
+
+  sent(nonce: string, snapshot: number): void {
+    this.#sentNonce = nonce;
+    this.#sentSnapshot = snapshot;
+  }
+
+  /** Counts bytes on the wire. */
+  countBytes(bytes: number): void {
+    this.#messages++;
+    this.#bytes += bytes;
+  }
+
+  /** `complete`: the proxy has everything then. */
+  acked(nonce: string, snapshot: number, complete: boolean): void {
+    this.#ackedNonce = nonce;
+    this.#ackedSnapshot = snapshot;
+    if (complete) this.#completeSnapshot = snapshot;
+  }
+
+  nacked(nonce: string, message: string, atMs: number, resources: readonly string[]): void {
+    this.#nackedNonce = nonce;
+    this.#lastNack = { message: shortened(message), atMs, resources: resources.slice(0, MAX_NAMES) };
+  }
+
+  /** The proxy was found to be up to date without being sent anything. */
+  foundCurrent(): void {
+    this.#current = true;
+  }
+
+  status(): Part {
+    return {
+      nonceSent: this.#sentNonce,
+      nonceAcked: this.#ackedNonce,
+      resumedUpToDate: this.#sentNonce === '' && this.#current,
+      nonceNacked: this.#nackedNonce,
+      versionSent: this.#sentSnapshot,
+      versionAcked: this.#ackedSnapshot,
+      versionComplete: this.#completeSnapshot,
+      lastNack: this.#lastNack,
+      sentMessages: this.#messages,
+      sentBytes: this.#bytes,
+    };
+  }
+}
