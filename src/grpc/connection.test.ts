@@ -197,7 +197,7 @@ test('in a turn that is used up, other callers are read and written before those
   const scheduler = new TurnScheduler({ now: () => clock.now });
   const order: string[] = [];
   const onStream = (): void => {
-    clock.now += 30;
+    clock.now += 50;
     order.push('busy');
   };
   const many = Array.from({ length: 3 }, () => connected({ clock, scheduler, onStream }));

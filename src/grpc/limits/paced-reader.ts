@@ -37,7 +37,8 @@ export class PacedReader implements Task {
       return;
     }
     const { scheduler, pause } = this.#options;
-    const read = scheduler.young ? scheduler.run(this.caller, () => this.#read(bytes)) : 0;
+    const { caller } = this;
+    const read = scheduler.isYoung(caller) ? scheduler.run(caller, () => this.#read(bytes)) : 0;
     if (read === bytes.length) return;
     this.#left.push(Buffer.from(bytes.subarray(read)));
     pause();

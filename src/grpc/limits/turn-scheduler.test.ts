@@ -46,12 +46,23 @@ class Turns {
 describe('the turns of the event loop', () => {
   it('have time for what arrives, and the rest is done later, of those first that have used less time', () => {
     const turns = new Turns();
+    turns.scheduler.start(turns.task('first'));
     for (let index = 0; index < 30; index++) turns.scheduler.start(turns.task('many'));
     turns.scheduler.start(turns.task('one'));
     assert.equal(turns.done.length, 20);
     assert.deepEqual(turns.next().slice(0, 2), ['one', 'many']);
     while (!turns.idle) turns.next();
     assert.deepEqual(turns.shares.usedBy('many'), 30);
+  });
+
+  it('have more time for one caller while nobody else waits', () => {
+    const turns = new Turns();
+    for (let index = 0; index < 50; index++) turns.scheduler.start(turns.task('many'));
+    assert.equal(turns.done.length, 40);
+    assert.equal(turns.scheduler.isYoung('one'), false, 'another one has its turn');
+    turns.scheduler.start(turns.task('one'));
+    assert.equal(turns.done.length, 40);
+    assert.equal(turns.next()[0], 'one');
   });
 
   it('are shared in slices: long work of one caller is interrupted', () => {
@@ -68,11 +79,30 @@ describe('the turns of the event loop', () => {
     assert.equal(turns.shares.usedBy('long'), 100);
   });
 
+  it('count time that work takes in later turns, where it cannot wait', () => {
+    const turns = new Turns();
+    let begun = 0;
+    for (let index = 0; index < 40; index++)
+      turns.scheduler.start({
+        caller: 'many',
+        proceed: () => {
+          begun++;
+          turns.scheduler.spend('many', 2);
+          return true;
+        },
+      });
+    assert.equal(begun, 20);
+    turns.next();
+    assert.equal(begun, 30);
+    while (!turns.idle) turns.next();
+    assert.equal(begun, 40);
+  });
+
   it('count time that was spent otherwise', () => {
     const turns = new Turns();
-    assert.equal(turns.scheduler.young, true);
-    turns.scheduler.spend('a', 25);
-    assert.equal(turns.scheduler.young, false);
+    assert.equal(turns.scheduler.isYoung('a'), true);
+    turns.scheduler.spend('a', 45);
+    assert.equal(turns.scheduler.isYoung('a'), false);
     turns.scheduler.start(turns.task('a'));
     turns.scheduler.start(turns.task('b'));
     assert.deepEqual(turns.done, []);

@@ -10,8 +10,11 @@ import { TimeShares } from '../../core/time-shares.ts';
 /** Time of a turn in which work is done at once, ms: several hundred acknowledgements. */
 const TURN_MS = 20;
 
+/** The same while all of it was work of one caller: nobody else waits for it, and putting work off costs time, too. */
+const TURN_ALONE_MS = 40;
+
 /** Time of all waiting work in a turn, ms. */
-const ROUND_MS = 10;
+const ROUND_MS = 20;
 
 /**
  * Time of one piece of work, ms. A read of what proxies send when they connect, some 100 kB of names, takes less. The
@@ -49,6 +52,8 @@ export class TurnScheduler {
   readonly #callers = new Map<Task, string>();
   /** Time of this turn that is used, ms. */
   #spentMs = 0;
+  /** The caller that used all of it; empty: there were several. */
+  #alone: string | undefined;
   #until = 0;
   #running = false;
   /** A round is scheduled for the end of this turn. */
@@ -64,16 +69,17 @@ export class TurnScheduler {
   /** True when the slice is over. To be called between the steps of work. */
   readonly late = (): boolean => this.now() >= this.#until;
 
-  /** Work may be done at once. False: it should be enqueued. */
-  get young(): boolean {
-    return this.#spentMs < TURN_MS;
+  /** Work of this caller may be done at once. False: it should be enqueued. */
+  isYoung(caller: string): boolean {
+    const alone = this.#waiting.size === 0 && (this.#alone === undefined || this.#alone === caller);
+    return this.#spentMs < (alone ? TURN_ALONE_MS : TURN_MS);
   }
 
   /** Does a slice of work, and counts its time. Work that other work causes counts with that. */
   run<T>(caller: string, work: () => T): T {
     if (this.#running) return work();
     const started = this.now();
-    this.#until = started + (this.young ? SLICE_MS : SHORT_SLICE_MS);
+    this.#until = started + (this.isYoung(caller) ? SLICE_MS : SHORT_SLICE_MS);
     this.#running = true;
     try {
       return work();
@@ -91,13 +97,15 @@ export class TurnScheduler {
   /** Counts time of this turn. */
   spend(caller: string, milliseconds: number): void {
     this.charge(caller, milliseconds);
+    if (this.#spentMs === 0) this.#alone = caller;
+    else if (this.#alone !== caller) this.#alone = '';
     this.#spentMs += milliseconds;
     this.#schedule();
   }
 
   /** Does work at once if the turn is young; what is left is done later. */
   start(task: Task): void {
-    if (!this.young || !this.run(task.caller, () => task.proceed())) this.enqueue(task);
+    if (!this.isYoung(task.caller) || !this.run(task.caller, () => task.proceed())) this.enqueue(task);
   }
 
   /** Lets a task proceed later. Does nothing when it waits already. */
@@ -127,12 +135,12 @@ export class TurnScheduler {
   #round(): void {
     this.#scheduled = false;
     this.#spentMs = 0;
-    const ends = this.now() + ROUND_MS;
+    this.#alone = undefined;
     for (let task = this.#waiting.next(); task !== undefined; task = this.#waiting.next()) {
       const next = task;
       this.#callers.delete(next);
       if (!this.run(next.caller, () => next.proceed())) this.enqueue(next);
-      if (this.now() >= ends) break;
+      if (this.#spentMs >= ROUND_MS) break;
     }
     if (this.#waiting.size > 0) this.#schedule();
   }
