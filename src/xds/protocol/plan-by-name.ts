@@ -4,10 +4,10 @@
  */
 import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { type ClientState, findResource, type KnownResource } from './client-state.ts';
-import { addDifferences, type Doubts } from './doubts.ts';
 import { covers, type Interest } from './interest.ts';
 import type { Plan } from './plan.ts';
-import type { Rejections } from './rejection.ts';
+import { addDifferences, type Doubts } from './rejections/doubts.ts';
+import type { Rejections } from './rejections/rejection.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
 import { ResourceLists } from './selection.ts';
 

@@ -21,12 +21,12 @@ import {
   withResources,
   withUnknownVersions,
 } from './client-state.ts';
-import { Doubts } from './doubts.ts';
 import { History } from './history.ts';
 import { covers, type Interest } from './interest.ts';
 import type { Plan, Plans } from './plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plan-by-name.ts';
-import { type Rejection, Rejections } from './rejection.ts';
+import { Doubts } from './rejections/doubts.ts';
+import { type Rejection, Rejections } from './rejections/rejection.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { ResourceLists } from './selection.ts';
 import { PORTION, Unanswered } from './unanswered.ts';
@@ -344,7 +344,7 @@ export class Subscription implements KnownProxy {
    * unless `before` had them by its wildcard.
    */
   force(names: ReadonlySet<string>, before: Interest): void {
-    if (names.size > PORTION) this.#added.add(names);
+    if (names.size > PORTION) this.#added.request(names);
     else this.#force([...names], before.wildcard);
   }
 

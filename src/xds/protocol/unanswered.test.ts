@@ -4,6 +4,7 @@ import { describe, it } from 'node:test';
 import type { XdsType } from '../../core/xds-types.ts';
 import { Content } from '../testing/content.ts';
 import { DeltaPeer, SotwPeer } from '../testing/machine.ts';
+import { MAX_SUBSCRIBED_NAMES } from './interest.ts';
 import { PORTION } from './unanswered.ts';
 
 /** Not a multiple of a portion. */
@@ -89,6 +90,19 @@ describe('a subscription with very many names', () => {
     peer.ask('eds', { unsubscribe: names('none', MANY) });
     peer.ack();
     assert.deepEqual(answered(peer), []);
+  });
+
+  it('may not be dropped and made again without end while the proxy reads nothing', () => {
+    const peer = new DeltaPeer(filled('eds', ['a']));
+    peer.ask('eds', { subscribe: ['a'] });
+    answered(peer);
+    const turns = Math.floor(MAX_SUBSCRIBED_NAMES / MANY);
+    const round = (index: number): void => {
+      peer.ask('eds', { subscribe: names(`none-${index}`, MANY) });
+      peer.ask('eds', { unsubscribe: names(`none-${index}`, MANY) });
+    };
+    for (let index = 0; index < turns; index++) round(index);
+    assert.throws(() => round(turns), /more than 200000 names of a type wait for a response/);
   });
 
   it('gets what it has in another version after a reconnect', () => {

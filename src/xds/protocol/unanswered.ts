@@ -2,20 +2,37 @@
  * Names of a subscription that no response has answered yet, where they are many: a response answers a portion of them,
  * so that no request takes long, however many names it has.
  */
+import { CtlError } from '../../core/errors.ts';
+import { MAX_SUBSCRIBED_NAMES } from './interest.ts';
 
 /** Most names that a response answers because they were subscribed to: more than a proxy adds at a time. */
 export const PORTION = 10_000;
 
+interface Waiting {
+  readonly names: Iterator<string>;
+  /** Of the names, those that were not looked at yet. */
+  left: number;
+}
+
 export class Unanswered {
-  readonly #waiting: Iterator<string>[] = [];
+  readonly #waiting: Waiting[] = [];
 
   get empty(): boolean {
     return this.#waiting.length === 0;
   }
 
   /** The names are not changed meanwhile. */
-  add(names: Iterable<string>): void {
-    this.#waiting.push(names[Symbol.iterator]());
+  add(names: ReadonlySet<string> | readonly string[]): void {
+    const left = 'size' in names ? names.size : names.length;
+    this.#waiting.push({ names: names[Symbol.iterator](), left });
+  }
+
+  /** The same for names that the proxy asks for: it may do so over and over, and read nothing. */
+  request(names: ReadonlySet<string>): void {
+    const waiting = this.#waiting.reduce((sum, { left }) => sum + left, names.size);
+    if (waiting > MAX_SUBSCRIBED_NAMES)
+      throw new CtlError('resource_exhausted', `more than ${MAX_SUBSCRIBED_NAMES} names of a type wait for a response`);
+    this.add(names);
   }
 
   clear(): void {
@@ -26,7 +43,8 @@ export class Unanswered {
   take(fits: (name: string) => boolean): string[] {
     const taken: string[] = [];
     for (let first = this.#waiting[0]; first !== undefined; first = this.#waiting[0]) {
-      for (let next = first.next(); next.done !== true; next = first.next()) {
+      for (let next = first.names.next(); next.done !== true; next = first.names.next()) {
+        first.left--;
         if (fits(next.value)) taken.push(next.value);
         if (taken.length >= PORTION) return taken;
       }

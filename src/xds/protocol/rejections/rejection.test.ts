@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { EncodedResource } from '../../push/types.ts';
-import { resource } from '../testing/content.ts';
+import type { EncodedResource } from '../../../push/types.ts';
+import { resource } from '../../testing/content.ts';
 import { MAX_NAMED_IN_A_ROW, MAX_QUARANTINED, MAX_SEARCH_RESPONSES, Rejections } from './rejection.ts';
 
 function clusters(...names: string[]): EncodedResource[] {

@@ -1,9 +1,9 @@
 /** Proxies that reject nearly everything: what they are sent, counted, and how they recover. */
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import type { XdsType } from '../../core/xds-types.ts';
-import { Content } from '../testing/content.ts';
-import { DeltaPeer, SotwPeer } from '../testing/machine.ts';
+import type { XdsType } from '../../../core/xds-types.ts';
+import { Content } from '../../testing/content.ts';
+import { DeltaPeer, SotwPeer } from '../../testing/machine.ts';
 
 const COUNT = 2000;
 const NAMES = Array.from({ length: COUNT }, (_, index) => `c${String(index).padStart(4, '0')}`);

@@ -2,8 +2,8 @@
  * What is not known of a proxy that has rejected responses: it may have applied a part of each, so that it has either
  * the version that it had before or the one that was sent.
  */
-import type { Bundle, EncodedResource } from '../../push/index.ts';
-import { type ClientState, knownResource, sameViews } from './client-state.ts';
+import type { Bundle, EncodedResource } from '../../../push/index.ts';
+import { type ClientState, knownResource, sameViews } from '../client-state.ts';
 
 /** A rejected response. */
 interface Doubt {

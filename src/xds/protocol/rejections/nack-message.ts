@@ -2,7 +2,7 @@
  * The names of rejected resources in the error message of a NACK. The message formats are those of Envoy 1.40. The cost
  * follows the length of the message, which is bounded, whatever it says.
  */
-import type { EncodedResource } from '../../push/index.ts';
+import type { EncodedResource } from '../../../push/index.ts';
 
 const NAMED = /^Error adding\/updating (?:cluster|listener)\(s\):? /;
 

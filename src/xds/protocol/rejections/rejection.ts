@@ -9,7 +9,7 @@
  * bounded. Beyond these bounds the proxy is overwhelmed: what it rejects counts as delivered, so that it is not sent
  * again before it changes. When the proxy accepts something again, everything is sent once more.
  */
-import type { EncodedResource } from '../../push/index.ts';
+import type { EncodedResource } from '../../../push/index.ts';
 import { namedInNack } from './nack-message.ts';
 
 /**
