@@ -91,7 +91,7 @@ export const discoveryEnv = {
     default: 100,
     min: 1,
     unit: 'pushes',
-    meaning: 'Maximum number of concurrent pushes.',
+    meaning: 'Maximum number of concurrent pushes. A push ends when its bytes are handed to the socket.',
   },
   CTL_GENERATE_WORKERS: {
     setting: 'generateWorkers',
