@@ -6,8 +6,8 @@
  * served when something has left. A caller may always have one response waiting, however large.
  */
 
-/** Memory of the responses of all callers, bytes. */
-const CAPACITY_BYTES = 64 * 1024 * 1024;
+/** Memory of the responses of all callers, bytes: that of 128 slices over TLS and their copies. */
+const CAPACITY_BYTES = 16 * 1024 * 1024;
 
 /** Larger chunks are shared by many streams: each counts once. */
 const SHARED_FROM_BYTES = 64 * 1024;
