@@ -56,14 +56,17 @@ const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', op
 /** A client and a server of DNS, and a compiler for a second C library, whose resolver differs, for tests. */
 const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base', 'musl-gcc': 'musl-tools' };
 
+/** systemd as the first process of a machine in tests of units, and what lists rules as the kernel has them. */
+const MACHINE_PROGRAMS = { systemctl: 'systemd', nft: 'nftables' };
+
 /** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
   proto: { steps: ['packages', 'proto'] },
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: {
     entry: 'src/dev/test.ts',
-    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system', 'dns'],
-    optional: ['kubectl', 'hadolint', 'dns'],
+    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system', 'dns', 'machine'],
+    optional: ['kubectl', 'hadolint', 'dns', 'machine'],
   },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
@@ -230,6 +233,11 @@ const STEPS = {
     done: () => missing(DNS_PROGRAMS).length === 0 || !canInstallPrograms(),
     label: 'installing dig and dnsmasq',
     work: () => installPrograms(DNS_PROGRAMS),
+  },
+  machine: {
+    done: () => missing(MACHINE_PROGRAMS).length === 0 || !canInstallPrograms(),
+    label: 'installing systemd and nft',
+    work: () => installPrograms(MACHINE_PROGRAMS),
   },
 };
 

@@ -124,7 +124,7 @@ systemctl enable --now ctl-agent
   ${new Date(tokenEnds).toISOString()}. After that, restarts use the certificate in
   \`${STATE_FOLDER}/certs\`. A machine that was off for more than a day needs a new token.
 - The application runs as any user but mesh-proxy. Its traffic goes through Envoy.
-- \`systemctl stop ctl-agent\` drains, then ends the redirection. After a crash the redirection
-  stays, so that nothing bypasses the proxy.
+- \`systemctl stop ctl-agent\` drains. The redirection stays, so that nothing bypasses the proxy;
+  \`ctl-agent mesh-clean-iptables\` ends it.
 `;
 }

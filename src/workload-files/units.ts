@@ -1,7 +1,13 @@
 /**
- * The systemd units of a machine. The redirection is a unit of its own, as root: it begins before the agent, and ends
- * when the agent has been stopped and not when it is only restarted (StopWhenUnneeded, systemd.unit(5)), so that a
- * crash lets nothing past the proxy.
+ * The systemd units of a machine. Both fail closed: nothing but `mesh-clean-iptables` removes the redirection, however
+ * the agent ends and whatever prevents its next start.
+ *
+ * - `ctl-agent-redirect` redirects inbound connections before interfaces are configured (network-pre.target,
+ *   systemd.special(7)), so that no application is reached past the proxy while the machine boots. It has no settings:
+ *   none can be wrong. Outbound connections are not redirected yet, because the system itself needs them to boot
+ *   (network file systems, metadata of a cloud), and there is no proxy that would accept them.
+ * - `ctl-agent` completes the redirection at each start, as root, then runs the agent. It is restarted without limit: a
+ *   unit that systemd has given up would need a person to return.
  */
 
 /** Folder of the files on the machine. */
@@ -15,7 +21,7 @@ export const AGENT_UNIT = `[Unit]
 Description=Proxy of the mesh: ctl-agent and Envoy
 Wants=network-online.target
 After=network-online.target ctl-agent-redirect.service
-Requires=ctl-agent-redirect.service
+StartLimitIntervalSec=0
 
 [Service]
 User=mesh-proxy
@@ -24,6 +30,8 @@ EnvironmentFile=${CONFIG_FOLDER}/cluster.env
 StateDirectory=ctl-agent
 StateDirectoryMode=0700
 WorkingDirectory=${STATE_FOLDER}
+# As root. A redirection that is there stays when this fails.
+ExecStartPre=+${PROGRAM} mesh-iptables -b '*' -i '*'
 ExecStart=${PROGRAM} proxy sidecar --meshConfig ${CONFIG_FOLDER}/mesh.yaml
 # SIGTERM to the agent alone: it drains Envoy for TERMINATION_DRAIN_DURATION_SECONDS.
 KillMode=mixed
@@ -37,18 +45,25 @@ ProtectHome=read-only
 
 [Install]
 WantedBy=multi-user.target
+Also=ctl-agent-redirect.service
 `;
 
 export const REDIRECT_UNIT = `[Unit]
-Description=Redirection of traffic to the proxy of the mesh
-After=network-online.target
-Wants=network-online.target
-StopWhenUnneeded=yes
+Description=Redirection of inbound connections to the proxy of the mesh
+DefaultDependencies=no
+Wants=network-pre.target
+Before=network-pre.target
+# After those that replace all rules.
+After=local-fs.target nftables.service netfilter-persistent.service firewalld.service ufw.service
+# Again, it would take back what the agent has added.
+RefuseManualStart=yes
+RefuseManualStop=yes
 
 [Service]
 Type=oneshot
 RemainAfterExit=yes
-EnvironmentFile=${CONFIG_FOLDER}/cluster.env
-ExecStart=${PROGRAM} mesh-iptables -b '*' -i '*'
-ExecStop=${PROGRAM} mesh-clean-iptables
+ExecStart=${PROGRAM} mesh-iptables -b '*'
+
+[Install]
+WantedBy=multi-user.target
 `;

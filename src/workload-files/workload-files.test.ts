@@ -107,7 +107,10 @@ test('systemd accepts the units', {
 }, async () => {
   const output = join(folder, 'units');
   // The program that the units start is not here; /bin/true is.
-  const files = workloadFiles(INPUT).map((file) => ({ ...file, text: file.text.replaceAll('=node ', '=/bin/true ') }));
+  const files = workloadFiles(INPUT).map((file) => ({
+    ...file,
+    text: file.text.replaceAll(/^(Exec\w+=\+?)node /gm, '$1/bin/true '),
+  }));
   await writeFiles(output, files);
   const units = ['ctl-agent.service', 'ctl-agent-redirect.service'].map((name) => join(output, name));
   const { status, stderr } = spawnSync('systemd-analyze', ['verify', ...units], { encoding: 'utf8' });

@@ -26,15 +26,17 @@ const APPLICATION = (name: string, sick: string): string => `
     answer.end('${name}');
   }).listen(8080)`;
 
-/** Does what systemd does with the units of a machine, in the foreground. */
+/**
+ * Does what systemd does with the unit of the agent, in the foreground: the machines of this test are no machines of
+ * their own but network namespaces. machines-systemd.test.ts has a machine with systemd.
+ */
 const SYSTEMCTL = (root: string): string => `#!/bin/sh -e
-line() { sed -n "s/^$1=//p" "${root}/etc/systemd/system/$2"; }
-[ "$1" = daemon-reload ] && exit 0
-set -a; . "$(line EnvironmentFile ctl-agent.service)"; set +a
-if [ "$1" = disable ]; then eval "$(line ExecStop ctl-agent-redirect.service)"; exit 0; fi
-eval "$(line ExecStart ctl-agent-redirect.service)"
+line() { sed -n "s/^$1=+*//p" "${root}/etc/systemd/system/ctl-agent.service"; }
+if [ "$1" != enable ]; then exit 0; fi
+set -a; . "$(line EnvironmentFile)"; set +a
+eval "$(line ExecStartPre)"
 mkdir -p "${root}/var/lib/ctl-agent"; cd "${root}/var/lib/ctl-agent"; chown ${PROXY_UID}:${PROXY_UID} .
-exec setpriv --reuid=${PROXY_UID} --regid=${PROXY_UID} --clear-groups $(line ExecStart ctl-agent.service)
+exec setpriv --reuid=${PROXY_UID} --regid=${PROXY_UID} --clear-groups $(line ExecStart)
 `;
 
 /** Puts the addresses, files and users of this test in place of those that the document names. */
@@ -151,7 +153,7 @@ test('machines register themselves, and are used while they are healthy and conn
     await untilReady(proxies.two, control, two);
     await answeredBy('one', 'two');
   });
-  await t.test('the redirection ends with the service', async () => {
+  await t.test('the redirection ends by the commands of the document', async () => {
     assert.match(await two.netns.run('iptables-save'), /MESH/);
     proxies.two.signal('SIGTERM');
     await proxies.two.exited;

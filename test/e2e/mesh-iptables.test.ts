@@ -3,6 +3,9 @@
  * with Envoys that only forward bytes, and the state after cleaning.
  */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
+import { writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
 import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
@@ -16,6 +19,7 @@ import {
   runCtlAgent,
   startEchoIn,
   startEnvoy,
+  tempDir,
 } from '../harness/index.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
@@ -219,6 +223,39 @@ describe('cleaning', { skip }, () => {
       assert.equal(await snapshot(namespace), clean, name);
       await runCtlAgent(namespace, 'mesh-clean-iptables');
       assert.equal(await snapshot(namespace), clean, `${name}, cleaned twice`);
+    }
+  });
+
+  test('cleaning leaves no empty tables and chains, whose hooks the kernel would run for each packet', {
+    skip: spawnSync('nft', ['--version']).status === 0 ? false : 'nft is not installed',
+  }, async (t) => {
+    const namespace = await (await createNetwork(t)).addNamespace('one');
+    for (const [name, flags] of WAYS) {
+      await runCtlAgent(namespace, 'mesh-iptables', ...flags);
+      await runCtlAgent(namespace, 'mesh-clean-iptables');
+      assert.equal(await namespace.run('nft', 'list', 'ruleset'), '', name);
+    }
+    // An empty chain that does not accept is somebody's.
+    await namespace.run('iptables', '-t', 'mangle', '-P', 'OUTPUT', 'DROP');
+    await runCtlAgent(namespace, 'mesh-iptables', ...(WAYS.at(-1)?.[1] ?? []));
+    await runCtlAgent(namespace, 'mesh-clean-iptables');
+    assert.match(await namespace.run('nft', 'list', 'ruleset'), /chain OUTPUT \{\s*[^;]*; policy drop;\s*\}/);
+  });
+
+  test('a change that fails halfway leaves the redirection that was there', async (t) => {
+    const network = await createNetwork(t);
+    const namespace = await network.addNamespace('one');
+    const folder = await tempDir(t);
+    // The rules of IPv4 are replaced before those of IPv6.
+    const restore = '#!/bin/sh\ngrep -q MESH_REDIRECT && { echo broken >&2; exit 1; }\n';
+    await writeFile(join(folder, 'ip6tables-restore'), restore, { mode: 0o755 });
+    const failing = ['env', `PATH=${folder}:${process.env.PATH}`, process.execPath, programFile('ctl-agent')];
+    for (const [name, flags] of WAYS) {
+      await runCtlAgent(namespace, 'mesh-iptables', '-b', '*', '-m', name === 'TPROXY' ? 'REDIRECT' : 'TPROXY');
+      const before = await snapshot(namespace);
+      const { stderr } = await failureOf(namespace.run(...failing, 'mesh-iptables', ...flags));
+      assert.match(stderr, /^ctl-agent: ip6tables-restore [^\n]*broken\n$/, name);
+      assert.equal(await snapshot(namespace), before, name);
     }
   });
 

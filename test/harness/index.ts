@@ -53,3 +53,4 @@ export {
 export { createScope, type Owner, type Scope } from './owner.ts';
 export { type RawAnswer, type RawCall, type RawTls, rawCall } from './raw.ts';
 export { type RawClient, startRawClient } from './raw-client.ts';
+export { type SystemdMachine, type SystemdOptions, startSystemd, systemdUnavailable } from './systemd.ts';

@@ -1,5 +1,7 @@
 /** Applies a redirection, and removes the rules of an earlier one. */
-import { CtlError } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../core/errors.ts';
+import { getScope } from '../../logging/index.ts';
+import { removeEmptyTable } from './empty-tables.ts';
 import { FAMILIES, TABLES } from './footprint.ts';
 import { inboundSourceAddress, type MarkRoute, readMarkRoutes, routeCommand, ruleCommand } from './routing.ts';
 import { redirectionRules } from './rules.ts';
@@ -10,47 +12,79 @@ import type { Family, Redirection, TableName, TableRules } from './types.ts';
 /** How long iptables-restore waits for the lock of another iptables, seconds. */
 const LOCK_WAIT = '30';
 
+/** What there is of meshd in one family before a change. */
+interface Earlier {
+  readonly tables: ReadonlyMap<TableName, ExistingRules>;
+  readonly routes: readonly MarkRoute[];
+}
+
 /**
- * Applies the rules of these families and replaces those of an earlier run. When it fails halfway all rules of meshd
- * are removed: an application without redirection is noticed at once, one with half of it is not. Rejects with
+ * Applies the rules of these families and replaces those of an earlier run. When it fails halfway, what an earlier run
+ * has applied is put back: a redirection that cannot be changed stays in force. Without an earlier one all rules of
+ * meshd are removed: an application without redirection is noticed at once, one with half of it is not. Rejects with
  * CtlError.
  */
 export async function applyRedirection(run: Run, families: readonly Family[], wanted: Redirection): Promise<void> {
   // Read first: without iptables or permission this fails before anything is changed.
-  const existing = new Map<Family, ReadonlyMap<TableName, ExistingRules>>();
-  for (const family of families) existing.set(family, await readTables(run, family));
+  const earlier = new Map<Family, Earlier>();
+  for (const family of families) earlier.set(family, await readEarlier(run, family));
   try {
     for (const family of families) {
       await applyNetwork(run, family, wanted);
       const rules = redirectionRules(family, wanted);
       for (const table of TABLES) {
-        const there = existing.get(family)?.get(table) ?? NO_RULES;
-        const text = transactionFor(table, rules, there);
-        if (text !== undefined) await restore(run, family, text);
+        const there = earlier.get(family)?.tables.get(table) ?? NO_RULES;
+        const own = rules.find((each) => each.table === table);
+        if (own === undefined) await cleanTable(run, family, table, there);
+        else await restore(run, family, applyTransaction(own, there));
       }
     }
   } catch (error) {
-    await cleanRedirection(run, families).catch(() => undefined);
+    const tables = [...earlier.values()].flatMap((each) => [...each.tables.values()]);
+    if (tables.some(({ jumps }) => jumps.length > 0)) await putBack(run, earlier);
+    else await cleanRedirection(run, families).catch(() => undefined);
     throw error;
   }
 }
 
-function transactionFor(table: TableName, all: readonly TableRules[], existing: ExistingRules): string | undefined {
-  const rules = all.find((each) => each.table === table);
-  return rules === undefined ? cleanTransaction(table, existing) : applyTransaction(rules, existing);
+/** What cannot be put back stays as it is: no rule is removed for that. */
+async function putBack(run: Run, earlier: ReadonlyMap<Family, Earlier>): Promise<void> {
+  for (const [family, { tables, routes }] of earlier) {
+    const failed = (error: unknown) => {
+      const reason = messageOf(error);
+      getScope('default').error('the earlier redirection cannot be put back completely', { family, reason });
+    };
+    await applyRoutes(run, family, routes).catch(failed);
+    for (const [table, { chains, jumps }] of tables)
+      await putBackTable(run, family, { table, chains, jumps: [...new Set(jumps)] }).catch(failed);
+  }
+}
+
+async function putBackTable(run: Run, family: Family, rules: TableRules): Promise<void> {
+  const there = await readTable(run, family, rules.table);
+  if (rules.chains.length === 0) await cleanTable(run, family, rules.table, there);
+  else await restore(run, family, applyTransaction(rules, there));
 }
 
 /** Removes everything that a redirection may have added, and nothing else. Rejects with CtlError. */
 export async function cleanRedirection(run: Run, families: readonly Family[]): Promise<void> {
   for (const family of families) {
-    for (const [table, there] of await readTables(run, family)) {
-      const text = cleanTransaction(table, there);
-      if (text !== undefined) await restore(run, family, text);
-    }
+    for (const [table, there] of await readTables(run, family)) await cleanTable(run, family, table, there);
     await deleteRoutes(run, family, await existingRoutes(run, family));
     // Fails when it does not exist, which is the desired state.
     if (family === 'ipv6') await run('ip', inboundSourceAddress('del')).catch(() => undefined);
   }
+}
+
+async function cleanTable(run: Run, family: Family, table: TableName, there: ExistingRules): Promise<void> {
+  const text = cleanTransaction(table, there);
+  if (text === undefined) return;
+  await restore(run, family, text);
+  await removeEmptyTable(run, family, table);
+}
+
+async function readEarlier(run: Run, family: Family): Promise<Earlier> {
+  return { tables: await readTables(run, family), routes: await existingRoutes(run, family) };
 }
 
 async function readTables(run: Run, family: Family): Promise<ReadonlyMap<TableName, ExistingRules>> {
@@ -75,14 +109,28 @@ async function restore(run: Run, family: Family, text: string): Promise<void> {
 
 async function applyNetwork(run: Run, family: Family, { interception }: Redirection): Promise<void> {
   if (family === 'ipv6') await mustRun(run, 'ip', inboundSourceAddress('replace'));
+  const { mode } = interception;
+  await applyRoutes(
+    run,
+    family,
+    mode === 'TPROXY' ? [{ mark: interception.mark, table: interception.routeTable }] : [],
+  );
+}
+
+/** Adds the routing rules of meshd that are wanted, each with its route, and deletes the others. */
+async function applyRoutes(run: Run, family: Family, wanted: readonly MarkRoute[]): Promise<void> {
   const existing = await existingRoutes(run, family);
-  if (interception.mode !== 'TPROXY') return deleteRoutes(run, family, existing);
-  const wanted = { mark: interception.mark, table: interception.routeTable };
-  const there = existing.filter(({ mark, table }) => mark === wanted.mark && table === wanted.table);
-  const stale = existing.filter((route) => !there.includes(route));
-  await deleteRoutes(run, family, [...stale, ...there.slice(1)]);
-  if (there.length === 0) await mustRun(run, 'ip', ruleCommand(family, 'add', wanted));
-  await mustRun(run, 'ip', routeCommand(family, 'replace', wanted));
+  const isSame = (one: MarkRoute) => (other: MarkRoute) => one.mark === other.mark && one.table === other.table;
+  const stays = wanted.map((route) => existing.find(isSame(route)));
+  await deleteRoutes(
+    run,
+    family,
+    existing.filter((route) => !stays.includes(route)),
+  );
+  for (const route of wanted) {
+    if (!existing.some(isSame(route))) await mustRun(run, 'ip', ruleCommand(family, 'add', route));
+    await mustRun(run, 'ip', routeCommand(family, 'replace', route));
+  }
 }
 
 /** The routing rules of meshd with any mark and table; none on a host without `ip`, which cannot have created any. */

@@ -22,12 +22,16 @@ const SAVED = `*nat
 -A OUTPUT -p tcp -j FOREIGN
 -A OUTPUT -p tcp -j MESH_OUTPUT
 -A FOREIGN -p tcp -j MESH_OUTPUT
+-A MESH_INBOUND -p tcp -m tcp --dport 22 -j RETURN
 COMMIT
 `;
 
 test('existing rules of meshd are read, and no others', () => {
   assert.deepEqual(readExisting('nat', SAVED), {
-    chains: ['MESH_INBOUND', 'MESH_OUTPUT'],
+    chains: [
+      { name: 'MESH_INBOUND', rules: ['-p tcp -m tcp --dport 22 -j RETURN'] },
+      { name: 'MESH_OUTPUT', rules: [] },
+    ],
     jumps: ['PREROUTING -p tcp -j MESH_INBOUND', 'OUTPUT -p tcp -j MESH_OUTPUT'],
   });
   assert.deepEqual(readExisting('nat', ''), NO_RULES);
@@ -50,7 +54,7 @@ test('an existing jump stays where it is, and obsolete ones are removed', () => 
 
 test('a duplicate jump is removed', () => {
   const [jump = ''] = RULES.jumps;
-  const text = applyTransaction(RULES, { chains: ['MESH_OUTPUT'], jumps: [jump, jump] });
+  const text = applyTransaction(RULES, { chains: [{ name: 'MESH_OUTPUT', rules: [] }], jumps: [jump, jump] });
   assert.equal(text.split(`-D ${jump}\n`).length, 3);
   assert.equal(text.split(`-A ${jump}\n`).length, 2);
 });

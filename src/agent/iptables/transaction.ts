@@ -4,11 +4,11 @@
  * table as a whole or not at all.
  */
 import { addJump, FOOTPRINT } from './footprint.ts';
-import type { TableName, TableRules } from './types.ts';
+import type { Chain, TableName, TableRules } from './types.ts';
 
 /** The chains and jumps of meshd in a table. */
 export interface ExistingRules {
-  readonly chains: readonly string[];
+  readonly chains: readonly Chain[];
   /** One entry for each occurrence. */
   readonly jumps: readonly string[];
 }
@@ -19,12 +19,14 @@ export const NO_RULES: ExistingRules = { chains: [], jumps: [] };
 export function readExisting(table: TableName, saved: string): ExistingRules {
   const { chains, jumps } = FOOTPRINT[table];
   const lines = saved.split('\n').map((line) => line.trim());
+  const rules = lines.filter((line) => line.startsWith('-A ')).map((line) => line.slice('-A '.length));
+  const rulesOf = (chain: string) =>
+    rules.filter((rule) => rule.startsWith(`${chain} `)).map((rule) => rule.slice(chain.length + 1));
   return {
-    chains: chains.filter((name) => lines.some((line) => line.startsWith(`:${name} `))),
-    jumps: lines
-      .filter((line) => line.startsWith('-A '))
-      .map((line) => line.slice(3))
-      .filter((rule) => jumps.includes(rule)),
+    chains: chains
+      .filter((name) => lines.some((line) => line.startsWith(`:${name} `)))
+      .map((name) => ({ name, rules: rulesOf(name) })),
+    jumps: rules.filter((rule) => jumps.includes(rule)),
   };
 }
 
@@ -35,7 +37,7 @@ export function readExisting(table: TableName, saved: string): ExistingRules {
 export function applyTransaction(rules: TableRules, existing: ExistingRules): string {
   const stays = rules.jumps.filter((jump) => existing.jumps.filter((each) => each === jump).length === 1);
   const names = rules.chains.map(({ name }) => name);
-  const stale = existing.chains.filter((name) => !names.includes(name));
+  const stale = existing.chains.map(({ name }) => name).filter((name) => !names.includes(name));
   return transaction(rules.table, [
     // Declares a chain, and empties it if it exists.
     ...[...names, ...stale].map((name) => `:${name} - [0:0]`),
@@ -50,9 +52,9 @@ export function applyTransaction(rules: TableRules, existing: ExistingRules): st
 export function cleanTransaction(table: TableName, { chains, jumps }: ExistingRules): string | undefined {
   if (chains.length === 0 && jumps.length === 0) return undefined;
   return transaction(table, [
-    ...chains.map((name) => `:${name} - [0:0]`),
+    ...chains.map(({ name }) => `:${name} - [0:0]`),
     ...jumps.map((jump) => `-D ${jump}`),
-    ...chains.map((name) => `-X ${name}`),
+    ...chains.map(({ name }) => `-X ${name}`),
   ]);
 }
 
