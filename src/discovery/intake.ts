@@ -16,11 +16,11 @@ import { configuredRemotes, configuredSources } from './inputs.ts';
 import { rootNamespaceOf } from './model-settings.ts';
 import { SourceMeter } from './observers.ts';
 import { RefusedDocuments } from './refused-documents.ts';
+import { REGISTRATION_SOURCE } from './registration/entries.ts';
 import type { RemoteClusters } from './remote-clusters.ts';
 import { createSources, type Sources } from './sources.ts';
 import { openStateDirectory } from './state-directory.ts';
 import type { Translation } from './translation.ts';
-import { REGISTRATION_SOURCE } from './workload-entries.ts';
 
 export interface IntakeOptions {
   readonly settings: DiscoverySettings;

@@ -43,9 +43,9 @@ import { debounceHooks, engineObserver, publishProblems, refusalLog } from './ob
 import { publicationLog } from './publications.ts';
 import { type MeshUpdate, mergedUpdate, Publisher } from './publisher.ts';
 import { PushLog } from './push-log.ts';
+import { WorkloadRegistration } from './registration/registration.ts';
 import { createTranslation, type Translation } from './translation.ts';
 import { startWebhooks, type Webhooks } from './webhooks.ts';
-import { WorkloadRegistration } from './workload-registration.ts';
 import { logAddresses, startXdsServer } from './xds-listeners.ts';
 
 /** The stations, once all of them are connected. */
@@ -134,6 +134,7 @@ export class DiscoveryProgram {
    */
   async stop(): Promise<void> {
     this.#stopping = true;
+    this.#registration?.stopping();
     await this.#closers.close();
     this.#pipeline = undefined;
   }
@@ -194,8 +195,8 @@ export class DiscoveryProgram {
   }
 
   /**
-   * Publishes the documents that the sources listed, then the key sets that their policies refer to. The engine starts
-   * from there.
+   * Publishes the documents that the sources listed, then the key sets that their policies refer to, and the workloads
+   * of the last run that their groups admit. The engine starts from there.
    */
   async #publishFirst({ store, applyKeySet }: Intake, publisher: Publisher): Promise<void> {
     const keySets = followKeySets({
@@ -206,7 +207,7 @@ export class DiscoveryProgram {
     this.#keySets = keySets;
     this.#closers.add(() => keySets.close());
     publisher.publish(this.#take(store));
-    await keySets.first();
+    await Promise.all([keySets.first(), this.#registration?.restored()]);
     publisher.publish(this.#take(store));
   }
 

@@ -58,7 +58,8 @@ export const discoveryCaEnv = {
     default: './var/lib/mesh/state',
     meaning:
       'Directory that keeps the last good version of each policy, so that one with a mistake stays in force over a ' +
-      'restart. One instance of the program per directory.',
+      'restart, and, without a cluster, the machines that have registered themselves. One instance of the program ' +
+      'per directory.',
   },
   ROOT_CA_DIR: {
     setting: 'rootCaDir',

@@ -53,7 +53,8 @@ export const discoveryEnv = {
     min: 0,
     meaning:
       'How long the WorkloadEntry of a registered workload stays after the end of its last connection; a workload ' +
-      'that connects again in this time, to any replica, keeps it.',
+      'that connects again in this time, to any replica, keeps it. After a restart without a cluster: this time ' +
+      'and 30s.',
   },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',

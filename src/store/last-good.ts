@@ -13,12 +13,12 @@
  * directory.
  */
 import { hash } from 'node:crypto';
-import { closeSync, constants, fstatSync, openSync, readFileSync } from 'node:fs';
-import { chmod, lstat, mkdir, open, readdir, rename, rm, stat } from 'node:fs/promises';
+import { readdir, rm, stat } from 'node:fs/promises';
 import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
+import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/private-files.ts';
 import { type AnyResource, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
 import { documentOf } from './last-good-document.ts';
 
@@ -37,8 +37,6 @@ const DOCUMENTS_PER_TURN = 32;
 const FORMAT = 1;
 const ENTRY = z.strictObject({ version: z.literal(FORMAT), file: z.string().optional(), document: z.unknown() });
 const NAME = /^([0-9a-f]{32})\.([0-9a-f]{16})\.([0-9a-f]{64})\.json$/;
-const ASIDE = '.new-';
-const FLAGS = constants.O_RDONLY | constants.O_NOFOLLOW | constants.O_NONBLOCK;
 
 /** The versions of one source's documents. */
 export interface SourceLastGood {
@@ -104,7 +102,7 @@ const fileHash = (source: string, file = ''): string => hash('sha256', identity(
 export async function openLastGood(options: LastGoodOptions): Promise<LastGoodStore> {
   const { directory, warn } = options;
   try {
-    await prepare(directory);
+    await preparePrivateFolder(directory);
     return new Directory(options, await entriesOf(directory));
   } catch (error) {
     warn(`${directory} cannot be used (${reasonOf(error)}): ${WITHOUT}`);
@@ -119,17 +117,6 @@ const NOTHING: LastGoodStore = {
   retain: () => {},
   written: () => Promise.resolve(),
 };
-
-async function prepare(directory: string): Promise<void> {
-  await mkdir(directory, { recursive: true, mode: 0o700 });
-  const info = await lstat(directory);
-  if (!info.isDirectory()) throw new CtlError('failed_precondition', 'is no folder');
-  if (info.uid !== process.getuid?.()) throw new CtlError('failed_precondition', 'belongs to another user');
-  // A directory that others can write is not trusted; one that they can read is made private.
-  if ((info.mode & 0o022) !== 0)
-    throw new CtlError('failed_precondition', 'may be written by others; set its mode to 0700');
-  if ((info.mode & 0o077) !== 0) await chmod(directory, 0o700);
-}
 
 /** By hash of source and key; of two versions that a crash has left, the newer one. */
 async function entriesOf(directory: string): Promise<Map<string, Entry>> {
@@ -258,7 +245,7 @@ class Directory implements LastGoodStore {
     const entry = { name, bytes, file, modified: 0, namespace };
     try {
       this.#checkQuota(entry, known);
-      await this.#writeFile(name, text);
+      await replacePrivateFile(this.#options.directory, name, text);
       this.#put(id, entry);
       if (known !== undefined) await rm(join(this.#options.directory, known.name), { force: true });
       this.#complaint = undefined;
@@ -311,20 +298,6 @@ class Directory implements LastGoodStore {
     }
   }
 
-  async #writeFile(name: string, text: string): Promise<void> {
-    const { directory } = this.#options;
-    const aside = join(directory, `${ASIDE}${name}`);
-    await rm(aside, { force: true });
-    const handle = await open(aside, 'wx', 0o600);
-    try {
-      await handle.writeFile(text);
-      await handle.sync();
-    } finally {
-      await handle.close();
-    }
-    await rename(aside, join(directory, name));
-  }
-
   async #remove(id: string): Promise<void> {
     const known = this.#entries.get(id);
     if (known === undefined) return;
@@ -342,26 +315,11 @@ class Directory implements LastGoodStore {
 
   #read({ name }: Entry, source: string): AnyResource | undefined {
     try {
-      return parseEntry(name, readOwnFile(join(this.#options.directory, name)), source);
+      return parseEntry(name, readPrivateFile(join(this.#options.directory, name), MAX_DOCUMENT_BYTES), source);
     } catch (error) {
       this.#options.warn(`${join(this.#options.directory, name)} is not used: ${reasonOf(error)}`);
       return undefined;
     }
-  }
-}
-
-function readOwnFile(path: string): string {
-  const descriptor = openSync(path, FLAGS);
-  try {
-    const info = fstatSync(descriptor);
-    if (!info.isFile()) throw new CtlError('invalid_argument', 'is no file');
-    if (info.uid !== process.getuid?.() || (info.mode & 0o077) !== 0)
-      throw new CtlError('failed_precondition', "is not its owner's alone");
-    if (info.size > MAX_DOCUMENT_BYTES)
-      throw new CtlError('resource_exhausted', `has ${info.size} bytes, more than ${MAX_DOCUMENT_BYTES} bytes`);
-    return readFileSync(descriptor, 'utf8');
-  } finally {
-    closeSync(descriptor);
   }
 }
 

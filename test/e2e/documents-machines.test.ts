@@ -1,6 +1,6 @@
 /** The quickstart of docs/virtual-machines.md, word for word: machines that register themselves, leave and return. */
 import assert from 'node:assert/strict';
-import { chmod, cp, mkdir, readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { chmod, cp, mkdir, mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import {
@@ -94,6 +94,27 @@ async function copyFiles(control: Machine, vm: Vm): Promise<void> {
   }
 }
 
+/** Calls from a machine, one after the other; `stop` gives the results of those that failed. */
+async function steadyCalls(vm: Vm, call: string) {
+  const folder = await mkdtemp(join(vm.folder, 'calls-'));
+  const [results, end] = [join(folder, 'results'), join(folder, 'end')];
+  const calls = await vm.start(
+    `while [ ! -e ${end} ]; do if ${call} > ${folder}/answer; then echo ok; else echo "failed: $?"; fi >> ${results}; done`,
+  );
+  const lines = async () => (await readFile(results, 'utf8').catch(() => '')).split('\n').slice(0, -1);
+  return {
+    async more(count: number) {
+      const goal = (await lines()).length + count;
+      await eventually(async () => assert.ok((await lines()).length >= goal), { timeoutMs: 60_000 });
+    },
+    async stop() {
+      await writeFile(end, '');
+      await calls.exited;
+      return (await lines()).filter((line) => line !== 'ok');
+    },
+  };
+}
+
 test('machines register themselves, and are used while they are healthy and connected', {
   skip: await netnsUnavailable(),
 }, async (t) => {
@@ -106,11 +127,15 @@ test('machines register themselves, and are used while they are healthy and conn
   const config = join(control.folder, 'mesh/config/shop.yaml');
   await mkdir(dirname(config), { recursive: true });
   await writeFile(config, example('docs/virtual-machines.md', 'mesh/config/shop.yaml'));
-  const discovery = await control.start(adapted(example('docs/virtual-machines.md', 'the control plane')));
-  await eventually(async () => {
-    discovery.assertRunning();
-    await control.netns.run('curl', '-sS', '--fail', 'http://127.0.0.1:8080/ready');
-  });
+  const startControlPlane = async (): Promise<Child> => {
+    const discovery = await control.start(adapted(example('docs/virtual-machines.md', 'the control plane')));
+    await eventually(async () => {
+      discovery.assertRunning();
+      await control.netns.run('curl', '-sS', '--fail', 'http://127.0.0.1:8080/ready');
+    });
+    return discovery;
+  };
+  let discovery = await startControlPlane();
   await control.run(adapted(example('docs/virtual-machines.md', 'the files of a machine')));
   await copyFiles(control, one);
   await copyFiles(control, two);
@@ -136,6 +161,27 @@ test('machines register themselves, and are used while they are healthy and conn
       control.netns.run('curl', '-sS', '--fail', '--max-time', '5', `http://${two.netns.address}:8080/`),
     );
   });
+  for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
+    await t.test(`no call fails while the control plane is away after ${signal}, and when it returns`, async () => {
+      const state = join(control.folder, 'var/lib/mesh/state/registered-workloads.json');
+      await eventually(async () => assert.equal((await readFile(state, 'utf8')).split('"problem":""').length, 3));
+      const streams = async () =>
+        /^ctl_xds (\d+)$/m.exec(await control.netns.run('curl', '-sS', 'http://127.0.0.1:15014/metrics'))?.[1];
+      const before = await streams();
+      const traffic = await steadyCalls(one, callFromOne);
+      await traffic.more(20);
+      discovery.signal(signal);
+      await discovery.exited;
+      await traffic.more(100);
+      discovery = await startControlPlane();
+      const began = discovery;
+      await eventually(() => assert.match(began.output(), /2 registered workloads of the last run stay until/));
+      await eventually(async () => assert.equal(await streams(), before));
+      await traffic.more(200);
+      assert.deepEqual(await traffic.stop(), []);
+      await answeredBy('one', 'two');
+    });
+  }
   await t.test('an unhealthy application is not called until it is healthy again', async () => {
     await writeFile(two.sick, '');
     await answeredBy('one');

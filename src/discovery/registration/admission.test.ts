@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ProxyNode } from '../core/proxy.ts';
-import { meshOf, pod, resource, service } from '../model/testing/build.ts';
-import type { AnyResource } from '../resources/index.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { meshOf, pod, resource, service } from '../../model/testing/build.ts';
+import type { AnyResource } from '../../resources/index.ts';
+import { type AdmittedEntry, admitWorkload, GROUP_ANNOTATION, MAX_PER_GROUP } from './admission.ts';
 import { TEMPLATE, webGroup, webStream } from './testing/registering.ts';
-import { type AdmittedEntry, admitWorkload, GROUP_ANNOTATION, MAX_PER_GROUP } from './workload-admission.ts';
 
 const GROUP = webGroup();
 const NODE = webStream('10.0.0.7', { LABELS: { app: 'payments', mesh: 'ingressgateway' } }).node;

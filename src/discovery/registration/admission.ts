@@ -3,8 +3,8 @@
  * certificate proves its namespace and service account, and everything else of the WorkloadEntry comes from the group:
  * labels that a workload states could make it an endpoint of other services, or a gateway with their secrets.
  */
-import type { ProxyNode } from '../core/proxy.ts';
-import { addressId, type Snapshot } from '../model/index.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { addressId, type Snapshot } from '../../model/index.ts';
 import {
   apiVersionsOf,
   HEALTH_CHECKED,
@@ -12,7 +12,7 @@ import {
   resourceKey,
   type WorkloadEntrySpec,
   type WorkloadGroupSpec,
-} from '../resources/index.ts';
+} from '../../resources/index.ts';
 
 /** The WorkloadGroup of a registered WorkloadEntry. */
 export const GROUP_ANNOTATION = 'mesh.io/autoRegistrationGroup';
@@ -30,6 +30,9 @@ export interface AdmittedEntry {
 }
 
 export type Admission = { readonly entry: AdmittedEntry } | { readonly refused: string };
+
+/** What admission reads of a proxy's node. */
+type ClaimingNode = Pick<ProxyNode, 'namespace' | 'identity' | 'addresses' | 'network' | 'locality'>;
 
 /** Most registered workloads of a group. One certificate is enough to register any number of addresses. */
 export const MAX_PER_GROUP = 1000;
@@ -49,7 +52,7 @@ const refused = (reason: string): Admission => ({ refused: reason });
  * @param group that it names
  * @param current name of the entry that it has now: another one where the network of its group has changed
  */
-export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot, current?: string): Admission {
+export function admitWorkload(node: ClaimingNode, group: string, snapshot: Snapshot, current?: string): Admission {
   const { namespace, identity } = node;
   const [address = ''] = node.addresses;
   const found = snapshot.resources('WorkloadGroup').get(resourceKey('WorkloadGroup', namespace, group));
@@ -78,7 +81,7 @@ export function admitWorkload(node: ProxyNode, group: string, snapshot: Snapshot
 
 function entryOf(
   { meta, content }: Resource<'WorkloadGroup'>,
-  node: ProxyNode,
+  node: ClaimingNode,
   name: string,
   { address, account, network }: { readonly address: string; readonly account: string; readonly network: string },
 ): AdmittedEntry {

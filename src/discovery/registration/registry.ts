@@ -6,67 +6,32 @@
  *
  *   streams ─▶ workloads ─▶ queue ─▶ admission ─▶ storage (API server, or memory)
  */
-import { sleep, systemClock, type Timer } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
-import { createFailureLog } from '../core/log.ts';
-import { TokenBucket } from '../core/token-bucket.ts';
-import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import { reportFailure } from '../gateway-controller/index.ts';
-import { getScope } from '../logging/index.ts';
-import { addressId, type Snapshot } from '../model/index.ts';
-import type { ResourceChange } from '../resources/index.ts';
-import { type AdmittedEntry, admitWorkload } from './workload-admission.ts';
+import { systemClock, type Timer } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { createFailureLog } from '../../core/log.ts';
+import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import { reportFailure } from '../../gateway-controller/index.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Snapshot } from '../../model/index.ts';
+import type { ResourceChange } from '../../resources/index.ts';
+import { type AdmittedEntry, admitWorkload } from './admission.ts';
 import {
   DISCONNECTED_AT,
   type EntryStorage,
   REFRESH_MS,
   type RegisteringStream,
   type RegistrationOptions,
-} from './workload-entries.ts';
-import { clusterEntries } from './workload-entries-cluster.ts';
-import { memoryEntries } from './workload-entries-memory.ts';
+} from './entries.ts';
+import { clusterEntries } from './entries-cluster.ts';
+import { memoryEntries } from './entries-memory.ts';
+import { type SavedWorkload, SavedWorkloads } from './saved-workloads.ts';
+import { addressOf, keyOf, nameOf, newWorkload, textOf, type Workload } from './workload.ts';
+import { WriteLimits } from './write-limits.ts';
 
 export interface RegistryOptions extends RegistrationOptions {
   readonly snapshot: () => Snapshot | undefined;
 }
 
-interface Workload {
-  readonly key: string;
-  readonly streams: Set<RegisteringStream>;
-  /** Of the stream that was opened last. */
-  stream: RegisteringStream;
-  /** Milliseconds since the epoch; undefined while there are streams. */
-  disconnectedAt: number | undefined;
-  /** Its entry, written or being written. */
-  entry: AdmittedEntry | undefined;
-  /** What was written, and when it is to be written again (monotonic ms); undefined: the next work writes it. */
-  written: { readonly text: string; readonly refreshAt: number } | undefined;
-  /** Why it is not registered; undefined when it is. */
-  refused: string | undefined;
-  timer: Timer | undefined;
-  /** Whether the log says that it is registered. */
-  announced: boolean;
-  /** The health that was written last by this replica; undefined: none. */
-  writtenHealth: string | undefined;
-  /** Writes of it alone: an application that fails and recovers without end causes pushes to its callers. */
-  readonly writes: TokenBucket;
-  /** Whether its account's share of writes was taken for its next write, which was delayed until it is available. */
-  hasTurn: boolean;
-}
-
-/**
- * Writes of all workloads a second, and at once: after a restart of the control plane all workloads connect again, and
- * the API server has other clients.
- */
-const WRITES = { rate: 50, burst: 200 };
-/** The same of one service account. */
-const ACCOUNT_WRITES = { rate: 10, burst: 100 };
-/** The same of one workload. */
-const WORKLOAD_WRITES = { rate: 0.2, burst: 10 };
-/** An account that connects and disconnects without end delays only its own workloads, and those so long. */
-const LONGEST_WAIT_MS = 60_000;
-/** Accounts whose rate is remembered. */
-const MAX_ACCOUNTS = 1000;
 const CONCURRENCY = 8;
 /** A workload that connects again within this time costs no write. */
 const NOTICE_MS = 1000;
@@ -74,14 +39,22 @@ const NOTICE_MS = 1000;
 const RETRY_MS = 30_000;
 /** At the end, for writing that workloads have disconnected. */
 const CLOSE_MS = 3000;
+/**
+ * How much longer than the grace time workloads of the last run are waited for: the longest time after which an Envoy
+ * without settings of its own connects again (Envoy's GrpcService.EnvoyGrpc.retry_policy).
+ */
+const RECONNECT_MS = 30_000;
 
-export function createWorkloadRegistry(options: RegistryOptions): WorkloadRegistry {
-  const { settings, cluster, apply } = options;
-  const storage =
-    cluster !== undefined && settings.configDir === ''
-      ? clusterEntries({ client: cluster.client, leadership: cluster.leadership, settings, snapshot: options.snapshot })
-      : memoryEntries(apply);
-  return new WorkloadRegistry(options, storage);
+/** Without a cluster, the workloads of the last run are restored first. */
+export async function createWorkloadRegistry(options: RegistryOptions): Promise<WorkloadRegistry> {
+  const { settings, cluster, apply, snapshot } = options;
+  if (cluster !== undefined && settings.configDir === '') {
+    const { client, leadership } = cluster;
+    return new WorkloadRegistry(options, clusterEntries({ client, leadership, settings, snapshot }));
+  }
+  const registry = new WorkloadRegistry(options, memoryEntries(apply), settings.stateDir);
+  await registry.restore();
+  return registry;
 }
 
 export class WorkloadRegistry {
@@ -92,8 +65,7 @@ export class WorkloadRegistry {
   readonly #addresses = new Map<string, Workload>();
   /** `namespace/name` of an entry → its workload. */
   readonly #entries = new Map<string, Workload>();
-  readonly #accounts = new Map<string, TokenBucket>();
-  readonly #bucket = new TokenBucket({ ...WRITES, now: systemClock.now });
+  readonly #limits = new WriteLimits();
   readonly #queue: WorkQueue;
   readonly #failures = createFailureLog(
     getScope('model'),
@@ -101,11 +73,18 @@ export class WorkloadRegistry {
     'WorkloadEntries are written again',
   );
   readonly #ending = new AbortController();
+  /** Undefined where an API server stores the entries. */
+  readonly #saved: SavedWorkloads | undefined;
   #retry: Timer | undefined;
+  #stopping = false;
 
-  constructor(options: RegistryOptions, storage: EntryStorage) {
+  /** @param stateDir where the workloads are kept for the next run; undefined: they are stored elsewhere */
+  constructor(options: RegistryOptions, storage: EntryStorage, stateDir?: string) {
     this.#options = options;
     this.#storage = storage;
+    const current = () => this.#registered();
+    if (stateDir !== undefined)
+      this.#saved = new SavedWorkloads({ directory: stateDir, clock: systemClock, log: getScope('model'), current });
     const work = (key: string): Promise<Outcome> => this.#work(key);
     this.#queue = new WorkQueue({ work, concurrency: CONCURRENCY, clock: systemClock, random: Math.random });
     this.#retryLater();
@@ -113,30 +92,48 @@ export class WorkloadRegistry {
 
   opened(stream: RegisteringStream): void {
     const key = keyOf(stream);
-    const known = this.#workloads.get(key);
-    const workload: Workload = known ?? {
-      key,
-      streams: new Set(),
-      stream,
-      disconnectedAt: undefined,
-      entry: undefined,
-      written: undefined,
-      refused: undefined,
-      timer: undefined,
-      announced: false,
-      writtenHealth: undefined,
-      writes: new TokenBucket({ ...WORKLOAD_WRITES, now: systemClock.now }),
-      hasTurn: false,
-    };
+    const workload = this.#workloads.get(key) ?? newWorkload(key, stream, this.#options.settings.workloadEntryGraceMs);
     this.#workloads.set(key, workload);
     // A report is about the application, not about the stream that it came on.
     stream.problem ??= workload.stream.problem;
     workload.streams.add(stream);
     workload.stream = stream;
     workload.disconnectedAt = undefined;
+    workload.graceMs = this.#options.settings.workloadEntryGraceMs;
     workload.timer?.cancel();
     workload.timer = undefined;
     this.#queue.add(key);
+  }
+
+  /**
+   * Registers the workloads of the last run that still may register, with the health that they had: they stay until
+   * they connect, or the grace time has passed.
+   */
+  async restore(): Promise<void> {
+    const snapshot = this.#options.snapshot();
+    const { workloadEntryGraceMs } = this.#options.settings;
+    const saved = (await this.#saved?.load()) ?? [];
+    if (snapshot === undefined || saved.length === 0) return;
+    let restored = 0;
+    for (const { node, problem } of saved) {
+      const stream = { node, connectedAt: Date.now(), problem };
+      const workload = newWorkload(keyOf(stream), stream, workloadEntryGraceMs + RECONNECT_MS);
+      const admission = admitWorkload(node, node.workloadGroup, snapshot);
+      if ('refused' in admission || this.#addresses.has(addressOf(admission.entry))) continue;
+      this.#workloads.set(workload.key, workload);
+      this.#keep(workload, admission.entry);
+      await this.#connect(workload, admission.entry);
+      workload.disconnectedAt = Date.now();
+      this.#wake(workload, workload.graceMs);
+      restored++;
+    }
+    const others = restored === saved.length ? '' : `; ${saved.length - restored} do not fit their groups any more`;
+    getScope('model').info(`${restored} registered workloads of the last run stay until they connect${others}`);
+  }
+
+  /** The program is about to end its streams: what is registered now stays for the next run. */
+  stopping(): void {
+    this.#stopping = this.#saved !== undefined;
   }
 
   /** The stream has reported the health of its workload. */
@@ -151,7 +148,7 @@ export class WorkloadRegistry {
     const workload = this.#workloads.get(keyOf(stream));
     if (workload === undefined || !workload.streams.delete(stream) || workload.streams.size > 0) return;
     workload.disconnectedAt = Date.now();
-    this.#queue.add(workload.key);
+    if (!this.#stopping) this.#queue.add(workload.key);
   }
 
   /** A new snapshot with these changes. */
@@ -177,6 +174,7 @@ export class WorkloadRegistry {
     for (const { timer } of this.#workloads.values()) timer?.cancel();
     this.#ending.abort();
     await this.#queue.close();
+    await this.#saved?.close();
     const deadline = Date.now() + CLOSE_MS;
     for (const { entry, written, disconnectedAt } of this.#workloads.values()) {
       if (entry === undefined || written === undefined || Date.now() > deadline) continue;
@@ -219,7 +217,7 @@ export class WorkloadRegistry {
 
   /** @returns milliseconds after which to continue; 0: done */
   async #register(workload: Workload, snapshot: Snapshot): Promise<number> {
-    const { node, problem } = workload.stream;
+    const { node } = workload.stream;
     const admission = admitWorkload(node, node.workloadGroup, snapshot, workload.entry?.name);
     if ('refused' in admission) return await this.#refuse(workload, admission.refused);
     const { entry } = admission;
@@ -227,38 +225,20 @@ export class WorkloadRegistry {
     if (other !== undefined && other !== workload) {
       return await this.#refuse(workload, `${entry.spec.address} is that of workload ${other.key}`);
     }
-    const text = JSON.stringify([entry, entry.probed ? problem : '']);
-    if (workload.written?.text === text && workload.entry !== undefined) return 0;
-    const wait = this.#waitForTurn(workload);
+    if (workload.written?.text === textOf(workload, entry) && workload.entry !== undefined) return 0;
+    const wait = this.#limits.waitForTurn(workload.turns, `${node.namespace}/${node.serviceAccount}`);
     if (wait > 0) return wait;
     // The network of its group has changed.
     if (workload.entry !== undefined && workload.entry.name !== entry.name)
       await this.#remove(workload, workload.entry);
     this.#keep(workload, entry);
     await this.#write();
-    return await this.#connect(workload, entry, { problem: entry.probed ? problem : undefined, text });
+    return await this.#connect(workload, entry);
   }
 
-  /** @returns milliseconds until the workload may be written; 0: now */
-  #waitForTurn(workload: Workload): number {
-    // Its turn comes once: thousands that ask again and again would each be looked at every time.
-    if (workload.hasTurn) {
-      workload.hasTurn = false;
-      return 0;
-    }
-    const ownWait = workload.writes.take();
-    if (ownWait > 0) return ownWait;
-    const { namespace, serviceAccount } = workload.stream.node;
-    const wait = this.#accountOf(namespace, serviceAccount).spend(1);
-    workload.hasTurn = wait > 0;
-    return Math.min(wait, LONGEST_WAIT_MS);
-  }
-
-  async #connect(
-    workload: Workload,
-    entry: AdmittedEntry,
-    { problem, text }: { readonly problem: string | undefined; readonly text: string },
-  ): Promise<number> {
+  async #connect(workload: Workload, entry: AdmittedEntry): Promise<number> {
+    const problem = entry.probed ? workload.stream.problem : undefined;
+    const text = textOf(workload, entry);
     try {
       const isNews = problem !== workload.writtenHealth;
       await this.#storage.connected(entry, workload.stream.connectedAt, problem, isNews);
@@ -275,6 +255,7 @@ export class WorkloadRegistry {
     workload.writtenHealth = problem;
     // Spread, so that those that came at the same time do not delay reports of health each time.
     workload.written = { text, refreshAt: systemClock.now() + REFRESH_MS * (0.75 + Math.random() / 4) };
+    this.#saved?.changed();
     return 0;
   }
 
@@ -294,13 +275,14 @@ export class WorkloadRegistry {
     this.#drop(workload);
     workload.announced = false;
     workload.writtenHealth = undefined;
+    this.#saved?.changed();
   }
 
   async #release(workload: Workload): Promise<number> {
-    const { entry, disconnectedAt = Date.now() } = workload;
-    const { workloadEntryGraceMs } = this.#options.settings;
+    const { entry, disconnectedAt = Date.now(), graceMs } = workload;
+    if (this.#stopping) return 0;
     const elapsed = Date.now() - disconnectedAt;
-    if (entry === undefined || elapsed >= workloadEntryGraceMs) {
+    if (entry === undefined || elapsed >= graceMs) {
       if (entry !== undefined) {
         await this.#write();
         await this.#storage.remove(entry);
@@ -311,7 +293,7 @@ export class WorkloadRegistry {
       else this.#forget(workload);
       return 0;
     }
-    if (elapsed < NOTICE_MS && NOTICE_MS < workloadEntryGraceMs) this.#wake(workload, NOTICE_MS - elapsed);
+    if (elapsed < NOTICE_MS && NOTICE_MS < graceMs) this.#wake(workload, NOTICE_MS - elapsed);
     else {
       if (workload.written !== undefined) {
         await this.#write();
@@ -319,7 +301,7 @@ export class WorkloadRegistry {
         await this.#storage.disconnected(entry, disconnectedAt);
         this.#failures.succeeded();
       }
-      this.#wake(workload, workloadEntryGraceMs - elapsed);
+      this.#wake(workload, graceMs - elapsed);
     }
     return 0;
   }
@@ -352,38 +334,16 @@ export class WorkloadRegistry {
     }
     this.#drop(workload);
     this.#workloads.delete(workload.key);
+    this.#saved?.changed();
+  }
+
+  *#registered(): Iterable<SavedWorkload> {
+    for (const { announced, stream } of this.#workloads.values())
+      if (announced) yield { node: stream.node, problem: stream.problem };
   }
 
   /** Waits for the permission to write once. */
-  async #write(): Promise<void> {
-    for (let wait = this.#bucket.take(); wait > 0; wait = this.#bucket.take()) {
-      await sleep(systemClock, wait, this.#ending.signal);
-      if (this.#ending.signal.aborted) throw new CtlError('unavailable', 'the program is being stopped');
-    }
+  #write(): Promise<void> {
+    return this.#limits.write(this.#ending.signal);
   }
-
-  #accountOf(namespace: string, serviceAccount: string): TokenBucket {
-    const account = `${namespace}/${serviceAccount}`;
-    const bucket = this.#accounts.get(account) ?? new TokenBucket({ ...ACCOUNT_WRITES, now: systemClock.now });
-    // The one that has been used most recently is last.
-    this.#accounts.delete(account);
-    this.#accounts.set(account, bucket);
-    const [oldest] = this.#accounts.keys();
-    if (this.#accounts.size > MAX_ACCOUNTS && oldest !== undefined) this.#accounts.delete(oldest);
-    return bucket;
-  }
-}
-
-function keyOf({ node }: RegisteringStream): string {
-  const { namespace, workloadGroup, serviceAccount, addresses, network } = node;
-  const at = network === '' ? '' : `@${network}`;
-  return `${namespace}/${workloadGroup}/${serviceAccount}/${addresses[0] ?? ''}${at}`;
-}
-
-function nameOf({ namespace, name }: AdmittedEntry): string {
-  return `${namespace}/${name}`;
-}
-
-function addressOf({ spec }: AdmittedEntry): string {
-  return `${spec.network ?? ''}/${addressId(spec.address) ?? spec.address}`;
 }

@@ -1,34 +1,39 @@
 /** Registration of workloads without an API server, from streams to documents of the store. */
 import assert from 'node:assert/strict';
-import { afterEach, test } from 'node:test';
+import { chmod, readFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
+import { afterEach, describe, test } from 'node:test';
 import { setImmediate as nextTurn } from 'node:timers/promises';
-import { waitUntil } from '../core/testing/wait-until.ts';
-import { getScope } from '../logging/index.ts';
-import { meshOf, resource, service } from '../model/testing/build.ts';
-import type { Publication } from '../push/index.ts';
-import { inline, Mesh, sidecar } from '../push/testing/mesh.ts';
-import type { AnyResource, ResourceEvent } from '../resources/index.ts';
-import { defaultDiscoverySettings } from '../settings/index.ts';
+import { tempDir } from '../../../test/harness/files.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
+import { getScope } from '../../logging/index.ts';
+import { meshOf, resource, service } from '../../model/testing/build.ts';
+import type { Publication } from '../../push/index.ts';
+import { inline, Mesh, sidecar } from '../../push/testing/mesh.ts';
+import type { AnyResource, ResourceEvent } from '../../resources/index.ts';
+import { defaultDiscoverySettings } from '../../settings/index.ts';
+import { WorkloadRegistration } from './registration.ts';
+import { createWorkloadRegistry } from './registry.ts';
 import { TEMPLATE, webGroup, webStream } from './testing/registering.ts';
-import { WorkloadRegistration } from './workload-registration.ts';
-import { createWorkloadRegistry } from './workload-registry.ts';
 
 const cleanup: (() => Promise<void>)[] = [];
 afterEach(async () => {
-  for (const close of cleanup.splice(0)) await close();
+  for (const close of cleanup.splice(0).reverse()) await close();
 });
 
 const NAME = 'WorkloadEntry/shop/web-10.0.0.7';
 
+const tempFolder = async (): Promise<string> => tempDir({ after: (hook) => cleanup.push(async () => hook()) });
+
 /** A registration; `entries` are the documents that it has set and not deleted. */
-function start(workloadEntryGraceMs: number) {
+async function start(workloadEntryGraceMs: number, stateDir?: string) {
   const entries = new Map<string, AnyResource>();
   const apply = (event: ResourceEvent): void => {
     if (event.type === 'set')
       entries.set(`WorkloadEntry/${event.resource.meta.namespace}/${event.resource.meta.name}`, event.resource);
     if (event.type === 'delete') entries.delete(event.key);
   };
-  const settings = defaultDiscoverySettings({ workloadEntryGraceMs });
+  const settings = defaultDiscoverySettings({ workloadEntryGraceMs, stateDir: stateDir ?? (await tempFolder()) });
   const registration = new WorkloadRegistration({ settings, cluster: undefined, apply });
   cleanup.push(() => registration.close());
   const publish = (...resources: AnyResource[]): void => {
@@ -45,7 +50,7 @@ function start(workloadEntryGraceMs: number) {
 }
 
 test('a workload has an entry from its connection until the grace time after its last stream', async () => {
-  const { registration, entries, publish } = start(20);
+  const { registration, entries, publish } = await start(20);
   publish(webGroup());
   const first = registration.connected(webStream().node);
   await waitUntil(() => entries.has(NAME));
@@ -59,7 +64,7 @@ test('a workload has an entry from its connection until the grace time after its
 });
 
 test('a workload that connects again within the grace time keeps its entry', async () => {
-  const { registration, entries, publish } = start(60_000);
+  const { registration, entries, publish } = await start(60_000);
   publish(webGroup());
   registration.connected(webStream().node)?.disconnected();
   const other = registration.connected(webStream('10.0.0.8').node);
@@ -71,7 +76,7 @@ test('a workload that connects again within the grace time keeps its entry', asy
 });
 
 test('a workload of a group with a probe is unhealthy until it reports otherwise', async () => {
-  const { registration, entries, publish } = start(0);
+  const { registration, entries, publish } = await start(0);
   publish(webGroup({ probe: { tcpSocket: { port: 8080 } } }));
   const stream = registration.connected(webStream().node);
   const unhealthy = () => entries.get(NAME)?.meta.unhealthy;
@@ -92,7 +97,7 @@ test('a workload of a group with a probe is unhealthy until it reports otherwise
 });
 
 test('a group that comes later registers the workloads that are connected, and its deletion removes them', async () => {
-  const { registration, entries, publish } = start(60_000);
+  const { registration, entries, publish } = await start(60_000);
   registration.connected(webStream().node);
   publish();
   publish(webGroup());
@@ -103,7 +108,7 @@ test('a group that comes later registers the workloads that are connected, and i
 });
 
 test('a workload has one entry when the network of its group changes', async () => {
-  const { registration, entries, publish } = start(60_000);
+  const { registration, entries, publish } = await start(60_000);
   publish(webGroup());
   registration.connected(webStream().node);
   await waitUntil(() => entries.has(NAME));
@@ -119,8 +124,8 @@ test('a workload has one entry when the network of its group changes', async () 
 test('a workload whose health changes without end is written a few times at once, and last what it is', async () => {
   let writes = 0;
   const snapshot = meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]);
-  const registry = createWorkloadRegistry({
-    settings: defaultDiscoverySettings(),
+  const registry = await createWorkloadRegistry({
+    settings: defaultDiscoverySettings({ stateDir: await tempFolder() }),
     cluster: undefined,
     apply: (event) => {
       if (event.type === 'set') writes++;
@@ -139,7 +144,7 @@ test('a workload whose health changes without end is written a few times at once
 });
 
 test('of two groups only one can register an address', async () => {
-  const { registration, entries, publish } = start(60_000);
+  const { registration, entries, publish } = await start(60_000);
   const api = resource('WorkloadGroup', 'shop/api', { template: { serviceAccount: 'web' } });
   publish(webGroup(), api);
   registration.connected(webStream().node);
@@ -155,8 +160,8 @@ test('workloads of one account beyond its rate wait for their turn, and are not 
   const names = new Set<string>();
   let looks = 0;
   const snapshot = meshOf([webGroup()]);
-  const registry = createWorkloadRegistry({
-    settings: defaultDiscoverySettings(),
+  const registry = await createWorkloadRegistry({
+    settings: defaultDiscoverySettings({ stateDir: await tempFolder() }),
     cluster: undefined,
     apply: (event) => event.type === 'set' && names.add(event.resource.meta.name),
     snapshot: () => {
@@ -194,7 +199,7 @@ test('an entry that is confirmed again causes no push', async () => {
 
 test('the log says once that a workload is registered, however often its health changes', async (t) => {
   const logged = t.mock.method(getScope('model'), 'info', () => {});
-  const { registration, entries, publish } = start(0);
+  const { registration, entries, publish } = await start(0);
   publish(webGroup({ probe: { tcpSocket: { port: 8080 } } }));
   const stream = registration.connected(webStream().node);
   for (const healthy of [true, false, true]) {
@@ -205,4 +210,106 @@ test('the log says once that a workload is registered, however often its health 
     logged.mock.calls.map(({ arguments: [message] }) => message),
     ['workload shop/web/web/10.0.0.7 is registered as WorkloadEntry shop/web-10.0.0.7'],
   );
+});
+
+describe('over a restart without an API server', () => {
+  const PROBED = { probe: { tcpSocket: { port: 8080 } } };
+
+  /** A state folder with two workloads of the group: one healthy, one not. */
+  async function lastRun(): Promise<string> {
+    const folder = await tempFolder();
+    const { registration, entries, publish } = await start(60_000, folder);
+    publish(webGroup(PROBED));
+    const [healthy, sick] = ['10.0.0.7', '10.0.0.8'].map((address) => registration.connected(webStream(address).node));
+    healthy?.health(undefined);
+    sick?.health('connection refused');
+    await waitUntil(() => entries.size === 2 && entries.get(NAME)?.meta.unhealthy === undefined);
+    // Its streams end while the program stops.
+    registration.stopping();
+    for (const stream of [healthy, sick]) stream?.disconnected();
+    await registration.close();
+    return folder;
+  }
+
+  test('workloads are registered again at once, with their health, and keep it when they connect', async () => {
+    const { registration, entries, publish } = await start(60_000, await lastRun());
+    publish(webGroup(PROBED));
+    await registration.restored();
+    const unhealthy = () => [...entries].map(([name, { meta }]) => [name, meta.unhealthy]);
+    const both = [
+      [NAME, undefined],
+      ['WorkloadEntry/shop/web-10.0.0.8', true],
+    ];
+    assert.deepEqual(unhealthy(), both);
+    const streams = ['10.0.0.7', '10.0.0.8'].map((address) => registration.connected(webStream(address).node));
+    for (let turn = 0; turn < 10; turn++) await nextTurn();
+    assert.deepEqual(unhealthy(), both);
+    streams[0]?.health('away');
+    await waitUntil(() => entries.get(NAME)?.meta.unhealthy === true);
+  });
+
+  test('a workload that does not connect again is removed after the grace time and the time of reconnection', async (t) => {
+    const folder = await lastRun();
+    t.mock.timers.enable({ apis: ['setTimeout', 'Date'] });
+    const { registration, entries, publish } = await start(10_000, folder);
+    publish(webGroup(PROBED));
+    await registration.restored();
+    registration.connected(webStream().node);
+    const pass = async (ms: number) => {
+      t.mock.timers.tick(ms);
+      for (let turn = 0; turn < 10; turn++) await nextTurn();
+    };
+    await pass(39_000);
+    assert.equal(entries.size, 2);
+    await pass(1_000);
+    assert.deepEqual([...entries.keys()], [NAME]);
+  });
+
+  for (const [what, group, left] of [
+    ['whose group has gone', resource('WorkloadGroup', 'shop/other', { template: TEMPLATE }), []],
+    ['whose group is for another account', webGroup({ template: { ...TEMPLATE, serviceAccount: 'api' } }), []],
+    ['whose group has other labels', webGroup({ metadata: { labels: { app: 'new' } } }), ['new', 'new']],
+  ] as const) {
+    test(`a workload ${what} is what that group admits`, async () => {
+      const { registration, entries, publish } = await start(60_000, await lastRun());
+      publish(group);
+      await registration.restored();
+      assert.deepEqual(
+        [...entries.values()].map(({ meta }) => meta.labels.app),
+        left,
+      );
+    });
+  }
+
+  for (const [what, spoil, says] of [
+    ['damaged', (file: string) => writeFile(file, '{"version":1,"workloads":[{}]}'), /it has another format/],
+    ['half written', async (file: string) => writeFile(file, (await readFile(file)).subarray(0, 40)), /another format/],
+    ['readable by others', (file: string) => chmod(file, 0o644), /is not its owner's alone/],
+  ] as const) {
+    test(`a file that is ${what} is not used, and a warning says so`, async (t) => {
+      const folder = await lastRun();
+      await spoil(join(folder, 'registered-workloads.json'));
+      const warned = t.mock.method(getScope('model'), 'warn', () => {});
+      const { registration, entries, publish } = await start(60_000, folder);
+      publish(webGroup(PROBED));
+      await registration.restored();
+      assert.equal(entries.size, 0);
+      assert.equal(warned.mock.callCount(), 1);
+      assert.match(String(warned.mock.calls[0]?.arguments[0]), says);
+    });
+  }
+
+  test('a folder that cannot be written is one warning', async (t) => {
+    const warned = t.mock.method(getScope('model'), 'warn', () => {});
+    const file = join(await tempFolder(), 'file');
+    await writeFile(file, '');
+    const { registration, entries, publish } = await start(60_000, file);
+    publish(webGroup());
+    registration.connected(webStream().node);
+    await waitUntil(() => entries.has(NAME));
+    await registration.close();
+    const texts = warned.mock.calls.map(({ arguments: [text] }) => String(text));
+    assert.equal(texts.length, 2, texts.join('\n'));
+    assert.match(texts[1] ?? '', /registered workloads are not kept, .*: EEXIST$/);
+  });
 });

@@ -1,19 +1,19 @@
 /** WorkloadEntries in a scripted API server. */
 import assert from 'node:assert/strict';
 import { afterEach, test } from 'node:test';
-import { waitUntil } from '../core/testing/wait-until.ts';
-import { KubernetesClient, type KubernetesObject } from '../kubernetes/index.ts';
-import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
-import { storeWrites } from '../kubernetes/testing/writable-objects.ts';
-import { meshOf, resource } from '../model/testing/build.ts';
-import { defaultDiscoverySettings } from '../settings/index.ts';
-import { createConnection } from './cluster.ts';
-import { createLeadership } from './leadership.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
+import { KubernetesClient, type KubernetesObject } from '../../kubernetes/index.ts';
+import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
+import { storeWrites } from '../../kubernetes/testing/writable-objects.ts';
+import { meshOf, resource } from '../../model/testing/build.ts';
+import { defaultDiscoverySettings } from '../../settings/index.ts';
+import { createConnection } from '../cluster.ts';
+import { createLeadership } from '../leadership.ts';
+import { GROUP_ANNOTATION } from './admission.ts';
+import { DISCONNECTED_AT } from './entries.ts';
+import { CONNECTED_AT, CONTROLLER, hasDisconnected, isDisconnectedOrStale } from './entries-cluster.ts';
+import { createWorkloadRegistry } from './registry.ts';
 import { webGroup, webMesh, webStream } from './testing/registering.ts';
-import { GROUP_ANNOTATION } from './workload-admission.ts';
-import { DISCONNECTED_AT } from './workload-entries.ts';
-import { CONNECTED_AT, CONTROLLER, hasDisconnected, isDisconnectedOrStale } from './workload-entries-cluster.ts';
-import { createWorkloadRegistry } from './workload-registry.ts';
 
 const ENTRIES = '/apis/networking.mesh.io/v1alpha3/workloadentries';
 const LEASES = '/apis/coordination.k8s.io/v1/leases';
@@ -34,7 +34,7 @@ async function startServer() {
   return { server, control, entry, annotation, writes };
 }
 
-function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, snapshot = webMesh()) {
+async function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, snapshot = webMesh()) {
   const settings = defaultDiscoverySettings({ workloadEntryGraceMs });
   const client = new KubernetesClient(createConnection(server.access()));
   const leadership = createLeadership(client, settings, {});
@@ -47,7 +47,7 @@ function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, 
     closing: new AbortController().signal,
     close: () => Promise.resolve(),
   };
-  const registry = createWorkloadRegistry({ settings, cluster, apply: () => {}, snapshot: () => snapshot });
+  const registry = await createWorkloadRegistry({ settings, cluster, apply: () => {}, snapshot: () => snapshot });
   cleanup.push(async () => {
     await registry.close();
     await leadership.close();
@@ -58,7 +58,7 @@ function startReplica(server: ScriptedApiServer, workloadEntryGraceMs = 60_000, 
 
 test('a workload has an object until it has left', async () => {
   const { server, entry, annotation } = await startServer();
-  const { registry, identity } = startReplica(server, 0);
+  const { registry, identity } = await startReplica(server, 0);
   const stream = webStream();
   registry.opened(stream);
   await waitUntil(() => entry() !== undefined);
@@ -78,7 +78,7 @@ test('a workload has an object until it has left', async () => {
 
 test('a workload that moves to another replica keeps its object', async () => {
   const { server, entry, annotation } = await startServer();
-  const [one, two] = [startReplica(server, 1100), startReplica(server)];
+  const [one, two] = [await startReplica(server, 1100), await startReplica(server)];
   const stream = webStream();
   one.registry.opened(stream);
   await waitUntil(() => annotation(CONTROLLER) === one.identity);
@@ -100,7 +100,7 @@ test('a workload that moves to another replica keeps its object', async () => {
 
 test('a workload keeps its object where the clock of its new replica is behind that of the one before', async () => {
   const { server, entry, annotation } = await startServer();
-  const [one, two] = [startReplica(server, 1100), startReplica(server)];
+  const [one, two] = [await startReplica(server, 1100), await startReplica(server)];
   const stream = webStream();
   one.registry.opened(stream);
   await waitUntil(() => annotation(CONTROLLER) === one.identity);
@@ -117,7 +117,7 @@ test('a workload keeps its object where the clock of its new replica is behind t
 
 test('the health of a workload is the condition Healthy of its object', async () => {
   const { server, entry } = await startServer();
-  const { registry } = startReplica(server, 0, meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]));
+  const { registry } = await startReplica(server, 0, meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]));
   const stream = webStream();
   registry.opened(stream);
   await waitUntil(() => entry() !== undefined);
@@ -139,7 +139,8 @@ test('the health of a workload is the condition Healthy of its object', async ()
 test('reports on another replica than the one of the newest stream are written', async () => {
   const { server, entry, annotation } = await startServer();
   const snapshot = meshOf([webGroup({ probe: { tcpSocket: { port: 80 } } })]);
-  const [reports, newest] = [startReplica(server, 60_000, snapshot), startReplica(server, 60_000, snapshot)];
+  const reports = await startReplica(server, 60_000, snapshot);
+  const newest = await startReplica(server, 60_000, snapshot);
   const stream = webStream();
   reports.registry.opened(stream);
   await waitUntil(() => annotation(CONTROLLER) === reports.identity);
@@ -168,7 +169,7 @@ test('an entry of this name that somebody has written is left as it is', async (
   const { server, entry, writes } = await startServer();
   const own = { metadata: { name: 'web-10.0.0.7', namespace: 'shop' }, spec: { address: '10.0.0.7' } };
   server.set(ENTRIES, own);
-  const { registry } = startReplica(server, 0);
+  const { registry } = await startReplica(server, 0);
   const [stream, other] = [webStream(), webStream('10.0.0.8')];
   registry.opened(stream);
   registry.opened(other);
@@ -183,7 +184,7 @@ test('an entry of this name that somebody has written is left as it is', async (
 test('an API server that is away delays the registration', async () => {
   const { server, control, entry } = await startServer();
   control.refuse = () => [503, 'ServiceUnavailable'];
-  const { registry } = startReplica(server);
+  const { registry } = await startReplica(server);
   registry.opened(webStream());
   await waitUntil(() => server.requests.some(({ path }) => path.includes('workloadentries')));
   assert.equal(entry(), undefined);

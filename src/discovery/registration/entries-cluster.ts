@@ -3,19 +3,19 @@
  * or when it has disconnected: a workload that moves to another replica keeps its entry. Every write is guarded by the
  * version that was read. One replica removes what others have left.
  */
-import { sleep, systemClock } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
-import { createFailureLog } from '../core/log.ts';
-import { isRefusal, reportFailure } from '../gateway-controller/index.ts';
-import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
-import { getScope } from '../logging/index.ts';
-import type { Snapshot } from '../model/index.ts';
-import { HEALTHY_CONDITION } from '../resources/index.ts';
-import type { DiscoverySettings } from '../settings/index.ts';
-import type { Leadership } from './leadership.ts';
-import { type AdmittedEntry, ENTRY_API_VERSION, GROUP_ANNOTATION } from './workload-admission.ts';
-import { DISCONNECTED_AT, type EntryStorage, REFRESH_MS } from './workload-entries.ts';
-import { healthCondition } from './workload-entries-memory.ts';
+import { sleep, systemClock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { createFailureLog } from '../../core/log.ts';
+import { isRefusal, reportFailure } from '../../gateway-controller/index.ts';
+import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../../kubernetes/index.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Snapshot } from '../../model/index.ts';
+import { HEALTHY_CONDITION } from '../../resources/index.ts';
+import type { DiscoverySettings } from '../../settings/index.ts';
+import type { Leadership } from '../leadership.ts';
+import { type AdmittedEntry, ENTRY_API_VERSION, GROUP_ANNOTATION } from './admission.ts';
+import { DISCONNECTED_AT, type EntryStorage, REFRESH_MS } from './entries.ts';
+import { healthCondition } from './entries-memory.ts';
 
 /** The replica that the workload is, or was last, connected to. */
 export const CONTROLLER = 'mesh.io/workloadController';

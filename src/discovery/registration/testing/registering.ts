@@ -1,9 +1,9 @@
 /** Streams of workloads that register themselves. For tests. */
-import { meshOf, resource } from '../../model/testing/build.ts';
-import type { AnyResource } from '../../resources/index.ts';
-import { parseNode } from '../../xds/request/node.ts';
-import { encodeNode, type StructValue } from '../../xds/testing/content.ts';
-import type { RegisteringStream } from '../workload-entries.ts';
+import { meshOf, resource } from '../../../model/testing/build.ts';
+import type { AnyResource } from '../../../resources/index.ts';
+import { parseNode } from '../../../xds/request/node.ts';
+import { encodeNode, type StructValue } from '../../../xds/testing/content.ts';
+import type { RegisteringStream } from '../entries.ts';
 
 export const TEMPLATE = { serviceAccount: 'web', ports: { http: 8080 }, labels: { tier: 'front' }, locality: 'eu/a' };
 

@@ -2,11 +2,11 @@
  * WorkloadEntries of a mesh without an API server: a source of the store, whose documents exist while their workloads
  * are connected to this replica.
  */
-import { systemClock } from '../core/clock.ts';
-import { CtlError } from '../core/errors.ts';
-import { HEALTHY_CONDITION, parseResource, type ResourceEvent, resourceKey } from '../resources/index.ts';
-import { type AdmittedEntry, ENTRY_API_VERSION } from './workload-admission.ts';
-import { type EntryStorage, REGISTRATION_SOURCE } from './workload-entries.ts';
+import { systemClock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { HEALTHY_CONDITION, parseResource, type ResourceEvent, resourceKey } from '../../resources/index.ts';
+import { type AdmittedEntry, ENTRY_API_VERSION } from './admission.ts';
+import { type EntryStorage, REGISTRATION_SOURCE } from './entries.ts';
 
 export function memoryEntries(apply: (event: ResourceEvent) => void): EntryStorage {
   return {

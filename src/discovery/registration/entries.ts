@@ -1,16 +1,22 @@
 /** What the parts of the registration of workloads share: streams, and where WorkloadEntries are stored. */
-import type { ProxyNode } from '../core/proxy.ts';
-import type { ResourceEvent } from '../resources/index.ts';
-import type { DiscoverySettings } from '../settings/index.ts';
-import type { Cluster } from './cluster.ts';
-import type { AdmittedEntry } from './workload-admission.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import type { ResourceEvent } from '../../resources/index.ts';
+import type { DiscoverySettings } from '../../settings/index.ts';
+import type { Cluster } from '../cluster.ts';
+import type { AdmittedEntry } from './admission.ts';
 
 /** `origin.source` of WorkloadEntries that are kept in memory. */
 export const REGISTRATION_SOURCE = 'registered workloads';
 
+/** What registration reads of a proxy's node. */
+export type RegisteringNode = Pick<
+  ProxyNode,
+  'namespace' | 'identity' | 'addresses' | 'network' | 'locality' | 'serviceAccount'
+> & { readonly workloadGroup: string };
+
 /** A stream of a proxy that names a WorkloadGroup. */
 export interface RegisteringStream {
-  readonly node: ProxyNode & { readonly workloadGroup: string };
+  readonly node: RegisteringNode;
   /** Milliseconds since the epoch. */
   readonly connectedAt: number;
   /** The last report about the health of the workload: '' when it is healthy, else why not. Undefined: none yet. */
@@ -45,7 +51,7 @@ export interface EntryStorage {
 
 /**
  * Entries are written again after at most this time, so that a leader can tell them from those of a replica that was
- * killed together with its workloads. See `STALE_MS` in `workload-entries-cluster.ts`.
+ * killed together with its workloads. See `STALE_MS` in `entries-cluster.ts`.
  */
 export const REFRESH_MS = 900_000;
 

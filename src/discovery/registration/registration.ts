@@ -3,18 +3,21 @@
  * WorkloadGroup (AUTO_REGISTER_GROUP) that fits its certificate, its workload has a WorkloadEntry. This file is what
  * every mesh has of it; the registry is loaded when there is a WorkloadGroup.
  */
-import { messageOf } from '../core/errors.ts';
-import type { ProxyNode } from '../core/proxy.ts';
-import { getScope } from '../logging/index.ts';
-import type { Publication } from '../push/index.ts';
-import type { WorkloadStream } from '../xds/index.ts';
-import type { RegisteringStream, RegistrationOptions } from './workload-entries.ts';
-import type { WorkloadRegistry } from './workload-registry.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Publication } from '../../push/index.ts';
+import type { WorkloadStream } from '../../xds/index.ts';
+import type { RegisteringNode, RegisteringStream, RegistrationOptions } from './entries.ts';
+import type { WorkloadRegistry } from './registry.ts';
 
 /** Of a reason that an agent sends: the status of a WorkloadEntry, and the log, contain it. */
 const LONGEST_REASON = 1024;
 /** Characters. No WorkloadGroup has a longer name, and the log contains the one that a proxy states. */
 const LONGEST_GROUP = 254;
+
+/** What registration reads of the node of any proxy. */
+type ConnectedNode = Omit<RegisteringNode, 'workloadGroup'> & Pick<ProxyNode, 'workloadGroup'>;
 
 export class WorkloadRegistration {
   readonly #options: RegistrationOptions;
@@ -29,7 +32,7 @@ export class WorkloadRegistration {
   }
 
   /** See `WorkloadConnected`. */
-  connected(node: ProxyNode): WorkloadStream | undefined {
+  connected(node: ConnectedNode): WorkloadStream | undefined {
     if (node.workloadGroup === undefined || this.#closed) return undefined;
     const stream: RegisteringStream = {
       node: { ...node, workloadGroup: node.workloadGroup.slice(0, LONGEST_GROUP) },
@@ -57,12 +60,22 @@ export class WorkloadRegistration {
     else if (snapshot.resources('WorkloadGroup').size > 0 && !this.#closed) this.#loading ??= this.#load();
   }
 
+  /** Resolves when the workloads of the last run are registered, if the first snapshot has their groups. */
+  async restored(): Promise<void> {
+    await this.#loading;
+  }
+
+  /** The program is about to end its streams. */
+  stopping(): void {
+    this.#registry?.stopping();
+  }
+
   async #load(): Promise<void> {
     const { settings, cluster, apply } = this.#options;
     try {
-      const { createWorkloadRegistry } = await import('./workload-registry.ts');
+      const { createWorkloadRegistry } = await import('./registry.ts');
       if (this.#closed) return;
-      this.#registry = createWorkloadRegistry({ settings, cluster, apply, snapshot: () => this.#snapshot });
+      this.#registry = await createWorkloadRegistry({ settings, cluster, apply, snapshot: () => this.#snapshot });
       for (const stream of this.#streams) this.#registry.opened(stream);
     } catch (error) {
       getScope('model').error(`workloads cannot be registered: ${messageOf(error)}`);

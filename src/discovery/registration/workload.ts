@@ -1,0 +1,65 @@
+/** A workload that registers itself, as this replica knows it. */
+import type { Timer } from '../../core/clock.ts';
+import { addressId } from '../../model/index.ts';
+import type { AdmittedEntry } from './admission.ts';
+import type { RegisteringStream } from './entries.ts';
+import { type WorkloadTurns, workloadTurns } from './write-limits.ts';
+
+export interface Workload {
+  readonly key: string;
+  readonly streams: Set<RegisteringStream>;
+  /** Of the stream that was opened last. */
+  stream: RegisteringStream;
+  /** Milliseconds since the epoch; undefined while there are streams. */
+  disconnectedAt: number | undefined;
+  /** Its entry, written or being written. */
+  entry: AdmittedEntry | undefined;
+  /** What was written, and when it is to be written again (monotonic ms); undefined: the next work writes it. */
+  written: { readonly text: string; readonly refreshAt: number } | undefined;
+  /** Why it is not registered; undefined when it is. */
+  refused: string | undefined;
+  timer: Timer | undefined;
+  /** Whether the log says that it is registered. */
+  announced: boolean;
+  /** The health that was written last by this replica; undefined: none. */
+  writtenHealth: string | undefined;
+  /** How long its entry stays without a stream, ms. */
+  graceMs: number;
+  readonly turns: WorkloadTurns;
+}
+
+export function newWorkload(key: string, stream: RegisteringStream, graceMs: number): Workload {
+  return {
+    key,
+    streams: new Set(),
+    stream,
+    disconnectedAt: undefined,
+    entry: undefined,
+    written: undefined,
+    refused: undefined,
+    timer: undefined,
+    announced: false,
+    writtenHealth: undefined,
+    graceMs,
+    turns: workloadTurns(),
+  };
+}
+
+/** What is written of a workload; it is written again when this changes. */
+export function textOf({ stream }: Workload, entry: AdmittedEntry): string {
+  return JSON.stringify([entry, entry.probed ? stream.problem : '']);
+}
+
+export function keyOf({ node }: Pick<RegisteringStream, 'node'>): string {
+  const { namespace, workloadGroup, serviceAccount, addresses, network } = node;
+  const at = network === '' ? '' : `@${network}`;
+  return `${namespace}/${workloadGroup}/${serviceAccount}/${addresses[0] ?? ''}${at}`;
+}
+
+export function nameOf({ namespace, name }: AdmittedEntry): string {
+  return `${namespace}/${name}`;
+}
+
+export function addressOf({ spec }: AdmittedEntry): string {
+  return `${spec.network ?? ''}/${addressId(spec.address) ?? spec.address}`;
+}
