@@ -198,16 +198,17 @@ async function startServers(
   metrics: AgentMetrics,
   quit: (now: boolean) => void,
 ): Promise<() => Promise<void>> {
-  const [{ startStatusServers }, { serveMerged }] = await Promise.all([
+  const [{ startStatusServers }, { scrapeFailures, serveMerged }] = await Promise.all([
     import('./health/server.ts'),
-    import('./metrics/merge.ts'),
+    import('./metrics/scrape/merge.ts'),
   ]);
   const { adminPort, app, appHost } = plan;
-  const deps = { adminPort, app, appHost, metrics, log: getScope('default') };
+  const failures = scrapeFailures(getScope('default'));
+  const deps = { adminPort, app, appHost, metrics, failures };
   const servers = await startStatusServers(plan.ports, {
     readiness,
     probes: plan.probes,
-    serveMetrics: (response) => serveMerged(response, deps),
+    serveMetrics: ({ headers }, response) => serveMerged(headers.accept, response, deps),
     quit,
   });
   return () => servers.close();

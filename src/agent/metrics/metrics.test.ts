@@ -1,11 +1,6 @@
 import assert from 'node:assert/strict';
-import { once } from 'node:events';
-import { createServer, type RequestListener } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { describe, type TestContext, test } from 'node:test';
-import { getScope } from '../../logging/index.ts';
+import { describe, test } from 'node:test';
 import { parseAppMetrics } from './app-metrics.ts';
-import { serveMerged } from './merge.ts';
 import { createAgentMetrics } from './metrics.ts';
 
 describe("the agent's metrics", () => {
@@ -36,6 +31,14 @@ describe("the agent's metrics", () => {
     const names = [...text.matchAll(/^# TYPE (\S+)/gm)].map(([, name]) => name);
     assert.equal(new Set(names).size, names.length);
     assert.ok(names.length >= 57);
+  });
+
+  test('in OpenMetrics the names of series stay: a counter without _total has no type', () => {
+    const metrics = createAgentMetrics();
+    const text = metrics.text('openmetrics', new Set(['ctl_xds_push_time', 'ctl_xds']));
+    assert.match(text, /^# HELP scrapes Scrapes\.\n# TYPE scrapes counter\nscrapes_total 0$/m);
+    assert.match(text, /^# TYPE total_pushes unknown\ntotal_pushes 0$/m);
+    assert.doesNotMatch(text, /ctl_xds_push_time|^ctl_xds 0$/m);
   });
 
   test('numbers of other sources are read for each text', () => {
@@ -77,69 +80,5 @@ describe('MESH_METRICS_ANNOTATIONS', () => {
       '{"scrape":"true","port":"15020"}',
     ])
       assert.throws(() => parseAppMetrics(text, 15020), /MESH_METRICS_ANNOTATIONS/, text);
-  });
-});
-
-async function serve(t: TestContext, listener: RequestListener): Promise<number> {
-  const server = createServer(listener).listen(0, '127.0.0.1');
-  await once(server, 'listening');
-  t.after(() => server.close().closeAllConnections());
-  return (server.address() as AddressInfo).port;
-}
-
-describe('a scrape', () => {
-  async function scraped(t: TestContext, envoy: RequestListener, app?: RequestListener) {
-    const [adminPort, appPort] = [await serve(t, envoy), app === undefined ? undefined : await serve(t, app)];
-    const metrics = createAgentMetrics();
-    const deps = {
-      adminPort,
-      app: appPort === undefined ? undefined : { port: appPort, path: '/metrics' },
-      appHost: '127.0.0.1',
-      metrics,
-      log: getScope('default'),
-    };
-    const port = await serve(t, (_, response) => void serveMerged(response, deps));
-    return (await fetch(`http://127.0.0.1:${port}/`)).text();
-  }
-
-  test('has complete lines of all parts, for any chunks', async (t) => {
-    const text = await scraped(
-      t,
-      (_, response) => {
-        response.write('envoy_a 1\nenv');
-        response.write('oy_b{x="');
-        response.write(Buffer.from('é').subarray(0, 1));
-        response.end(Buffer.concat([Buffer.from('é').subarray(1), Buffer.from('"} 2')]));
-      },
-      (request, response) => {
-        assert.equal(request.headers.accept, 'text/plain;version=0.0.4');
-        response.end('app_a 3\n# EOF\n');
-      },
-    );
-    assert.ok(text.startsWith('envoy_a 1\nenvoy_b{x="é"} 2\napp_a 3\n# HELP mesh_build'));
-  });
-
-  test('leaves out and counts parts that fail or break off', async (t) => {
-    const text = await scraped(
-      t,
-      (_, response) => {
-        response.write('envoy_a 1\nenvoy_b');
-        setImmediate(() => response.destroy());
-      },
-      (_, response) => void response.writeHead(500).end('trouble'),
-    );
-    assert.match(text, /^envoy_b\n# HELP mesh_build/m);
-    assert.match(text, /^scrape_failures_total\{type="envoy"\} 1\nscrape_failures_total\{type="application"\} 1$/m);
-    assert.doesNotMatch(text, /trouble/);
-  });
-
-  test('a large body is complete', async (t) => {
-    const line = `app_metric{label="${'x'.repeat(90)}"} 1\n`;
-    const text = await scraped(
-      t,
-      (_, response) => void response.end(),
-      (_, response) => void response.end(line.repeat(100_000)),
-    );
-    assert.equal(text.split(line).length - 1, 100_000);
   });
 });

@@ -4,8 +4,11 @@
  * 0.0.4).
  */
 import type { IdentityMetric } from '../types.ts';
+import { convertFamily, type Family } from './scrape/families.ts';
+import type { Format } from './scrape/formats.ts';
+import type { AgentFamilies } from './scrape/proxy-families.ts';
 import { AGENT_METRICS, type AgentMetricName, isAgentMetric } from './table.ts';
-import { UNMOVED_TEXT } from './unmoved.ts';
+import { UNMOVED_FAMILIES, unmovedText } from './unmoved.ts';
 
 type Labels = Readonly<Record<string, string>>;
 
@@ -14,8 +17,13 @@ export interface AgentMetrics {
   set(name: AgentMetricName, value: number, labels?: Labels): void;
   /** Adds a source of numbers, which is read for each text; numbers without a row in the table are left out. */
   include(source: () => readonly IdentityMetric[]): void;
-  /** All metrics, with those that the agent never changes; a metric without labels that was never counted is 0. */
-  text(): string;
+  /** All families that `text` may have. */
+  readonly families: AgentFamilies;
+  /**
+   * All metrics, with those that the agent never changes; a metric without labels that was never counted is 0.
+   * @param without families of constant metrics that are left out
+   */
+  text(format?: Format, without?: ReadonlySet<string>): string;
 }
 
 const NO_LABELS = '';
@@ -41,12 +49,13 @@ export function createAgentMetrics(): AgentMetrics {
       of(name).set(key, (of(name).get(key) ?? 0) + by);
     },
     set: (name, value, labels = {}) => void of(name).set(labelText(labels), value),
-    text() {
+    families: { counted: names().map(familyOf), constant: UNMOVED_FAMILIES },
+    text(format = 'text', without = new Set()) {
       ask();
       return names()
-        .map((name) => family(name, of(name)))
+        .map((name) => textOf(name, of(name), format))
         .join('')
-        .concat(UNMOVED_TEXT);
+        .concat(unmovedText(format, without));
     },
   };
 }
@@ -55,11 +64,15 @@ function names(): readonly AgentMetricName[] {
   return Object.keys(AGENT_METRICS) as AgentMetricName[];
 }
 
-function family(name: AgentMetricName, samples: ReadonlyMap<string, number>): string {
+function familyOf(name: AgentMetricName): Family {
+  return { name, type: AGENT_METRICS[name].type === 'Sum' ? 'counter' : 'gauge' };
+}
+
+function textOf(name: AgentMetricName, samples: ReadonlyMap<string, number>, format: Format): string {
   const spec = AGENT_METRICS[name];
   const rows = samples.size === 0 && !('labels' in spec) ? [[NO_LABELS, 0] as const] : [...samples];
-  const type = spec.type === 'Sum' ? 'counter' : 'gauge';
-  const head = `# HELP ${name} ${spec.meaning}\n# TYPE ${name} ${type}\n`;
+  const family = convertFamily(familyOf(name), 'text', format);
+  const head = `# HELP ${family.name} ${spec.meaning}\n# TYPE ${family.name} ${family.type}\n`;
   return head + rows.map(([labels, value]) => `${name}${labels} ${value}\n`).join('');
 }
 

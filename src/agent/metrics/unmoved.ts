@@ -4,6 +4,8 @@
  * the agent").
  */
 import { METRICS, type MetricSpec } from '../../observe/index.ts';
+import { convertFamily, type Family } from './scrape/families.ts';
+import type { Format } from './scrape/formats.ts';
 
 /** Rows of the table of ctl-discovery. */
 const OF_DISCOVERY = [
@@ -65,11 +67,18 @@ const UNMOVED_METRICS: Readonly<Record<string, MetricSpec>> = {
 
 const TYPES = { Count: 'counter', Sum: 'counter', LastValue: 'gauge', Distribution: 'histogram' } as const;
 
-/** All of them with the value 0, in Prometheus' text format. */
-export const UNMOVED_TEXT = Object.entries(UNMOVED_METRICS)
-  .map(([name, { type, meaning }]) => {
-    const samples =
-      type === 'Distribution' ? [`${name}_bucket{le="+Inf"} 0`, `${name}_sum 0`, `${name}_count 0`] : [`${name} 0`];
-    return [`# HELP ${name} ${meaning}`, `# TYPE ${name} ${TYPES[type]}`, ...samples, ''].join('\n');
-  })
-  .join('');
+const ALL = Object.entries(UNMOVED_METRICS).map(([name, { type, meaning }]) => ({ name, type: TYPES[type], meaning }));
+
+export const UNMOVED_FAMILIES: readonly Family[] = ALL;
+
+/** Those that are not in the set, with the value 0. */
+export function unmovedText(format: Format, without: ReadonlySet<string>): string {
+  return ALL.filter(({ name }) => !without.has(name))
+    .map((each) => {
+      const { name, type } = convertFamily(each, 'text', format);
+      const series = each.type === 'histogram' ? ['_bucket{le="+Inf"}', '_sum', '_count'] : [''];
+      const samples = series.map((ending) => `${each.name}${ending} 0\n`).join('');
+      return `# HELP ${name} ${each.meaning}\n# TYPE ${name} ${type}\n${samples}`;
+    })
+    .join('');
+}

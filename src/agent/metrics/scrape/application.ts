@@ -1,0 +1,142 @@
+/**
+ * The metrics of the application, line by line. A scraper drops everything for one line that it cannot read, so what is
+ * no line of its format is left out; so are metrics that the proxy exports under the same names, which a scraper would
+ * mix. Lines are converted where the scrape has another format.
+ */
+import { convertFamily, type Family, isType, seriesOf } from './families.ts';
+import type { Format } from './formats.ts';
+import { type Metadata, parseMetadata, parseSample, type Sample, sampleLine } from './lines.ts';
+
+/** Families that are remembered, so that each is declared once. */
+const MAX_FAMILIES = 50_000;
+/** After so many lines in a row that are no metrics the rest is not read. */
+const MAX_BAD_LINES = 1_000;
+/** Characters of a line that a message shows. */
+const SHOWN = 60;
+
+export interface ApplicationOptions {
+  /** Of its lines. */
+  readonly from: Format;
+  /** Of the scrape. */
+  readonly to: Format;
+  /** Whether the proxy exports a series or a family of this name. */
+  readonly isTaken: (name: string) => boolean;
+}
+
+export class ApplicationMetrics {
+  readonly #options: ApplicationOptions;
+  /** Names of families of the scrape that the application has declared. */
+  readonly #declared = new Set<string>();
+  /** Of the family that was declared last, by their words; the lines are written before what follows. */
+  #metadata = new Map<Metadata['word'], Metadata>();
+  #family: Family | undefined;
+  #line = 0;
+  #badInARow = 0;
+  #leftOut = 0;
+  #firstReason = '';
+  #ended = false;
+
+  constructor(options: ApplicationOptions) {
+    this.#options = options;
+  }
+
+  /** Whether nothing more is to be read: the end of OpenMetrics, or too much of something else. */
+  get ended(): boolean {
+    return this.#ended;
+  }
+
+  /** How much was left out, and the first reason; undefined: nothing. */
+  get problem(): string | undefined {
+    return this.#leftOut === 0 ? undefined : `${this.#leftOut} lines are left out, the first is ${this.#firstReason}`;
+  }
+
+  /** The lines of the scrape for complete lines of the application. */
+  convert(text: string): string {
+    let converted = '';
+    for (const line of text.split('\n')) {
+      if (this.#ended) break;
+      this.#line++;
+      converted += line.startsWith('#') ? this.#comment(line) : this.#sample(line);
+    }
+    return converted;
+  }
+
+  /** What is left to be written when the application has sent everything. */
+  end(): string {
+    return this.#head();
+  }
+
+  #comment(line: string): string {
+    const { from } = this.#options;
+    if (line === '# EOF') {
+      this.#ended = from === 'openmetrics';
+      return '';
+    }
+    const metadata = parseMetadata(line);
+    // Any other comment is allowed in the text format, and means nothing.
+    if (metadata === undefined) return from === 'text' ? '' : this.#bad(line);
+    if (metadata.word === 'TYPE' && !isType(metadata.text, from)) return this.#bad(line);
+    const head = metadata.name === this.#family?.name ? '' : this.#head();
+    if (metadata.name !== this.#family?.name) this.#family = { name: metadata.name, type: '' };
+    if (metadata.word === 'TYPE') this.#family = { name: metadata.name, type: metadata.text };
+    this.#metadata.set(metadata.word, metadata);
+    return head;
+  }
+
+  #sample(line: string): string {
+    if (line === '') return '';
+    const { from, to, isTaken } = this.#options;
+    const sample = parseSample(line, from);
+    if (sample === undefined) return this.#bad(line);
+    this.#badInARow = 0;
+    const head = this.#head();
+    // The text format has no times of creation: there they would be metrics of their own, without a type.
+    if (from !== to && to === 'text' && sample.name === `${this.#family?.name}_created`) return head;
+    if (isTaken(sample.name)) return head + this.#leaveOut(`${sample.name}, which is a metric of the proxy`);
+    return `${head}${sampleLine(from === to ? sample : withTime(sample, from), to)}\n`;
+  }
+
+  /** The lines about the family that was declared last, once. */
+  #head(): string {
+    const [family, metadata] = [this.#family, this.#metadata];
+    if (family === undefined || metadata.size === 0) return '';
+    this.#metadata = new Map();
+    const { from, to, isTaken } = this.#options;
+    const known = { ...family, type: family.type || (from === 'text' ? 'untyped' : 'unknown') };
+    const { name, type } = convertFamily(known, from, to);
+    const names = [name, ...seriesOf(to === 'text' ? { name, type } : convertFamily({ name, type }, to, 'text'))];
+    if (this.#declared.has(name) || names.some(isTaken)) return '';
+    if (this.#declared.size === MAX_FAMILIES) {
+      this.#ended = true;
+      return this.#leaveOut(`after ${MAX_FAMILIES} families`);
+    }
+    this.#declared.add(name);
+    const help = metadata.get('HELP')?.text;
+    const unit = metadata.get('UNIT')?.text ?? '';
+    return [
+      ...(help === undefined ? [] : [`# HELP ${name} ${help}\n`]),
+      ...(metadata.has('TYPE') ? [`# TYPE ${name} ${type}\n`] : []),
+      // Prometheus refuses a unit that is no ending of the name.
+      ...(to === 'openmetrics' && unit !== '' && name.endsWith(`_${unit}`) ? [`# UNIT ${name} ${unit}\n`] : []),
+    ].join('');
+  }
+
+  #bad(line: string): '' {
+    this.#badInARow++;
+    if (this.#badInARow === MAX_BAD_LINES) this.#ended = true;
+    return this.#leaveOut(`no metric: ${JSON.stringify(line.slice(0, SHOWN))}`);
+  }
+
+  #leaveOut(what: string): '' {
+    this.#leftOut++;
+    if (this.#leftOut === 1) this.#firstReason = `line ${this.#line}, ${what}`;
+    return '';
+  }
+}
+
+/** A sample in the unit of time of the other format. */
+function withTime(sample: Sample, from: Format): Sample {
+  if (sample.time === undefined) return sample;
+  const time = from === 'text' ? Number(sample.time) / 1000 : Math.round(Number(sample.time) * 1000);
+  return { ...sample, time: time >= 0 && time < 1e15 ? String(time) : undefined };
+}

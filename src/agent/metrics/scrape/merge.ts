@@ -1,0 +1,174 @@
+/**
+ * Serves the metrics of Envoy, the application and the agent in one scrape. The parts are streamed one after the other,
+ * so that an application with a hundred megabytes of metrics needs no memory of the agent. The scrape is OpenMetrics
+ * where the scraper accepts it and the application answers in it, with exemplars; otherwise it is the text format.
+ */
+import { once } from 'node:events';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import type { Readable } from 'node:stream';
+import { setTimeout as delay } from 'node:timers/promises';
+import { CtlError, messageOf } from '../../../core/errors.ts';
+import { createFailureLog, type FailureLog, type Log } from '../../../core/log.ts';
+import { type CallOptions, call } from '../../http-client.ts';
+import type { AppMetrics } from '../app-metrics.ts';
+import type { AgentMetrics } from '../metrics.ts';
+import { ApplicationMetrics } from './application.ts';
+import { decoded, linesOf, textOf } from './body.ts';
+import { acceptedOpenMetrics, acceptHeader, contentTypeOf, type Format, formatOf } from './formats.ts';
+import { ProxyFamilies } from './proxy-families.ts';
+
+/** Scrapers time out after 10 s by default; this is the time for all parts together. */
+const TIMEOUT_MS = 9_000;
+/**
+ * How long the format waits for the application, whose answer decides it. An application that takes longer gets a
+ * scrape in the text format.
+ */
+const FORMAT_WAIT_MS = 4_000;
+
+export interface MergeDeps {
+  readonly adminPort: number;
+  /** Undefined: the application has none. */
+  readonly app: AppMetrics | undefined;
+  /** The application's address. */
+  readonly appHost: string;
+  readonly metrics: AgentMetrics;
+  /** Of parts that cannot be fetched or read. */
+  readonly failures: Readonly<Record<Part, FailureLog>>;
+}
+
+type Part = 'envoy' | 'application';
+
+/** Each reason is one line of the log, however often the metrics are scraped. */
+export function scrapeFailures(log: Log): MergeDeps['failures'] {
+  const of = (whose: string) =>
+    createFailureLog(log, `metrics of ${whose} are missing in scrapes`, `scrapes have all metrics of ${whose} again`);
+  return { envoy: of('Envoy'), application: of('the application') };
+}
+
+/** @param accept of the scraper's request. Parts that cannot be fetched or read are left out, counted and logged. */
+export async function serveMerged(
+  accept: string | undefined,
+  response: ServerResponse,
+  deps: MergeDeps,
+): Promise<void> {
+  deps.metrics.add('scrapes_total');
+  await new Scrape(acceptedOpenMetrics(accept), response, deps).serve();
+}
+
+class Scrape {
+  readonly #openMetrics: readonly string[];
+  readonly #response: ServerResponse;
+  readonly #deps: MergeDeps;
+  readonly #gone = new AbortController();
+  readonly #deadline = performance.now() + TIMEOUT_MS;
+  readonly #names: ProxyFamilies;
+
+  constructor(openMetrics: readonly string[], response: ServerResponse, deps: MergeDeps) {
+    this.#openMetrics = openMetrics;
+    this.#response = response;
+    this.#deps = deps;
+    this.#names = new ProxyFamilies(deps.metrics.families);
+    response.once('close', () => this.#gone.abort());
+  }
+
+  async serve(): Promise<void> {
+    const { adminPort, app, metrics } = this.#deps;
+    const application = app === undefined ? undefined : this.#ask(app);
+    const format = await this.#formatFor(application);
+    this.#response.writeHead(200, { 'content-type': contentTypeOf(format, this.#openMetrics) });
+    await this.#part('envoy', async () => {
+      const answer = await this.#call({
+        port: adminPort,
+        path: '/stats/prometheus',
+        headers: { accept: acceptHeader([]) },
+      });
+      await this.#passEnvoy(bodyOf(answer), format);
+    });
+    if (application !== undefined)
+      await this.#part('application', async () => this.#passApplication(await application, format));
+    if (this.#gone.signal.aborted) return;
+    const own = metrics.text(format, this.#names.replaced);
+    this.#response.end(format === 'openmetrics' ? `${own}# EOF\n` : own);
+  }
+
+  /** The answer of the application; its body is read when Envoy's has been passed on. */
+  #ask({ port, path }: AppMetrics): Promise<IncomingMessage> {
+    const headers = { accept: acceptHeader(this.#openMetrics), 'accept-encoding': 'identity' };
+    const answer = this.#call({ host: this.#deps.appHost, port, path, headers });
+    // A failure is handled then.
+    answer.catch(() => undefined);
+    return answer;
+  }
+
+  #call(options: Omit<CallOptions, 'timeoutMs' | 'signal'>): Promise<IncomingMessage> {
+    const timeoutMs = Math.max(1, Math.round(this.#deadline - performance.now()));
+    return call({ ...options, timeoutMs, signal: this.#gone.signal });
+  }
+
+  async #formatFor(application: Promise<IncomingMessage> | undefined): Promise<Format> {
+    if (application === undefined || this.#openMetrics.length === 0) return 'text';
+    const decided = new AbortController();
+    const late = delay(FORMAT_WAIT_MS, undefined, { signal: decided.signal });
+    const answer = await Promise.race([application, late]).catch(() => undefined);
+    decided.abort();
+    const isRead = answer !== undefined && answer.statusCode === 200;
+    return isRead && formatOf(answer.headers['content-type']) === 'openmetrics' ? 'openmetrics' : 'text';
+  }
+
+  async #part(part: Part, pass: () => Promise<void>): Promise<void> {
+    const { metrics, failures } = this.#deps;
+    try {
+      await pass();
+      failures[part].succeeded();
+    } catch (error) {
+      if (this.#gone.signal.aborted) return;
+      metrics.add('scrape_failures_total', 1, { type: part });
+      failures[part].failed(messageOf(error));
+    }
+  }
+
+  async #passEnvoy(body: Readable, format: Format): Promise<void> {
+    let last = '\n';
+    try {
+      for await (const block of linesOf(body)) {
+        const text = this.#names.passOn(block.toString('latin1'), format);
+        last = text.at(-1) ?? last;
+        await this.#write(Buffer.from(text, 'latin1'));
+      }
+    } finally {
+      // An answer that broke off ends in the middle of a line.
+      if (last !== '\n') await this.#write('\n');
+    }
+  }
+
+  async #passApplication(answer: IncomingMessage, format: Format): Promise<void> {
+    const from = formatOf(answer.headers['content-type']);
+    if (from === undefined) {
+      answer.destroy();
+      throw new CtlError(
+        'invalid_argument',
+        `answered with ${JSON.stringify(answer.headers['content-type']?.slice(0, 80))}`,
+      );
+    }
+    const application = new ApplicationMetrics({ from, to: format, isTaken: (name) => this.#names.isTaken(name) });
+    for await (const block of linesOf(bodyOf(answer))) {
+      await this.#write(application.convert(textOf(block)));
+      // Leaving the loop ends the answer.
+      if (application.ended) break;
+    }
+    await this.#write(application.end());
+    if (application.problem !== undefined) throw new CtlError('invalid_argument', application.problem);
+  }
+
+  async #write(text: string | Buffer): Promise<void> {
+    if (this.#gone.signal.aborted || text.length === 0) return;
+    if (!this.#response.write(text)) await once(this.#response, 'drain', { signal: this.#gone.signal });
+  }
+}
+
+/** Throws CtlError for a status other than 200. */
+function bodyOf(answer: IncomingMessage): Readable {
+  if (answer.statusCode === 200) return decoded(answer);
+  answer.destroy();
+  throw new CtlError('unavailable', `answered with status ${answer.statusCode}`);
+}

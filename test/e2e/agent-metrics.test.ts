@@ -1,0 +1,127 @@
+/** The merged metrics of an agent, read by a real Prometheus, whatever the application answers. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { createServer, type RequestListener } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import { gzipSync } from 'node:zlib';
+import { eventually, startAgent, startDiscovery, tempDir } from '../harness/index.ts';
+import { prometheusUnavailable, promtoolErrors, startPrometheus } from './support/prometheus.ts';
+
+const OPEN_METRICS = { 'content-type': 'application/openmetrics-text; version=1.0.0; charset=utf-8' };
+
+/** OpenMetrics with all that the text format does not have. */
+const NOVELTIES = `# TYPE app_requests counter
+# UNIT app_requests requests
+# HELP app_requests Requests.
+app_requests_total{code="200"} 7 # {trace_id="KOO5S4vxi0o"} 0.67
+app_requests_created{code="200"} 1.5200728290123e+09
+# TYPE app_seconds histogram
+# UNIT app_seconds seconds
+app_seconds_bucket{le="1.0"} 1 # {trace_id="oHg5SJYRHA0"} 0.5
+app_seconds_bucket{le="+Inf"} 2
+app_seconds_count 2
+app_seconds_sum 3.5
+app_seconds_created 1.5200728290123e+09
+# TYPE app info
+app_info{version="1"} 1
+# TYPE app_state stateset
+app_state{app_state="on"} 1
+# EOF
+`;
+
+interface Case {
+  readonly headers?: Readonly<Record<string, string>>;
+  readonly body: string | Buffer;
+  /** Whether `app_requests_total` is read; undefined: either way. */
+  readonly read?: boolean;
+}
+
+const CASES: Readonly<Record<string, Case>> = {
+  'the text format': { body: '# TYPE app_requests_total counter\napp_requests_total 7\n', read: true },
+  'OpenMetrics with exemplars': { headers: OPEN_METRICS, body: NOVELTIES, read: true },
+  'OpenMetrics that is announced as text': { body: NOVELTIES, read: false },
+  'OpenMetrics without its end': { headers: OPEN_METRICS, body: NOVELTIES.replace('# EOF\n', ''), read: true },
+  'a page': { headers: { 'content-type': 'text/html' }, body: '<!doctype html><p>no metrics</p>', read: false },
+  'a page in the middle': { body: 'app_requests_total 7\n<p>\napp_other 1\n', read: true },
+  'what nobody asked to be compressed': {
+    headers: { 'content-encoding': 'gzip' },
+    body: gzipSync('app_requests_total 7\n'),
+    read: true,
+  },
+  'labels that occur twice': { body: 'app_requests_total 7\napp_bad{a="1",a="2"} 1\n', read: true },
+  'what is not UTF-8': { body: Buffer.from('app_requests_total 7\napp_bad{a="\xff"} 1\n', 'latin1'), read: true },
+  'families that Envoy has': {
+    body: 'app_requests_total 7\n# TYPE envoy_server_live gauge\nenvoy_server_live 5\n',
+    read: true,
+  },
+  'protobuf that nobody asked for': {
+    headers: { 'content-type': 'application/vnd.google.protobuf; encoding=delimited' },
+    body: Buffer.from([3, 10, 1, 97]),
+    read: false,
+  },
+  'half an answer': { headers: { 'content-length': '100' }, body: 'app_requests_total 7\napp_oth' },
+};
+
+test('a Prometheus reads the metrics of Envoy and of the agent, whatever the application answers', {
+  skip: prometheusUnavailable,
+}, async (t) => {
+  let current: Case = CASES['the text format'] ?? assert.fail();
+  const accepted = new Set<string>();
+  const listener: RequestListener = ({ headers }, response) => {
+    accepted.add(headers.accept ?? '');
+    response.writeHead(200, current.headers);
+    if (current.headers?.['content-length'] === undefined) return response.end(current.body);
+    return response.write(current.body, () => setImmediate(() => response.destroy()));
+  };
+  const server = createServer(listener).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  t.after(() => server.close().closeAllConnections());
+  const { port } = server.address() as AddressInfo;
+  const discovery = await startDiscovery(t, { configDir: await tempDir(t) });
+  const agent = await startAgent(t, {
+    name: 'scraped',
+    discoveryAddress: `127.0.0.1:${discovery.ports.grpc}`,
+    proxyConfig: { controlPlaneAuthPolicy: 'NONE' },
+    env: { MESH_METRICS_ANNOTATIONS: JSON.stringify({ scrape: 'true', port: String(port), path: '/metrics' }) },
+    waitReady: false,
+  });
+  await eventually(() => agent.admin('/ready'), { timeoutMs: 30_000 });
+  const prometheus = await startPrometheus(t, `127.0.0.1:${agent.ports.status}`, '/stats/prometheus');
+
+  for (const [what, each] of Object.entries(CASES)) {
+    await t.test(what, async () => {
+      current = each;
+      const scrapes = async () => Number(await prometheus.value('scrapes_total'));
+      const before = await eventually(async () => {
+        const count = await scrapes();
+        assert.ok(count > 0, `${count} scrapes`);
+        return count;
+      });
+      // Counted by the agent and read by Prometheus: two scrapes later the answer is of this case.
+      await eventually(async () => {
+        const { health, lastError } = await prometheus.target();
+        assert.deepEqual([health, lastError], ['up', '']);
+        assert.ok((await scrapes()) > before + 1);
+      });
+      assert.equal(await prometheus.value('envoy_server_live'), '1');
+      if (each.read !== undefined)
+        assert.equal(await prometheus.value('app_requests_total'), each.read ? '7' : undefined);
+
+      const text = (await agent.http('status', '/stats/prometheus')).body;
+      assert.equal(promtoolErrors(text), '');
+      assert.doesNotMatch(text, /# EOF/);
+    });
+  }
+  await t.test('exemplars arrive', async () => {
+    current = CASES['OpenMetrics with exemplars'] ?? assert.fail();
+    await eventually(async () => {
+      const found = (await prometheus.exemplars('{__name__=~"app_.*"}')).map(({ trace_id }) => trace_id);
+      assert.deepEqual(new Set(found), new Set(['KOO5S4vxi0o', 'oHg5SJYRHA0']));
+    });
+  });
+  assert.deepEqual(
+    [...accepted].filter((accept) => /protobuf|\*\/\*/.test(accept)),
+    [],
+  );
+});
