@@ -43,6 +43,13 @@ RUN apt-get update && apt-get install --no-install-recommends -y iptables iprout
     && rm /out/libraries /out/needed \
     && for folder in /usr/lib/*/xtables; do cp -r --parents "$folder" /out; done
 
+# The first process of the agent's containers: Node.js waits for its own children only, so that processes that a probe
+# leaves behind would stay as zombies. It passes signals on.
+FROM ${NODE_IMAGE} AS init
+# hadolint ignore=DL3008
+RUN apt-get update && apt-get install --no-install-recommends -y tini && rm -rf /var/lib/apt/lists/* \
+    && mkdir -p /out/usr/bin && cp -L /usr/bin/tini-static /out/usr/bin/tini
+
 FROM ${RUNTIME_IMAGE} AS ctl-discovery
 COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
 # piscina starts its threads from a file of its own.
@@ -59,9 +66,11 @@ FROM ${RUNTIME_IMAGE} AS ctl-agent
 COPY --from=build /src/node_modules/node/bin/node /usr/local/bin/node
 COPY --from=envoy /envoy/envoy/_bin/envoy /usr/local/bin/envoy
 COPY --from=redirection /out /
+COPY --from=init /out /
 COPY --from=build /src/dist /opt/meshd/dist
 WORKDIR /
 USER 1337:1337
 EXPOSE 15020 15021 15090
-ENTRYPOINT ["/usr/local/bin/node", "/opt/meshd/dist/ctl-agent.js"]
+# -s: also where it is not process 1, as in Pods with shareProcessNamespace.
+ENTRYPOINT ["/usr/bin/tini", "-s", "--", "/usr/local/bin/node", "/opt/meshd/dist/ctl-agent.js"]
 CMD ["proxy", "router"]

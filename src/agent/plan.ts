@@ -20,6 +20,7 @@ import { fillTemplate } from './bootstrap/template.ts';
 import { cloudOf } from './credentials/cloud.ts';
 import { type CredentialsPlan, planCredentials } from './credentials/plan.ts';
 import { type DnsPlan, dnsPlan } from './dns/plan.ts';
+import type { DrainTime } from './ending/drain.ts';
 import type { EnvoyOptions } from './envoy/command.ts';
 import { type GatewaySecretsPlan, planGatewaySecrets } from './gateway-secrets-plan.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
@@ -55,8 +56,8 @@ export interface AgentPlan {
   /** Additional environment variables for Envoy; the agent's own have precedence. */
   readonly envoyEnv: Readonly<Record<string, string>>;
   readonly adminPort: number;
-  readonly ports: { readonly readiness: number; readonly status: number };
-  readonly terminationDrainMs: number;
+  readonly ports: { readonly readiness: number; readonly status: number; readonly prometheus: number };
+  readonly drainTime: DrainTime;
   readonly probes: AppProbes;
   /** Undefined: the health of the workload is not reported. */
   readonly workloadProbe: WorkloadProbe | undefined;
@@ -155,8 +156,8 @@ export async function planAgent(
     envoy: envoyPlan(settings, proxyConfig, ipv6),
     envoyEnv: proxyConfig.proxyMetadata ?? {},
     adminPort: ports.admin,
-    ports: { readiness: ports.readiness, status: ports.status },
-    terminationDrainMs: proxyConfig.terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000,
+    ports,
+    drainTime: drainTimeOf(settings, proxyConfig),
     ...applicationPlan(settings, proxyConfig, loopback, ports.status),
     warnings: [
       warnings,
@@ -168,6 +169,11 @@ export async function planAgent(
     ].flat(),
     ...listenerPlan(role, interceptionMode, settings),
   };
+}
+
+function drainTimeOf(settings: AgentSettings, { terminationDrainDuration }: AgentProxyConfig): DrainTime {
+  if (settings.exitOnZeroActiveConnections) return { until: 'no connections', minimumMs: settings.minimumDrainMs };
+  return { until: 'time', ms: terminationDrainDuration ?? settings.terminationDrainDurationSeconds * 1000 };
 }
 
 function grpcPlan(
@@ -241,6 +247,7 @@ function bootstrapSettings(settings: AgentSettings, proxyConfig: AgentProxyConfi
     initialFetchTimeoutMs: settings.initialFetchTimeoutMs,
     outlierLogPath: settings.outlierLogPath,
     minimalStats: settings.disableInternalTelemetry,
+    countsConnections: settings.exitOnZeroActiveConnections,
     extraStatTags: proxyConfig.extraStatTags ?? [],
     statsdUdpAddress: proxyConfig.statsdUdpAddress ?? '',
   };

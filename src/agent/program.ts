@@ -11,8 +11,10 @@ import type { AgentSettings, Environment } from '../settings/index.ts';
 import { writeGrpcBootstrap } from './bootstrap/grpc.ts';
 import { writeBootstrap } from './bootstrap/write.ts';
 import type { Credentials } from './credentials/index.ts';
-import { createDnsPart } from './dns/part.ts';
-import { drainAndEnd } from './drain.ts';
+import { createDnsPart, type DnsPart } from './dns/part.ts';
+import { CONNECTIONS_STATS, connectionsIn } from './ending/connections.ts';
+import { type DrainTime, drainAndEnd } from './ending/drain.ts';
+import { type EndRequests, watchEndRequests } from './ending/end-requests.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
 import { endOrphanProcess, noteEnvoy } from './envoy/orphan-process.ts';
@@ -38,6 +40,10 @@ const ADMIN_TIMEOUT_MS = 800;
 const DRAIN_CALL_TIMEOUT_MS = 5_000;
 const MAX_ADMIN_ANSWER = 64 * 1024;
 
+/** Node.js waits for its own children only. */
+const AS_FIRST_PROCESS =
+  'the agent is process 1, and does not reap processes that it adopts: start it below an init, such as tini';
+
 const now = (): number => performance.now();
 
 const sleep = (ms: number, signal: AbortSignal): Promise<unknown> =>
@@ -49,20 +55,13 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const labelFile = await readFile(LABEL_FILE, 'utf8').catch(() => '');
   const plan = await planAgent(role, settings, env, labelFile);
   for (const line of plan.warnings) getScope('default').warn(line);
+  if (process.pid === 1) getScope('default').warn(AS_FIRST_PROCESS);
   const metrics = createAgentMetrics();
   const build = buildInfo();
   metrics.set('mesh_build', 1, { component: 'ctl-agent', version: build.version, revision: build.revision });
   const refusals = createListenerRefusals(plan.neededListeners);
   const dns = createDnsPart(plan.dns);
-  const readiness = createReadiness({
-    admin: (path) => admin(plan, path),
-    needed: plan.neededListeners,
-    requirement: plan.listenerRequirement,
-    refused: refusals.current,
-    others: dns.missing,
-    now,
-  });
-  const end = watchSignals();
+  const end = watchEndRequests();
   const credentials = await loadCredentials(plan.credentials);
   if (credentials !== undefined) metrics.include(credentials.metrics);
 
@@ -72,6 +71,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     writeGrpcBootstrap(plan.grpcBootstrap),
   ]);
   if (identity !== undefined) metrics.include(identity.metrics);
+  const readiness = readinessOf(plan, identity, refusals, dns);
   const connection = createLazyConnection(plan.xds, identity, metrics);
   let supervisor: Supervisor | undefined;
   try {
@@ -94,6 +94,26 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
     await connection.close();
     await identity?.close();
   }
+}
+
+function readinessOf(
+  plan: AgentPlan,
+  identity: AgentIdentity | undefined,
+  refusals: ListenerRefusals,
+  dns: DnsPart,
+): Readiness {
+  return createReadiness({
+    admin: (path) => admin(plan, path),
+    needed: plan.neededListeners,
+    requirement: plan.listenerRequirement,
+    refused: refusals.current,
+    others: dns.missing,
+    awaited: () => {
+      const missing = identity?.secrets.missing();
+      return missing === undefined ? undefined : `the workload has no certificate: ${missing}`;
+    },
+    now,
+  });
 }
 
 /** Starts fetching and serving the workload's certificates; undefined for a plan without. */
@@ -141,7 +161,7 @@ async function serveUntilEnd(
       supervisor.retire();
       // An Envoy that was never ready has no connections to drain.
       const drains = !first.now && (await readiness.hasServed());
-      await drain(plan, supervisor, end, drains ? plan.terminationDrainMs : 0);
+      await drain(plan, supervisor, end, drains ? plan.drainTime : { until: 'time', ms: 0 });
       return 0;
     }
     return exitCode(first);
@@ -214,9 +234,10 @@ async function startServers(
   return () => servers.close();
 }
 
-function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, forMs: number): Promise<void> {
+function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: DrainTime): Promise<void> {
   const log = getScope('default');
-  if (forMs > 0) log.info('draining', { forMs });
+  if (time.until !== 'time') log.info('draining until there are no connections', { atLeastMs: time.minimumMs });
+  else if (time.ms > 0) log.info('draining', { forMs: time.ms });
   const post = async (path: string, signal: AbortSignal): Promise<void> => {
     if (supervisor.pid() === undefined) return;
     const options = { port: plan.adminPort, path, method: 'POST', timeoutMs: DRAIN_CALL_TIMEOUT_MS, signal };
@@ -225,13 +246,18 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, forMs:
   };
   // Requests that the application still sends while it ends use the outbound listeners.
   const inboundOnly = plan.role === 'sidecar';
-  return drainAndEnd(forMs, {
+  return drainAndEnd(time, {
     discourage: async (signal) => {
       // First health checks fail, so that callers choose other endpoints; then listeners tell the connected ones.
       await post('/healthcheck/fail', signal);
       await post(`/drain_listeners?graceful${inboundOnly ? '&inboundonly' : ''}`, signal);
     },
     closeListeners: (signal) => post(`/drain_listeners${inboundOnly ? '?inboundonly' : ''}`, signal),
+    connections: async () => {
+      const { status, text } = await admin(plan, CONNECTIONS_STATS);
+      if (status !== 200) throw new CtlError('unavailable', `the statistics were answered with status ${status}`);
+      return connectionsIn(text, plan.ports.prometheus);
+    },
     envoyEnded: supervisor.ended.catch(() => undefined),
     forced: end.forced,
     signal: supervisor.signal,
@@ -258,29 +284,4 @@ function exitCode(end: EnvoyEnd): number {
 
 function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
   return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
-}
-
-/** Requests to end, from signals and `/quitquitquit`. */
-interface EndRequests {
-  /** Settles at the first one; `now`: without draining. */
-  readonly requested: Promise<{ readonly kind: 'requested'; readonly now: boolean }>;
-  /** Settles at the second one. */
-  readonly forced: Promise<void>;
-  readonly request: (now: boolean) => void;
-  readonly close: () => void;
-}
-
-function watchSignals(): EndRequests {
-  const first = Promise.withResolvers<{ readonly kind: 'requested'; readonly now: boolean }>();
-  const second = Promise.withResolvers<void>();
-  let requests = 0;
-  const request = (now: boolean): void => {
-    requests++;
-    if (requests === 1) first.resolve({ kind: 'requested', now });
-    else second.resolve();
-  };
-  const onSignal = (): void => request(false);
-  process.on('SIGTERM', onSignal).on('SIGINT', onSignal);
-  const close = (): void => void process.off('SIGTERM', onSignal).off('SIGINT', onSignal);
-  return { requested: first.promise, forced: second.promise, request, close };
 }

@@ -32,6 +32,8 @@ export interface WorkloadSecrets {
 export interface SecretSource {
   /** The current secrets; undefined until there are any. */
   current(): WorkloadSecrets | undefined;
+  /** Why there are none, in one line; undefined when there are. */
+  missing(): string | undefined;
   /** Registers a listener for every change. Returns the function that removes it. */
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
   /**

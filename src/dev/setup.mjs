@@ -63,8 +63,11 @@ const SYSTEM_PROGRAMS = { curl: 'curl', ip: 'iproute2', iptables: 'iptables', op
 /** A client and a server of DNS, and a compiler for a second C library, whose resolver differs, for tests. */
 const DNS_PROGRAMS = { dig: 'bind9-dnsutils', dnsmasq: 'dnsmasq-base', 'musl-gcc': 'musl-tools' };
 
-/** systemd as the first process of a machine in tests of units, and what lists rules as the kernel has them. */
-const MACHINE_PROGRAMS = { systemctl: 'systemd', nft: 'nftables' };
+/**
+ * The first processes of a machine and of a container, in tests of units and of the image, and what lists rules as the
+ * kernel has them.
+ */
+const MACHINE_PROGRAMS = { systemctl: 'systemd', 'tini-static': 'tini', nft: 'nftables' };
 
 /** The entry of each job, the steps that it needs, and the steps that may fail. */
 const JOBS = {
@@ -272,7 +275,7 @@ const STEPS = {
   },
   machine: {
     done: () => missing(MACHINE_PROGRAMS).length === 0 || !canInstallPrograms(),
-    label: 'installing systemd and nft',
+    label: 'installing systemd, tini and nft',
     work: () => installPrograms(MACHINE_PROGRAMS),
   },
   prometheus: {

@@ -124,6 +124,21 @@ export const agentEnv = {
     unit: 'seconds',
     meaning: 'Seconds allowed for connections to complete on agent shutdown.',
   },
+  EXIT_ON_ZERO_ACTIVE_CONNECTIONS: {
+    setting: 'exitOnZeroActiveConnections',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Drains until there are no connections, instead of TERMINATION_DRAIN_DURATION_SECONDS; whoever ends the agent ' +
+      'sets the limit.',
+  },
+  MINIMUM_DRAIN_DURATION: {
+    setting: 'minimumDrainMs',
+    type: 'duration',
+    default: '5s',
+    min: 0,
+    meaning: 'Shortest time to drain with EXIT_ON_ZERO_ACTIVE_CONNECTIONS, in which new connections are accepted.',
+  },
   MESH_ORCH_APP_PROBERS: {
     setting: 'appProbers',
     type: 'string',

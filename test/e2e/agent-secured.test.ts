@@ -3,8 +3,10 @@
  * the certificate is rotated.
  */
 import assert from 'node:assert/strict';
+import { copyFile, writeFile } from 'node:fs/promises';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { eventually, startAgent } from '../harness/index.ts';
+import { eventually, startAgent, tempDir } from '../harness/index.ts';
 import { securedControlPlane } from './support/secured-control-plane.ts';
 
 const SECOND = 1000;
@@ -56,7 +58,26 @@ test('an unreachable authority delays an agent, but does not end it', async (t) 
   ca.failure = { code: 14, details: 'not now' };
   const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env, waitReady: false });
   await eventually(() => assert.ok(ca.calls.length >= 2));
-  assert.equal(await agent.readiness(), 503);
+  await eventually(async () => {
+    const { status, body } = await agent.http('readiness', '/healthz/ready');
+    assert.equal(status, 503);
+    assert.match(body, /^not ready: the workload has no certificate: .*not now.* \(Envoy is PRE_INITIALIZING\)\n$/);
+  });
   ca.failure = undefined;
   await agent.waitReady();
+});
+
+test('an agent without a token says so where it is asked whether it is ready, until there is one', async (t) => {
+  const { env, address } = await securedControlPlane(t);
+  const file = join(await tempDir(t), 'token');
+  const own = { ...env, CA_TOKEN_FILE: file };
+  const agent = await startAgent(t, { name: 'web', discoveryAddress: address, env: own, waitReady: false });
+  const reason = async () => (await agent.http('readiness', '/healthz/ready')).body;
+  await eventually(async () => {
+    assert.ok((await reason()).startsWith(`not ready: the workload has no certificate: there is no token in ${file}`));
+  });
+  await writeFile(file, '');
+  await eventually(async () => assert.match(await reason(), /the token in \S+ is empty/), { timeoutMs: 60 * SECOND });
+  await copyFile(env.CA_TOKEN_FILE ?? '', file);
+  await agent.waitReady(60 * SECOND);
 });

@@ -59,6 +59,7 @@ export interface BootstrapInput {
   /** Empty: none. */
   readonly outlierLogPath: string;
   readonly minimalStats: boolean;
+  readonly countsConnections: boolean;
   readonly extraStatTags: readonly string[];
   /** `host:port`; empty: none. */
   readonly statsdUdpAddress: string;

@@ -4,6 +4,7 @@
  * Istio's agents.
  */
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { CONNECTIONS_SUFFIX } from '../ending/connections.ts';
 
 /** Statistics for readiness, and for problems of the connection to the control plane. */
 const NEEDED = ['server.', 'cluster_manager.', 'listener_manager.', 'control_plane.', 'cluster.xds-grpc.'];
@@ -32,14 +33,16 @@ const TAGS: readonly (readonly [string, string])[] = [
 export interface StatsInput {
   /** Keeps only the statistics that the agent itself needs. */
   readonly minimalStats: boolean;
+  /** Also keeps the numbers of connections, until which the agent drains. */
+  readonly countsConnections: boolean;
   /** More tags in the names of metrics of the mesh filters. */
   readonly extraStatTags: readonly string[];
 }
 
 /** `envoy.config.metrics.v3.StatsConfig`, JSON form. */
-export function statsConfig({ minimalStats, extraStatTags }: StatsInput): JsonObject {
+export function statsConfig({ minimalStats, countsConnections, extraStatTags }: StatsInput): JsonObject {
   const prefixes = minimalStats ? NEEDED : [...NEEDED, ...USEFUL];
-  const suffixes = minimalStats ? [] : POLICIES;
+  const suffixes = [...(minimalStats ? [] : POLICIES), ...(countsConnections ? [CONNECTIONS_SUFFIX] : [])];
   const patterns: JsonValue[] = [...prefixes.map((prefix) => ({ prefix })), ...suffixes.map((suffix) => ({ suffix }))];
   return {
     use_all_default_tags: false,

@@ -11,6 +11,7 @@ function envoy(needed: readonly string[] = []) {
     stats: '',
     dump: '{}',
     others: undefined as string | undefined,
+    awaited: undefined as string | undefined,
     asked,
     time: 0,
     step: 1000,
@@ -26,6 +27,7 @@ function envoy(needed: readonly string[] = []) {
     requirement: needed.length === 0 ? '' : 'it needs NET_ADMIN',
     refused: () => refused,
     others: () => state.others,
+    awaited: () => state.awaited,
     now: () => {
       state.time += state.step;
       return state.time;
@@ -61,6 +63,14 @@ test('readiness requires the other parts of the agent', async () => {
   assert.equal(await readiness.check(), undefined);
 });
 
+test('what an Envoy that is not ready waits for is the reason; for one that is ready it is none', async () => {
+  const { state, readiness } = envoy();
+  state.awaited = 'the workload has no certificate';
+  assert.equal(await readiness.check(), 'the workload has no certificate (no clusters have been acknowledged yet)');
+  state.stats = BOTH;
+  assert.equal(await readiness.check(), undefined);
+});
+
 test('acknowledgements of an Envoy do not count for the next one', async () => {
   const { state, readiness } = envoy();
   state.stats = BOTH;
@@ -89,6 +99,7 @@ test('an Envoy that does not answer and an agent that drains are not ready', asy
     requirement: '',
     refused: () => new Map(),
     others: () => undefined,
+    awaited: () => undefined,
     now: () => 0,
   });
   assert.equal(await silent.check(), 'Envoy does not answer: no answer within 800 ms');

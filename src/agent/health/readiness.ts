@@ -37,6 +37,8 @@ export interface ReadinessDeps {
   readonly refused: () => ReadonlyMap<string, string>;
   /** Why another part of the agent is not ready; undefined when all are. */
   readonly others: () => string | undefined;
+  /** What Envoy waits for, where it is not ready; undefined: nothing that the agent knows. */
+  readonly awaited: () => string | undefined;
   /** Milliseconds on a clock that only goes forward. */
   readonly now: () => number;
 }
@@ -53,7 +55,7 @@ export interface Readiness {
 }
 
 export function createReadiness(deps: ReadinessDeps): Readiness {
-  const { admin, others, now } = deps;
+  const { admin, others, awaited, now } = deps;
   let complete = false;
   let draining = false;
   let run = 0;
@@ -79,8 +81,11 @@ export function createReadiness(deps: ReadinessDeps): Readiness {
   return {
     async check() {
       if (draining) return 'draining';
-      const why = (await answer()) ?? others();
-      return draining ? 'draining' : why;
+      const ofEnvoy = await answer();
+      if (draining) return 'draining';
+      if (ofEnvoy === undefined) return others();
+      const cause = awaited();
+      return cause === undefined ? ofEnvoy : `${cause} (${ofEnvoy})`;
     },
     async hasServed() {
       if (!complete) await answer();

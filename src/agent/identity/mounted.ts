@@ -38,6 +38,7 @@ export function createMountedSource(directory: string, clock: WallClock, log: Lo
         state.succeeded();
         holder.set(secrets);
       } catch (error) {
+        holder.failed(oneLineOf(error));
         state.failed(oneLineOf(error));
       }
       await sleep(clock, CHECK_MS, signal);
@@ -46,6 +47,7 @@ export function createMountedSource(directory: string, clock: WallClock, log: Lo
 
   return {
     current: holder.current,
+    missing: holder.missing,
     onChange: holder.onChange,
     start() {
       running = follow();

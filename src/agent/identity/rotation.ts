@@ -108,6 +108,10 @@ class Rotation implements SecretSource {
     return this.#holder.current();
   }
 
+  missing(): string | undefined {
+    return this.#holder.missing();
+  }
+
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
     return this.#holder.onChange(listener);
   }
@@ -144,6 +148,7 @@ class Rotation implements SecretSource {
         if (expired && !expiryLogged)
           log.error('the certificate has expired', { at: new Date(expiresAt).toISOString() });
         expiryLogged = expired;
+        this.#holder.failed(oneLineOf(error));
         state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
         failures++;
         await sleep(clock, retryDelay(failures, initialBackoffMs, random), signal);

@@ -6,6 +6,10 @@ import type { WorkloadSecrets } from '../types.ts';
 
 export interface SecretHolder {
   current(): WorkloadSecrets | undefined;
+  /** Why there are none; undefined when there are. */
+  missing(): string | undefined;
+  /** Notes why there are no new ones. */
+  failed(reason: string): void;
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void;
   /**
    * Sets the secrets, and notifies all listeners if they have changed. A listener that throws does not affect the
@@ -17,8 +21,13 @@ export interface SecretHolder {
 export function createSecretHolder(log: Log): SecretHolder {
   const listeners = new Set<(secrets: WorkloadSecrets) => void>();
   let current: WorkloadSecrets | undefined;
+  let reason = 'it has not been issued yet';
   return {
     current: () => current,
+    missing: () => (current === undefined ? reason : undefined),
+    failed(why) {
+      reason = why;
+    },
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

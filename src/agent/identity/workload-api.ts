@@ -83,6 +83,10 @@ class Source implements SecretSource {
     return this.#holder.current();
   }
 
+  missing(): string | undefined {
+    return this.#holder.missing();
+  }
+
   onChange(listener: (secrets: WorkloadSecrets) => void): () => void {
     return this.#holder.onChange(listener);
   }
@@ -115,6 +119,7 @@ class Source implements SecretSource {
         if (signal.aborted) return;
         counters.num_failed_outgoing_requests++;
         const expiresAt = this.#holder.current()?.certificate.expiresAt;
+        this.#holder.failed(oneLineOf(error));
         state.failed(oneLineOf(error), expiresAt === undefined ? {} : { expires: new Date(expiresAt).toISOString() });
         failures++;
         await sleep(clock, retryDelay(failures, initialBackoffMs, random), signal);

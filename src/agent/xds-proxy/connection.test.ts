@@ -151,6 +151,7 @@ function secretsOf(first: WorkloadSecrets | undefined): SecretSource & { set(sec
   const listeners = new Set<(secrets: WorkloadSecrets) => void>();
   return {
     current: () => current,
+    missing: () => (current === undefined ? 'not issued yet' : undefined),
     onChange(listener) {
       listeners.add(listener);
       return () => void listeners.delete(listener);

@@ -93,6 +93,7 @@ test('while there is no certificate the snapshot may serve, and the log has one 
   const { clock, log, opened } = unanswered(['a'], false);
   const secrets: SecretSource = {
     current: () => undefined,
+    missing: () => 'not issued yet',
     onChange: () => () => undefined,
     start: () => undefined,
     close: () => Promise.resolve(),

@@ -3,6 +3,7 @@
  * the whole file system of a process. Base images are reduced to the shared libraries that the programs need.
  */
 import { execFile } from 'node:child_process';
+import { readFileSync } from 'node:fs';
 import { cp, mkdir, readFile, symlink } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
@@ -78,6 +79,8 @@ export interface ImageRun {
    * namespace. The rules for addresses of that network are printed afterwards. Default false.
    */
   readonly changesNetwork?: boolean;
+  /** With process ids of its own, in which the entry point is process 1. A signal does not reach it. Default false. */
+  readonly ownProcesses?: boolean;
 }
 
 /** Makes the folders mounts of a read-only root, which becomes the root of the process, and gives up all privileges. */
@@ -106,6 +109,18 @@ async function collectFromHost(stage: string, root: string): Promise<void> {
   await promisify(execFile)('sh', ['-ec', commands.replaceAll('/out', root.replace(/\/$/, ''))]);
 }
 
+function killChildren(pid: number): void {
+  try {
+    for (const id of readFileSync(`/proc/${pid}/task/${pid}/children`, 'utf8').trim().split(' '))
+      if (id !== '') process.kill(Number(id), 'SIGKILL');
+  } catch {
+    // It has ended.
+  }
+}
+
+/** Stages that copy programs of packages. */
+const FROM_PACKAGES: readonly string[] = ['redirection', 'init'];
+
 /** The image of a stage of the Dockerfile. `source` is the folder of `buildFromContext`. */
 export async function assembleImage(owner: Owner, stage: string, source: string): Promise<Image> {
   const instructions = (await stages()).get(stage) ?? [];
@@ -113,7 +128,7 @@ export async function assembleImage(owner: Owner, stage: string, source: string)
   const root = join(await tempDir(owner), 'root');
   for (const text of all('COPY')) {
     const [, from = '', path = '', to = ''] = /^--from=(\S+) (\S+) (\S+)$/.exec(text) ?? [];
-    if (from === 'redirection') {
+    if (FROM_PACKAGES.includes(from)) {
       await collectFromHost(from, join(root, to));
       continue;
     }
@@ -134,15 +149,20 @@ export async function assembleImage(owner: Owner, stage: string, source: string)
   const entry = JSON.parse(all('ENTRYPOINT').at(-1) ?? '[]') as string[];
   return {
     uid,
-    async start(scope, { args, env, folders, changesNetwork = false }) {
+    async start(scope, { args, env, folders, changesNetwork = false, ownProcesses = false }) {
       for (const path of Object.keys(folders)) await mkdir(join(root, path), { recursive: true });
       const mounts = Object.entries(folders).flat();
       const user = changesNetwork ? '0' : String(uid);
-      const spaces = changesNetwork ? ['--mount', '--net'] : ['--mount'];
+      const processes = ownProcesses ? ['--pid', '--fork', '--kill-child'] : [];
+      const spaces = ['--mount', ...(changesNetwork ? ['--net'] : []), ...processes];
       const argv = [...spaces, '--', 'sh', '-c', RUN, 'sh', root, user, ...mounts, '--', ...entry, ...args];
       // A file of the host, which is not in the image.
       const inside = { ...env, NODE_EXTRA_CA_CERTS: undefined, NODE_COMPILE_CACHE: undefined };
-      return await startChild(scope, { name: stage, command: 'unshare', args: argv, env: inside, cwd: '/' });
+      let started: Child | undefined;
+      // Before the child is stopped: process 1 does not end with `unshare`, since it has changed its user.
+      if (ownProcesses) scope.after(() => started && killChildren(started.pid));
+      started = await startChild(scope, { name: stage, command: 'unshare', args: argv, env: inside, cwd: '/' });
+      return started;
     },
   };
 }

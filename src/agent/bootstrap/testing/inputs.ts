@@ -40,6 +40,7 @@ export function bootstrapInput(changes: Partial<BootstrapInput> = {}): Bootstrap
     delta: true,
     initialFetchTimeoutMs: 0,
     outlierLogPath: '',
+    countsConnections: false,
     minimalStats: false,
     extraStatTags: [],
     statsdUdpAddress: '',

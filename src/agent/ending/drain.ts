@@ -1,6 +1,6 @@
 /**
- * Ends the agent (specification: ctl-agent "States and transitions"). Running → Draining on the first SIGTERM or SIGINT
- * → Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second signal arrives.
+ * Ends the agent (specification: ctl-agent "States and transitions"). Running → Draining on the first request to end →
+ * Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second request arrives.
  * There is one deadline, and no step can exceed it.
  *
  *   0               half of the time                 all of it
@@ -11,8 +11,17 @@
  * a new connection is refused before it has sent anything, so that every client may retry elsewhere, and requests in
  * progress have the second half to complete. Listeners that stayed open to the end would lose the requests that arrived
  * last.
+ *
+ * With EXIT_ON_ZERO_ACTIVE_CONNECTIONS the time is that of the connections: callers are discouraged for
+ * MINIMUM_DRAIN_DURATION, the listeners are closed, and Envoy ends with the last connection. Whoever has sent the
+ * signal sets the limit (`terminationGracePeriodSeconds` of a Pod, `TimeoutStopSec` of a unit).
  */
-import type { Logger } from '../logging/index.ts';
+import { messageOf } from '../../core/errors.ts';
+import type { Logger } from '../../logging/index.ts';
+
+export type DrainTime =
+  | { readonly until: 'time'; readonly ms: number }
+  | { readonly until: 'no connections'; readonly minimumMs: number };
 
 export interface DrainDeps {
   /** Tells Envoy to discourage its callers. May fail or hang; the agent does not wait for it. */
@@ -22,6 +31,8 @@ export interface DrainDeps {
    * it.
    */
   readonly closeListeners: (signal: AbortSignal) => Promise<void>;
+  /** The connections that Envoy still has. May fail. */
+  readonly connections: (signal: AbortSignal) => Promise<number>;
   /** Settles when no Envoy runs any more. */
   readonly envoyEnded: Promise<unknown>;
   /** Settles at the second signal. */
@@ -37,8 +48,13 @@ export interface DrainDeps {
  */
 const FLUSH_MS = 500;
 
+/** Between two counts of connections. */
+const COUNT_PERIOD_MS = 1_000;
+/** Envoy's main thread may be busy; one that is asked so often without an answer hangs. */
+const MAX_COUNT_FAILURES = 5;
+
 /** Runs the transition; resolves when Envoy has ended. */
-export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<void> {
+export async function drainAndEnd(time: DrainTime, deps: DrainDeps): Promise<void> {
   const over = new AbortController();
   const wait = (ms: number): Promise<'time'> => deps.sleep(ms, over.signal).then(() => 'time' as const);
   const ended = deps.envoyEnded.then(() => 'ended' as const);
@@ -51,19 +67,20 @@ export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<
   const stages: readonly (() => Promise<'time'>)[] = [
     () => {
       tell('drain', deps.discourage);
-      return wait(durationMs / 2);
+      return wait(time.until === 'time' ? time.ms / 2 : time.minimumMs);
     },
     () => {
       tell('close its listeners', deps.closeListeners);
-      return wait(durationMs / 2);
+      return time.until === 'time' ? wait(time.ms / 2) : untilUnused(deps, over.signal);
     },
     () => {
       deps.signal('SIGTERM');
       return wait(FLUSH_MS);
     },
   ];
+  const isAtOnce = time.until === 'time' && time.ms === 0;
   try {
-    for (const stage of durationMs > 0 ? stages : stages.slice(-1)) {
+    for (const stage of isAtOnce ? stages.slice(-1) : stages) {
       const outcome = await Promise.race([ended, forced, stage()]);
       if (outcome === 'ended') return;
       if (outcome === 'forced') {
@@ -76,4 +93,24 @@ export async function drainAndEnd(durationMs: number, deps: DrainDeps): Promise<
   } finally {
     over.abort();
   }
+}
+
+/** Resolves when Envoy has no connections, or does not say so any more. */
+async function untilUnused({ connections, sleep, log }: DrainDeps, over: AbortSignal): Promise<'time'> {
+  let failures = 0;
+  while (!over.aborted) {
+    await sleep(COUNT_PERIOD_MS, over);
+    try {
+      const count = over.aborted ? 0 : await connections(over);
+      failures = 0;
+      if (count === 0) break;
+      log.debug('connections remain', { count });
+    } catch (error) {
+      failures++;
+      if (over.aborted || failures < MAX_COUNT_FAILURES) continue;
+      log.warn('Envoy does not say whether it has connections, so it ends', { reason: messageOf(error) });
+      break;
+    }
+  }
+  return 'time';
 }
