@@ -1,6 +1,7 @@
-/** Creates folders for the agent's files. */
-import { mkdir, stat } from 'node:fs/promises';
-import { dirname } from 'node:path';
+/** Creates folders for the agent's files, and checks that Envoy finds them. */
+import { access, constants, mkdir, realpath, stat } from 'node:fs/promises';
+import { dirname, resolve } from 'node:path';
+import { CtlError, errnoOf } from '../core/errors.ts';
 
 /**
  * Creates a folder and its missing parents. Node's own recursive way never returns where the system answers ENOENT for
@@ -31,4 +32,38 @@ function unlessFolder(path: string): (error: unknown) => Promise<void> {
     const found = await stat(path).catch(() => undefined);
     if (found?.isDirectory() !== true) throw error;
   };
+}
+
+/**
+ * Rejects with CtlError for a path that this user can use from its working directory only: Envoy resolves the absolute
+ * one (realpath(3)), for which each folder above has to be entered.
+ */
+export async function checkReachable(path: string): Promise<void> {
+  try {
+    await realpath(path);
+  } catch (error) {
+    if (errnoOf(error) !== 'EACCES') throw error;
+    const closed = await firstClosed(resolve(path));
+    const user = `user ${process.getuid?.()} may not enter ${closed ?? 'a folder above'}`;
+    const advice = 'start the agent in another folder, or set configPath in PROXY_CONFIG to one that it can reach';
+    throw new CtlError(
+      'failed_precondition',
+      `Envoy cannot reach it, because ${user}: ${advice}`,
+      { file: path },
+      error,
+    );
+  }
+}
+
+/** The uppermost folder on the way to a path that this user may not enter. */
+async function firstClosed(path: string): Promise<string | undefined> {
+  const above = dirname(path);
+  if (above === path) return undefined;
+  const found = await firstClosed(above);
+  if (found !== undefined) return found;
+  const isOpen = await access(above, constants.X_OK).then(
+    () => true,
+    () => false,
+  );
+  return isOpen ? undefined : above;
 }

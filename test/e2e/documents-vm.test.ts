@@ -65,6 +65,18 @@ test('the workload on a VM: token, root certificate, agent and redirection', {
     await workload.run(adapted(example('docs/agent.md', 'validate the redirection')));
   });
   await t.test('the commands of an operator', () => askControlPlane(control));
+  await t.test('in a folder that the user of the proxy cannot reach, one line says so', async () => {
+    const closed = join(workload.folder, 'closed');
+    await mkdir(join(closed, 'inner'), { recursive: true });
+    await chmod(closed, 0o700);
+    const refused = await workload.start(`cd closed/inner\n${startAgent}`);
+    assert.equal((await refused.exited).code, 1);
+    const line = `user 1337 may not enter ${closed}: start the agent in another folder, or set configPath `;
+    assert.ok(
+      refused.output().includes(`ctl-agent: etc/mesh/proxy/envoy-rev0.json: Envoy cannot reach it, because ${line}`),
+      refused.output(),
+    );
+  });
   await t.test('a restart needs no token', async () => {
     await workload.netns.run('curl', '-sS', '--fail', '-X', 'POST', 'http://127.0.0.1:15020/quitquitquit?now');
     await agent.exited;

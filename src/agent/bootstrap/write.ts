@@ -3,7 +3,7 @@ import { rename, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { JsonObject } from '../../protobuf/index.ts';
-import { makeFolder } from '../folder.ts';
+import { checkReachable, makeFolder } from '../folder.ts';
 
 /**
  * Writes it into the folder, which is created if needed. Returns the file's path. Throws a CtlError when that fails.
@@ -19,5 +19,6 @@ export async function writeBootstrap(folder: string, content: JsonObject): Promi
     const reason = messageOf(error);
     throw new CtlError('failed_precondition', `cannot write the bootstrap: ${reason}`, { file: path }, error);
   }
+  await checkReachable(path);
   return path;
 }
