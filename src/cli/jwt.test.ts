@@ -199,3 +199,10 @@ describe('ctl-jwt as a process', () => {
     assert.deepEqual([status, stderr], [1, `ctl-jwt: Node.js 24 or newer is needed, this is ${process.version}\n`]);
   });
 });
+
+test('--version prints the version, and needs no key', async () => {
+  const { code, stdout } = await run('--version');
+  assert.equal(code, 0);
+  assert.match(stdout, /^\d+\.\d+\.\d+\n$/);
+  assert.match((await run('--help')).stdout, /^ +--version +Print the version\.$/m);
+});

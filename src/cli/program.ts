@@ -4,6 +4,7 @@
  */
 
 import { type CommandDef, defineCommand, runCommand } from 'citty';
+import { buildInfo } from '../core/build-info.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
 import { sourceStack } from '../core/source-maps.ts';
@@ -78,8 +79,14 @@ export function runProgram(program: Program, args: readonly string[], io: Progra
 
 /** Runs a program that is a single command. Resolves with the exit code and never rejects. */
 export function runSingleCommand(single: Command, args: readonly string[], io: ProgramIo): Promise<number> {
-  const { name } = single.options;
-  return guarded(name, io, () => runChosen(single, name, args, io));
+  const { name, flags } = single.options;
+  const options = { ...single.options, flags: { ...flags, version: VERSION_FLAG } };
+  return guarded(name, io, async () => {
+    const { given, help: asked } = parseFlags(args, options.flags);
+    if (asked || given.get('version') !== true) return runChosen({ ...single, options }, name, args, io);
+    io.stdout.write(`${buildInfo().version}\n`);
+    return 0;
+  });
 }
 
 async function guarded(program: string, io: ProgramIo, run: () => Promise<number>): Promise<number> {
