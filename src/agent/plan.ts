@@ -108,7 +108,7 @@ export async function planAgent(
   labelFile: string,
 ): Promise<AgentPlan> {
   const { proxyConfig, trustDomain, warnings } = await loadMeshConfig(settings.meshConfig, settings.proxyConfig);
-  const workload = workloadAddress(settings, thisMachine());
+  const workload = workloadAddress(settings, thisMachine(), { ...proxyConfig.proxyMetadata, ...env });
   const configFolder = proxyConfig.configPath ?? DEFAULTS.configPath;
   const ports = portsOf(settings, proxyConfig);
   const interceptionMode = proxyConfig.interceptionMode ?? DEFAULTS.interceptionMode;

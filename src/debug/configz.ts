@@ -5,6 +5,8 @@
 import { redactByName } from '../core/redact.ts';
 import {
   type AnyResource,
+  HEALTHY_CONDITION,
+  isProbed,
   keyOf,
   MESH_KINDS,
   type MeshKind,
@@ -127,14 +129,20 @@ function sourceOf({ source, resource, replacesRefused }: SourceDocument): {
 
 function shownResource(resource: AnyResource): Record<string, unknown> {
   const { kind, meta, content, origin, warnings } = resource;
-  const { created, ...metadata } = meta;
+  const { created, unhealthy, ...metadata } = meta;
   const creationTimestamp = created === undefined ? {} : { creationTimestamp: new Date(created).toISOString() };
   return {
     apiVersion: apiVersion(resource),
     kind,
     metadata: { ...metadata, annotations: redactByName(metadata.annotations), ...creationTimestamp },
     spec: redactContent(kind, content),
+    ...(kind === 'WorkloadEntry' && isProbed(meta.annotations) ? { status: healthStatus(unhealthy !== true) } : {}),
     origin,
     ...(warnings === undefined ? {} : { warnings }),
   };
+}
+
+/** As a WorkloadEntry in a cluster shows the health that is in force. */
+function healthStatus(healthy: boolean): object {
+  return { conditions: [{ type: HEALTHY_CONDITION, status: healthy ? 'True' : 'False' }] };
 }

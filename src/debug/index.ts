@@ -43,7 +43,11 @@ function perProxy(shown: (mesh: Viewed, connection: ConnectionStatus) => object)
     const connections = connectionsFor(mesh, query);
     if (connections.length === 0 && query.has('proxyID')) return undefined;
     if (connections.length > MAX_PRINTED) return undefined;
-    return lazyList(connections, (connection) => ({ proxy: connection.node.workload, ...shown(mesh, connection) }));
+    return lazyList(connections, (connection) => ({
+      proxy: connection.node.workload,
+      id: connection.node.id,
+      ...shown(mesh, connection),
+    }));
   };
 }
 

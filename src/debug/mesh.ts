@@ -1,4 +1,5 @@
 /** Debug pages about the mesh: services, endpoints, conflicts and refused policies. */
+import type { ProxyNode } from '../core/proxy.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
 import { shownProblem } from './configz.ts';
 import { lazyList } from './proxies.ts';
@@ -40,7 +41,11 @@ export function endpointShardz(mesh: Viewed): ReadonlyMap<string, ReadonlyMap<st
 
 /** `/debug/instancesz`: the services that each connected proxy serves. */
 export function instancesz(mesh: Viewed): ReadonlyMap<string, unknown> {
-  return new Map(mesh.connections().map(({ node }) => [node.workload, () => mesh.instancesOf(node)]));
+  const nodes = new Map(mesh.connections().map(({ node }) => [node.id, node]));
+  const names = Map.groupBy(nodes.values(), ({ workload }) => workload);
+  // Machines may have the same name.
+  const nameOf = ({ id, workload }: ProxyNode) => (names.get(workload)?.length === 1 ? workload : id);
+  return new Map([...nodes.values()].map((node) => [nameOf(node), () => mesh.instancesOf(node)]));
 }
 
 /**

@@ -32,6 +32,7 @@ export function syncStatus(mesh: Viewed, connection: ConnectionStatus): Record<s
   const { node } = connection;
   const line: Record<string, unknown> = {
     proxy: node.workload,
+    id: node.id,
     proxy_type: node.type,
     cluster_id: node.clusterId,
     istio_version: node.meshVersion === '' ? node.version : node.meshVersion,

@@ -146,4 +146,4 @@ export {
 } from './types.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { compileRegex } from './validate/values.ts';
-export { HEALTH_CHECKED, HEALTHY_CONDITION } from './workload-health.ts';
+export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

@@ -12,11 +12,16 @@ export const HEALTHY_CONDITION = 'Healthy';
 
 /** @param status of the document, as it was written */
 export function isUnhealthy(annotations: Readonly<Record<string, string>> | undefined, status: unknown): boolean {
-  const checked = annotations?.[HEALTH_CHECKED] ?? annotations?.[ISTIO_HEALTH_CHECKED];
-  if (checked?.toLowerCase() !== 'true' && checked !== '1') return false;
+  if (!isProbed(annotations)) return false;
   const conditions = isObject(status) && Array.isArray(status.conditions) ? status.conditions : [];
   const condition: unknown = conditions.find((each) => isObject(each) && each.type === HEALTHY_CONDITION);
   return !(isObject(condition) && condition.status === 'True');
+}
+
+/** Whether the health of the workload decides if it is used. */
+export function isProbed(annotations: Readonly<Record<string, string>> | undefined): boolean {
+  const checked = annotations?.[HEALTH_CHECKED] ?? annotations?.[ISTIO_HEALTH_CHECKED];
+  return checked?.toLowerCase() === 'true' || checked === '1';
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

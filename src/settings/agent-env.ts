@@ -13,7 +13,14 @@ import type { EnvTable } from './env-table.ts';
 export const agentEnv = {
   // Identity of the proxy. INSTANCE_IP and TRUST_DOMAIN are used when --ip and --trust-domain are not given.
   INSTANCE_IP: { setting: 'ip', type: 'string', default: '', meaning: 'Used as fallback for the --ip flag.' },
-  POD_NAME: { setting: 'podName', type: 'string', default: '', meaning: 'Name of the workload; else the host name.' },
+  POD_NAME: {
+    setting: 'podName',
+    type: 'string',
+    default: '',
+    meaning:
+      'Name of the workload; else, where it registers itself, that of its WorkloadEntry with dashes, else the host ' +
+      'name.',
+  },
   POD_NAMESPACE: {
     setting: 'podNamespace',
     type: 'string',

@@ -156,10 +156,14 @@ test('machines register themselves, and are used while they are healthy and conn
 
   await t.test('both answer calls through mutual TLS', async () => {
     await answeredBy('one', 'two');
-    for (const name of names) assert.match(await entries(), new RegExp(name));
+    for (const name of names)
+      assert.match(await entries(), new RegExp(`^shop +${name} +${name.slice(4)} +True +registered workloads$`, 'm'));
     await assert.rejects(
       control.netns.run('curl', '-sS', '--fail', '--max-time', '5', `http://${two.netns.address}:8080/`),
     );
+    // They have one host name.
+    const proxies = await control.run('ctl-discovery request GET /debug/syncz');
+    for (const name of names) assert.match(proxies, new RegExp(`"${name.replaceAll('.', '-')}\\.shop"`));
   });
   for (const signal of ['SIGTERM', 'SIGKILL'] as const) {
     await t.test(`no call fails while the control plane is away after ${signal}, and when it returns`, async () => {
@@ -185,7 +189,7 @@ test('machines register themselves, and are used while they are healthy and conn
   await t.test('an unhealthy application is not called until it is healthy again', async () => {
     await writeFile(two.sick, '');
     await answeredBy('one');
-    assert.match(await entries(), new RegExp(names[1] ?? ''));
+    assert.match(await entries(), new RegExp(`${names[1]} .* False `));
     await rm(two.sick);
     await answeredBy('one', 'two');
   });

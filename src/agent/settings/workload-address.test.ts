@@ -31,6 +31,17 @@ test('the machine supplies what is not set', () => {
   );
 });
 
+test('machines that register themselves are named as their WorkloadEntries, whatever their host names are', () => {
+  const registers = (network: string) => ({ MESH_META_AUTO_REGISTER_GROUP: 'web', MESH_META_NETWORK: network });
+  const named = (ip: string, network: string) =>
+    workloadAddress(defaultAgentSettings({ ip }), MACHINE, registers(network)).id;
+  assert.equal(named('10.0.0.7', ''), 'web-10-0-0-7.default');
+  assert.equal(named('10.0.0.8', 'dmz'), 'web-10-0-0-8-dmz.default');
+  assert.equal(named('fd00::', ''), 'web-fd00.default');
+  const own = workloadAddress(defaultAgentSettings({ podName: 'mine' }), MACHINE, registers(''));
+  assert.equal(own.id, 'mine.default');
+});
+
 test('outside an orchestrator the id has the address, and the domain is that of the registry', () => {
   const names = (serviceregistry: string, more = {}) => {
     const { id, domain, namespace } = workloadAddress(defaultAgentSettings({ serviceregistry, ...more }), MACHINE);

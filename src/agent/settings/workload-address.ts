@@ -41,8 +41,26 @@ function defaultNames(registry: string, ip: string, name: string, namespace: str
   return registry === 'Mock' ? { id: ip, domain } : { id: `${name}.${namespace}`, domain };
 }
 
+/** Metadata of the node, of the mesh configuration and of the environment, which has precedence. */
+interface Metadata {
+  readonly MESH_META_AUTO_REGISTER_GROUP?: string | undefined;
+  readonly MESH_META_NETWORK?: string | undefined;
+}
+
+/**
+ * The name of a workload that is given none: that of its WorkloadEntry, if it registers itself, because machines of one
+ * image may all have the same host name; else the host name.
+ */
+function defaultWorkload(machine: Machine, ip: string, metadata: Metadata): string {
+  const { MESH_META_AUTO_REGISTER_GROUP: group = '', MESH_META_NETWORK: network = '' } = metadata;
+  // Only the first label: in the node id the namespace follows after a dot.
+  if (group === '') return machine.hostName.split('.')[0] ?? '';
+  const entry = [group, ip, ...(network === '' ? [] : [network])].join('-');
+  return entry.replace(/[.:]/g, '-').replace(/-+$/, '');
+}
+
 /** Throws a CtlError when there is no address, or a name is not valid in a node id. */
-export function workloadAddress(settings: AgentSettings, machine: Machine): WorkloadAddress {
+export function workloadAddress(settings: AgentSettings, machine: Machine, metadata: Metadata = {}): WorkloadAddress {
   const ip = settings.ip === '' ? machine.addresses[0] : settings.ip;
   if (ip === undefined)
     throw new CtlError('invalid_argument', 'this machine has no address besides loopback: give --ip or INSTANCE_IP');
@@ -52,8 +70,7 @@ export function workloadAddress(settings: AgentSettings, machine: Machine): Work
       `invalid value ${JSON.stringify(ip)} of variable INSTANCE_IP: not an IP address`,
     );
   const namespace = settings.podNamespace === '' ? 'default' : settings.podNamespace;
-  // Only the first label: in the node id the namespace follows after a dot.
-  const workload = settings.podName === '' ? (machine.hostName.split('.')[0] ?? '') : settings.podName;
+  const workload = settings.podName === '' ? defaultWorkload(machine, ip, metadata) : settings.podName;
   for (const [name, value] of [
     ['POD_NAMESPACE', namespace],
     ['POD_NAME', workload],

@@ -13,6 +13,20 @@ const item = (namespace: string, name: string) => ({
   origin: { source: 'directory', file: `${namespace}.yaml`, line: 3 },
 });
 
+const entry = (name: string, address: string, more: object) => ({
+  kind: 'WorkloadEntry',
+  metadata: { name, namespace: 'shop' },
+  spec: { address },
+  ...more,
+});
+const ENTRIES = [
+  entry('plain', '10.0.0.1', { origin: { source: 'directory', file: 'entries.yaml', line: 3 } }),
+  entry('sick', '10.0.0.2', {
+    status: { conditions: [{ type: 'Healthy', status: 'False' }] },
+    origin: { source: 'registered workloads' },
+  }),
+];
+
 describe('get', () => {
   const asked: string[] = [];
   const server = createServer(({ url = '' }, response) => {
@@ -20,6 +34,7 @@ describe('get', () => {
     const { searchParams } = new URL(url, 'http://localhost');
     const [kind, namespace] = [searchParams.get('kind'), searchParams.get('namespace')];
     if (kind === 'nothing') return void response.writeHead(400).end('unknown kind "nothing"\n');
+    if (kind === 'workloadentry') return void response.end(JSON.stringify({ items: ENTRIES, problems: [] }));
     if (kind === 'secret') return void response.writeHead(401).end('debug pages need a bearer token\n');
     const all = [item('mesh-system', 'default'), item('shop', 'web')];
     const items =
@@ -61,6 +76,16 @@ describe('get', () => {
       stderr: 'refused: x.yaml:7: PeerAuthentication/shop/broken: spec.mtls: bad\n',
     });
     assert.equal(asked.at(-1), '/debug/configz?kind=pa&namespace=');
+  });
+
+  test('shows addresses and health of WorkloadEntries, and the source of those without a file', async () => {
+    const { stdout } = await get('workloadentry');
+    assert.equal(
+      stdout,
+      'NAMESPACE   NAME    ADDRESS    HEALTHY   FROM\n' +
+        'shop        plain   10.0.0.1             entries.yaml:3\n' +
+        'shop        sick    10.0.0.2   False     registered workloads\n',
+    );
   });
 
   test('lists one namespace, or one resource, as YAML or JSON', async () => {

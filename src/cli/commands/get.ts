@@ -15,10 +15,14 @@ const TIMEOUT_MS = 60_000;
 interface Item {
   readonly kind: string;
   readonly metadata: { readonly name: string; readonly namespace: string };
+  readonly spec: { readonly address?: string };
+  /** Of a WorkloadEntry that is probed. */
+  readonly status?: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
   readonly origin: Origin;
 }
 
 interface Origin {
+  readonly source?: string;
   readonly file?: string;
   readonly line?: number;
 }
@@ -75,12 +79,30 @@ async function shown(items: readonly Item[], output: string): Promise<string> {
   if (output === 'json') return `${JSON.stringify(list, null, 2)}\n`;
   if (output === 'yaml') return (await import('../../core/yaml.ts')).stringify(list);
   if (items.length === 0) return '';
-  const rows = items.map(({ metadata, origin }) => [metadata.namespace, metadata.name, locationOf(origin)]);
-  return table([['NAMESPACE', 'NAME', 'FROM'], ...rows]);
+  const columns = Object.entries({ ...COMMON, ...COLUMNS[items[0]?.kind ?? ''], ...LAST });
+  const rows = items.map((item) => columns.map(([, cell]) => cell(item)));
+  return table([columns.map(([name]) => name), ...rows]);
 }
 
+type Columns = Readonly<Record<string, (item: Item) => string>>;
+
+const COMMON: Columns = {
+  NAMESPACE: ({ metadata }) => metadata.namespace,
+  NAME: ({ metadata }) => metadata.name,
+};
+/** By kind; those that `kubectl get` shows, too. */
+const COLUMNS: Readonly<Record<string, Columns>> = {
+  WorkloadEntry: {
+    ADDRESS: ({ spec }) => spec.address ?? '',
+    HEALTHY: ({ status }) => status?.conditions?.find(({ type }) => type === 'Healthy')?.status ?? '',
+  },
+};
+const LAST: Columns = { FROM: ({ origin }) => locationOf(origin) || (origin.source ?? '') };
+
 function table(rows: readonly (readonly string[])[]): string {
-  const widths = [0, 1].map((column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
+  const widths = (rows[0] ?? [])
+    .slice(0, -1)
+    .map((_, column) => Math.max(...rows.map((row) => (row[column] ?? '').length)));
   const line = (row: readonly string[]): string =>
     row
       .map((cell, column) => cell.padEnd(widths[column] ?? 0))
