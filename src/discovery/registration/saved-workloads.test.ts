@@ -53,5 +53,23 @@ test('a namespace with too many workloads does not displace those of others, and
   assert.equal(loaded.length, 5_001);
   assert.equal(loaded.at(-1)?.node.namespace, 'other');
   assert.equal(warnings.length, 1);
-  assert.match(warnings[0] ?? '', /^2 registered workloads are not kept over a restart: at most 5000 of a namespace/);
+  assert.match(
+    warnings[0] ?? '',
+    /^2 registered workloads are not kept over a restart: at most 5000 \(4194304 bytes\) of a namespace/,
+  );
+});
+
+test('workloads that state much use the share of their namespace only, and the file can be read again', async (t) => {
+  const locality = 'x'.repeat(4_000);
+  const large = Array.from({ length: 9_000 }, (_, index) => {
+    const { node, problem } = workload(`large-${index % 5}`, `10.0.${index >> 8}.${index & 255}`);
+    return { node: { ...node, locality }, problem };
+  });
+  const { saved, warnings } = await open(t, [...large, workload('other', '10.1.0.1')]);
+  saved.changed();
+  await saved.close();
+  const loaded = await saved.load();
+  assert.equal(loaded.at(-1)?.node.namespace, 'other');
+  assert.ok(loaded.length > 4_000 && loaded.length < 9_000, String(loaded.length));
+  assert.equal(warnings.length, 1, warnings.join('\n'));
 });

@@ -4,6 +4,7 @@
  * have stated and proved and their health; whether they may still register is decided again when it is read.
  */
 import { join } from 'node:path';
+import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { errnoOf, messageOf } from '../../core/errors.ts';
@@ -12,13 +13,19 @@ import { preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../..
 import type { RegisteringNode } from './entries.ts';
 
 const FILE = 'registered-workloads.json';
-const MAX_BYTES = 32 * 1024 * 1024;
-/** Workloads of one namespace, and of all: a namespace cannot displace those of others. */
-const MAX_OF_NAMESPACE = 5_000;
-const MAX_WORKLOADS = 40_000;
+/** What workloads of one namespace use, and those of all: a namespace cannot displace those of others. */
+const MAX_OF_NAMESPACE: Size = { workloads: 5_000, bytes: 4 * 1024 * 1024 };
+const MAX_IN_ALL: Size = { workloads: 40_000, bytes: 32 * 1024 * 1024 };
+/** Workloads that are written in one turn of the event loop. */
+const WORKLOADS_PER_TURN = 500;
 /** How long changes are collected before they are written, and the shortest time between two writes, ms. */
 const WRITE_DELAY_MS = 1_000;
 const WRITE_PERIOD_MS = 5_000;
+
+interface Size {
+  workloads: number;
+  bytes: number;
+}
 
 const IDENTITY = z.strictObject({ trustDomain: z.string(), namespace: z.string(), serviceAccount: z.string() });
 const WORKLOAD = z.strictObject({
@@ -72,7 +79,7 @@ export class SavedWorkloads {
     const path = join(directory, FILE);
     try {
       await preparePrivateFolder(directory);
-      const { workloads } = SAVED.parse(JSON.parse(readPrivateFile(path, MAX_BYTES)));
+      const { workloads } = SAVED.parse(JSON.parse(readPrivateFile(path, MAX_IN_ALL.bytes)));
       return workloads.map(({ group, address, problem, ...node }) => ({
         node: { ...node, workloadGroup: group, addresses: [address] },
         problem,
@@ -114,37 +121,66 @@ export class SavedWorkloads {
     const { directory } = this.#options;
     try {
       await preparePrivateFolder(directory);
-      await replacePrivateFile(directory, FILE, JSON.stringify({ version: 1, workloads: this.#rows() }));
+      await replacePrivateFile(directory, FILE, `{"version":1,"workloads":[${await this.#rows()}]}`);
       this.#failures.succeeded();
     } catch (error) {
       this.#failures.failed(`${directory}: ${reasonOf(error)}`);
     }
   }
 
-  #rows(): readonly z.infer<typeof WORKLOAD>[] {
-    const ofNamespace = new Map<string, number>();
-    const rows: z.infer<typeof WORKLOAD>[] = [];
-    let left = 0;
-    for (const { node, problem } of this.#options.current()) {
-      const { namespace, workloadGroup: group, identity, addresses, network, locality, serviceAccount } = node;
-      const count = ofNamespace.get(namespace) ?? 0;
-      if (identity === undefined) continue;
-      if (count >= MAX_OF_NAMESPACE || rows.length >= MAX_WORKLOADS) {
+  /** The current workloads as JSON, separated by commas. */
+  async #rows(): Promise<string> {
+    const ofNamespaces = new Map<string, Size>();
+    // The rest of the file.
+    const inAll = { workloads: 0, bytes: 64 };
+    const rows: string[] = [];
+    let [left, turn] = [0, 0];
+    for (const workload of this.#options.current()) {
+      if (++turn % WORKLOADS_PER_TURN === 0) await setImmediate();
+      const row = rowOf(workload);
+      if (row === undefined) continue;
+      const { namespace } = workload.node;
+      const ofNamespace = ofNamespaces.get(namespace) ?? { workloads: 0, bytes: 0 };
+      ofNamespaces.set(namespace, ofNamespace);
+      const bytes = Buffer.byteLength(row) + 1;
+      if (!fits(bytes, ofNamespace, MAX_OF_NAMESPACE) || !fits(bytes, inAll, MAX_IN_ALL)) {
         left++;
         continue;
       }
-      ofNamespace.set(namespace, count + 1);
-      const [address = ''] = addresses;
-      const own = { namespace, group, identity, address, network, locality, serviceAccount };
-      rows.push({ ...own, ...(problem === undefined ? {} : { problem }) });
+      for (const size of [ofNamespace, inAll]) {
+        size.workloads++;
+        size.bytes += bytes;
+      }
+      rows.push(row);
     }
+    this.#complain(left);
+    return rows.join(',');
+  }
+
+  #complain(left: number): void {
     if (left > 0 && !this.#complained) {
-      const most = `${MAX_OF_NAMESPACE} of a namespace and ${MAX_WORKLOADS} in all`;
+      const most = `${shown(MAX_OF_NAMESPACE)} of a namespace and ${shown(MAX_IN_ALL)} in all`;
       this.#options.log.warn(`${left} registered workloads are not kept over a restart: at most ${most} are`);
     }
     this.#complained = left > 0;
-    return rows;
   }
+}
+
+/** JSON; undefined for a workload that has proved nothing. */
+function rowOf({ node, problem }: SavedWorkload): string | undefined {
+  const { namespace, workloadGroup: group, identity, addresses, network, locality, serviceAccount } = node;
+  if (identity === undefined) return undefined;
+  const [address = ''] = addresses;
+  const own = { namespace, group, identity, address, network, locality, serviceAccount };
+  return JSON.stringify({ ...own, ...(problem === undefined ? {} : { problem }) } satisfies z.infer<typeof WORKLOAD>);
+}
+
+function fits(bytes: number, used: Size, most: Size): boolean {
+  return used.workloads < most.workloads && used.bytes + bytes <= most.bytes;
+}
+
+function shown({ workloads, bytes }: Size): string {
+  return `${workloads} (${bytes} bytes)`;
 }
 
 function reasonOf(error: unknown): string {
