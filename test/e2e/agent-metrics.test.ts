@@ -30,6 +30,9 @@ app_state{app_state="on"} 1
 # EOF
 `;
 
+/** Metadata without text, and with characters that have a meaning elsewhere. */
+const ODD = '# TYPE app_odd gauge\n# HELP app_odd\n# HELP app_other a \\x "b" # {}\n# TYPE app_other gauge\n';
+
 interface Case {
   readonly headers?: Readonly<Record<string, string>>;
   readonly body: string | Buffer;
@@ -59,6 +62,16 @@ const CASES: Readonly<Record<string, Case>> = {
     headers: { 'content-type': 'application/vnd.google.protobuf; encoding=delimited' },
     body: Buffer.from([3, 10, 1, 97]),
     read: false,
+  },
+  'numbers beyond 64 bits': { body: `${ODD}app_odd 1e999\napp_requests_total 7\n`, read: true },
+  'escapes that the text format does not have': {
+    body: `${ODD}app_odd{a="C:\\Dir"} 1\napp_requests_total 7\n`,
+    read: true,
+  },
+  'numbers beyond 64 bits, in OpenMetrics': {
+    headers: OPEN_METRICS,
+    body: `${ODD}app_odd 1e999\napp_odd 1 1e999\napp_requests_total 7 # {} -1e999\napp_requests_total 7\n# EOF\n`,
+    read: true,
   },
   'half an answer': { headers: { 'content-length': '100' }, body: 'app_requests_total 7\napp_oth' },
 };

@@ -5,7 +5,7 @@
  */
 import { convertFamily, type Family, isType, seriesOf } from './families.ts';
 import type { Format } from './formats.ts';
-import { type Metadata, parseMetadata, parseSample, type Sample, sampleLine } from './lines.ts';
+import { helpLine, type Metadata, parseMetadata, parseSample, type Sample, sampleLine } from './lines.ts';
 
 /** Families that are remembered, so that each is declared once. */
 const MAX_FAMILIES = 50_000;
@@ -114,7 +114,7 @@ export class ApplicationMetrics {
     const help = metadata.get('HELP')?.text;
     const unit = metadata.get('UNIT')?.text ?? '';
     return [
-      ...(help === undefined ? [] : [`# HELP ${name} ${help}\n`]),
+      ...(help === undefined ? [] : [`${helpLine(name, help, to)}\n`]),
       ...(metadata.has('TYPE') ? [`# TYPE ${name} ${type}\n`] : []),
       // Prometheus refuses a unit that is no ending of the name.
       ...(to === 'openmetrics' && unit !== '' && name.endsWith(`_${unit}`) ? [`# UNIT ${name} ${unit}\n`] : []),

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { Format } from './formats.ts';
-import { parseSample, sampleLine } from './lines.ts';
+import { helpLine, parseSample, sampleLine } from './lines.ts';
 
 const read = (line: string, format: Format = 'text'): string | undefined => {
   const sample = parseSample(line, format);
@@ -13,11 +13,18 @@ test('samples are read, and written in one way', () => {
     ['a 1', 'a 1'],
     ['a:b_1\t+1.5e-3  1700000000000 ', 'a:b_1 +1.5e-3 1700000000000'],
     ['a {b = "c" , d="\\"\\\\\\n, }" , }  nan', 'a{b="c",d="\\"\\\\\\n, }"} NaN'],
+    ['a{b="C:\\Dir\\n\\\\x\\""} 1', 'a{b="C:\\\\Dir\\n\\\\x\\""} 1'],
     ['a{} -Infinity', 'a -Inf'],
     ['a{b="c"}.5', 'a{b="c"} .5'],
     ['a +inf', 'a +Inf'],
   ] as const)
     assert.equal(read(line), written, line);
+});
+
+test('help texts have the escapes of their format', () => {
+  const text = 'C:\\Dir \\\\ \\n \\"a\\" "b" \\';
+  assert.equal(helpLine('a', text, 'text'), '# HELP a C:\\\\Dir \\\\ \\n "a" "b" \\\\');
+  assert.equal(helpLine('a', text, 'openmetrics'), '# HELP a C:\\\\Dir \\\\ \\n \\"a\\" "b" \\\\');
 });
 
 test('what Prometheus would refuse is refused', () => {
@@ -43,6 +50,8 @@ test('what Prometheus would refuse is refused', () => {
     'a 1 1.5',
     'a 1 2 3',
     'a one',
+    'a 1e309',
+    'a -1e309',
     'a 1 # {b="c"} 1',
     'a{b="\0"} 1',
     'a 1\r',
@@ -60,6 +69,9 @@ test('exemplars and times of OpenMetrics are read; exemplars stay where they may
     ['a 1 # {b="c"} 2', 'a 1'],
     [`a_total 1 # {b="${'c'.repeat(128)}"} 2`, 'a_total 1'],
     ['a_total 1 # {b="c"}', undefined],
+    ['a_total 1 # {b="c"} 1e309', undefined],
+    ['a_total 1 1e309', undefined],
+    ['a_total 1 # {b="c"} 1 1e309', undefined],
     ['a_total 1 # 5', undefined],
     ['a_total 1 # {b="c"} 2 3 4', undefined],
     ['a_total 1 # {b="c",b="d"} 2', undefined],

@@ -72,7 +72,7 @@ class Reader {
       const [, name = '', value = ''] = label;
       if (name === '__name__' || names.has(name)) return undefined;
       names.add(name);
-      pairs.push(`${name}=${value}`);
+      pairs.push(`${name}=${withKnownEscapes(value, 'openmetrics')}`);
     }
     return this.take(LABELS_END) === undefined ? undefined : `{${pairs.join(',')}}`;
   }
@@ -84,8 +84,32 @@ class Reader {
     this.take(SPACE);
     const time = this.take(TIME[format])?.[0];
     this.take(SPACE);
-    return { labels, value: /\d/.test(value) ? value : special(value), time };
+    const isNumber = /\d/.test(value);
+    if ((isNumber && isTooLarge(value)) || isTooLarge(time ?? '0')) return undefined;
+    return { labels, value: isNumber ? value : special(value), time };
   }
+}
+
+/**
+ * A text with the escapes of a format only. In Prometheus a backslash before any other character is itself; other
+ * readers refuse the scrape. Labels have those of OpenMetrics in both formats, help texts of the text format no `\"`.
+ */
+function withKnownEscapes(text: string, format: Format): string {
+  return text.replace(/\\(.?)/g, (sequence, escaped: string) => {
+    if (escaped === 'n' || escaped === '\\') return sequence;
+    if (escaped === '"') return format === 'openmetrics' ? sequence : escaped;
+    return `\\\\${escaped}`;
+  });
+}
+
+/** The line of a help text in a format. */
+export function helpLine(name: string, text: string, format: Format): string {
+  return `# HELP ${name} ${withKnownEscapes(text, format)}`;
+}
+
+/** Whether a number is beyond those of 64 bits. */
+function isTooLarge(number: string): boolean {
+  return !Number.isFinite(Number(number));
 }
 
 /** Both formats write these in one way only. */
