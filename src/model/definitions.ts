@@ -102,7 +102,7 @@ function externalService(resource: Resource<'ServiceEntry'>, key: ServiceKey, co
     headless: false,
     // Absent means MESH_EXTERNAL: it is the first value of the enumeration.
     meshExternal: content.location !== 'MESH_INTERNAL',
-    exportTo: mayClaimForOthers(hostname, meta.namespace, context.settings) ? exportTo : ownCallersOnly(exportTo),
+    exportTo: mayClaimForOthers(hostname, meta.namespace, context) ? exportTo : ownCallersOnly(exportTo),
     labels: meta.labels,
     subjectAltNames: content.subjectAltNames ?? [],
     registry: 'External',

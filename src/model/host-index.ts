@@ -45,7 +45,7 @@ export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, Se
   for (const [hostname, claims] of hosts) {
     const all = [...claims.values()].sort(compareServices);
     claimants.push([hostname, all.length === 0 ? undefined : all]);
-    const lost = hostConflicts(all, state.settings);
+    const lost = hostConflicts(all, state);
     conflicts.push([`host:${hostname}`, lost.length === 0 ? undefined : lost]);
     const list = servicesInForce(all);
     byHost.push([hostname, list.length === 0 ? undefined : list]);
@@ -63,6 +63,15 @@ export function indexHosts(state: MeshState, changes: ReadonlyMap<ServiceKey, Se
     hostsExportedTo: hostsExportedTo.apply(state.hostsExportedTo),
     wildcardHosts: wildcardHosts.apply(state.wildcardHosts),
   };
+}
+
+/** The conflicts of all hosts, after a change of the mesh configuration. */
+export function withHostConflicts(state: MeshState): MeshState {
+  const conflicts = [...state.claimants.entries()].map(([hostname, all]) => {
+    const lost = hostConflicts(all, state);
+    return [`host:${hostname}`, lost.length === 0 ? undefined : lost] as const;
+  });
+  return { ...state, nameConflicts: state.nameConflicts.with(conflicts) };
 }
 
 /** Namespaces that `exportTo` names. */

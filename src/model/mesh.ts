@@ -9,7 +9,7 @@ import { changedConfigs } from './configs.ts';
 import { newConflicts } from './conflicts.ts';
 import { updateRules } from './destination-rules.ts';
 import { deepEqual } from './equal.ts';
-import { indexHosts } from './host-index.ts';
+import { indexHosts, withHostConflicts } from './host-index.ts';
 import type { MeshState } from './mesh-state.ts';
 import { compareMeta } from './order.ts';
 import type { ScopeIndex } from './scope-index.ts';
@@ -49,7 +49,9 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
     peers: before.peers.with(delta.peers),
     carriedEndpoints: before.carriedEndpoints.with(delta.endpoints),
   };
-  const { state, inputs } = updateConfiguration(indexHosts(merged, services), changed, everything);
+  const indexed = indexHosts(merged, services);
+  const claimed = everything ? withHostConflicts(indexed) : indexed;
+  const { state, inputs } = updateConfiguration(claimed, changed, everything);
   const scopes: ScopeResults = everything
     ? rebuildScopes(scopeIndex, state)
     : updateScopes(scopeIndex, state, {

@@ -40,7 +40,10 @@ const ids = (snapshot: Snapshot) => [
 
 test('any history in any batches ends in the snapshot that a fresh replay makes', () => {
   const settled = { networks: NETWORKS, mesh: defaultMeshConfig() };
-  const other = { networks: OTHER_NETWORKS, mesh: { ...defaultMeshConfig(), defaultServiceExportTo: ['.'] } };
+  const other = {
+    networks: OTHER_NETWORKS,
+    mesh: { ...defaultMeshConfig(), defaultServiceExportTo: ['.'], trustedConfigNamespaces: ['b'] },
+  };
   const configurations = fc.infiniteStream(
     fc.oneof({ weight: 9, arbitrary: fc.constant(settled) }, { weight: 1, arbitrary: fc.constant(other) }),
   );

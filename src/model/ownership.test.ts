@@ -1,9 +1,11 @@
 /** Ownership of names: which of several documents with the same host or address the callers of each namespace get. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { mayClaimForOthers } from './ownership.ts';
 import { endpoints, fqdn, type MetaFields, meshOf, pod, resource, service, step } from './testing/build.ts';
+import { applyChanges } from './testing/steps.ts';
 import type { Snapshot } from './types.ts';
 
 const WEB = fqdn('web.shop');
@@ -76,6 +78,7 @@ test('other namespaces cannot define names of a namespace that has no Service fo
 
 test('the namespace that owns a host, by its name', () => {
   const settings = { domain: 'cluster.local', rootNamespace: 'root' };
+  const context = { settings, mesh: { trustedConfigNamespaces: [] } };
   const rows: [host: string, namespace: string, may: boolean][] = [
     [WEB, 'shop', true],
     [WEB, 'evil', false],
@@ -95,7 +98,7 @@ test('the namespace that owns a host, by its name', () => {
     ['*.example.com', 'evil', true],
     ['cluster.local', 'evil', true],
   ];
-  for (const [host, namespace, may] of rows) assert.equal(mayClaimForOthers(host, namespace, settings), may, host);
+  for (const [host, namespace, may] of rows) assert.equal(mayClaimForOthers(host, namespace, context), may, host);
 });
 
 test('of several ServiceEntries for one host, callers get that of their own namespace, else the oldest', () => {
@@ -251,4 +254,58 @@ test('a ServiceEntry does not get addresses that endpoints of another namespace 
   );
   const sliced = meshOf([claimant, ...db, slice], { settings: { useEndpointSlice: true } });
   assert.deepEqual(addressesOf(sliced), ['192.0.2.7']);
+});
+
+/** Attempts of `central` and `evil` to route `web.shop`, and to define another name of `shop`. */
+const CLAIMS = ['central', 'evil'].flatMap((namespace) => [
+  virtualService(`${namespace}/routes`, [WEB]),
+  entry(`${namespace}/free`, [fqdn(`${namespace}.shop`)]),
+]);
+
+test('documents of namespaces that the operator trusts apply to all callers, as those of the root namespace', () => {
+  const meshes = {
+    central: { trustedConfigNamespaces: ['central', 'absent'] },
+    all: { trustedConfigNamespaces: ['*'] },
+    none: {},
+  };
+  const expected: Record<string, string[]> = { central: ['central'], all: ['central', 'evil'], none: [] };
+  for (const name of ['central', 'all', 'none'] as const) {
+    const snapshot = meshOf([service('shop/web'), ...CLAIMS], { mesh: meshes[name] });
+    const trusted = expected[name] ?? [];
+    assert.deepEqual(
+      routedBy(snapshot, 'other'),
+      trusted.map((namespace) => `VirtualService/${namespace}/routes ${WEB}`),
+      name,
+    );
+    for (const namespace of ['central', 'evil']) {
+      const owner = trusted.includes(namespace) ? namespace : undefined;
+      assert.equal(ownersOf(snapshot, fqdn(`${namespace}.shop`), ['other'])[0], owner, name);
+    }
+    assert.equal(snapshot.findings().nameConflicts, 2 * (2 - trusted.length), name);
+  }
+});
+
+test('the Service stays in force for its host, and settings of hosts are not those of trusted namespaces', () => {
+  const rule = (path: string) => resource('DestinationRule', path, { host: WEB, subsets: [{ name: path }] });
+  const snapshot = meshOf([service('shop/web'), entry('central/web', [WEB]), rule('central/x')], {
+    mesh: { trustedConfigNamespaces: ['central'] },
+  });
+  assert.deepEqual(ownersOf(snapshot, WEB), ['shop', 'shop', 'shop']);
+  assert.equal(snapshot.scopeOf('other', {}).destinationRule(WEB), undefined);
+});
+
+test('a change of the trusted namespaces takes effect at once, and reports and ends conflicts', () => {
+  const untrusting = meshOf([service('shop/web'), ...CLAIMS]);
+  for (const namespace of ['shop', 'other']) assert.deepEqual(routedBy(untrusting, namespace), []);
+  const mesh = { ...defaultMeshConfig(), trustedConfigNamespaces: ['central'] };
+  const { snapshot: trusting, changes } = applyChanges(untrusting, { changes: [], mesh });
+  assert.deepEqual(routedBy(trusting, 'other'), [`VirtualService/central/routes ${WEB}`]);
+  assert.deepEqual(changes.nameConflicts, []);
+  assert.equal(trusting.findings().nameConflicts, 2);
+  const back = applyChanges(trusting, { changes: [], mesh: defaultMeshConfig() });
+  assert.deepEqual(routedBy(back.snapshot, 'other'), []);
+  assert.deepEqual(
+    back.changes.nameConflicts.map(({ resource: loser }) => loser),
+    ['ServiceEntry/central/free', 'VirtualService/central/routes'],
+  );
 });

@@ -4,7 +4,7 @@
  * of others apply to its own callers at most. The rules are in docs/security-model.md.
  */
 import type { PMap } from '../core/pmap.ts';
-import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import { keyOf, type MeshConfig, type Resource, type ResourceKey } from '../resources/index.ts';
 import { type Groups, membersOf } from './groups.ts';
 import { excludedRanges, type HeadlessAddresses } from './headless-addresses.ts';
 import { isWildcardHost } from './hosts.ts';
@@ -17,7 +17,20 @@ import { ADDRESS_READ } from './workloads.ts';
 /** In place of a namespace, for wildcards over names of several namespaces. */
 const SEVERAL = '*';
 
-type OwnershipSettings = Pick<ModelSettings, 'domain' | 'rootNamespace'>;
+/** What decides about names besides the documents. */
+export interface OwnershipContext {
+  readonly settings: Pick<ModelSettings, 'domain' | 'rootNamespace'>;
+  readonly mesh: Pick<MeshConfig, 'trustedConfigNamespaces'>;
+}
+
+/**
+ * Whether the documents of a namespace may decide for the callers of all namespaces: it is the root namespace, or the
+ * operator trusts it.
+ */
+export function decidesForAll(namespace: string, { settings, mesh }: OwnershipContext): boolean {
+  const { trustedConfigNamespaces: trusted } = mesh;
+  return namespace === settings.rootNamespace || trusted.includes(namespace) || trusted.includes('*');
+}
 
 /**
  * The namespace that owns a host (lower case, possibly a wildcard) by its name: `shop` owns
@@ -39,13 +52,10 @@ function namespaceOfHost(host: string, domain: string): string | undefined {
   return undefined;
 }
 
-/**
- * Whether documents of `namespace` about a host may apply to callers of other namespaces. Those of the root namespace
- * may, for any host.
- */
-export function mayClaimForOthers(host: string, namespace: string, settings: OwnershipSettings): boolean {
-  const owner = namespaceOfHost(host, settings.domain);
-  return owner === undefined || owner === namespace || namespace === settings.rootNamespace;
+/** Whether documents of `namespace` about a host may apply to callers of other namespaces. */
+export function mayClaimForOthers(host: string, namespace: string, context: OwnershipContext): boolean {
+  const owner = namespaceOfHost(host, context.settings.domain);
+  return owner === undefined || owner === namespace || decidesForAll(namespace, context);
 }
 
 /**
@@ -67,7 +77,7 @@ export function servicesInForce(services: readonly Service[]): readonly Service[
 }
 
 /** The conflicts of services about one host name. `services` are all of the host, in precedence order. */
-export function hostConflicts(services: readonly Service[], settings: OwnershipSettings): readonly NameConflict[] {
+export function hostConflicts(services: readonly Service[], context: OwnershipContext): readonly NameConflict[] {
   const [first, ...others] = services;
   if (first === undefined || (others.length === 0 && first.registry === 'Orchestrator')) return [];
   const inForce = new Set(servicesInForce(services));
@@ -76,7 +86,7 @@ export function hostConflicts(services: readonly Service[], settings: OwnershipS
     const { hostname, source, namespace, registry } = service;
     const lost = (message: string) => [{ resource: source, message: `${source}: host ${hostname} ${message}` }];
     if (!inForce.has(service)) return lost(`belongs to ${first.source}; the entry is ignored for this host`);
-    if (registry === 'External' && !mayClaimForOthers(hostname, namespace, settings)) {
+    if (registry === 'External' && !mayClaimForOthers(hostname, namespace, context)) {
       return lost(`is a name of another namespace; the entry applies only to callers in ${namespace}`);
     }
     if (service === winner || !isPublic(service.exportTo)) return [];
@@ -172,7 +182,7 @@ function isEndpointsKey(key: ResourceKey): boolean {
 export function hostsForOwnCallers(
   hosts: readonly string[],
   namespace: string,
-  settings: OwnershipSettings,
+  context: OwnershipContext,
 ): readonly string[] {
-  return hosts.filter((host) => !mayClaimForOthers(host, namespace, settings));
+  return hosts.filter((host) => !mayClaimForOthers(host, namespace, context));
 }

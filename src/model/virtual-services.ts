@@ -82,11 +82,8 @@ export function resolveVirtualService(
   return { resolved, forOthers: partForOthers(resolved, context), exportTo: visible };
 }
 
-function partForOthers(
-  resolved: ResolvedVirtualService,
-  { settings }: DefinitionContext,
-): VirtualServiceEntry['forOthers'] {
-  const own = new Set(hostsForOwnCallers(resolved.hosts, resolved.namespace, settings));
+function partForOthers(resolved: ResolvedVirtualService, context: DefinitionContext): VirtualServiceEntry['forOthers'] {
+  const own = new Set(hostsForOwnCallers(resolved.hosts, resolved.namespace, context));
   if (own.size === 0) return resolved;
   const hosts = resolved.hosts.filter((host) => !own.has(host));
   return hosts.length === 0 ? undefined : { ...resolved, hosts, content: { ...resolved.content, hosts } };

@@ -34,6 +34,17 @@ test('values that Envoy would refuse in every resource are refused in the mesh c
   }
 });
 
+test('trusted namespaces are names of namespaces, or all', () => {
+  for (const names of [[], ['a', 'b-1'], ['*']]) {
+    const parsed = parseMeshConfig({ trustedConfigNamespaces: names });
+    assert.deepEqual('value' in parsed && parsed.value.trustedConfigNamespaces, names);
+  }
+  for (const name of ['', 'a/b', '*-a', 'A', '.']) {
+    const parsed = parseMeshConfig({ trustedConfigNamespaces: ['a', name] });
+    assert.equal('problem' in parsed && fieldPath(parsed.problem.path), 'trustedConfigNamespaces[1]', name);
+  }
+});
+
 test('a document around the configuration is refused, not taken for the default', () => {
   for (const parse of [parseMeshConfig, parseMeshNetworks]) {
     const parsed = parse({ apiVersion: 'v1', kind: 'ConfigMap', data: { mesh: 'trustDomain: a' } });

@@ -40,6 +40,7 @@ export const MESHES: readonly MeshConfig[] = [
   {},
   { outboundTrafficPolicy: { mode: 'REGISTRY_ONLY' } },
   { protocolDetectionTimeout: '3s', connectTimeout: '4s', enableAutoMtls: false },
+  { trustedConfigNamespaces: ['d'] },
   { defaultServiceExportTo: ['.'], defaultVirtualServiceExportTo: ['.'], defaultDestinationRuleExportTo: ['.'] },
 ].map((fields) => meshConfig({ ...fields, extensionProviders: PROVIDERS }));
 

@@ -123,6 +123,11 @@ export const meshConfig = z.strictObject({
   defaultServiceExportTo: strings.default(['*']),
   defaultVirtualServiceExportTo: strings.default(['*']),
   defaultDestinationRuleExportTo: strings.default(['*']),
+  /**
+   * Namespaces whose documents about names of other namespaces apply to all callers, as those of the root namespace do;
+   * `*`: all namespaces, as in Istio 1.7.
+   */
+  trustedConfigNamespaces: strings.default([]),
   defaultConfig: proxyConfig.default({}),
   localityLbSetting: localityLbSetting.default({ enabled: true }),
   ingressClass: z.string().default('mesh'),

@@ -6,7 +6,7 @@ import type { ValidationError } from '../issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
 import { errorList } from './validation-errors.ts';
-import { checkDuration, checkNotNegative, checkPort } from './values.ts';
+import { checkDuration, checkNotNegative, checkPort, isNamespace } from './values.ts';
 
 /** Cluster.dns_refresh_rate has to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
@@ -30,6 +30,10 @@ export function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
   checkPort(errors.at('proxyInboundListenPort'), mesh.proxyInboundListenPort);
   if (mesh.proxyListenPort === mesh.proxyInboundListenPort) {
     errors.add(['proxyInboundListenPort'], `expected another port than proxyListenPort, got ${mesh.proxyListenPort}`);
+  }
+  for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
+    if (name === '*' || isNamespace(name)) continue;
+    errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
   }
   return found;
 }
