@@ -245,6 +245,7 @@ function namesSecrets(rule: MergedDestinationRule | undefined): boolean {
 
 function meshFacts(previous: MeshSnapshot, next: MeshSnapshot, change: ChangeSet): FactChanges {
   const facts: Collected = new Map();
+  if (change.workloadRanges) facts.set(fact.WORKLOAD_RANGES, undefined);
   for (const key of change.endpoints) facts.set(fact.endpoints(key), undefined);
   for (const key of change.peers) facts.set(fact.peers(key), undefined);
   for (const [key, { before, after }] of change.configs) {

@@ -13,12 +13,12 @@
  */
 import { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource } from '../resources/index.ts';
+import { type AddressIndexes, addressOwner } from './address-owners.ts';
 import { entryPorts, entryResolution } from './definitions.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { canonicalHost, isWildcardHost } from './hosts.ts';
 import { canonicalBytes } from './networks.ts';
 import { compareCreated, compareText, lowerBound } from './order.ts';
-import { type AddressIndexes, orchestratorOwner } from './ownership.ts';
 import { type Changed, ofKind } from './tables.ts';
 import type { NameConflict, Service } from './types.ts';
 
@@ -294,7 +294,7 @@ export function withAllocatedAddresses(
   const conflicts: NameConflict[] = [];
   const allocatedAddresses = addressesOfSlot(slotOf(hostname, tried.tries - 1)).filter((address) => {
     // Clusters may have Pods and Services there: a listener would take connections to them.
-    const owner = orchestratorOwner(address, indexes, reads);
+    const owner = addressOwner(address, indexes, reads);
     if (owner === undefined) return true;
     const message = `${source}: host ${hostname} does not get its allocated address ${address}: it belongs to ${owner}`;
     conflicts.push({ resource: source, message });

@@ -32,6 +32,8 @@ export interface ChangeSet {
   readonly policies: readonly WorkloadSelection[];
   /** Namespaces in which the result of `Snapshot.registeredLabels` may have changed. */
   readonly workloads: ReadonlySet<string>;
+  /** Whether `MeshSnapshot.workloadRanges` differ. */
+  readonly workloadRanges: boolean;
   /**
    * Addresses, each in its network (`network/address`), whose bound instances changed: proxies there need new inbound
    * configuration.
@@ -58,6 +60,8 @@ export interface MeshDelta {
   /** Present where they changed. */
   readonly mesh?: MeshConfig;
   readonly networks?: MeshNetworks;
+  /** See `MeshSnapshot.workloadRanges`. */
+  readonly workloadRanges?: readonly string[];
   readonly services: ReadonlyMap<ServiceKey, Service | undefined>;
   readonly peers: ReadonlyMap<ServiceKey, ServicePeers | undefined>;
   /** Endpoints that generation reads: see `carriesEndpoints`. */

@@ -6,13 +6,13 @@
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';
+import type { AddressIndexes } from './address-owners.ts';
 import { nextCounts } from './counts.ts';
 import type { DefinitionContext } from './definitions.ts';
 import { deepEqual } from './equal.ts';
 import { addTo, countWithPrefix, membersOf } from './groups.ts';
 import { addressId } from './networks.ts';
 import { compareText } from './order.ts';
-import type { AddressIndexes } from './ownership.ts';
 import type { Service } from './types.ts';
 import { clusterIps, clustersOfAddress, countElsewhere, type RemoteVirtualIps } from './virtual-ips.ts';
 

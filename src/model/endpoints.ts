@@ -4,12 +4,13 @@
  */
 import type { PMap } from '../core/pmap.ts';
 import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
+import { isAddressOfOthers } from './address-owners.ts';
 import type { AllocatedAddresses } from './allocated-addresses.ts';
 import type { ClusterAddressIndexes } from './cluster-addresses.ts';
 import { type DefinitionContext, entryPorts, type MergedService } from './definitions.ts';
+import type { EndpointsDocument } from './endpoint-documents.ts';
 import type { Gathering, PartPlan } from './endpoint-part.ts';
 import { type Groups, membersOf } from './groups.ts';
-import type { EndpointsDocument } from './headless-addresses.ts';
 import { isEmptySelector, type Labels, labelsMatch } from './labels.ts';
 import type { Health, RegistryKind, Service } from './types.ts';
 import {
@@ -17,6 +18,7 @@ import {
   endpointAddress,
   entryLabels,
   entryWorkload,
+  hasAddress,
   isFinished,
   joinLocality,
   localityOfNode,
@@ -226,16 +228,21 @@ function resolveAddress(
   const named =
     podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
   // A writer of Endpoints can name any pod. The pods themselves decide who has an address.
-  const mayBeAnother = podName === undefined || (named !== undefined && !podAddresses(named).includes(address));
+  const mayBeAnother = podName === undefined || (named !== undefined && !hasAddress(named, address));
   const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
-  if (pod !== undefined) return podWorkload(pod, address, health, hostname, indexes, reads);
+  const ofOthers = isAddressOfOthers(address, namespace, pod, indexes, reads);
+  if (pod !== undefined) return marked(podWorkload(pod, address, health, hostname, indexes, reads), ofOthers);
   if (podName !== undefined) {
     gathering.pendingPod++;
     return undefined;
   }
   gathering.withoutPod++;
   const locality = localityOfNode(nodeName, cluster, indexes, reads) || joinLocality('', zone, '');
-  return bareWorkload(address, health, hostname, locality, cluster, indexes);
+  return marked(bareWorkload(address, health, hostname, locality, cluster, indexes), ofOthers);
+}
+
+function marked(workload: Workload, ofOthers: boolean): Workload {
+  return ofOthers ? { ...workload, addressOfOthers: true } : workload;
 }
 
 function entryEndpoints(

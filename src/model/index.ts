@@ -11,6 +11,7 @@ export { MeshModel, Model, type ModelStep, type ModelUpdate } from './model.ts';
 export { networkAddress, statedNetworks } from './network-names.ts';
 export { addressBytes, addressId, networkOfRegistry } from './networks.ts';
 export { compareCreated, compareMeta, compareText } from './order.ts';
+export { decidesForAll } from './ownership.ts';
 export { modeOfPort } from './peer-authentication.ts';
 export { parseProtocol } from './protocol.ts';
 export { defaultScopeId } from './scope-plan.ts';

@@ -27,6 +27,7 @@ export interface MeshState {
   readonly settings: ModelSettings;
   readonly mesh: MeshConfig;
   readonly networks: MeshNetworks;
+  readonly workloadRanges: readonly string[];
   readonly configs: ResourceTables<ConfigKind>;
 
   readonly services: PMap<Service>;
@@ -76,6 +77,7 @@ export function emptyMesh(settings: ModelSettings, mesh: MeshConfig, networks: M
     settings,
     mesh,
     networks,
+    workloadRanges: [],
     configs: emptyTables(CONFIG_KINDS),
     services: PMap.empty(),
     peers: PMap.empty(),

@@ -21,7 +21,7 @@ import { updateVirtualServices, virtualServiceConflicts } from './virtual-servic
 
 export type MeshChanges = Pick<
   ChangeSet,
-  'fromVersion' | 'toVersion' | 'everything' | 'services' | 'configs' | 'nameConflicts' | 'scopes'
+  'fromVersion' | 'toVersion' | 'everything' | 'services' | 'configs' | 'nameConflicts' | 'scopes' | 'workloadRanges'
 >;
 
 export interface MeshStep {
@@ -35,7 +35,7 @@ export interface MeshStep {
  * objects.
  */
 export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: MeshDelta): MeshStep {
-  const { version, mesh = before.mesh, networks = before.networks } = delta;
+  const { version, mesh = before.mesh, networks = before.networks, workloadRanges = before.workloadRanges } = delta;
   const everything = mesh !== before.mesh || networks !== before.networks;
   const { tables, changed } = storeResources(before.configs, delta.configs);
   const services = changedServices(before, delta.services);
@@ -44,6 +44,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
     version,
     mesh,
     networks,
+    workloadRanges,
     configs: tables,
     services: before.services.with([...services].map(([key, { after }]) => [key, after])),
     peers: before.peers.with(delta.peers),
@@ -71,6 +72,7 @@ export function updateMesh(before: MeshState, scopeIndex: ScopeIndex, delta: Mes
       configs: changedConfigs(changed),
       nameConflicts: newConflicts(before, state),
       scopes: scopes.changes,
+      workloadRanges: workloadRanges !== before.workloadRanges,
     },
   };
 }

@@ -4,7 +4,7 @@ import { test } from 'node:test';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
 import type { AnyResource } from '../resources/types.ts';
 import { mayClaimForOthers } from './ownership.ts';
-import { endpoints, fqdn, type MetaFields, meshOf, pod, resource, service, step } from './testing/build.ts';
+import { fqdn, type MetaFields, meshOf, resource, service, step } from './testing/build.ts';
 import { applyChanges } from './testing/steps.ts';
 import type { Snapshot } from './types.ts';
 
@@ -117,45 +117,6 @@ test('of several ServiceEntries for one host, callers get that of their own name
   assert.equal(step(meshOf([old]), [young]).changes.nameConflicts.length, 1);
 });
 
-test('ServiceEntries of other namespaces cannot use the virtual IP of a Service', () => {
-  const written = ['10.96.0.1', '10.96.0.1/32', '::ffff:10.96.0.1', '10.96.0.7', '10.0.0.0/8'];
-  const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
-  const addressesOf = (snapshot: Snapshot, key: string) => snapshot.services.get(key)?.addresses;
-  const alone = meshOf([entry('evil/x', ['x.example.com'], tcp)]);
-  assert.deepEqual(addressesOf(alone, 'evil/x.example.com'), written);
-  const { snapshot } = step(alone, [service('shop/web')]);
-  assert.deepEqual(addressesOf(snapshot, 'evil/x.example.com'), ['10.96.0.7', '10.0.0.0/8']);
-  assert.equal(snapshot.findings().nameConflicts, 3);
-  const freed = step(snapshot, [], ['Service/shop/web']).snapshot;
-  assert.deepEqual(addressesOf(freed, 'evil/x.example.com'), written);
-  const own = meshOf([service('shop/web'), entry('shop/x', ['x.example.com'], tcp)]);
-  assert.deepEqual(addressesOf(own, 'shop/x.example.com'), written);
-});
-
-test('ServiceEntries of other namespaces cannot use the address of a Pod', () => {
-  const written = ['10.0.0.1', '::ffff:10.0.0.1', '2001:DB8::1', '10.0.0.2'];
-  const tcp = { ports: [{ number: 80, name: 'tcp', protocol: 'TCP' }], addresses: written };
-  const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
-  const alone = meshOf([entry('evil/x', ['x.example.com'], tcp)]);
-  const status = { phase: 'Running', podIP: '10.0.0.1', podIPs: [{ ip: '10.0.0.1' }, { ip: '2001:db8::1' }] };
-  const running = resource('Pod', 'shop/db-0', { spec: {}, status });
-  const { snapshot } = step(alone, [running]);
-  assert.deepEqual(addressesOf(snapshot), ['10.0.0.2']);
-  assert.match(snapshot.nameConflicts()[0]?.message ?? '', /address 10\.0\.0\.1 belongs to Pod\/shop\/db-0/);
-  const finished = resource('Pod', 'shop/db-0', { spec: {}, status: { ...status, phase: 'Succeeded' } });
-  for (const next of [step(snapshot, [finished]), step(snapshot, [], ['Pod/shop/db-0'])])
-    assert.deepEqual(addressesOf(next.snapshot), written);
-  assert.deepEqual(addressesOf(meshOf([entry('evil/x', ['x.example.com'], tcp), running])), ['10.0.0.2']);
-  const onNode = resource('Pod', 'shop/db-0', { spec: { hostNetwork: true }, status });
-  assert.deepEqual(addressesOf(step(alone, [onNode]).snapshot), written);
-  const own = resource('Pod', 'evil/db-0', { spec: {}, status });
-  assert.deepEqual(addressesOf(step(alone, [own]).snapshot), written);
-  // Clusters may have the same addresses: to have one of them in some cluster gives nobody the traffic to another's
-  // pod.
-  const elsewhere = resource('Pod', 'evil/db-0', { spec: {}, status }, { cluster: 'far' });
-  for (const pod of [own, elsewhere]) assert.deepEqual(addressesOf(step(alone, [pod, running]).snapshot), ['10.0.0.2']);
-});
-
 test('a VirtualService routes names of other namespaces only for callers of its own namespace', () => {
   const snapshot = meshOf([
     service('shop/web'),
@@ -190,70 +151,23 @@ test('a VirtualService for a gateway keeps all its hosts', () => {
   assert.deepEqual(snapshot.nameConflicts(), []);
 });
 
-const HEADLESS = { clusterIP: 'None', ports: [{ name: 'http', port: 8080 }] };
-const tcpAt = (...addresses: string[]) => ({ ports: [{ number: 8080, name: 'tcp', protocol: 'TCP' }], addresses });
-
-test('an address range that contains pods of a headless Service does not apply to its ports, whichever document is older', () => {
-  const claims = tcpAt('10.0.0.0/30', '10.1.0.0/16', '::ffff:10.0.0.0/126');
-  const documents = [
-    service('shop/db', HEADLESS),
-    endpoints('shop/db', ['10.0.0.1=db-0']),
-    entry('evil/x', ['x.example.com'], claims),
+test('a VirtualService routes addresses, and TLS servers of other namespaces, only for its own callers', () => {
+  const route = [{ destination: { host: 'x.evil' } }];
+  const hosts = ['10.0.0.1', '2001:db8::1', 'x.evil', WEB];
+  const tls = [
+    { match: [{ sniHosts: [WEB] }], route },
+    { match: [{ sniHosts: ['web.shop.svc.cluster.local', 'x.evil'] }, { sniHosts: [WEB.toUpperCase()] }], route },
   ];
-  const heldBy = (snapshot: Snapshot, key = 'evil/x.example.com') =>
-    snapshot.services.get(key)?.excludedRanges?.map(({ range, port, owner }) => `${range} ${port} ${owner}`);
-  const expected = ['10.0.0.0/30 8080 Endpoints/shop/db'];
-  for (const order of [documents, documents.toReversed()]) {
-    const stepped = order.reduce((before, each) => step(before, [each]).snapshot, meshOf([]));
-    assert.deepEqual(heldBy(stepped), expected);
-    const { snapshot: moved, changes } = step(stepped, [endpoints('shop/db', ['10.0.0.9=db-0'])]);
-    assert.equal(heldBy(moved), undefined);
-    assert.ok(changes.services.has('evil/x.example.com'));
-    assert.deepEqual([...step(moved, [endpoints('shop/db', ['10.0.0.10=db-0'])]).changes.services], []);
-    assert.equal(heldBy(step(stepped, [service('shop/db')]).snapshot), undefined);
-    const otherPort = service('shop/db', { ...HEADLESS, ports: [{ name: 'http', port: 80 }] });
-    assert.equal(heldBy(step(stepped, [otherPort]).snapshot), undefined);
-    assert.equal(heldBy(step(stepped, [], ['Service/shop/db']).snapshot), undefined);
-  }
-  const plainTcp = service('shop/db', { ...HEADLESS, ports: [{ name: 'tcp', port: 8080 }] });
-  assert.equal(heldBy(meshOf([...documents, plainTcp])), undefined, 'its pods have listeners of their own');
-  assert.deepEqual(
-    heldBy(meshOf([...documents, plainTcp], { settings: { headlessPodListeners: false } })),
-    expected,
-    'they have none',
+  const snapshot = meshOf([virtualService('evil/x', hosts, { tls })]);
+  const seen = (namespace: string) => snapshot.scopeOf(namespace, {}).egress[0]?.virtualServices[0];
+  assert.deepEqual(seen('evil')?.hosts, hosts);
+  assert.deepEqual(seen('evil')?.content.tls, tls);
+  assert.deepEqual(seen('other')?.hosts, ['x.evil']);
+  assert.deepEqual(seen('other')?.content.tls, [{ match: [{ sniHosts: ['x.evil'] }], route }]);
+  assert.match(
+    snapshot.nameConflicts()[0]?.message ?? '',
+    /host 10\.0\.0\.1 is an address; its routes apply only to callers in evil/,
   );
-  const own = meshOf([...documents, entry('shop/x', ['x.example.com'], claims)]);
-  assert.equal(heldBy(own, 'shop/x.example.com'), undefined);
-  const merged = meshOf([...documents, entry('evil/y', ['x.example.com'], { ...claims, addresses: ['10.0.0.0/8'] })]);
-  assert.deepEqual(heldBy(merged), [...expected, '10.0.0.0/8 8080 Endpoints/shop/db']);
-});
-
-test('a ServiceEntry does not get addresses that endpoints of another namespace have; the oldest document decides', () => {
-  const written = ['192.0.2.7', '192.0.2.8'];
-  const addressesOf = (snapshot: Snapshot) => snapshot.services.get('evil/x.example.com')?.addresses;
-  const claimant = entry('evil/x', ['x.example.com'], tcpAt(...written));
-  const db = [service('shop/db', HEADLESS), endpoints('shop/db', ['192.0.2.7'], ['192.0.2.9'])];
-  for (const order of [
-    [...db, claimant],
-    [claimant, ...db],
-  ]) {
-    const stepped = order.reduce((before, each) => step(before, [each]).snapshot, meshOf([]));
-    assert.deepEqual(addressesOf(stepped), ['192.0.2.8']);
-    assert.match(stepped.nameConflicts()[0]?.message ?? '', /address 192\.0\.2\.7 belongs to Endpoints\/shop\/db/);
-    assert.deepEqual(addressesOf(step(stepped, [endpoints('shop/db', [])]).snapshot), written);
-    assert.deepEqual(addressesOf(step(stepped, [pod('evil/x', '192.0.2.7')]).snapshot), written);
-    assert.deepEqual(addressesOf(step(stepped, [endpoints('evil/x', ['192.0.2.7'])]).snapshot), written, 'evil < shop');
-    const young = resource('Endpoints', 'evil/x', { subsets: [{ addresses: [{ ip: '192.0.2.7' }] }] }, { created: 1 });
-    assert.deepEqual(addressesOf(step(stepped, [young]).snapshot), ['192.0.2.8']);
-  }
-  const slice = resource(
-    'EndpointSlice',
-    'shop/db-1',
-    { addressType: 'IPv4', endpoints: [{ addresses: ['192.0.2.8'] }], ports: [] },
-    { labels: { 'kubernetes.io/service-name': 'db' } },
-  );
-  const sliced = meshOf([claimant, ...db, slice], { settings: { useEndpointSlice: true } });
-  assert.deepEqual(addressesOf(sliced), ['192.0.2.7']);
 });
 
 /** Attempts of `central` and `evil` to route `web.shop`, and to define another name of `shop`. */

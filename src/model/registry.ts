@@ -18,7 +18,7 @@ import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
 import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
 import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from './types.ts';
-import { dirtyServices, guardedServices, indexEndpointAddresses, indexWorkloads } from './workload-indexes.ts';
+import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
 import { ownAddresses, podNetwork } from './workloads.ts';
 
 export interface RegistryUpdate {
@@ -47,7 +47,7 @@ export function updateRegistry(
   const peerPolicies = updatePeerPolicies(stored, changed);
   const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed, stored.settings);
   const counted = { ...stored, peerPolicies: peerPolicies.policies, registered };
-  const indexed = indexEndpointAddresses(before, indexWorkloads(counted, changed), changed);
+  const indexed = indexWorkloads(counted, changed);
   const dirty = everything
     ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
     : dirtyServices(before, indexed, changed);
@@ -57,9 +57,14 @@ export function updateRegistry(
   }
   const { state: served, changes: services } = updateServices(indexed, dirty);
   const state = { ...served, unservedPods: updateUnserved(before, served, changed, services.addresses) };
+  const workloadRanges = state.workloadRanges.ranges;
   return {
     state,
-    derived: { ...config, ...derivedOf(state, services) },
+    derived: {
+      ...config,
+      ...(workloadRanges !== before.workloadRanges.ranges && { workloadRanges }),
+      ...derivedOf(state, services),
+    },
     changes: {
       endpoints: services.endpoints,
       addresses: services.addresses,

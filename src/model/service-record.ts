@@ -4,6 +4,7 @@
  * not touched.
  */
 import type { Resource } from '../resources/index.ts';
+import { withoutTakenAddresses, withoutTakenHost } from './address-owners.ts';
 import { withAllocatedAddresses } from './allocated-addresses.ts';
 import { withClusterAddresses } from './cluster-addresses.ts';
 import { type Counts, countBy, NO_COUNTS } from './counts.ts';
@@ -12,7 +13,6 @@ import { type EndpointPart, Gathering, type PartPlan } from './endpoint-part.ts'
 import { type Definer, type EndpointIndexes, endpointPlans } from './endpoints.ts';
 import { deepEqual, keepIfEqual } from './equal.ts';
 import { compareText, lowerBound } from './order.ts';
-import { withExcludedRanges, withoutTakenAddresses } from './ownership.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from './peers.ts';
 import type { Endpoint, NameConflict, Service } from './types.ts';
 
@@ -83,12 +83,13 @@ export function nextRecord(
   const definitions = definers.map((definer) => {
     const definition = definitionOf(definer, key, indexes);
     if (definer.kind === 'Service') return definition;
-    const own = withoutTakenAddresses(definition, indexes, reads);
-    conflicts.push(...own.conflicts);
-    return own.service;
+    const addressed = withoutTakenAddresses(definition, indexes, reads);
+    const named = withoutTakenHost(addressed.service, indexes, reads);
+    conflicts.push(...addressed.conflicts, ...named.conflicts);
+    return named.service;
   });
   const merged = mergeDefinitions(definitions);
-  const located = merged && withExcludedRanges(withClusterAddresses(merged.service, services, indexes), indexes, reads);
+  const located = merged && withClusterAddresses(merged.service, services, indexes);
   const allocated = located && withAllocatedAddresses(located, indexes, reads);
   if (allocated !== undefined) conflicts.push(...allocated.conflicts);
   const defined = allocated?.service;

@@ -33,15 +33,6 @@ export type Resolution = 'eds' | 'dns' | 'passthrough';
 /** `namespace/hostname`: one host may be defined in several namespaces. */
 export type ServiceKey = string;
 
-/** One of a service's address ranges, which is not used at one of its ports. */
-export interface ExcludedRange {
-  /** As written in the addresses of the service. */
-  readonly range: string;
-  readonly port: number;
-  /** The document of the headless Service in the range. */
-  readonly owner: ResourceKey;
-}
-
 /** The addresses of a service for the proxies of one cluster. */
 export interface ClusterAddresses {
   readonly cluster: string;
@@ -74,11 +65,6 @@ export interface Service {
    * without an address share the listeners of their ports; this one has none for connections.
    */
   readonly unaddressed?: true;
-  /**
-   * Ranges among {@link addresses} that are not used at some ports, because connections there are to a headless Service
-   * of another namespace.
-   */
-  readonly excludedRanges?: readonly ExcludedRange[];
   readonly resolution: Resolution;
   /** A cluster-IP-less orchestrator service: its pods are reached by their own addresses. */
   readonly headless: boolean;
@@ -120,6 +106,11 @@ export interface Endpoint {
   readonly health: Health;
   /** Namespace and name of the workload behind it (pod or workload entry), when known. */
   readonly workload: { readonly namespace: string; readonly name: string } | undefined;
+  /**
+   * Set where the address belongs to another namespace than the service, or to a node: connections of third namespaces
+   * to the address itself are not for the service.
+   */
+  readonly addressOfOthers?: true;
   /** Host name of a stateful-set pod (`web-0`), for headless per-pod addressing. */
   readonly hostname: string;
   /**

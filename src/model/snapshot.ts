@@ -73,6 +73,7 @@ export function meshSnapshot(state: MeshState, scopes: MeshScopes): MeshSnapshot
     settings: state.settings,
     mesh: state.mesh,
     networks: state.networks,
+    workloadRanges: state.workloadRanges,
     memos: state.memos,
     services: state.services,
     carriedEndpoints: state.carriedEndpoints,
@@ -114,7 +115,8 @@ function sourceLabels(memos: Memos, scope: Scope | undefined): readonly string[]
 
 function ownersOf({ podsByIp, addressOwners }: State, address: string): readonly ResourceKey[] {
   const id = addressId(address) ?? address;
-  return [...membersOf(podsByIp, id), ...membersOf(addressOwners, id)];
+  const others = membersOf(addressOwners, id).filter((key) => !key.startsWith('Node/'));
+  return [...membersOf(podsByIp, id), ...others];
 }
 
 function nameConflictsOf(registry: State, mesh: MeshState): readonly NameConflict[] {

@@ -9,7 +9,6 @@ import { ALL_KINDS, type MeshConfig, type MeshNetworks } from '../resources/inde
 import { type AllocatedAddresses, NO_ALLOCATED_ADDRESSES } from './allocated-addresses.ts';
 import { type AddressClusters, NO_ADDRESS_CLUSTERS } from './cluster-addresses.ts';
 import type { Groups } from './groups.ts';
-import type { HeadlessAddresses } from './headless-addresses.ts';
 import { type LocalityNames, NO_LOCALITY_NAMES } from './localities.ts';
 import { configuredNetworks, type NetworkNames } from './network-names.ts';
 import { type NetworkFinder, networkFinder } from './networks.ts';
@@ -29,6 +28,7 @@ import {
 } from './types.ts';
 import { NO_REMOTE_VIRTUAL_IPS, type RemoteVirtualIps } from './virtual-ips.ts';
 import { EMPTY_POLICIES, type PolicyTable } from './workload-policies.ts';
+import { NO_WORKLOAD_RANGES, type WorkloadRanges } from './workload-ranges.ts';
 
 export const REGISTRY_KINDS = ALL_KINDS.filter((kind): kind is RegistryKind => !isConfigKind(kind));
 
@@ -66,14 +66,12 @@ export interface State {
   readonly definers: Groups;
   readonly services: PMap<Service>;
   /**
-   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, and of the Endpoints or
-   * EndpointSlices that name it without a Pod.
+   * Address (`addressId`) → keys of the orchestrator Services whose virtual IP it is, of the nodes that have it, of the
+   * Pods on the network of such a node, and of the Endpoints or EndpointSlices that name it without a Pod.
    */
   readonly addressOwners: Groups;
   readonly remoteVirtualIps: RemoteVirtualIps;
-  readonly headlessAddresses: HeadlessAddresses;
-  /** Address ranges (as `claimedRanges` writes them) → keys of the ServiceEntries that have them. */
-  readonly claimedRanges: Groups;
+  readonly workloadRanges: WorkloadRanges;
   readonly allocatedAddresses: AllocatedAddresses;
 
   readonly peerPolicies: PeerPolicies;
@@ -115,8 +113,7 @@ export function emptyRegistry(settings: ModelSettings, mesh: MeshConfig, network
     services: PMap.empty(),
     addressOwners: groups,
     remoteVirtualIps: NO_REMOTE_VIRTUAL_IPS,
-    headlessAddresses: groups,
-    claimedRanges: groups,
+    workloadRanges: NO_WORKLOAD_RANGES,
     allocatedAddresses: NO_ALLOCATED_ADDRESSES,
     peerPolicies: NO_PEER_POLICIES,
     policies: EMPTY_POLICIES,

@@ -83,6 +83,11 @@ export interface MeshSnapshot {
   readonly carriedEndpoints: PMap<readonly Endpoint[]>;
   /** For services whose endpoints have identities. */
   readonly peers: PMap<ServicePeers>;
+  /**
+   * Address ranges (CIDR notation) that contain the addresses of all Pods, nodes and API servers: see
+   * `workload-ranges.ts`. The same object until they change.
+   */
+  readonly workloadRanges: readonly string[];
   scopeById(id: string): Scope | undefined;
   /** Services visible to a gateway of this namespace: all exported to it. */
   gatewayScope(namespace: string): Scope;
@@ -110,7 +115,7 @@ export interface Snapshot extends MeshSnapshot {
   instancesAt(network: string, address: string): readonly BoundInstance[];
   /**
    * Keys of the Pods that have an address, of the Services whose virtual IP it is, and of the Endpoints or
-   * EndpointSlices that name it without a Pod.
+   * EndpointSlices that name it without a Pod. Nodes are not among them.
    */
   ownersOf(address: string): readonly ResourceKey[];
   /**

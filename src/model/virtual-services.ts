@@ -8,8 +8,9 @@ import type { DefinitionContext } from './definitions.ts';
 import { keepIfEqual } from './equal.ts';
 import { GroupEdits, type Groups, membersOf } from './groups.ts';
 import { fullHostname } from './hosts.ts';
+import { isIpAddress } from './networks.ts';
 import { compareCreated, compareText } from './order.ts';
-import { hostsForOwnCallers } from './ownership.ts';
+import { mayRouteForOthers } from './ownership.ts';
 import type { NameConflict, ResolvedVirtualService, VirtualService } from './types.ts';
 import { isPublic, isVisible, normaliseExportTo } from './visibility.ts';
 
@@ -83,10 +84,21 @@ export function resolveVirtualService(
 }
 
 function partForOthers(resolved: ResolvedVirtualService, context: DefinitionContext): VirtualServiceEntry['forOthers'] {
-  const own = new Set(hostsForOwnCallers(resolved.hosts, resolved.namespace, context));
-  if (own.size === 0) return resolved;
-  const hosts = resolved.hosts.filter((host) => !own.has(host));
-  return hosts.length === 0 ? undefined : { ...resolved, hosts, content: { ...resolved.content, hosts } };
+  const { namespace, content } = resolved;
+  const hosts = resolved.hosts.filter((host) => mayRouteForOthers(host, namespace, context));
+  if (hosts.length === resolved.hosts.length) return resolved;
+  if (hosts.length === 0) return undefined;
+  // Names of TLS servers are parts of the hosts.
+  const tls = content.tls?.flatMap(({ match = [], ...rule }) => {
+    const named = match.flatMap((clause) => {
+      const sniHosts = clause.sniHosts.filter((name) => {
+        return mayRouteForOthers(fullHostname(name, namespace, context.settings.domain), namespace, context);
+      });
+      return sniHosts.length === 0 ? [] : [{ ...clause, sniHosts }];
+    });
+    return named.length === 0 ? [] : [{ ...rule, match: named }];
+  });
+  return { ...resolved, hosts, content: { ...content, hosts, ...(tls && { tls }) } };
 }
 
 /** A virtual service for the mesh as a namespace sees it. */
@@ -106,7 +118,8 @@ export function virtualServiceConflicts(entry: VirtualServiceEntry | undefined):
   const kept = new Set(forOthers?.hosts);
   return resolved.hosts.flatMap((host) => {
     if (kept.has(host)) return [];
-    const rest = `is a name of another namespace; its routes apply only to callers in ${resolved.namespace}`;
+    const what = isIpAddress(host) ? 'an address' : 'a name of another namespace';
+    const rest = `is ${what}; its routes apply only to callers in ${resolved.namespace}`;
     return [{ resource: resolved.key, message: `${resolved.key}: host ${host} ${rest}` }];
   });
 }

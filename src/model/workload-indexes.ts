@@ -3,17 +3,12 @@
  * recomputed because something that they depend on changed.
  */
 import type { AnyResource, Resource, ResourceKey } from '../resources/index.ts';
+import { isApiServerKey } from './address-owners.ts';
 import { changedAllocations, nextAllocatedAddresses } from './allocated-addresses.ts';
 import { definedKeys, orchestratorServiceKey } from './definitions.ts';
+import { bareAddresses, type EndpointsDocument } from './endpoint-documents.ts';
 import { selectionId, workloadSelectorOf } from './endpoints.ts';
 import { GroupEdits, membersOf } from './groups.ts';
-import {
-  bareAddresses,
-  claimedRanges,
-  type EndpointsDocument,
-  headlessKeys,
-  rangesAround,
-} from './headless-addresses.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { addressId } from './networks.ts';
 import { clientChange, type PolicyChange } from './peer-authentication.ts';
@@ -22,12 +17,38 @@ import type { State } from './state.ts';
 import { type Changed, ofKind, tableOf } from './tables.ts';
 import type { ModelSettings, ServiceKey } from './types.ts';
 import { nextRemoteVirtualIps, virtualIps } from './virtual-ips.ts';
-import { ADDRESS_READ, entryLabels, nodeLocality, ownAddresses, POLICY_READ, podAddresses } from './workloads.ts';
+import { nextWorkloadRanges, nodeAddresses } from './workload-ranges.ts';
+import {
+  ADDRESS_READ,
+  addressesOfNode,
+  entryLabels,
+  nodeLocality,
+  ownAddresses,
+  POLICY_READ,
+  podAddresses,
+} from './workloads.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
 
 function namespaceOf(resource: AnyResource | undefined): string[] {
   return resource === undefined ? [] : [resource.meta.namespace];
+}
+
+/** The addresses of which a resource is among the `addressOwners`. */
+function ownedIds(resource: AnyResource | undefined, settings: ModelSettings): readonly string[] {
+  switch (resource?.kind) {
+    case 'Service':
+      return virtualIps(resource as Resource<'Service'>);
+    case 'Node':
+      return idsOf(nodeAddresses(resource as Resource<'Node'>));
+    case 'Pod':
+      return idsOf(addressesOfNode(resource as Resource<'Pod'>));
+    case 'Endpoints':
+    case 'EndpointSlice':
+      return idsOf(bareAddresses(asDocument(resource, settings)));
+    default:
+      return NO_ADDRESSES;
+  }
 }
 
 /** The addresses under which a pod is indexed. */
@@ -70,9 +91,9 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   const selecting = new GroupEdits();
   const selectingPods = new GroupEdits();
   const definers = new GroupEdits();
-  const ipOwners = new GroupEdits();
-  const ranges = new GroupEdits();
+  const owners = new GroupEdits();
   for (const { key, before, after } of changed) {
+    owners.move(key, ownedIds(before, state.settings), ownedIds(after, state.settings));
     switch ((after ?? before)?.kind) {
       case 'Pod': {
         const [was, is] = [ofKind(before, 'Pod'), ofKind(after, 'Pod')];
@@ -91,8 +112,6 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
       }
       case 'Service':
       case 'ServiceEntry':
-        ipOwners.move(key, virtualIps(ofKind(before, 'Service')), virtualIps(ofKind(after, 'Service')));
-        ranges.move(key, claimedRanges(before), claimedRanges(after));
         definers.move(key, definedKeys(before, state.settings), definedKeys(after, state.settings));
         selecting.move(key, selectingNamespace(before, state), selectingNamespace(after, state));
         if (key.startsWith('ServiceEntry/'))
@@ -109,9 +128,9 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
     selecting: selecting.apply(state.selecting),
     selectingPods: selectingPods.apply(state.selectingPods),
     definers: definers.apply(state.definers),
-    addressOwners: ipOwners.apply(state.addressOwners),
+    addressOwners: owners.apply(state.addressOwners),
     remoteVirtualIps: nextRemoteVirtualIps(state.remoteVirtualIps, changed),
-    claimedRanges: ranges.apply(state.claimedRanges),
+    workloadRanges: nextWorkloadRanges(state.workloadRanges, changed),
     allocatedAddresses: nextAllocatedAddresses(
       state.allocatedAddresses,
       changed,
@@ -120,63 +139,10 @@ export function indexWorkloads(state: State, changed: readonly Changed[]): State
   };
 }
 
-/**
- * `after` with its indexes of the addresses in Endpoints or EndpointSlices. Whether these are headless, and at which
- * ports, depends on the Services.
- */
-export function indexEndpointAddresses(before: State, after: State, changed: readonly Changed[]): State {
-  const headless = new GroupEdits();
-  const owners = new GroupEdits();
-  for (const key of addressDocuments(before, after, changed)) {
-    const [was, is] = [endpointsDocument(before, key), endpointsDocument(after, key)];
-    headless.move(key, headlessAddressesOf(before, was), headlessAddressesOf(after, is));
-    owners.move(key, ownedIds(was), ownedIds(is));
-  }
-  return {
-    ...after,
-    headlessAddresses: headless.apply(after.headlessAddresses),
-    addressOwners: owners.apply(after.addressOwners),
-  };
-}
-
-/** Documents of endpoints that changed or whose Service changed. */
-function addressDocuments(before: State, after: State, changed: readonly Changed[]): ReadonlySet<ResourceKey> {
-  const keys = new Set<ResourceKey>();
-  for (const { key, before: was, after: is } of changed) {
-    const resource = is ?? was;
-    if (resource === undefined) continue;
-    const { kind, meta } = resource;
-    if (asDocument(resource, after.settings) !== undefined) keys.add(key);
-    if (kind !== 'Service') continue;
-    for (const state of [before, after])
-      for (const document of membersOf(state.documentsByService, `${meta.namespace}/${meta.name}`)) keys.add(document);
-  }
-  return keys;
-}
-
-function endpointsDocument({ resources, settings }: State, key: ResourceKey): EndpointsDocument | undefined {
-  return settings.useEndpointSlice
-    ? tableOf(resources, 'EndpointSlice').get(key)
-    : tableOf(resources, 'Endpoints').get(key);
-}
-
-function headlessAddressesOf(state: State, document: EndpointsDocument | undefined): readonly string[] {
-  const [id] = serviceOfDocument(document);
-  if (document === undefined || id === undefined) return [];
-  const service = serviceOfId(id, state.settings);
-  const services = tableOf(state.resources, 'Service');
-  const definers = membersOf(state.definers, service).flatMap((key) => services.get(key) ?? []);
-  return headlessKeys(document, definers, state.settings);
-}
-
 /** Key of the orchestrator service `namespace/name`. */
 function serviceOfId(id: string, settings: ModelSettings): ServiceKey {
   const slash = id.indexOf('/');
   return orchestratorServiceKey(id.slice(0, slash), id.slice(slash + 1), settings);
-}
-
-function ownedIds(document: EndpointsDocument | undefined): readonly string[] {
-  return idsOf(bareAddresses(document));
 }
 
 function selectingNamespace(resource: AnyResource | undefined, state: State): string[] {
@@ -209,9 +175,9 @@ class DirtyServices {
     for (const key of membersOf(this.#state.readers, read)) this.add(key, read);
   }
 
-  /** Services with an address that a document of endpoints names. */
-  addOwned(document: EndpointsDocument | undefined): void {
-    for (const id of ownedIds(document)) this.addReaders(`${ADDRESS_READ}${id}`);
+  /** Services that looked up the owners of addresses. */
+  addOwned(ids: readonly string[]): void {
+    for (const id of ids) this.addReaders(`${ADDRESS_READ}${id}`);
   }
 
   /** Services with this virtual IP in any cluster: see `cluster-addresses.ts`. */
@@ -222,12 +188,6 @@ class DirtyServices {
     for (const owner of membersOf(addressOwners, address)) {
       for (const key of definedKeys(resources.Service.get(owner), settings)) this.add(key, `${ADDRESS_READ}${address}`);
     }
-  }
-
-  /** Services with address ranges in which a headless Service appeared or disappeared. */
-  addRangesAround(headlessKeys: readonly string[]): void {
-    if (headlessKeys.length === 0 || this.#state.claimedRanges.size === 0) return;
-    for (const range of rangesAround(headlessKeys, this.#state.claimedRanges.keys())) this.addReaders(range);
   }
 
   /** Services of a namespace that select a workload with these labels; only ServiceEntries select pods. */
@@ -248,7 +208,6 @@ class DirtyServices {
  */
 export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
   const dirty = new DirtyServices(state);
-  dirty.addRangesAround(state.headlessAddresses.changedKeys(before.headlessAddresses));
   for (const read of changedAllocations(before.allocatedAddresses, state.allocatedAddresses)) dirty.addReaders(read);
   for (const address of addressesWithOtherClusters(before, state, changed)) dirty.addSharing(address);
   for (const { key, before: was, after: is } of changed) {
@@ -280,21 +239,23 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
   switch (side.kind) {
     case 'Service':
     case 'ServiceEntry':
-      for (const address of virtualIps(ofKind(side, 'Service'))) dirty.addReaders(`${ADDRESS_READ}${address}`);
+      dirty.addOwned(ownedIds(side, settings));
       for (const service of definedKeys(side, settings)) dirty.addAll(service);
       break;
     case 'Endpoints':
     case 'EndpointSlice': {
       const document = asDocument(side, settings);
-      dirty.addOwned(document);
+      if (isApiServerKey(key)) dirty.addOwned(ownedIds(side, settings));
       for (const id of serviceOfDocument(document)) dirty.add(serviceOfId(id, settings), key);
       break;
     }
     case 'Pod':
       dirty.addReaders(key);
-      for (const id of idsOf(podAddresses(side as unknown as Resource<'Pod'>)))
-        dirty.addReaders(`${ADDRESS_READ}${id}`);
+      dirty.addOwned(idsOf(podAddresses(side as unknown as Resource<'Pod'>)));
       if (settings.serviceEntrySelectsPods) dirty.addSelecting(namespace, side.meta.labels, 'pods');
+      break;
+    case 'Node':
+      dirty.addOwned(ownedIds(side, settings));
       break;
     case 'WorkloadEntry': {
       const entry = ofKind(side, 'WorkloadEntry');

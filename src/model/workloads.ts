@@ -111,9 +111,19 @@ export function ownAddresses(pod: Resource<'Pod'>): readonly string[] {
   return isFinished(pod) || pod.content.spec.hostNetwork === true ? [] : podAddresses(pod);
 }
 
+/** Addresses of a pod on the network of its node. */
+export function addressesOfNode(pod: Resource<'Pod'>): readonly string[] {
+  return !isFinished(pod) && pod.content.spec.hostNetwork === true ? podAddresses(pod) : [];
+}
+
 export function isFinished(pod: Resource<'Pod'>): boolean {
   const phase = pod.content.status?.phase;
   return phase === 'Succeeded' || phase === 'Failed';
+}
+
+/** Whether the pod has the address now: a finished one had it. */
+export function hasAddress(pod: Resource<'Pod'>, address: string): boolean {
+  return !isFinished(pod) && podAddresses(pod).includes(address);
 }
 
 /** Health from the pod's status, for services that select pods without Endpoints. */

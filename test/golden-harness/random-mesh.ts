@@ -17,11 +17,12 @@ import {
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
+import { OWNER_SLOTS } from './random-mesh-owners.ts';
 import { BASIC_SLOTS, KEYS_URI } from './random-mesh-slots.ts';
 import { WIDE_SLOTS } from './random-mesh-wide-slots.ts';
 
 const FORMS: readonly (readonly AnyResource[])[] = [
-  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS].map((forms) =>
+  ...[...BASIC_SLOTS, ...WIDE_SLOTS, ...CLUSTER_SLOTS, ...OWNER_SLOTS].map((forms) =>
     readResources(
       'random-mesh.ts',
       forms.map((form) => parse(form) as unknown),

@@ -3,12 +3,13 @@ import { addressBytes } from '../../model/index.ts';
 import type { envoy } from '../../protobuf/index.ts';
 
 /** A range in canonical form: the bits after the prefix are zero. */
-interface Range {
+export interface Range {
   readonly bytes: readonly number[];
   readonly bits: number;
 }
 
-function parse(text: string): Range | undefined {
+/** A range or single address; undefined for any other text. */
+export function parseRange(text: string): Range | undefined {
   const [address = '', length, ...more] = text.split('/');
   const bytes = addressBytes(address);
   if (bytes === undefined || more.length > 0) return undefined;
@@ -22,34 +23,33 @@ function maskOf(bits: number): number {
   return (0xff00 >> Math.max(0, Math.min(8, bits))) & 0xff;
 }
 
+/** The range of this prefix length around another one, as text that is equal for equal ranges. */
+export function maskedRange({ bytes }: Range, bits: number): string {
+  return `${bytes.map((byte, index) => byte & maskOf(bits - index * 8)).join('.')}/${bits}`;
+}
+
 /** Whether it is a range of more than one address. */
 export function isRange(text: string): boolean {
-  const range = text.includes('/') ? parse(text) : undefined;
+  const range = text.includes('/') ? parseRange(text) : undefined;
   return range !== undefined && range.bits < range.bytes.length * 8;
 }
 
 /** Whether a range (or single address) contains an address; false for texts that are neither. */
 export function rangeHolds(range: string, address: string): boolean {
-  const [outer, inner] = [parse(range), parse(address)];
+  const [outer, inner] = [parseRange(range), parseRange(address)];
   if (outer === undefined || inner === undefined || outer.bytes.length !== inner.bytes.length) return false;
   return outer.bytes.every((byte, index) => byte === ((inner.bytes[index] ?? 0) & maskOf(outer.bits - index * 8)));
 }
 
-/** Whether all of the range (or single address) `inner` is in `outer`; false for texts that are neither. */
-export function rangeCovers(outer: string, inner: string): boolean {
-  const [wide, narrow] = [parse(outer), parse(inner)];
-  return wide !== undefined && narrow !== undefined && wide.bits <= narrow.bits && rangeHolds(outer, inner);
-}
-
 /** Equal for texts with the same address or range; other texts (socket paths) are their own key. */
 export function addressKey(text: string): string {
-  const range = parse(text);
-  return range === undefined ? text : `${range.bytes.join('.')}/${range.bits}`;
+  const range = parseRange(text);
+  return range === undefined ? text : maskedRange(range, range.bits);
 }
 
 /** A range (or single address) for a filter chain match; undefined when the text is neither. */
 export function cidrRange(text: string): envoy.config.core.v3.CidrRange.Input | undefined {
-  const range = parse(text);
+  const range = parseRange(text);
   if (range === undefined) return undefined;
   return { addressPrefix: addressText(range.bytes), prefixLen: { value: range.bits } };
 }

@@ -1,5 +1,5 @@
 /** Shared by all generators: names of resources, address families and ranges, TLS of the mesh, and caches by input. */
-export { addressKey, cidrRange, cidrRanges, isRange, rangeCovers, rangeHolds } from './cidr.ts';
+export { addressKey, cidrRange, cidrRanges, isRange, rangeHolds } from './cidr.ts';
 export { endpointName } from './endpoint-names.ts';
 export { InputCache } from './input-cache.ts';
 export {
@@ -50,6 +50,7 @@ export {
   VIRTUAL_LISTENER_UNIT,
   VIRTUAL_OUTBOUND_LISTENER,
 } from './names.ts';
+export { RangeIndex } from './range-index.ts';
 export { type EffectivePolicy, effectivePolicy, gatewayPolicy, isGatewayTls } from './traffic-policy.ts';
 export { API_VERSION_V3, addressOf, adsConfigSource, durationOf, isIpAddress, isSocketPath } from './values.ts';
 export { addressedScope, scopeIdOfView, scopeOfView } from './view-scope.ts';

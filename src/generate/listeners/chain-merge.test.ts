@@ -9,6 +9,7 @@ function chain(owner: string, serverNames: readonly string[] = [], ranges: reado
   return {
     owner,
     service: serviceOf(owner, []),
+    writers: [],
     serverNames,
     ranges,
     filters: [{ name: owner, typedConfig: { typeUrl: '', value: new Uint8Array() } }],

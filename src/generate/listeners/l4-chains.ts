@@ -25,8 +25,10 @@ export interface L4Chain {
   readonly filters: ReturnType<typeof tcpFilters>;
   /** Its owner, for messages. */
   readonly owner: string;
-  /** Its match. */
-  readonly service: Service;
+  /** The service whose connections it takes; undefined for those of no service. */
+  readonly service: Service | undefined;
+  /** Namespaces of the documents that it comes from. */
+  readonly writers: readonly string[];
 }
 
 /** Inputs of the chains: one service at one listener. */
@@ -145,7 +147,9 @@ export function serviceChains(proxying: Proxying, target: TcpTarget, traits: Des
   const cluster = clusterName('outbound', port, '', service.hostname);
   const options = { statPrefix: cluster, clusters: [{ cluster, weight: 1 }], destinations: [traits] };
   const match = { ranges: range === undefined ? [] : [range], serverNames: names };
-  return [{ ...match, filters: tcpFilters(proxying, proxying, options), owner: service.hostname, service }];
+  // Connections to a headless service stay with their destination.
+  const writers = service.headless ? [] : [service.namespace];
+  return [{ ...match, filters: tcpFilters(proxying, proxying, options), owner: service.hostname, service, writers }];
 }
 
 function routeChain(
@@ -172,7 +176,9 @@ function routeChain(
   const { snapshot, view } = context;
   const proxying = { mesh: snapshot.mesh, capabilities: view.capabilities };
   const filters = tcpFilters(proxying, proxying, { statPrefix, clusters, destinations });
-  return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service: context.target.service };
+  const { service } = context.target;
+  const writers = [namespace, service.namespace];
+  return { ranges, serverNames, filters, owner: `${namespace}/${name}`, service, writers };
 }
 
 function onlyPort({ scope }: Context, host: string): number | undefined {

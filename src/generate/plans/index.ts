@@ -5,11 +5,18 @@
  * Services and a Sidecar's egress and ingress listeners give the outbound and the inbound plan. Gateway servers, merged
  * per port, give the gateway plan.
  */
-export { addressesOf } from './bind-addresses.ts';
+export { addressesOf, isUnspecified } from './bind-addresses.ts';
 export { type GatewayPlan, gatewayPlan, type ListenerPlan } from './gateway-plan.ts';
 export { passesOn, type ServerPlan } from './gateway-servers.ts';
 export { type InboundPlan, type InboundPortPlan, inboundPlan, ingressProtocol } from './inbound-plan.ts';
-export { hasPodListeners, plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';
+export { plannedPorts, plannedRoutes, portPlan, routePlan } from './outbound-plan.ts';
 export { covers, isPassedOn } from './passed-on.ts';
-export type { HttpTarget, OutboundListenerPlan, OutboundPortPlan, OutboundRoutePlan, TcpTarget } from './port-plan.ts';
+export type {
+  HttpTarget,
+  OutboundListenerPlan,
+  OutboundPortPlan,
+  OutboundRoutePlan,
+  PodTarget,
+  TcpTarget,
+} from './plan-types.ts';
 export { ownerOfRange } from './range-owner.ts';

@@ -10,14 +10,8 @@ import { sniffs } from '../filters/index.ts';
 import { fact, type MeshReader, note, type ScopeReader, unrecorded } from '../reads/index.ts';
 import type { OutboundView, Unit } from '../types.ts';
 import { ingressListenerNames } from './inbound-plan.ts';
-import {
-  type Egress,
-  makePlan,
-  type OutboundPlan,
-  type OutboundPortPlan,
-  type OutboundRoutePlan,
-  type PlanInput,
-} from './port-plan.ts';
+import type { Egress, OutboundPlan, OutboundPortPlan, OutboundRoutePlan, PlanInput } from './plan-types.ts';
+import { makePlan } from './port-plan.ts';
 
 const EMPTY: OutboundPlan = { ports: new Map(), routes: new Map() };
 
@@ -112,6 +106,6 @@ function planInput(settings: ModelSettings, mesh: MeshConfig, view: OutboundView
 }
 
 /** Whether each pod of a headless TCP service has a listener of its own. */
-export function hasPodListeners({ headlessPodListeners, edsForHeadless }: ModelSettings): boolean {
+function hasPodListeners({ headlessPodListeners, edsForHeadless }: ModelSettings): boolean {
   return headlessPodListeners && !edsForHeadless;
 }

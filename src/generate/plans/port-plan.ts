@@ -5,13 +5,13 @@
  *
  * - HTTP: all services of a port share `0.0.0.0_<port>`, distinguished by the request's host.
  * - TCP with address: `<address>_<port>`; address ranges share `0.0.0.0_<port>`, distinguished by destination.
- * - TCP without address: `0.0.0.0_<port>`, or a listener for each pod of a headless service.
+ * - TCP without address: `0.0.0.0_<port>`; a headless service has a listener for each of its pods.
  * - Undeclared: as TCP, and HTTP when the first bytes are HTTP (with protocol detection; without it, TCP).
  *
  * A Sidecar's egress listener with a port of its own takes the port for its services alone.
  */
 import type { Memos } from '../../core/memo.ts';
-import { compareText, type Protocol, type Service } from '../../model/index.ts';
+import { compareText, type Service } from '../../model/index.ts';
 import {
   addressKey,
   hasFamilyOf,
@@ -24,93 +24,21 @@ import {
 } from '../common/index.ts';
 import { type ProtocolKind, protocolKind } from '../filters/index.ts';
 import type { ServicePortEntry } from '../indexes/index.ts';
-import type { EgressReader } from '../reads/index.ts';
-import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
+import type { GenerationFinding } from '../types.ts';
 import { addressesOf, isUnspecified, socketPath } from './bind-addresses.ts';
+import type {
+  Egress,
+  HttpTarget,
+  OutboundListenerPlan,
+  OutboundPlan,
+  OutboundPortPlan,
+  OutboundRoutePlan,
+  PlanInput,
+  PodTarget,
+  TcpTarget,
+} from './plan-types.ts';
 import { ownerOfRange } from './range-owner.ts';
 import { byPrecedence, servedAs } from './served-ports.ts';
-
-/** TCP connections of a listener for one service. */
-export interface TcpTarget {
-  readonly service: Service;
-  /** Port of the service that connections lead to; undefined when only a virtual service can determine it. */
-  readonly port: number | undefined;
-  /** Protocol of the port or, for a Sidecar's own port, of the egress listener. */
-  readonly protocol: Protocol;
-  /** Only connections to this address range. */
-  readonly range: string | undefined;
-  /** Whether connections to other services can reach the same listener: then the TLS server name distinguishes them. */
-  readonly shared: boolean;
-}
-
-/** HTTP of a listener: the name of the routes and whether they lead to gRPC-Web services. */
-export interface HttpTarget {
-  readonly routeName: string;
-  readonly grpcWeb: boolean;
-}
-
-/**
- * Index into a scope's egress listeners. A plan does not contain them: it outlives changes of their virtual services.
- */
-export type EgressIndex = number;
-
-/** One listener. With both HTTP and TCP, a connection's first bytes decide. */
-export interface OutboundListenerPlan {
-  readonly bind: string;
-  /** The same for the other address family, on machines that have both; not for a listener of one service's address. */
-  readonly extraBind: string | undefined;
-  /** The port that clients use; 0 for a unix domain socket. */
-  readonly port: number;
-  readonly bindToPort: boolean;
-  readonly http: HttpTarget | undefined;
-  /** Precedence order. */
-  readonly tcp: readonly TcpTarget[];
-  /** The scope's egress listener that it comes from. */
-  readonly egress: EgressIndex;
-}
-
-export interface OutboundPortPlan {
-  /** Of listeners. */
-  readonly unit: Unit;
-  readonly listeners: readonly OutboundListenerPlan[];
-  /** Services that have a listener for each of their pods; the pods are read when listeners are generated. */
-  readonly podTargets: readonly { readonly target: TcpTarget; readonly egress: EgressIndex }[];
-  readonly conflicts: readonly Pick<GenerationFinding, 'metric' | 'message'>[];
-}
-
-/** A route configuration that some outbound listener requests. */
-export interface OutboundRoutePlan {
-  readonly name: string;
-  /** The port that clients use; 0 for a unix domain socket. */
-  readonly port: number;
-  readonly egress: EgressIndex;
-  /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
-  readonly entries: readonly ServicePortEntry[];
-  /** Set when only this service has the listener. */
-  readonly host: string | undefined;
-}
-
-export interface OutboundPlan {
-  /** Listener unit (the port) → its listeners; ascending. */
-  readonly ports: ReadonlyMap<string, OutboundPortPlan>;
-  /** Ascending by name. */
-  readonly routes: ReadonlyMap<string, OutboundRoutePlan>;
-}
-
-/** The part of an egress listener that the plan depends on: everything but its virtual services. */
-export type Egress = Omit<EgressReader, 'virtualServices'> & { readonly index: EgressIndex };
-
-/** The plan's inputs besides the egress listeners. */
-export interface PlanInput {
-  readonly sniff: boolean;
-  readonly intercepted: boolean;
-  readonly families: NodeFamilies;
-  readonly podListeners: boolean;
-  /** Ports where redirected connections arrive: no other listener can have them. */
-  readonly reserved: readonly number[];
-  /** Names of the workload's own inbound listeners. */
-  readonly taken: readonly string[];
-}
 
 /** Plans all ports. */
 export function makePlan(memos: Memos, listeners: readonly Egress[], input: PlanInput): OutboundPlan {
@@ -139,6 +67,7 @@ export function makePlan(memos: Memos, listeners: readonly Egress[], input: Plan
 /** A listener while its port is planned. */
 interface Draft extends OutboundListenerPlan {
   http: HttpTarget | undefined;
+  undeclared: boolean;
   readonly tcp: TcpTarget[];
   readonly routes: OutboundRoutePlan[];
   /** The first service, for messages. */
@@ -161,7 +90,11 @@ class PortBuilder {
   readonly #port: number;
   readonly #input: PlanInput;
   readonly #drafts = new Map<string, Draft>();
-  readonly #podTargets: { target: TcpTarget; egress: EgressIndex }[] = [];
+  readonly #podTargets: PodTarget[] = [];
+  /** Services from outside the orchestrator, in the order of precedence. */
+  readonly #external: Service[] = [];
+  readonly #takers = new Set<string>();
+  readonly #httpPods = new Set<string>();
   readonly #conflicts: { metric: GenerationFinding['metric']; message: string }[] = [];
 
   constructor(memos: Memos, port: number, input: PlanInput) {
@@ -187,12 +120,14 @@ class PortBuilder {
       const entries = services.flatMap((service) => servedAs(service, this.#port, true) ?? []);
       const routeName = isSocketPath(binding.bind) ? binding.bind : outboundRouteName(this.#port);
       this.#setHttp(draft, routeName, entries, undefined);
+      for (const { service } of entries) if (service.headless) this.#httpPods.add(service.namespace);
     }
     if (kind === 'http') return;
     for (const service of services.toSorted(byPrecedence)) {
       const served = servedAs(service, this.#port, false);
       const target = { service, port: served?.port.port, protocol: port.protocol, range: undefined, shared: true };
       draft.tcp.push(target);
+      this.#takers.add(service.namespace);
     }
   }
 
@@ -201,23 +136,45 @@ class PortBuilder {
     const shared = this.#sharedBinding(egress, this.#bindsToPort(egress));
     for (const entry of entries.toSorted((a, b) => byPrecedence(a.service, b.service))) {
       const kind = protocolKind(entry.port.protocol, this.#input.sniff);
+      if (entry.service.registry === 'External') this.#external.push(entry.service);
+      if (kind !== 'tcp' && entry.service.headless) this.#httpPods.add(entry.service.namespace);
+      if (kind !== 'http' && this.#hasPodListeners(egress, entry)) {
+        this.#addPods(egress, entry, kind, shared, entries);
+        continue;
+      }
       for (const binding of this.#bindingsOf(egress, entry, kind, shared))
         this.#add(egress, entry, kind, binding, entries);
     }
   }
 
-  #bindingsOf(
+  /** Whether each pod of the service has a listener of its own: then connections of other services are never its. */
+  #hasPodListeners(egress: Egress, { service }: ServicePortEntry): boolean {
+    if (this.#bindsToPort(egress) || egress.bind !== '') return false;
+    return service.headless && this.#input.podListeners && service.resolution === 'passthrough';
+  }
+
+  /** Where the protocol is detected, the routes are those of the port, because hosts distinguish its services. */
+  #addPods(
     egress: Egress,
-    { service, port }: ServicePortEntry,
+    entry: ServicePortEntry,
     kind: ProtocolKind,
     shared: Binding,
-  ): readonly Binding[] {
-    if (kind === 'http' || this.#bindsToPort(egress) || egress.bind !== '') return [shared];
-    if (service.headless && kind === 'tcp' && this.#input.podListeners && service.resolution === 'passthrough') {
-      const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
-      this.#podTargets.push({ target, egress: egress.index });
-      return [];
+    entries: readonly ServicePortEntry[],
+  ): void {
+    const { service, port } = entry;
+    const target = { service, port: port.port, protocol: port.protocol, range: undefined, shared: false };
+    let http: HttpTarget | undefined;
+    if (kind === 'auto') {
+      this.#add(egress, entry, 'http', shared, entries);
+      const draft = this.#drafts.get(shared.key);
+      if (draft !== undefined) draft.undeclared = true;
+      http = draft?.http;
     }
+    this.#podTargets.push({ target, http, egress: egress.index });
+  }
+
+  #bindingsOf(egress: Egress, { service }: ServicePortEntry, kind: ProtocolKind, shared: Binding): readonly Binding[] {
+    if (kind === 'http' || this.#bindsToPort(egress) || egress.bind !== '') return [shared];
     const addresses = addressesOf(this.#memos, service);
     if (addresses.length === 0) return service.unaddressed === true ? [] : [shared];
     // Connections to addresses of a family that the machine does not have are impossible, and Envoy may reject a
@@ -255,20 +212,15 @@ class PortBuilder {
     if (kind === 'http') return;
     const { service, port } = entry;
     draft.tcp.push({ service, port: port.port, protocol: port.protocol, range: binding.range, shared: binding.shared });
+    if (binding.shared) this.#takers.add(service.namespace);
   }
 
-  /**
-   * Whether a range would take the connections to an orchestrator Service that shares the listener, or to pods of a
-   * headless one.
-   */
+  /** Whether a range would take the connections to an orchestrator Service that shares the listener. */
   #rangeIsTaken({ range }: Binding, { service }: ServicePortEntry, entries: readonly ServicePortEntry[]): boolean {
     if (range === undefined) return false;
-    const excluded = service.excludedRanges?.find((each) => each.range === range && each.port === this.#port);
     const owner = ownerOfRange(range, entries, this.#input.sniff);
-    if (excluded === undefined && (owner === undefined || owner === service)) return false;
-    const whose =
-      excluded === undefined ? `HTTP of ${owner?.hostname}` : `that of the headless Service of ${excluded.owner}`;
-    const message = `${service.hostname}: port ${this.#port} of ${range} is ${whose} already`;
+    if (owner === undefined || owner === service) return false;
+    const message = `${service.hostname}: port ${this.#port} of ${range} is HTTP of ${owner.hostname} already`;
     this.#conflicts.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_http', message });
     return true;
   }
@@ -307,6 +259,7 @@ class PortBuilder {
       bindToPort,
       egress: egress.index,
       http: undefined,
+      undeclared: false,
       tcp: [],
       routes: [],
       first,
@@ -349,10 +302,29 @@ class PortBuilder {
     const listeners = [...this.#drafts.values()]
       .filter(({ http, tcp }) => http !== undefined || tcp.length > 0)
       .sort((a, b) => compareText(a.bind, b.bind))
-      .map(({ bind, extraBind, port, bindToPort, http, tcp, egress }) => {
-        return { bind, extraBind: this.#freeExtraBind(extraBind), port, bindToPort, http, tcp, egress };
+      .map(({ bind, extraBind, port, bindToPort, http, undeclared, tcp, egress }) => {
+        return { bind, extraBind: this.#freeExtraBind(extraBind), port, bindToPort, http, undeclared, tcp, egress };
       });
-    return { unit: String(this.#port), listeners, podTargets: this.#podTargets, conflicts: this.#conflicts };
+    const [takers, httpPods] = [this.#takers, this.#httpPods];
+    return {
+      unit: String(this.#port),
+      listeners,
+      podTargets: this.#podTargets,
+      written: this.#written(),
+      takers,
+      httpPods,
+      conflicts: this.#conflicts,
+    };
+  }
+
+  #written(): ReadonlyMap<string, Service> {
+    const written = new Map<string, Service>();
+    if (this.#podTargets.length === 0) return written;
+    for (const service of this.#external) {
+      for (const address of addressesOf(this.#memos, service))
+        if ('key' in address && !written.has(address.key)) written.set(address.key, service);
+    }
+    return written;
   }
 
   /**

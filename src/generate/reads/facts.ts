@@ -11,6 +11,9 @@ export type Fact = string;
 /** The mesh configuration, and the networks. */
 export const MESH: Fact = 'mesh';
 
+/** The address ranges that contain workloads. */
+export const WORKLOAD_RANGES: Fact = 'workload ranges';
+
 /** Whether the scope exists, its Sidecar, egress listeners and traffic policy. */
 export const SCOPE: Fact = 'scope';
 /** Which hosts are services. Its members are hosts. */

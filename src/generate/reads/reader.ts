@@ -122,6 +122,12 @@ export class MeshReader {
     return this.#mesh.networks;
   }
 
+  /** Address ranges that contain the addresses of all Pods, nodes and API servers. */
+  get workloadRanges(): readonly string[] {
+    note(fact.WORKLOAD_RANGES);
+    return this.#mesh.workloadRanges;
+  }
+
   scopeById(id: string): ScopeReader | undefined {
     note(fact.SCOPE);
     const scope = this.#mesh.scopeById(id);

@@ -147,6 +147,7 @@ export function snapshotOf(world: TestWorld): MeshSnapshot {
     settings: DEFAULT_SETTINGS,
     mesh: defaultMeshConfig(),
     networks: defaultMeshNetworks(),
+    workloadRanges: [],
     services: PMap.from((world.services ?? []).map((service) => [service.key, service] as const)),
     memos: new Memos(),
     carriedEndpoints: PMap.empty(),

@@ -8,7 +8,15 @@ import type { Questions } from './dump.ts';
 const NAMESPACES = ['a', 'b', 'mesh-system'];
 const NAMES = ['x', 'y'];
 const ADDRESSES = ['10.0.0.1', '10.0.0.2', '10.0.0.3'];
-const EXTERNAL = ['api.example.com', '*.example.com', 'db.example.com', fqdn('x.a'), fqdn('*.b'), fqdn('y.b')];
+const EXTERNAL = [
+  'api.example.com',
+  '*.example.com',
+  'db.example.com',
+  '10.0.0.1',
+  fqdn('x.a'),
+  fqdn('*.b'),
+  fqdn('y.b'),
+];
 const HOSTS = [...NAMESPACES.flatMap((ns) => NAMES.map((name) => fqdn(`${name}.${ns}`))), ...EXTERNAL];
 
 export const QUESTIONS: Questions = {
@@ -115,6 +123,11 @@ const endpointPorts = fc.constantFrom(
   ],
   [{ port: 81 }],
 );
+/** One of the objects may be what an API server writes about itself. */
+const ofEndpoints = fc.oneof(
+  { weight: 6, arbitrary: path },
+  { weight: 1, arbitrary: fc.constant('default/kubernetes') },
+);
 const endpoints = some(
   'Endpoints',
   fc
@@ -124,10 +137,11 @@ const endpoints = some(
       ports: endpointPorts,
     })
     .map((subset) => ({ subsets: [subset] })),
+  ofEndpoints,
 );
 const slices = fc
   .tuple(
-    path,
+    ofEndpoints,
     name,
     fc.array(fc.tuple(backing, fc.record({ ready: fc.boolean(), serving: fc.boolean(), terminating: fc.boolean() })), {
       maxLength: 2,
@@ -164,8 +178,11 @@ const pods = some(
     })),
 );
 const nodes = fc
-  .tuple(fc.constantFrom('/n1', '/n2'), fc.constantFrom('r1', 'r2'), cluster)
-  .map(([at, region, where]) => placed('Node', at, {}, { labels: { 'topology.kubernetes.io/region': region } }, where));
+  .tuple(fc.constantFrom('/n1', '/n2'), fc.constantFrom('r1', 'r2'), fc.array(address, { maxLength: 1 }), cluster)
+  .map(([at, region, addresses, where]) => {
+    const status = { addresses: addresses.map((own) => ({ type: 'InternalIP', address: own })) };
+    return placed('Node', at, { status }, { labels: { 'topology.kubernetes.io/region': region } }, where);
+  });
 
 const workload = fc.record(
   {

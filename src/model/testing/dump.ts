@@ -36,6 +36,8 @@ export function dumpSnapshot(snapshot: Snapshot, ask: Questions): unknown {
     byHost: ask.hosts.map((host) => [host, snapshot.servicesByHost(host)]),
     instances: ask.networks.map((network) => ask.addresses.map((address) => snapshot.instancesAt(network, address))),
     networks: [...snapshot.networkNames],
+    workloadRanges: snapshot.workloadRanges,
+    owners: ask.addresses.map((address) => snapshot.ownersOf(address)),
     addressClusters: [...snapshot.addressClusters],
     gateways: ask.proxies.map(({ namespace, labels }) =>
       snapshot.gatewaysFor(namespace, labels).map(({ meta, content }) => ({ meta, content })),

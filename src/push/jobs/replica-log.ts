@@ -41,7 +41,7 @@ function configsOf(snapshot: MeshSnapshot, kind: ConfigKind): Iterable<readonly 
 
 /** Everything that generation may read of a snapshot, as an update from nothing. */
 function everything(snapshot: MeshSnapshot): ReplicaUpdate {
-  const { version, mesh, networks, settings, services, peers, carriedEndpoints } = snapshot;
+  const { version, mesh, networks, workloadRanges, settings, services, peers, carriedEndpoints } = snapshot;
   return {
     fromVersion: 0,
     toVersion: version,
@@ -51,6 +51,7 @@ function everything(snapshot: MeshSnapshot): ReplicaUpdate {
     configs: new Map(CONFIG_KINDS.flatMap((kind) => [...configsOf(snapshot, kind)])),
     mesh,
     networks,
+    workloadRanges,
     settings,
   };
 }
@@ -62,12 +63,15 @@ export class ReplicaLog {
   #oldest: number;
   /** Version of the last change of mesh configuration or networks. */
   #meshVersion: number;
+  /** Version of the last change of the workloads' address ranges. */
+  #rangesVersion: number;
   #snapshot: MeshSnapshot;
 
   constructor(snapshot: MeshSnapshot) {
     this.#snapshot = snapshot;
     this.#oldest = snapshot.version;
     this.#meshVersion = snapshot.version;
+    this.#rangesVersion = snapshot.version;
   }
 
   /** Number of changed values kept. */
@@ -82,8 +86,10 @@ export class ReplicaLog {
       this.#changed.clear();
       this.#oldest = version;
       this.#meshVersion = version;
+      this.#rangesVersion = version;
     }
     if (delta.mesh !== undefined || delta.networks !== undefined) this.#meshVersion = version;
+    if (delta.workloadRanges !== undefined) this.#rangesVersion = version;
     for (const part of PARTS) {
       for (const [key, value] of delta[part]) {
         const id = `${part} ${key}`;
@@ -112,10 +118,15 @@ export class ReplicaLog {
 
   /** The merged update for a worker at `version`; everything when that is 0 or too old. */
   since(version: number): ReplicaUpdate {
-    const { version: current, mesh, networks } = this.#snapshot;
+    const { version: current, mesh, networks, workloadRanges } = this.#snapshot;
     if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
     const changed = version === current ? [] : [...this.#changed.values()].filter((each) => each.version > version);
-    const update = { fromVersion: version, toVersion: current, ...valuesOf(changed) };
-    return this.#meshVersion > version ? { ...update, mesh, networks } : update;
+    return {
+      fromVersion: version,
+      toVersion: current,
+      ...valuesOf(changed),
+      ...(this.#meshVersion > version && { mesh, networks }),
+      ...(this.#rangesVersion > version && { workloadRanges }),
+    };
   }
 }

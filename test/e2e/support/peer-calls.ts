@@ -19,9 +19,7 @@ export interface Row {
 
 /** A TCP exchange: sends a word and prints the answer once it contains the word. */
 const TALK = `
-// Long enough for TLS detection: with a few bytes Envoy would wait for more.
-const word = 'what is said';
-const [host, port, first] = process.argv.slice(1);
+const [host, port, first, word] = process.argv.slice(1);
 const socket = require('node:net').connect(Number(port), host);
 let text = '';
 socket.setTimeout(4000, () => socket.destroy());
@@ -40,16 +38,28 @@ export async function outcomeOf({ from, to, port }: Omit<Row, 'expected'>): Prom
   const isService = from.proxied && port !== 'unbound';
   const address = isService ? to.serviceAddress : to.netns.address;
   const number = port === 'unbound' ? UNBOUND_PORT : PORTS[port][isService ? 'service' : 'container'];
-  if (port === 'tcp' || port === 'bytes') return talk(from, to, address, number, port === 'tcp' ? 'server' : 'client');
+  if (port === 'tcp' || port === 'bytes') {
+    const said = await talk(from, address, number, port === 'tcp' ? 'server' : 'client');
+    return said === `ok ${to.id}` ? 'ok' : said;
+  }
   const version = port === 'grpc' ? ['--http2-prior-knowledge', '-X', 'POST', '-H', 'te: trailers'] : [];
   const outcome = await httpOutcome(from, to, ['-m', '5', ...version, `http://${address}:${number}/`]);
   // HTTP/2 sends several messages: timing decides whether curl sees the refusal when sending (55) or receiving (56).
   return port === 'grpc' && outcome === '000/55' ? '000/56' : outcome;
 }
 
-async function talk(from: Workload, to: Workload, address: string, port: number, first: string): Promise<string> {
-  const said = await from.netns.run(process.execPath, '-e', TALK, address, String(port), first);
-  return said === `ok ${to.id}` ? 'ok' : said;
+/** Long enough for TLS detection: with a few bytes Envoy would wait for more. */
+const WORD = 'what is said';
+
+/** A TCP exchange: `ok` and who answers, or `cut`. */
+export function talk(
+  from: Workload,
+  address: string,
+  port: number,
+  first: 'client' | 'server',
+  word = WORD,
+): Promise<string> {
+  return from.netns.run(process.execPath, '-e', TALK, address, String(port), first, word);
 }
 
 /** The outcome of a request by curl with these arguments. */

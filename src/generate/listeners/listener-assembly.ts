@@ -1,0 +1,100 @@
+/** Outbound listeners put together from their chains. */
+import type { Scope } from '../../model/index.ts';
+import { envoy } from '../../protobuf/index.ts';
+import type { MeshConfig } from '../../resources/index.ts';
+import { cidrRanges, listenerName } from '../common/index.ts';
+import { type FilterChain, sniffs, tcpProxyChain, unknownTrafficCluster } from '../filters/index.ts';
+import type { HttpTarget, OutboundListenerPlan } from '../plans/index.ts';
+import type { MeshReader } from '../reads/index.ts';
+import type { Capabilities, GeneratedResource } from '../types.ts';
+import type { MergedChains } from './chain-merge.ts';
+import { outboundConnectionManager } from './http-connection-manager.ts';
+import { besideSniffedHttp, detectionTimeout, httpInspector, SNIFFED_HTTP, tlsInspector } from './listener-filters.ts';
+import { listenerAddresses, listenerResource, type NamedListener } from './listener-resource.ts';
+
+const { OUTBOUND } = envoy.config.core.v3.TrafficDirection;
+/**
+ * Clients of HTTP services may connect long before their first request (connection pools do). Silence does not mean
+ * another protocol: a request taken for TCP would bypass routes, policies of the client side and mutual TLS.
+ */
+const NO_TIMEOUT = 0;
+
+export interface BuiltListener {
+  /** Absent when there is no destination. */
+  readonly resource: GeneratedResource | undefined;
+  readonly conflicts: readonly string[];
+}
+
+/** The inputs of the parts of a listener that are not about one service. */
+export interface Surroundings {
+  readonly mesh: MeshConfig;
+  readonly settings: MeshReader['settings'];
+  readonly capabilities: Capabilities;
+  readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'];
+}
+
+/** The properties of a listener that do not depend on its position in a scope. */
+export type ListenerShape = Omit<OutboundListenerPlan, 'egress'>;
+
+/** The ranges of services whose protocol is detected. */
+export function detectedRanges({ tcp }: Pick<OutboundListenerPlan, 'tcp'>): readonly string[] {
+  return tcp.flatMap(({ protocol, range }) => (protocol === 'Unsupported' && range !== undefined ? [range] : []));
+}
+
+/** @param httpRanges in which HTTP is detected besides elsewhere */
+export function assembled(
+  surroundings: Surroundings,
+  shape: ListenerShape,
+  { chains, conflicts, takesAll, matchesServerNames }: MergedChains,
+  httpRanges: readonly string[],
+): BuiltListener {
+  const { bind, extraBind, port, bindToPort, http, undeclared } = shape;
+  if (http === undefined && chains.length === 0) return { resource: undefined, conflicts };
+  // Where all services are HTTP, other traffic is for none of them. A bound socket has no other destination to pass it
+  // to.
+  const httpAlone = http !== undefined && chains.length === 0;
+  const sniffed =
+    http !== undefined && (!httpAlone || (!bindToPort && sniffs(surroundings.settings, 'sniffOutbound', surroundings)));
+  const filterChains: FilterChain[] = sniffed ? chains.flatMap(besideSniffedHttp) : [...chains];
+  if (http !== undefined) filterChains.push(...httpChains(surroundings, shape, http, sniffed ? httpRanges : undefined));
+  const matchesAll = takesAll || (http !== undefined && !sniffed);
+  const inspected = sniffed || matchesServerNames;
+  const unknown = unknownTrafficCluster(surroundings.outboundTrafficPolicy);
+  const listener: NamedListener = {
+    name: listenerName(bind, port),
+    ...listenerAddresses({ bind, extraBind }, port),
+    trafficDirection: OUTBOUND,
+    filterChains,
+    // Not for a bound socket, which is the destination of its connections itself.
+    ...(!matchesAll && !bindToPort && { defaultFilterChain: tcpProxyChain(surroundings, surroundings, unknown) }),
+    ...(!bindToPort && { bindToPort: { value: false } }),
+    ...(inspected && {
+      listenerFilters: [...tlsInspector(surroundings), ...(sniffed ? httpInspector(surroundings) : [])],
+      ...detectionTimeout(httpAlone && !undeclared ? NO_TIMEOUT : surroundings.mesh.protocolDetectionTimeout),
+    }),
+  };
+  return { resource: listenerResource(listener, http === undefined ? [] : [http.routeName]), conflicts };
+}
+
+/** @param detectedIn the ranges in which HTTP is detected besides elsewhere; undefined: all connections are HTTP */
+function httpChains(
+  surroundings: Surroundings,
+  { bind, port }: ListenerShape,
+  { routeName, grpcWeb }: HttpTarget,
+  detectedIn: readonly string[] | undefined,
+): FilterChain[] {
+  const filter = outboundConnectionManager(surroundings, {
+    statPrefix: `outbound_${listenerName(bind, port)}`,
+    routes: { rds: routeName },
+    // Off: Envoy trusts the application in the same pod, which may set timeouts and retries by headers.
+    useRemoteAddress: surroundings.settings.sidecarUseRemoteAddress,
+    grpcWeb,
+  });
+  if (detectedIn === undefined) return [{ filters: [filter] }];
+  const chain: FilterChain = { filterChainMatch: SNIFFED_HTTP, filters: [filter] };
+  // Envoy chooses by destination first and never goes back: ranges with chains of their own need one for HTTP, too.
+  const prefixRanges = cidrRanges(detectedIn);
+  return prefixRanges.length === 0
+    ? [chain]
+    : [chain, { filterChainMatch: { ...SNIFFED_HTTP, prefixRanges }, filters: [filter] }];
+}

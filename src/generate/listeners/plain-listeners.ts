@@ -1,0 +1,182 @@
+/**
+ * Plain listeners: those of one service's port without virtual services for its connections. Most are, and many
+ * namespaces have the same ones, so that they are cached by their inputs.
+ */
+import type { Memos } from '../../core/memo.ts';
+import { InputCache } from '../common/index.ts';
+import { type DestinationTraits, destinationTraits, sharedCapabilities } from '../filters/index.ts';
+import type { OutboundListenerPlan, OutboundPortPlan, TcpTarget } from '../plans/index.ts';
+import type { ConnectionRoutes, MeshReader, ScopeReader } from '../reads/index.ts';
+import type { GeneratedResource, GenerationFinding, OutboundView, UnitOutput } from '../types.ts';
+import { mergeChains } from './chain-merge.ts';
+import { serviceChains } from './l4-chains.ts';
+import { assembled, type BuiltListener, detectedRanges, type Surroundings } from './listener-assembly.ts';
+import {
+  besideWorkloads,
+  foreignNamespaces,
+  isSharedByAll,
+  unknownFilters,
+  workloadRangesOf,
+} from './workload-chains.ts';
+
+/** The inputs of a plain listener. */
+interface PlainInputs extends Surroundings, Omit<TcpTarget, 'port'>, DestinationTraits {
+  readonly bind: string;
+  readonly extraBind: string | undefined;
+  readonly port: number;
+  readonly bindToPort: boolean;
+  readonly targetPort: number | undefined;
+  /** Route configuration of requests, where HTTP is detected; '' without detection. */
+  readonly routeName: string;
+  readonly grpcWeb: boolean;
+  /** Whether the service is of another namespace than the callers, which may not decide for them. */
+  readonly foreign: boolean;
+  /** The ranges in which workloads are; none where the service does not share the listener with them. */
+  readonly workloads: readonly string[];
+  readonly httpPods: ReadonlySet<string>;
+}
+
+const plainListeners = new InputCache<PlainInputs, BuiltListener>('plain listeners', (inputs) => {
+  const { port, foreign, workloads, httpPods } = inputs;
+  const target = { ...inputs, port: inputs.targetPort };
+  const http = inputs.routeName === '' ? undefined : inputs;
+  const shape = { ...inputs, http, undeclared: false, tcp: [target] };
+  const { chains, conflicts, httpRanges } = besideWorkloads(serviceChains(inputs, target, inputs), {
+    port,
+    workloads: () => workloads,
+    isForeign: () => foreign,
+    unknown: () => unknownFilters(inputs),
+    httpPods,
+    httpRanges: detectedRanges(shape),
+  });
+  const merged = mergeChains(chains);
+  return assembled(inputs, shape, { ...merged, conflicts: [...conflicts, ...merged.conflicts] }, httpRanges);
+});
+
+type RuleScope = Pick<ScopeReader, 'services' | 'rules'>;
+
+/** What decides about the plain listeners of a port besides their plan. */
+export interface PlainContext {
+  readonly surroundings: Surroundings;
+  readonly scope: RuleScope;
+  /** The virtual services that route connections. */
+  readonly routing: ConnectionRoutes;
+  readonly isForeign: (namespace: string) => boolean;
+  /** The ranges in which workloads are. */
+  readonly workloads: () => readonly string[];
+  readonly httpPods: ReadonlySet<string>;
+}
+
+const NO_RANGES: readonly string[] = [];
+const NO_PODS: ReadonlySet<string> = new Set();
+
+/** The listener of a plan where it is a plain one. */
+export function plainListener(
+  memos: Memos,
+  plan: OutboundListenerPlan,
+  context: PlainContext,
+): BuiltListener | undefined {
+  const { surroundings, scope, routing, isForeign } = context;
+  const { bind, extraBind, port, bindToPort, http, tcp } = plan;
+  const target = tcp.length === 1 ? tcp[0] : undefined;
+  if (target === undefined || routing.for(target.service.hostname, plan.port).length > 0) return undefined;
+  const { routeName = '', grpcWeb = false } = http ?? {};
+  const { service, port: targetPort, protocol, range, shared } = target;
+  const traits = destinationTraits(scope, service.hostname, '', targetPort ?? 0, {
+    at: port,
+    sds: surroundings.capabilities.sds,
+  });
+  const tcpInputs = { service, targetPort, protocol, range, shared };
+  const withOthers = isSharedByAll(plan);
+  const foreign = withOthers && isForeign(service.namespace);
+  const httpPods = withOthers && range !== undefined ? context.httpPods : NO_PODS;
+  const workloads = foreign || httpPods.size > 0 ? context.workloads() : NO_RANGES;
+  return plainListeners.get(memos, service, {
+    ...surroundings,
+    ...traits,
+    bind,
+    extraBind,
+    port,
+    bindToPort,
+    ...tcpInputs,
+    routeName,
+    grpcWeb,
+    foreign,
+    workloads,
+    httpPods,
+  });
+}
+
+/** The inputs of the plain listeners of a port. */
+interface PortInputs extends Surroundings, RuleScope {
+  readonly plan: OutboundPortPlan;
+  readonly routing: ConnectionRoutes;
+  /** The namespace of the callers, where it has services that take connections of a shared listener. */
+  readonly ownTaker: string | undefined;
+  readonly workloads: readonly string[];
+}
+
+interface PlainPort {
+  /** In the order of the plan; undefined: not a plain one. */
+  readonly listeners: readonly (BuiltListener | undefined)[];
+  /** Set when there are no other listeners. */
+  readonly output: UnitOutput | undefined;
+}
+
+/** Ports may have thousands of listeners: namespaces that see them alike do not even have to compare their parts. */
+const plainPorts = new InputCache<PortInputs, PlainPort>('plain ports', (inputs, memos) => {
+  const { plan, routing, ownTaker, workloads, mesh, settings, capabilities, outboundTrafficPolicy } = inputs;
+  const context: PlainContext = {
+    surroundings: { mesh, settings, capabilities, outboundTrafficPolicy },
+    scope: { services: inputs.services, rules: inputs.rules },
+    routing,
+    isForeign: foreignNamespaces(inputs, ownTaker),
+    workloads: () => workloads,
+    httpPods: plan.httpPods,
+  };
+  const listeners = plan.listeners.map((each) => plainListener(memos, each, context));
+  const plain = listeners.filter((listener) => listener !== undefined);
+  const complete = plain.length === plan.listeners.length && plan.podTargets.length === 0;
+  return { listeners, output: complete ? portOutput(plan, plain) : undefined };
+});
+
+/** The plain listeners of a port. */
+export function plainPort(
+  snapshot: MeshReader,
+  view: OutboundView,
+  { egress, services, rules, outboundTrafficPolicy }: ScopeReader,
+  plan: OutboundPortPlan,
+): PlainPort {
+  const { mesh, settings, memos } = snapshot;
+  const [only, ...others] = egress;
+  // A Sidecar with several egress listeners is rarely shared.
+  if (only === undefined || others.length > 0) return { listeners: [], output: undefined };
+  const { takers, httpPods } = plan;
+  const isForeign = foreignNamespaces(snapshot, view.namespace);
+  const concerned = takers.size > 0 && (httpPods.size > 0 || [...takers].some(isForeign));
+  return plainPorts.get(memos, plan, {
+    mesh,
+    settings,
+    capabilities: sharedCapabilities(memos, view),
+    outboundTrafficPolicy,
+    services,
+    rules,
+    plan,
+    routing: only.virtualServices.connections,
+    ownTaker: takers.has(view.namespace) ? view.namespace : undefined,
+    workloads: concerned ? workloadRangesOf(snapshot, view) : NO_RANGES,
+  });
+}
+
+/** The listeners of a port as resources. */
+export function portOutput({ unit, conflicts }: OutboundPortPlan, listeners: readonly BuiltListener[]): UnitOutput {
+  const findings: GenerationFinding[] = conflicts.map((conflict) => ({ type: 'lds', unit, ...conflict }));
+  const resources: GeneratedResource[] = [];
+  for (const { resource, conflicts: lost } of listeners) {
+    if (resource !== undefined) resources.push(resource);
+    for (const message of lost) {
+      findings.push({ metric: 'ctl_conflict_outbound_listener_tcp_over_current_tcp', type: 'lds', unit, message });
+    }
+  }
+  return { resources, findings };
+}

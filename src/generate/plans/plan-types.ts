@@ -1,0 +1,106 @@
+/** What a plan of outbound ports consists of, and its inputs: see `port-plan.ts`. */
+import type { Protocol, Service } from '../../model/index.ts';
+import type { ServicePortEntry } from '../indexes/index.ts';
+import type { EgressReader } from '../reads/index.ts';
+import type { GenerationFinding, NodeFamilies, Unit } from '../types.ts';
+
+/** TCP connections of a listener for one service. */
+export interface TcpTarget {
+  readonly service: Service;
+  /** Port of the service that connections lead to; undefined when only a virtual service can determine it. */
+  readonly port: number | undefined;
+  /** Protocol of the port or, for a Sidecar's own port, of the egress listener. */
+  readonly protocol: Protocol;
+  /** Only connections to this address range. */
+  readonly range: string | undefined;
+  /** Whether connections to other services can reach the same listener: then the TLS server name distinguishes them. */
+  readonly shared: boolean;
+}
+
+/** HTTP of a listener: the name of the routes and whether they lead to gRPC-Web services. */
+export interface HttpTarget {
+  readonly routeName: string;
+  readonly grpcWeb: boolean;
+}
+
+/** A service that has a listener for each of its pods. */
+export interface PodTarget {
+  readonly target: TcpTarget;
+  /** Set where HTTP is detected: the routes of the port that all services share. */
+  readonly http: HttpTarget | undefined;
+  readonly egress: EgressIndex;
+}
+
+/**
+ * Index into a scope's egress listeners. A plan does not contain them: it outlives changes of their virtual services.
+ */
+export type EgressIndex = number;
+
+/** One listener. With both HTTP and TCP, a connection's first bytes decide. */
+export interface OutboundListenerPlan {
+  readonly bind: string;
+  /** The same for the other address family, on machines that have both; not for a listener of one service's address. */
+  readonly extraBind: string | undefined;
+  /** The port that clients use; 0 for a unix domain socket. */
+  readonly port: number;
+  readonly bindToPort: boolean;
+  readonly http: HttpTarget | undefined;
+  /** Whether some of the HTTP may be another protocol, although no TCP target is for it. */
+  readonly undeclared: boolean;
+  /** Precedence order. */
+  readonly tcp: readonly TcpTarget[];
+  /** The scope's egress listener that it comes from. */
+  readonly egress: EgressIndex;
+}
+
+export interface OutboundPortPlan {
+  /** Of listeners. */
+  readonly unit: Unit;
+  readonly listeners: readonly OutboundListenerPlan[];
+  /** The pods are read when listeners are generated. */
+  readonly podTargets: readonly PodTarget[];
+  /**
+   * Address (`addressKey`) → the service from outside the orchestrator that has it on this port, with any protocol.
+   * Only of ports with {@link podTargets}.
+   */
+  readonly written: ReadonlyMap<string, Service>;
+  /** Namespaces of the services that take connections of a listener that others can share. */
+  readonly takers: ReadonlySet<string>;
+  /** Namespaces of the headless services whose pods serve HTTP. */
+  readonly httpPods: ReadonlySet<string>;
+  readonly conflicts: readonly Pick<GenerationFinding, 'metric' | 'message'>[];
+}
+
+/** A route configuration that some outbound listener requests. */
+export interface OutboundRoutePlan {
+  readonly name: string;
+  /** The port that clients use; 0 for a unix domain socket. */
+  readonly port: number;
+  readonly egress: EgressIndex;
+  /** Services reached through it as HTTP with the port that serves them, each host once, in the order of host names. */
+  readonly entries: readonly ServicePortEntry[];
+  /** Set when only this service has the listener. */
+  readonly host: string | undefined;
+}
+
+export interface OutboundPlan {
+  /** Listener unit (the port) → its listeners; ascending. */
+  readonly ports: ReadonlyMap<string, OutboundPortPlan>;
+  /** Ascending by name. */
+  readonly routes: ReadonlyMap<string, OutboundRoutePlan>;
+}
+
+/** The part of an egress listener that the plan depends on: everything but its virtual services. */
+export type Egress = Omit<EgressReader, 'virtualServices'> & { readonly index: EgressIndex };
+
+/** The plan's inputs besides the egress listeners. */
+export interface PlanInput {
+  readonly sniff: boolean;
+  readonly intercepted: boolean;
+  readonly families: NodeFamilies;
+  readonly podListeners: boolean;
+  /** Ports where redirected connections arrive: no other listener can have them. */
+  readonly reserved: readonly number[];
+  /** Names of the workload's own inbound listeners. */
+  readonly taken: readonly string[];
+}
