@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { after, test } from 'node:test';
 import { Client, credentials, Metadata, type StatusObject, status } from '@grpc/grpc-js';
 import { XDS } from '../src/core/xds-types.ts';
-import { MAX_VIEWS_OF_CALLER } from '../src/push/engine/view-table.ts';
+import { MAX_VIEWS_OF_CALLER } from '../src/push/engine/caller-views.ts';
 import { inline, Mesh, service, sidecar } from '../src/push/testing/mesh.ts';
 import { createXdsServer } from '../src/xds/index.ts';
 import { ADS_PATHS } from '../src/xds/server/services.ts';
@@ -80,7 +80,7 @@ test('a proxy beyond the limit gets RESOURCE_EXHAUSTED; all others are served', 
     const outcome = await ask(mode, 'more');
     assert.ok(typeof outcome === 'object');
     assert.equal(outcome.code, status.RESOURCE_EXHAUSTED);
-    assert.match(outcome.details, /proxies of 127\.0\.0\.1 .* may not have more than 1024/);
+    assert.match(outcome.details, /proxies of 127\.0\.0\.1 .* no workload of the registry .* more than 1024/);
   }
   assert.deepEqual(refused, ['resource_exhausted', 'resource_exhausted']);
   // Replicas need no new views, and another caller has its own limit.

@@ -16,7 +16,7 @@ export {
 export { ASKED_EXTENSIONS } from './filters/index.ts';
 export { generate } from './generate.ts';
 export { PATCH_CONTEXTS } from './patches/index.ts';
-export { type Fact, type Facts, fact, MeshReader, note, recorded } from './reads/index.ts';
+export { type Fact, type Facts, fact, MeshReader, note, recorded, unrecorded } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
 export { ALL_UNITS, hostOfServiceKey, TouchedUnits, touchedUnits } from './touched-units.ts';
 export {

@@ -33,6 +33,7 @@ export {
   type PeerAuthentication,
   type Protocol,
   type ProxyNetwork,
+  type RegisteredWorkload,
   type ResolvedVirtualService,
   type Scope,
   type ScopeChange,

@@ -26,6 +26,7 @@ import type {
   SnapshotFindings,
 } from './types.ts';
 import { gatewayVirtualServices, sourceLabelsOf } from './virtual-services.ts';
+import { workloadAt } from './workload-at.ts';
 import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './workload-policies.ts';
 
 const NO_SERVICES: readonly Service[] = [];
@@ -48,6 +49,7 @@ export function wholeSnapshot(registry: State, mesh: MeshState, scopes: MeshScop
     envoyFiltersOf: (namespace, labels) => envoyFiltersOf(registry, namespace, labels),
     servicesByHost: (hostname) => mesh.servicesByHost.get(hostname) ?? NO_SERVICES,
     instancesAt: (network, address) => registry.instances.get(networkAddress(network, address)) ?? NO_INSTANCES,
+    workloadAt: (network, address, namespace) => workloadAt(registry, network, address, namespace),
     ownersOf: (address) => ownersOf(registry, address),
     networkNames: registry.networkNames.all,
     addressClusters: registry.addressClusters.all,

@@ -34,6 +34,9 @@ export interface ProxyNetwork {
   readonly clusterId?: string;
 }
 
+/** What the registry knows about a workload. */
+export type RegisteredWorkload = Pick<Endpoint, 'address' | 'labels' | 'locality' | 'network' | 'workload'>;
+
 /** Numbers of problems in a snapshot that make no document invalid; metrics report them. */
 export interface SnapshotFindings {
   readonly duplicateSubsets: number;
@@ -113,6 +116,8 @@ export interface Snapshot extends MeshSnapshot {
   servicesByHost(hostname: string): readonly Service[];
   /** Instances at an address of a network; different networks may use the same addresses. */
   instancesAt(network: string, address: string): readonly BoundInstance[];
+  /** The workload of a namespace at an address of a network: of an endpoint of its services, else a Pod. */
+  workloadAt(network: string, address: string, namespace: string): RegisteredWorkload | undefined;
   /**
    * Keys of the Pods that have an address, of the Services whose virtual IP it is, and of the Endpoints or
    * EndpointSlices that name it without a Pod. Nodes are not among them.

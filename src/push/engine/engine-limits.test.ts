@@ -3,8 +3,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
-import { content, heldMesh, ready, service, sidecar, virtualService } from '../testing/mesh.ts';
-import { MAX_VIEWS_OF_CALLER } from './view-table.ts';
+import { content, endpoints, heldMesh, ready, service, sidecar, virtualService } from '../testing/mesh.ts';
+import { MAX_VIEWS_OF_CALLER } from './caller-views.ts';
 
 /** Numbers that look random and are the same each time (a linear congruential generator). */
 function numbers(seed: number): (below: number) => number {
@@ -92,5 +92,57 @@ describe('streams with random node metadata', () => {
       session.ready.catch(() => {});
       session.close();
     }
+  });
+});
+
+/** Each of these workloads is an endpoint of a Service of its own, in one of ten namespaces. */
+const WORKLOADS = Array.from({ length: 1500 }, (_, index) => {
+  const [namespace, name, address] = [`n${index % 10}`, `w${index}`, `10.7.${index >> 8}.${index & 255}`];
+  return {
+    node: sidecar(address, namespace),
+    documents: [service(namespace, name), endpoints(namespace, name, address)],
+  };
+});
+const REGISTRY = WORKLOADS.flatMap(({ documents }) => documents);
+
+describe('workloads of the registry behind one address', () => {
+  it('are all served, and the limit is left to others', () => {
+    const { mesh, generator } = heldMesh(REGISTRY);
+    generator.held = true;
+    const connect = (node: ProxyNode) => mesh.connect(node, undefined, '192.0.2.1');
+    const proxies = WORKLOADS.map(({ node }) => connect(node));
+    // An outbound part for each namespace, and an inbound part for each workload.
+    assert.equal(mesh.engine.stats().views, 10 + WORKLOADS.length);
+    // Updated proxies, each beside the old one.
+    const updated = WORKLOADS.map(({ node }) => connect({ ...node, sds: true }));
+    assert.equal(mesh.engine.stats().views, 2 * (10 + WORKLOADS.length));
+    for (let index = 0; index < 200; index++) connect(sidecar('10.8.0.1', `other${index}`));
+    assert.equal([...mesh.engine.sessions()].length, 2 * WORKLOADS.length + 200);
+    for (const { session } of [...proxies, ...updated]) {
+      session.ready.catch(() => {});
+      session.close();
+    }
+  });
+
+  it('do not cover other claims: views are limited by the registry and by the caller', () => {
+    const { mesh, generator } = heldMesh(REGISTRY.slice(0, 2 * 40));
+    generator.held = true;
+    const pick = numbers(4);
+    let refused = 0;
+    for (let index = 0; index < 3 * STREAMS; index++) {
+      const claimed = WORKLOADS[pick(40)]?.node ?? sidecar('10.7.0.0', 'n0');
+      const extensions = ASKED_EXTENSIONS.filter(() => pick(2) === 1);
+      const more = [claimed.addresses, WORKLOADS[pick(40)]?.node.addresses ?? []].flat();
+      const node = { ...claimed, extensions, addresses: pick(2) === 0 ? more : claimed.addresses };
+      try {
+        mesh.connect(node, undefined, '192.0.2.1').session.ready.catch(() => {});
+      } catch (error) {
+        assert.equal((error as { code?: string }).code, 'resource_exhausted');
+        refused++;
+      }
+    }
+    assert.ok(refused > 0);
+    // Two variants of ten outbound parts and forty inbound parts.
+    assert.ok(mesh.engine.stats().views <= MAX_VIEWS_OF_CALLER + 2 * (10 + 40));
   });
 });

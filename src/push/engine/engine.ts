@@ -75,7 +75,7 @@ export class Engine implements PushEngine, SessionHost {
     this.#snapshot = options.snapshot;
     const { now, later, random } = options;
     const onReleased = (scope: string): void => options.generator.released([scope]);
-    this.#views = new ViewTable({ scopes: options.scopes, onReleased });
+    this.#views = new ViewTable({ scopes: options.scopes, onReleased, snapshot: () => this.#snapshot });
     this.#retries = new Retries({ now, later, random, onDue: (key) => this.#retry(key) });
     this.#pushes = new SessionPushes({
       throttle: options.throttle,
@@ -163,7 +163,7 @@ export class Engine implements PushEngine, SessionHost {
 
   connect(node: ProxyNode, sink: PushSink, caller: string, types: readonly XdsType[] = XDS_TYPES): ProxySession {
     const { value: found, facts } = recorded(() => this.#assignmentOf(node));
-    this.#views.admit(caller, found.views, found.placement);
+    this.#views.admit(caller, node, found.views, found.placement);
     const connectionId = `${node.id}-${++this.#connections}`;
     const session = new Session({ node, caller, connectionId, sink }, types, this);
     this.#roster.add(session);

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { content, heldMesh, meshResource, parse, ready, turns } from '../testing/mesh.ts';
 import { at, DNS, entry, nearby, nearest, notingMesh, RULES, SHOP, STATIC, ZONES } from '../testing/placements.ts';
-import { MAX_VIEWS_OF_CALLER } from './view-table.ts';
+import { MAX_VIEWS_OF_CALLER } from './caller-views.ts';
 
 describe('a locality rule', () => {
   it('moves proxies to their placements and back, and nothing is generated twice', async () => {

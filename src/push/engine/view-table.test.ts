@@ -4,7 +4,8 @@ import { NOWHERE, type View } from '../../generate/types.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import type { PlacedSessionView, Session } from '../sessions/session.ts';
 import { emptySnapshot, sidecar } from '../testing/mesh.ts';
-import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, MAX_VIEWS_OF_CALLER, ViewTable } from './view-table.ts';
+import { MAX_VIEWS_OF_CALLER } from './caller-views.ts';
+import { IDLE_VIEW_MS, MAX_IDLE_VIEWS, ViewTable } from './view-table.ts';
 
 function outbound(namespace: string): View {
   const [view] = viewsOf(emptySnapshot(), sidecar('10.5.0.1', namespace));
@@ -12,10 +13,13 @@ function outbound(namespace: string): View {
   return view;
 }
 
-/** Of a session, a table wants to know whose it is. */
+/** Of a session, a table wants to know whose it is, and of which proxy. */
 function session(caller: string): Session {
-  return { caller } as Session;
+  return { caller, node: NODE } as Session;
 }
+
+/** A proxy of no workload in the registry. */
+const NODE = sidecar('10.5.0.1', 'a');
 
 function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
   const only = session('only');
@@ -24,7 +28,9 @@ function vacate(table: ViewTable, view: PlacedSessionView, now: number): void {
 }
 
 function newTable(): ViewTable {
-  return new ViewTable({ scopes: { acquire: () => {}, release: () => false }, onReleased: () => {} });
+  const snapshot = emptySnapshot();
+  const scopes = { acquire: () => {}, release: () => false };
+  return new ViewTable({ scopes, onReleased: () => {}, snapshot: () => snapshot });
 }
 
 describe('view table', () => {
@@ -75,7 +81,7 @@ describe('view table', () => {
     const table = newTable();
     const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
       const view = outbound(`n${index}`);
-      table.admit('greedy', [view], NOWHERE);
+      table.admit('greedy', NODE, [view], NOWHERE);
       const one = session('greedy');
       table.enter(table.take(view, NOWHERE), one);
       // Replicas have the same.
@@ -85,12 +91,12 @@ describe('view table', () => {
     });
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
-    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
+    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], NOWHERE), exhausted);
     // What it has already may be had again; what only others have may not.
-    table.admit('greedy', [outbound('n7')], NOWHERE);
-    table.admit('honest', [outbound('more')], NOWHERE);
+    table.admit('greedy', NODE, [outbound('n7')], NOWHERE);
+    table.admit('honest', NODE, [outbound('more')], NOWHERE);
     table.enter(table.take(outbound('more'), NOWHERE), session('honest'));
-    assert.throws(() => table.admit('greedy', [outbound('more')], NOWHERE), exhausted);
+    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], NOWHERE), exhausted);
     for (const { view, one } of sessions) table.leave(table.take(view, NOWHERE), one, 0);
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     for (const [index, { view, replica }] of sessions.entries()) {

@@ -2,21 +2,17 @@
  * All live views, and what was read for them. Views without proxies are kept for a while, so that a proxy that
  * reconnects finds its configuration ready.
  */
-import { CtlError } from '../../core/errors.ts';
+import type { ProxyNode } from '../../core/proxy.ts';
 import { isClientView, NOWHERE, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
-import { viewKey } from '../proxies/index.ts';
+import type { Snapshot } from '../../model/index.ts';
+import { placedViewKey, placementKey, registeredViews, viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
 import type { PlacedSessionView, Session, SessionView } from '../sessions/index.ts';
 import { ViewState } from '../views/index.ts';
+import { CallerViews } from './caller-views.ts';
 
 /** How long an idle view is kept: longer than a restart of a proxy or a roll-out of a workload takes. */
 export const IDLE_VIEW_MS = 120_000;
-/**
- * Limit of views per caller, which is one service account's workloads, or everything that connects from one address. A
- * view counts once for each placement. Views depend on what proxies state about themselves, so a caller could otherwise
- * make the engine generate and keep any number of them.
- */
-export const MAX_VIEWS_OF_CALLER = 1024;
 /** Limit of idle views. */
 export const MAX_IDLE_VIEWS = 256;
 
@@ -31,14 +27,25 @@ export interface ViewTableOptions {
   readonly scopes: ScopeOwner;
   /** Called with a scope that no view uses any more. */
   readonly onReleased: (id: string) => void;
+  /** The current one. */
+  readonly snapshot: () => Snapshot;
+}
+
+/** The views of a proxy that workloads of the registry need. */
+interface Registered {
+  readonly node: ProxyNode;
+  readonly snapshot: Snapshot;
+  readonly views: ReadonlyMap<string, string>;
 }
 
 export class ViewTable {
   readonly #options: ViewTableOptions;
   readonly #views = new Map<string, SessionView>();
   readonly reads = new ViewReads<SessionView>();
-  /** Number of views by caller. */
-  readonly #viewsOfCaller = new Map<string, number>();
+  /** The last proxy's: its views are looked up one after the other. */
+  #registered: Registered | undefined;
+  /** A view counts once for each placement. */
+  readonly #ofCallers = new CallerViews<PlacedSessionView>();
   /** Idle views, in a placement → monotonic ms since when, oldest first. */
   readonly #idle = new Map<PlacedSessionView, number>();
 
@@ -71,32 +78,38 @@ export class ViewTable {
   }
 
   /** Throws CtlError `resource_exhausted` when the caller would have more views than the limit. */
-  admit(caller: string, views: readonly View[], placement: Placement): void {
-    const had = this.#viewsOfCaller.get(caller) ?? 0;
-    if (had + views.length <= MAX_VIEWS_OF_CALLER) return;
-    const fresh = views.filter((view) => {
-      const state = this.#views.get(viewKey(view));
-      return state?.findPlacement(placementFor(view, placement))?.hasCaller(caller) !== true;
+  admit(caller: string, node: ProxyNode, views: readonly View[], placement: Placement): void {
+    if (this.#ofCallers.mayHave(caller, views.length)) return;
+    const fresh = views.flatMap((view) => {
+      const key = viewKey(view);
+      const placedAt = placementFor(view, placement);
+      if (this.#views.get(key)?.findPlacement(placedAt)?.hasCaller(caller) === true) return [];
+      return [() => this.#registeredKey(node, placedViewKey(key, placementKey(placedAt)))];
     });
-    if (had + fresh.length <= MAX_VIEWS_OF_CALLER) return;
-    throw new CtlError(
-      'resource_exhausted',
-      `the proxies of ${caller} have ${had} different configurations, ` +
-        `and may not have more than ${MAX_VIEWS_OF_CALLER}`,
-    );
+    this.#ofCallers.admit(caller, fresh);
   }
 
-  /** Number of views of a caller. */
+  /** Number of views of a caller that count for its limit. */
   countOf(caller: string): number {
-    return this.#viewsOfCaller.get(caller) ?? 0;
+    return this.#ofCallers.countOf(caller);
   }
 
   /** Adds a session to a view. */
   enter(placed: PlacedSessionView, session: Session): void {
     this.#idle.delete(placed);
-    const known = placed.hasCaller(session.caller);
+    const { caller, node } = session;
+    const known = placed.hasCaller(caller);
     placed.view.enter(placed, session);
-    if (!known) this.#viewsOfCaller.set(session.caller, this.countOf(session.caller) + 1);
+    if (known) return;
+    const key = placedViewKey(placed.view.key, placed.key);
+    this.#ofCallers.enter(caller, placed, () => this.#registeredKey(node, key));
+  }
+
+  #registeredKey(node: ProxyNode, placedView: string): string | undefined {
+    const snapshot = this.#options.snapshot();
+    if (this.#registered?.node !== node || this.#registered.snapshot !== snapshot)
+      this.#registered = { node, snapshot, views: registeredViews(snapshot, node) };
+    return this.#registered.views.get(placedView);
   }
 
   /**
@@ -105,11 +118,7 @@ export class ViewTable {
   leave(placed: PlacedSessionView, session: Session, now: number): boolean {
     const { view } = placed;
     if (!view.leave(placed, session)) return false;
-    if (!placed.hasCaller(session.caller)) {
-      const left = this.countOf(session.caller) - 1;
-      if (left > 0) this.#viewsOfCaller.set(session.caller, left);
-      else this.#viewsOfCaller.delete(session.caller);
-    }
+    if (!placed.hasCaller(session.caller)) this.#ofCallers.leave(session.caller, placed);
     if (placed.sessions.size > 0) return false;
     // An uninitialized placement has nothing worth keeping.
     if (placed.initialized || view.sessions.size === 0) this.#idle.set(placed, now);

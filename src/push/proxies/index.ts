@@ -6,3 +6,4 @@ export {
   workloadText,
 } from './proxy-mesh.ts';
 export { placementKey, placementOf, scopeOfKey, viewKey, viewsOf } from './proxy-views.ts';
+export { placedViewKey, registeredViews } from './registered-views.ts';
