@@ -4,13 +4,14 @@
  */
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import { CtlError } from '../core/errors.ts';
+import { CtlError, messageOf } from '../core/errors.ts';
 import { readShared, readSharedSecured, type SharedReads } from './buffers/shared-reads.ts';
 import { Connection, HANDSHAKE_MS } from './connection.ts';
 import { Http2Error } from './frames/frames.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers/headers.ts';
 import { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 import { type Task, TurnScheduler } from './limits/turn-scheduler.ts';
+import { listenTogether, portOf } from './listening.ts';
 import type { Stream } from './streams/stream.ts';
 import type {
   ConnectionInfo,
@@ -22,12 +23,6 @@ import type {
   UnaryMethod,
 } from './types.ts';
 import { UnaryCalls } from './unary.ts';
-
-/**
- * Accept backlog of a listener. With Node's 511, some of a thousand proxies that reconnect within 50 ms would send
- * their SYN again after a second. The kernel caps it at net.core.somaxconn.
- */
-const ACCEPT_BACKLOG = 4096;
 
 /** Interval of the checks of connections, ms: a fraction of the shortest timeout, within these bounds. */
 const MIN_TICK_MS = 5;
@@ -43,7 +38,8 @@ const MAX_TIMER_MS = 2 ** 31 - 1;
 type Handler = { readonly unary: UnaryMethod } | { readonly stream: StreamHandler };
 
 interface Listening {
-  readonly server: NetServer;
+  /** All of one address. */
+  readonly servers: readonly NetServer[];
   readonly close: () => void;
 }
 
@@ -102,23 +98,27 @@ class Http2GrpcServer implements GrpcServer {
     }
   }
 
-  #listen({ host, port, tls }: GrpcListener): Promise<void> {
+  async #listen({ host, port, tls }: GrpcListener): Promise<void> {
     const secure = tls === undefined ? undefined : this.#secure(tls);
-    const server = createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
-      if (!this.#admit(socket)) return;
-      if (secure === undefined) this.#begin(socket, 0, () => this.#connected(readShared(socket), undefined));
-      // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
-      else this.#begin(socket, HANDSHAKE_MS, () => secure.server.emit('connection', socket));
-    });
-    this.#listening.push({ server, close: () => secure?.stop() });
-    return new Promise((resolve, reject) => {
-      server.on('error', (error) => {
-        // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
-        if (server.listening) this.#options.observer.internalError(error, 'listener');
-        else reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port}: ${error.message}`, {}, error));
+    const make = () =>
+      createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
+        if (!this.#admit(socket)) return;
+        if (secure === undefined) this.#begin(socket, 0, () => this.#connected(readShared(socket), undefined));
+        // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
+        else this.#begin(socket, HANDSHAKE_MS, () => secure.server.emit('connection', socket));
       });
-      server.listen({ port, backlog: ACCEPT_BACKLOG, ...(host === undefined ? {} : { host }) }, () => resolve());
-    });
+    try {
+      const servers = await listenTogether(make, { host, port });
+      this.#listening.push({ servers, close: () => secure?.stop() });
+      if (this.#draining) for (const server of servers) server.close();
+      // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
+      for (const server of servers)
+        server.on('error', (error) => this.#options.observer.internalError(error, 'listener'));
+    } catch (error) {
+      secure?.stop();
+      const message = `cannot listen on ${host ?? ''}:${port}: ${messageOf(error)}`;
+      throw new CtlError('unavailable', message, {}, error);
+    }
   }
 
   /**
@@ -237,16 +237,14 @@ class Http2GrpcServer implements GrpcServer {
   }
 
   ports(): number[] {
-    return this.#listening.map(({ server }) => {
-      const address = server.address();
-      return typeof address === 'object' && address !== null ? address.port : 0;
-    });
+    return this.#listening.map(({ servers }) => portOf(servers[0]));
   }
 
   stopListening(): void {
     this.#draining = true;
+    const servers = this.#listening.flatMap((listening) => listening.servers);
     this.#closed ??= Promise.all(
-      this.#listening.map(({ server }) => new Promise<void>((resolve) => server.close(() => resolve()))),
+      servers.map((server) => new Promise<void>((resolve) => server.close(() => resolve()))),
     );
     for (const connection of [...this.#connections]) if (connection.isIdle) connection.retire();
   }
@@ -260,9 +258,9 @@ class Http2GrpcServer implements GrpcServer {
   destroy(): void {
     this.#draining = true;
     clearInterval(this.#ticks);
-    for (const { server, close } of this.#listening) {
+    for (const { servers, close } of this.#listening) {
       close();
-      server.close();
+      for (const server of servers) server.close();
     }
     for (const connection of [...this.#connections]) connection.destroy();
     for (const socket of this.#sockets) socket.destroy();

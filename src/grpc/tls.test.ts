@@ -134,7 +134,7 @@ test('a client whose certificate is refused or cannot be read is disconnected, a
     throw verdict;
   };
   const server = await startTls(t, 10_000, 1000, { secured });
-  for (const socket of [dial(server.port), dial(server.port)]) await once(socket, 'close');
+  await Promise.all([dial(server.port), dial(server.port)].map((socket) => once(socket, 'close')));
   const { client } = await connected(server.port);
   await client.begin();
   await client.echo(1);

@@ -17,10 +17,10 @@ const PER_TURN = 16;
 const STREAM_MS = 0.3;
 
 /**
- * Most streams that wait or are being made ready; no single address gets all of them. Twice the size of the largest
+ * Most streams that wait or are being made ready. A single address gets four of five: twice the proxies of the largest
  * mesh that one process is designed for.
  */
-export const MAX_ENTERING = 10_000;
+export const MAX_ENTERING = 25_000;
 
 /** Admits the streams of one caller. */
 export interface StreamAdmission {

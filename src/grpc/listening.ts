@@ -1,0 +1,61 @@
+/**
+ * Listens on an address with several sockets. libuv accepts one connection of a listening socket in a turn of the event
+ * loop (since 1.45, https://github.com/libuv/libuv/pull/3696). While a process is busy with the proxies that it has,
+ * thousands that connect at once would wait longer than they, and the kernel, have patience. Each socket has a queue of
+ * its own, too (SO_REUSEPORT, socket(7)).
+ */
+import { createServer, type Server } from 'node:net';
+
+/** Connections that are accepted in one turn of the event loop. */
+export const LISTENING_SOCKETS = 8;
+
+/**
+ * Accept backlog of a socket. With Node's 511, some of a thousand proxies that reconnect within 50 ms would send their
+ * SYN again after a second. The kernel caps it at net.core.somaxconn.
+ */
+const ACCEPT_BACKLOG = 4096;
+
+export interface ListenAddress {
+  readonly host?: string | undefined;
+  readonly port: number;
+}
+
+/**
+ * Rejects when the address is taken; then no socket is left open.
+ * @param make a server that does not listen yet
+ * @returns the servers; all of them have the same port
+ */
+export async function listenTogether(make: () => Server, { host, port }: ListenAddress): Promise<readonly Server[]> {
+  // Other processes of the user may share an address in this way, too: two of this program must not.
+  if (port !== 0) await close(await listening(createServer(), { host, port }, false));
+  const servers: Server[] = [];
+  try {
+    for (let chosen = port; servers.length < LISTENING_SOCKETS; chosen = portOf(servers[0])) {
+      servers.push(await listening(make(), { host, port: chosen }, true));
+    }
+  } catch (error) {
+    for (const server of servers) server.close();
+    throw error;
+  }
+  return servers;
+}
+
+/** The port that a server listens on; 0 when it does not. */
+export function portOf(server: Server | undefined): number {
+  const address = server?.address();
+  return typeof address === 'object' && address !== null ? address.port : 0;
+}
+
+function listening(server: Server, { host, port }: ListenAddress, reusePort: boolean): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    server.once('error', reject);
+    server.listen({ port, backlog: ACCEPT_BACKLOG, reusePort, ...(host === undefined ? {} : { host }) }, () => {
+      server.off('error', reject);
+      resolve(server);
+    });
+  });
+}
+
+function close(server: Server): Promise<void> {
+  return new Promise((resolve) => server.close(() => resolve()));
+}
