@@ -71,3 +71,19 @@ test('a map with other values has the same keys in the same order, and what is e
     { numRuns: 200 },
   );
 });
+
+test('the changed keys of two maps are those with other values, whatever their sizes', () => {
+  const some = fc.array(fc.tuple(key, fc.nat(3)), { maxLength: 80 });
+  fc.assert(
+    fc.property(some, changes, some, (entries, step, others) => {
+      const map = PMap.from<number>(entries);
+      for (const other of [map.with(step), PMap.from<number>(others), PMap.empty<number>()]) {
+        const [mine, theirs] = [new Map(map.entries()), new Map(other.entries())];
+        const expected = [...new Set([...mine.keys(), ...theirs.keys()])].filter((k) => mine.get(k) !== theirs.get(k));
+        assert.deepEqual(map.changedKeys(other).sort(), expected.sort());
+        assert.deepEqual(other.changedKeys(map).sort(), expected.sort());
+      }
+    }),
+    { numRuns: 300 },
+  );
+});

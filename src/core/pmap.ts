@@ -1,16 +1,34 @@
 /**
  * A persistent (immutable, structure-sharing) string map: an update copies one bucket and the table of buckets, so that
- * a snapshot of 10,000 services changes in microseconds and the previous snapshot is not affected.
+ * a snapshot of 10,000 services changes in microseconds and the previous snapshot is not affected. A small map has one
+ * bucket: there are tens of thousands of those, and a table takes 2 kB.
  */
 
 /** Few enough to copy the table cheaply, enough that a bucket of a 10,000-entry map holds about 40. */
 const BUCKETS = 256;
 
+/** Most entries of a map with one bucket, unless it has had more. */
+const SMALL = 32;
+
 /** FNV-1a, 32 bits: it distributes keys over buckets, so that its quality beyond that does not matter. */
-function bucketOf(key: string): number {
+function bucketOf(key: string, buckets: number): number {
+  if (buckets === 1) return 0;
   let hash = 0x811c9dc5;
   for (let i = 0; i < key.length; i++) hash = Math.imul(hash ^ key.charCodeAt(i), 0x01000193);
-  return (hash >>> 0) % BUCKETS;
+  return (hash >>> 0) % buckets;
+}
+
+type Table<V> = (ReadonlyMap<string, V> | undefined)[];
+
+/** The entries of a small map that has grown. */
+function spread<V>(entries: Iterable<readonly [string, V]>): Table<V> {
+  const table: (Map<string, V> | undefined)[] = new Array(BUCKETS).fill(undefined);
+  for (const [key, value] of entries) {
+    const index = bucketOf(key, BUCKETS);
+    const bucket = table[index] ?? new Map<string, V>();
+    table[index] = bucket.set(key, value);
+  }
+  return table;
 }
 
 /** A set of changes for {@link PMap.with}: a value sets the key, `undefined` removes it. */
@@ -50,7 +68,7 @@ export class PMap<V> {
   }
 
   static empty<V>(): PMap<V> {
-    PMap.#empty ??= new PMap<never>(new Array(BUCKETS).fill(undefined), 0);
+    PMap.#empty ??= new PMap<never>([undefined], 0);
     return PMap.#empty;
   }
 
@@ -59,21 +77,21 @@ export class PMap<V> {
   }
 
   get(key: string): V | undefined {
-    return this.size === 0 ? undefined : this.#buckets[bucketOf(key)]?.get(key);
+    return this.size === 0 ? undefined : this.#buckets[bucketOf(key, this.#buckets.length)]?.get(key);
   }
 
   has(key: string): boolean {
-    return this.size > 0 && (this.#buckets[bucketOf(key)]?.has(key) ?? false);
+    return this.size > 0 && (this.#buckets[bucketOf(key, this.#buckets.length)]?.has(key) ?? false);
   }
 
   /** A map with `changes` applied in order; `this` when nothing changes (values compared by identity). */
   with(changes: PMapChanges<V>): PMap<V> {
-    let buckets: (ReadonlyMap<string, V> | undefined)[] | undefined;
+    let buckets: Table<V> | undefined;
     const copied = new Map<number, Map<string, V>>();
     const changed = this.#sorted === undefined && this.#earlier === undefined ? undefined : ([] as string[]);
     let size = this.size;
     for (const [key, value] of changes) {
-      const index = bucketOf(key);
+      const index = bucketOf(key, this.#buckets.length);
       const current = copied.get(index) ?? this.#buckets[index];
       const had = current?.has(key) ?? false;
       if (value === undefined ? !had : had && current?.get(key) === value) continue;
@@ -94,7 +112,8 @@ export class PMap<V> {
       }
     }
     if (buckets === undefined) return this;
-    const next = new PMap(buckets, size);
+    const isLarge = buckets.length === 1 && size > SMALL;
+    const next = new PMap(isLarge ? spread(buckets[0] ?? []) : buckets, size);
     if (changed !== undefined) next.#earlier = this.#orderBefore(changed);
     return next;
   }
@@ -167,7 +186,12 @@ export class PMap<V> {
    */
   changedKeys(other: PMap<V>): string[] {
     const changed: string[] = [];
-    for (let i = 0; i < BUCKETS; i++) {
+    if (this.#buckets.length !== other.#buckets.length) {
+      for (const [key, value] of this.entries()) if (other.get(key) !== value) changed.push(key);
+      for (const key of other.keys()) if (!this.has(key)) changed.push(key);
+      return changed;
+    }
+    for (let i = 0; i < this.#buckets.length; i++) {
       const mine = this.#buckets[i];
       const theirs = other.#buckets[i];
       if (mine === theirs) continue;

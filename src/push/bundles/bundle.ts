@@ -15,8 +15,8 @@ class SharedBundle implements Bundle {
   readonly viewKey: string;
   readonly sequence: number;
   readonly content: PMap<EncodedResource>;
-  /** Differences by the older bundle, and freed with it. */
-  readonly #diffs = new WeakMap<SharedBundle, BundleDiff>();
+  /** Differences by the older bundle, and freed with it. Most bundles of small views have none. */
+  #diffs: WeakMap<SharedBundle, BundleDiff> | undefined;
   #all: readonly EncodedResource[] | undefined;
   #body: readonly Uint8Array[] | undefined;
 
@@ -45,6 +45,7 @@ class SharedBundle implements Bundle {
     if (previous === undefined) return { changed: this.resources(), removed: [] };
     if (!(previous instanceof SharedBundle))
       throw new InternalError('expected a bundle of this module to compare with');
+    this.#diffs ??= new WeakMap();
     let diff = this.#diffs.get(previous);
     if (diff === undefined) {
       diff = this.#compare(previous);

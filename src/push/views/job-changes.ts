@@ -14,6 +14,16 @@ import type { EncodedResource } from '../types.ts';
 /** The units of a view. */
 export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly EncodedResource[]>>>;
 
+/** The same, to be changed by {@link applyUnits} only. */
+export type MutableUnits = Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
+
+/** Shared by all views: most of them have units of a few types only. */
+const NO_UNITS: MutableUnits[GeneratedType] = new Map();
+
+export function noUnits(): MutableUnits {
+  return { cds: NO_UNITS, sds: NO_UNITS, lds: NO_UNITS, rds: NO_UNITS, vhds: NO_UNITS, nds: NO_UNITS };
+}
+
 export interface UnitFailure {
   readonly type: GeneratedType;
   readonly unit: Unit;
@@ -233,11 +243,12 @@ function keepReferencedRoutes(lds: Edits, rds: Edits, current: Units): void {
 }
 
 /** Applies edits to the units, in place. */
-export function applyUnits(
-  units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>,
-  changes: JobChanges['units'],
-): void {
-  for (const type of GENERATED_TYPES) applyEdits(units[type], changes[type]);
+export function applyUnits(units: MutableUnits, changes: JobChanges['units']): void {
+  for (const type of GENERATED_TYPES) {
+    if (changes[type].size === 0) continue;
+    if (units[type] === NO_UNITS) units[type] = new Map();
+    applyEdits(units[type], changes[type]);
+  }
 }
 
 export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: Edits): void {

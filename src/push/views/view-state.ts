@@ -17,8 +17,8 @@ import type { Snapshot } from '../../model/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import type { GenerateJob } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
-import type { EncodedResource, PushReason } from '../types.ts';
-import { applyEdits, applyUnits, type Edits, jobChanges, type UnitFailure } from './job-changes.ts';
+import type { PushReason } from '../types.ts';
+import { applyEdits, applyUnits, type Edits, jobChanges, noUnits, type UnitFailure } from './job-changes.ts';
 import { type Member, PlacedView } from './placed-view.ts';
 import { type ChangedTypes, type Encoders, type PlacedBundles, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
@@ -53,6 +53,8 @@ export interface EndpointsResult<S extends Member> {
   readonly failures: readonly BuildFailure[];
 }
 
+const NONE: ReadonlySet<Unit> = new Set();
+
 /** What `lendClusters` reads of placements. */
 type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
 
@@ -85,8 +87,8 @@ export class ViewState<S extends Member> {
   #dirty: Dirty | undefined;
   #taken: Taken<S> | undefined;
   /** Listeners withheld because their routes could not be generated. */
-  #withheld: ReadonlySet<Unit> = new Set();
-  readonly #units: Record<GeneratedType, Map<Unit, readonly EncodedResource[]>>;
+  #withheld: ReadonlySet<Unit> = NONE;
+  readonly #units = noUnits();
   /** Units whose clusters depend on the placement. */
   readonly #placedUnits = new Set<Unit>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
@@ -95,14 +97,6 @@ export class ViewState<S extends Member> {
   constructor(key: string, view: View) {
     this.key = key;
     this.view = view;
-    this.#units = {
-      cds: new Map(),
-      sds: new Map(),
-      lds: new Map(),
-      rds: new Map(),
-      vhds: new Map(),
-      nds: new Map(),
-    };
     this.#bundles = new ViewBundles(key, view);
   }
 
@@ -355,7 +349,7 @@ export class ViewState<S extends Member> {
   #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
     const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
     const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
-    this.#withheld = new Set([...still, ...withheld]);
+    this.#withheld = still.length + withheld.size === 0 ? NONE : new Set([...still, ...withheld]);
   }
 
   /**
