@@ -1,8 +1,8 @@
 /**
  * Listens on an address with several sockets. libuv accepts one connection of a listening socket in a turn of the event
- * loop (since 1.45, https://github.com/libuv/libuv/pull/3696). While a process is busy with the proxies that it has,
- * thousands that connect at once would wait longer than they, and the kernel, have patience. Each socket has a queue of
- * its own, too (SO_REUSEPORT, socket(7)).
+ * loop (since 1.45, https://github.com/libuv/libuv/pull/3696). In a process whose turns are long because it is busy
+ * with the proxies that it has, thousands that connect at once would wait for thousands of turns. Each socket has a
+ * queue of its own, too (SO_REUSEPORT, socket(7)).
  */
 import { createServer, type Server } from 'node:net';
 
