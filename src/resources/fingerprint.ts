@@ -44,11 +44,15 @@ function ordered(value: unknown): unknown {
   return same ? value : copy;
 }
 
+/** Keys of an object above which an insertion costs more than sorting all of them: maps of labels or of metadata. */
+const FEW_KEYS = 32;
+
 /**
  * Sorts by insertion: objects have few keys, mostly sorted.
  * @returns whether they were sorted
  */
 function sortInPlace(keys: string[]): boolean {
+  if (keys.length > FEW_KEYS) return sortMany(keys);
   let same = true;
   let last = '';
   for (let index = 0; index < keys.length; index++) {
@@ -63,4 +67,10 @@ function sortInPlace(keys: string[]): boolean {
     same = false;
   }
   return same;
+}
+
+function sortMany(keys: string[]): boolean {
+  if (keys.every((key, index) => index === 0 || key >= (keys[index - 1] ?? ''))) return true;
+  keys.sort((one, other) => (one < other ? -1 : 1));
+  return false;
 }

@@ -32,7 +32,14 @@ function ownerOf(metadata: Readonly<Record<string, unknown>>): Owner | undefined
 }
 
 function ownName(metadata: Readonly<Record<string, unknown>>): string {
-  return textOf(metadata.name) || textOf(metadata.generateName).replace(/-+$/, '');
+  return textOf(metadata.name) || withoutDashes(textOf(metadata.generateName));
+}
+
+/** Without dashes at its end. A regular expression would try again at each of a million dashes. */
+function withoutDashes(name: string): string {
+  let end = name.length;
+  while (name[end - 1] === '-') end--;
+  return name.slice(0, end);
 }
 
 /** Version without group for `v1`, as paths of the API have it. */
