@@ -162,6 +162,15 @@ test('the program is not ready before the ConfigMap has been read', async (conte
   assert.equal(used.length, 1);
 });
 
+test('in a cluster, the program is ready when the worker can answer reviews, also without texts', async (context) => {
+  const world = await follow(context, { server: await scripted(context) });
+  world.failing = 1;
+  await until('the first attempt', () => world.lines.some((line) => line.includes('cannot be checked')));
+  assert.equal(world.source.isReady, false);
+  await until('the second one', () => world.source.isReady);
+  assert.equal(world.used.length, 1);
+});
+
 test('a changed mesh configuration changes the settings, and one without effect on them does not', async (context) => {
   const { source, used } = await follow(context, {});
   await until('settings', () => source.isReady);

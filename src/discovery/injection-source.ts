@@ -4,6 +4,9 @@
  * could do what the mesh forbids.
  *
  *   files, else ConfigMap ──texts──▶ check (in the worker) ──good──▶ admission pool
+ *
+ * Where there is a cluster, its API server calls the webhook: the check has the worker load its code before this
+ * program is ready. Elsewhere settings without texts are good, and the worker is started when somebody calls.
  */
 import { type Clock, sleep } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
@@ -133,14 +136,14 @@ export class InjectionSource {
   }
 
   async #decide(): Promise<void> {
-    const { settings, pool, log, clock } = this.#options;
+    const { settings, connection, pool, log, clock } = this.#options;
     const { config, values } = this.#texts;
     const candidate = injectionSettings(settings, this.#mesh, this.#texts);
     const text = JSON.stringify(candidate);
     if (text === this.#candidate) return;
     this.#candidate = text;
     const { signal } = this.#closing;
-    while (config !== undefined || values !== undefined) {
+    while (connection !== undefined || config !== undefined || values !== undefined) {
       try {
         const problem = await pool.check(candidate);
         if (this.#candidate !== text || signal.aborted) return;

@@ -20,6 +20,7 @@ import type { ResourceKey } from '../resources/index.ts';
 import type { DiscoverySettings, Environment } from '../settings/index.ts';
 import { createDebouncer, type Debouncer, type Store, type TakenChanges } from '../store/index.ts';
 import type { WorkloadConnected, XdsServer } from '../xds/index.ts';
+import { callerRanks } from './caller-ranks.ts';
 import { Closers } from './closers.ts';
 import { type Cluster, openCluster } from './cluster.ts';
 import { DebugAccess } from './debug-access.ts';
@@ -111,7 +112,7 @@ export class DiscoveryProgram {
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain, so that this replica leads until another serves its proxies.
     this.#runControllers(files, intake, cluster);
-    const webhooks = await this.#startWebhooks(files, identity);
+    const webhooks = await this.#startWebhooks(files, identity, engine);
     const server = await this.#startXds(engine, identity);
     this.#closers.add(await startDns({ settings: this.#settings, env: this.#env, engine, identity }));
 
@@ -265,11 +266,11 @@ export class DiscoveryProgram {
   }
 
   /** They answer until the streams have ended. */
-  async #startWebhooks({ mesh }: MeshFiles, { certificate }: MeshIdentity): Promise<Webhooks | undefined> {
-    const [settings, metrics] = [this.#settings, this.#metrics];
+  async #startWebhooks({ mesh }: MeshFiles, identity: MeshIdentity, engine: Engine): Promise<Webhooks | undefined> {
+    const [settings, metrics, cluster, { certificate }] = [this.#settings, this.#metrics, this.#cluster, identity];
     if (settings.httpsAddr === '' || certificate === undefined) return undefined;
-    const stopping = (): boolean => this.#stopping;
-    const webhooks = await startWebhooks({ settings, mesh, certificate, cluster: this.#cluster, metrics, stopping });
+    const [rankOf, stopping] = [callerRanks(engine), () => this.#stopping];
+    const webhooks = await startWebhooks({ settings, mesh, certificate, cluster, metrics, rankOf, stopping });
     this.#webhooks = webhooks;
     this.#closers.add(() => webhooks.close());
     return webhooks;

@@ -1,5 +1,5 @@
 /**
- * The webhooks of the program: the HTTPS server, the worker that answers its requests, and the settings of injection.
+ * The webhooks of the program: the HTTPS server, the workers that answer its requests, and the settings of injection.
  *
  *   certificate ──▶ HTTPS server ──▶ admission pool ◀── settings ◀── mesh configuration, texts of the user
  */
@@ -8,12 +8,13 @@ import { fileURLToPath } from 'node:url';
 import { systemClock } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
 import type { SourceStatus } from '../debug/index.ts';
+import { answeredRequests } from '../http/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { workerUrl } from '../paths.ts';
 import type { MeshConfig } from '../resources/index.ts';
 import { type DiscoverySettings, parseListenAddress } from '../settings/index.ts';
-import { createAdmissionPool, startWebhookServer } from '../webhooks/index.ts';
+import { type CallerRank, createAdmissionPool, startWebhookServer } from '../webhooks/index.ts';
 import { Closers } from './closers.ts';
 import type { Cluster } from './cluster.ts';
 import type { Listening } from './http-servers.ts';
@@ -22,6 +23,9 @@ import type { OwnCertificate } from './own-certificate.ts';
 import { runWebhookConfigurations } from './webhook-configurations.ts';
 import { webhookObserver } from './webhook-observer.ts';
 
+/** Injection and validation share the requests that a server answers at a time. */
+const WEBHOOKS = 2;
+
 export interface WebhookInputs {
   readonly settings: DiscoverySettings;
   readonly mesh: MeshConfig;
@@ -29,6 +33,7 @@ export interface WebhookInputs {
   /** Its API server calls the webhooks; undefined: none is known. */
   readonly cluster: Cluster | undefined;
   readonly metrics: Metrics;
+  readonly rankOf: (address: string) => CallerRank;
   /** The program has begun to stop: clients should look for another replica. */
   readonly stopping: () => boolean;
 }
@@ -44,12 +49,13 @@ export interface Webhooks {
 
 /** Resolves when the server listens. Rejects with CtlError that names the flag and the address. */
 export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
-  const { settings, certificate, cluster, metrics, stopping } = inputs;
+  const { settings, certificate, cluster, metrics, rankOf, stopping } = inputs;
   const closers = new Closers();
   const log = getScope('default');
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
-    onCrash: (error) => log.error(`the worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+    onCrash: (error) => log.error(`a worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+    maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });
   closers.add(() => pool.close());
   const connection = cluster?.client.connection;
@@ -67,6 +73,7 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
       },
       pool,
       observer: webhookObserver(metrics),
+      rankOf,
       notReady: () => {
         if (stopping()) return 'stopping';
         return injection.isReady ? undefined : 'the settings of injection are being read';

@@ -8,7 +8,7 @@ import { createServer as createTlsServer, type ServerOptions, type Server as Tls
 import type { Socket } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
 import { HttpConnections, type ManagedConnection } from './connections.ts';
-import { httpConnections } from './limits.ts';
+import { answeredRequests, httpConnections } from './limits.ts';
 
 /** Time from the accept to the end of a request's headers, ms. */
 const HEADERS_TIMEOUT_MS = 5_000;
@@ -27,12 +27,6 @@ const CHECK_MS = 1_000;
 
 /** Paths of probes, which are answered however many responses are outstanding. */
 const PROBES: ReadonlySet<string> = new Set(['/ready', '/healthz', '/healthz/ready']);
-
-/**
- * Fraction of the connections whose requests may be answered at a time. Of the others, one always waits for its client
- * and can be closed for a probe.
- */
-const ANSWERED_FRACTION = 0.5;
 
 /** Least time between two lines about refused connections, ms. */
 const REPORT_EVERY_MS = 60_000;
@@ -143,7 +137,7 @@ class ServedConnections {
   constructor(options: BoundedServerOptions, maxConnections: number) {
     this.#reports = new RefusalReports(options, maxConnections);
     this.#connections = new HttpConnections<ServedConnection>(maxConnections);
-    this.#answers = new Answers(Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections)));
+    this.#answers = new Answers(answeredRequests(maxConnections));
   }
 
   /** A connection was accepted; before its TLS handshake, where it has one. */

@@ -1,2 +1,3 @@
 /** Entry point of the limits for the HTTP servers of both programs. */
 export { type BoundedServerOptions, createBoundedServer, createBoundedTlsServer } from './bounded-server.ts';
+export { answeredRequests } from './limits.ts';

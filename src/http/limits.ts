@@ -11,6 +11,17 @@ const MAX_CONNECTIONS = 512;
 const MIN_CONNECTIONS = 8;
 
 /**
+ * Fraction of the connections whose requests may be answered at a time. Of the others, one always waits for its client
+ * and can be closed for a probe.
+ */
+const ANSWERED_FRACTION = 0.5;
+
+/** Most requests of one HTTP server that are answered at a time. */
+export function answeredRequests(maxConnections = httpConnections()): number {
+  return Math.max(1, Math.floor(ANSWERED_FRACTION * maxConnections));
+}
+
+/**
  * Most concurrent connections of one HTTP server.
  * @param readLimits the text of /proc/self/limits
  */

@@ -3,6 +3,7 @@
 export { type ConfigurationObserver, configurationName, WebhookConfigurations } from './configurations/index.ts';
 export {
   type AdmissionPool,
+  type CallerRank,
   createAdmissionPool,
   startWebhookServer,
   type WebhookObserver,

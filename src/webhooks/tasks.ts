@@ -24,8 +24,10 @@ export type AdmissionTask =
       /** Undefined: injection has no usable settings, and refuses Pods. */
       readonly injection: NumberedSettings | undefined;
     }
-  /** Compiles settings, to find out whether they are usable. */
-  | { readonly kind: 'check'; readonly settings: InjectionSettings };
+  /** The first task of a thread: it has loaded its code when this is answered. */
+  | { readonly kind: 'load' }
+  /** Compiles settings, to find out whether they are usable, and keeps them for reviews with their number. */
+  | { readonly kind: 'check'; readonly injection: Required<NumberedSettings> };
 
 /** For the metrics and the log. Few values: names are not used as labels. */
 export type ReviewOutcome =
@@ -49,6 +51,7 @@ export type AdmissionReply =
   | { readonly kind: 'unreadable'; readonly message: string }
   /** The review cannot be answered; one line for the caller. */
   | { readonly kind: 'failed'; readonly message: string }
+  | { readonly kind: 'loaded' }
   /** The worker was restarted, and has no settings of this number. */
   | { readonly kind: 'settings needed' }
   /** The result of a check: undefined when the settings are usable. */

@@ -7,12 +7,6 @@ import { CtlError, messageOf } from '../../core/errors.ts';
 /** Deeper than any document of a cluster: the API server's own types end below 30, patches for Envoy below 100. */
 export const MAX_DEPTH = 200;
 
-/**
- * More than the API server stores: an object of 1.5 MB, twice in a review of an update, has about 10 bytes for each
- * value. Each value takes memory and time, however short it is.
- */
-export const MAX_VALUES = 300_000;
-
 /** The key by which an assignment to an object replaces its prototype. */
 const PROTOTYPE_KEY = '__proto__';
 
@@ -21,10 +15,11 @@ const [OPEN_BRACKET, CLOSE_BRACKET, OPEN_BRACE, CLOSE_BRACE] = [0x5b, 0x5d, 0x7b
 
 /**
  * The value of a JSON text in UTF-8. Of repeated keys the last one counts.
+ * @param maxValues each value takes memory and time, however short it is
  * @throws CtlError invalid_argument
  */
-export function readJson(bytes: Uint8Array): unknown {
-  const excess = excessOf(bytes);
+export function readJson(bytes: Uint8Array, maxValues: number): unknown {
+  const excess = excessOf(bytes, maxValues);
   if (excess !== undefined) throw new CtlError('invalid_argument', `the body ${excess}`);
   let text: string;
   try {
@@ -40,7 +35,7 @@ export function readJson(bytes: Uint8Array): unknown {
 }
 
 /** What there is too much of outside of strings: levels or values. For what is no JSON, any answer is right. */
-function excessOf(bytes: Uint8Array): string | undefined {
+function excessOf(bytes: Uint8Array, maxValues: number): string | undefined {
   let depth = 0;
   let values = 1;
   let inString = false;
@@ -57,7 +52,7 @@ function excessOf(bytes: Uint8Array): string | undefined {
       if (depth > MAX_DEPTH) return `is nested more than ${MAX_DEPTH} levels deep`;
     } else if (byte === CLOSE_BRACKET || byte === CLOSE_BRACE) depth--;
   }
-  return values > MAX_VALUES ? `has more than ${MAX_VALUES} values` : undefined;
+  return values > maxValues ? `has more than ${maxValues} values` : undefined;
 }
 
 /**

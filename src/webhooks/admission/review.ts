@@ -10,6 +10,15 @@ import { readJson } from './json.ts';
 const GROUP = 'admission.k8s.io';
 const API_VERSIONS = [`${GROUP}/v1`, `${GROUP}/v1beta1`] as const;
 
+/**
+ * More than the API server stores: an object of 1.5 MB, twice in a review of an update, has about 10 bytes for each
+ * value.
+ */
+export const MAX_VALUES = 300_000;
+
+/** Of a review of a Pod: the largest Pods have some thousand. */
+export const MAX_POD_VALUES = 50_000;
+
 /** Longest text of a review's own fields. Names in Kubernetes have 253 characters at most, UIDs 36. */
 const MAX_TEXT = 512;
 
@@ -48,8 +57,8 @@ export interface Review {
  * Reads the body of a request.
  * @throws CtlError invalid_argument with one line for the caller
  */
-export function readReview(body: Uint8Array): Review {
-  const parsed = reviewSchema.safeParse(readJson(body));
+export function readReview(body: Uint8Array, maxValues: number): Review {
+  const parsed = reviewSchema.safeParse(readJson(body, maxValues));
   if (!parsed.success) throw unreadable(parsed.error);
   const { apiVersion, request } = parsed.data;
   return {

@@ -1,15 +1,22 @@
 /**
- * The work of the admission worker: bytes of a review → bytes of its answer. It keeps the injector that was compiled
- * last.
+ * The work of the admission worker: bytes of a review → bytes of its answer. It keeps the injector that is in use, and
+ * the one that was checked last.
  *
  *   body ──bounded JSON──▶ AdmissionReview ──▶ injection or validation ──▶ AdmissionReview with the response
  */
 import { CtlError, oneLineOf, toCtlError } from '../../core/errors.ts';
-import type { AdmissionReply, AdmissionTask, NumberedSettings, ReviewOutcome, Webhook } from '../tasks.ts';
+import type {
+  AdmissionReply,
+  AdmissionTask,
+  NumberedSettings,
+  ReviewOutcome,
+  SettingsProblem,
+  Webhook,
+} from '../tasks.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
 import { type Answered, answerInjection } from './injecting.ts';
 import { findPrototypeKey, removePrototypeKeys } from './json.ts';
-import { type Review, readReview, writeReview } from './review.ts';
+import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from './review.ts';
 
 /** The code that decides. */
 export interface Handlers {
@@ -22,16 +29,23 @@ export interface Handlers {
 
 type ReviewTask = Extract<AdmissionTask, { kind: 'review' }>;
 
+interface Compiled {
+  readonly number: number;
+  readonly injector: Injector;
+}
+
 export class Reviewer {
   readonly #handlers: Handlers;
-  #compiled: { readonly number: number; readonly injector: Injector } | undefined;
+  #compiled: Compiled | undefined;
+  #checked: Compiled | undefined;
 
   constructor(handlers: Handlers) {
     this.#handlers = handlers;
   }
 
   run(task: AdmissionTask): AdmissionReply {
-    if (task.kind === 'check') return { kind: 'checked', problem: this.#problemOf(task.settings) };
+    if (task.kind === 'load') return { kind: 'loaded' };
+    if (task.kind === 'check') return { kind: 'checked', problem: this.#problemOf(task.injection) };
     try {
       return this.#review(task);
     } catch (error) {
@@ -39,27 +53,33 @@ export class Reviewer {
     }
   }
 
-  #problemOf(settings: InjectionSettings): { readonly message: string } | undefined {
+  /** What is wrong with settings. Those that are usable have answered a review afterwards, so that no Pod waits. */
+  #problemOf({ number, settings }: Required<NumberedSettings>): SettingsProblem | undefined {
     try {
-      this.#handlers.createInjector(settings);
-      return undefined;
+      this.#checked = { number, injector: this.#handlers.createInjector(settings) };
     } catch (error) {
       return { message: toCtlError(error).oneLine() };
     }
+    const review = { kind: 'review', webhook: { kind: 'inject', parameters: {} }, body: SAMPLE_REVIEW } as const;
+    this.#decide(review, this.#checked.injector);
+    return undefined;
   }
 
-  #review({ webhook, body, injection }: ReviewTask): AdmissionReply {
-    let decide: (request: AdmissionRequest) => Answered;
-    if (webhook.kind === 'validate') decide = (request) => ({ answer: this.#handlers.validate(request) });
-    else {
-      const injector = injection === undefined ? UNUSABLE : this.#injector(injection);
-      if (injector === undefined) return { kind: 'settings needed' };
-      const { diff } = this.#handlers;
-      decide = (request) => answerInjection(request, webhook.parameters, { injector, diff });
-    }
+  #review(task: ReviewTask): AdmissionReply {
+    if (task.webhook.kind === 'validate') return this.#decide(task, UNUSABLE);
+    const injector = task.injection === undefined ? UNUSABLE : this.#injector(task.injection);
+    return injector === undefined ? { kind: 'settings needed' } : this.#decide(task, injector);
+  }
+
+  #decide({ webhook, body }: Pick<ReviewTask, 'webhook' | 'body'>, injector: Injector): AdmissionReply {
+    const { diff, validate } = this.#handlers;
+    const decide = (request: AdmissionRequest): Answered =>
+      webhook.kind === 'validate'
+        ? { answer: validate(request) }
+        : answerInjection(request, webhook.parameters, { injector, diff });
     let review: Review;
     try {
-      review = readReview(body);
+      review = readReview(body, webhook.kind === 'validate' ? MAX_VALUES : MAX_POD_VALUES);
     } catch (error) {
       if (error instanceof CtlError) return { kind: 'unreadable', message: error.oneLine() };
       throw error;
@@ -77,6 +97,7 @@ export class Reviewer {
 
   /** Undefined: this worker does not have the settings. */
   #injector({ number, settings }: NumberedSettings): Injector | undefined {
+    if (this.#checked?.number === number) this.#compiled = this.#checked;
     if (this.#compiled?.number === number) return this.#compiled.injector;
     if (settings === undefined) return undefined;
     const injector = this.#handlers.createInjector(settings);
@@ -90,6 +111,26 @@ export class Reviewer {
     return { kind: outcome, group: known ? group : 'other', resource: known ? kind : 'other' };
   }
 }
+
+/** A review of a Pod as the controller of a Deployment creates it. */
+const SAMPLE_REVIEW = Buffer.from(
+  JSON.stringify({
+    apiVersion: 'admission.k8s.io/v1',
+    kind: 'AdmissionReview',
+    request: {
+      uid: 'sample',
+      operation: 'CREATE',
+      kind: { group: '', version: 'v1', kind: 'Pod' },
+      namespace: 'default',
+      object: {
+        apiVersion: 'v1',
+        kind: 'Pod',
+        metadata: { generateName: 'sample-', labels: { app: 'sample' } },
+        spec: { containers: [{ name: 'app', image: 'sample', ports: [{ containerPort: 80 }] }] },
+      },
+    },
+  }),
+);
 
 /** Refuses all Pods: also where `failurePolicy: Ignore` would admit them if the review failed. */
 const UNUSABLE: Injector = {

@@ -1,10 +1,10 @@
 /**
  * Reads bodies of requests under a limit for each and a quota for all: what clients have sent and nobody has answered
- * yet. One address may use half of what is free, so that others still find some.
+ * yet. One address may use half of what is free to its rank, so that others still find some.
  */
 import type { IncomingMessage } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
-import { networkOf } from '../../grpc/index.ts';
+import { type Caller, shareOf } from './callers.ts';
 
 /** The API server takes objects up to 3 MiB; a review of an update has the old object as well. */
 export const MAX_BODY_BYTES = 7 * 1024 * 1024;
@@ -25,16 +25,16 @@ export class BodyQuota {
     return this.#used;
   }
 
-  /** False when the address has used its share, or nothing is left. */
-  reserve(address: string, bytes: number): boolean {
+  /** False when the caller has used its share, or nothing is left for its rank. */
+  reserve({ address, rank }: Caller, bytes: number): boolean {
     const own = this.#byAddress.get(address) ?? 0;
-    if (own + bytes > this.#limit - this.#used) return false;
+    if (own + bytes > this.#limit * shareOf(rank) - this.#used) return false;
     this.#byAddress.set(address, own + bytes);
     this.#used += bytes;
     return true;
   }
 
-  release(address: string, bytes: number): void {
+  release({ address }: Caller, bytes: number): void {
     const left = (this.#byAddress.get(address) ?? 0) - bytes;
     if (left > 0) this.#byAddress.set(address, left);
     else this.#byAddress.delete(address);
@@ -53,12 +53,11 @@ export interface ReservedBody {
  * Rejects with CtlError: TooLarge, resource_exhausted without quota, and
  * unavailable when the client ends before its body.
  */
-export function readBody(request: IncomingMessage, quota: BodyQuota): Promise<ReservedBody> {
-  const address = networkOf(request.socket.remoteAddress ?? '');
+export function readBody(request: IncomingMessage, quota: BodyQuota, caller: Caller): Promise<ReservedBody> {
   const chunks: Buffer[] = [];
   let size = 0;
   const release = (): void => {
-    quota.release(address, size);
+    quota.release(caller, size);
     size = 0;
   };
   return new Promise((resolve, reject) => {
@@ -72,7 +71,7 @@ export function readBody(request: IncomingMessage, quota: BodyQuota): Promise<Re
     };
     const take = (chunk: Buffer): void => {
       if (size + chunk.length > MAX_BODY_BYTES) fail(new TooLarge());
-      else if (!quota.reserve(address, chunk.length)) {
+      else if (!quota.reserve(caller, chunk.length)) {
         fail(new CtlError('resource_exhausted', 'too many requests are waiting; try again later'));
       } else {
         size += chunk.length;

@@ -126,6 +126,28 @@ test('large objects are answered: 10,000 containers, 1 MB of an annotation', asy
   }
 });
 
+test('the time for a review grows with its size only: 200,000 labels, a name of a million dashes', async (t) => {
+  const { port } = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000 } });
+  const labels = Object.fromEntries(Array.from({ length: 200_000 }, (_, index) => [`l${200_000 - index}`, 'x']));
+  const labelled = { ...VALID_DOCUMENT, metadata: { ...VALID_DOCUMENT.metadata, labels } };
+  const answer = await call(port, '/validate', { body: documentReview(labelled) });
+  assert.equal(answer.status, 200, answer.text);
+  const named = { ...POD, metadata: { generateName: `${'-'.repeat(1_000_000)}a` } };
+  const { status, text } = await call(port, '/inject', { body: podReview(named) });
+  assert.equal(status, 200, text.slice(0, 200));
+  assert.equal(JSON.parse(text).response.patchType, 'JSONPatch');
+});
+
+test('a Pod with more values than any has is refused before it is read', async (t) => {
+  const { port } = await startWebhooks(t, certificate);
+  const pod = {
+    ...POD,
+    metadata: { labels: Object.fromEntries(Array.from({ length: 60_000 }, (_, i) => [`l${i}`, 'x'])) },
+  };
+  const { status, text } = await call(port, '/inject', { body: podReview(pod) });
+  assert.deepEqual([status, text], [400, 'the body has more than 50000 values\n']);
+});
+
 test('bodies over the limit are refused, with a length and without', async (t) => {
   const { port } = await startWebhooks(t, certificate);
   const body = ' '.repeat(MAX_BODY_BYTES + 1);
@@ -178,8 +200,8 @@ test('a connection without a TLS handshake, or with half of one, is closed after
 test('a review whose worker is killed is repeated, once', async (t) => {
   const { port, pool, lines } = await startWebhooks(t, certificate);
   const kill = async (): Promise<void> => {
-    while (pool.threads.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    await pool.threads[0]?.terminate();
+    while (pool.threads.inject.length === 0) await new Promise((resolve) => setImmediate(resolve));
+    await pool.threads.inject[0]?.terminate();
   };
   // The thread is still loading its code.
   const [answer] = await Promise.all([call(port, '/inject', { body: podReview(POD) }), kill()]);

@@ -1,33 +1,30 @@
 /**
- * Has reviews answered in a worker thread, which ends when nothing is asked for a while: its code takes memory that a
- * control plane without webhooks need not have.
+ * Has reviews answered in worker threads: one for injection, without which no Pod starts, and one for validation.
  *
- *   review() ──▶ queue (bounded, fair) ──one at a time──▶ worker: answer, or why there is none
+ *   review() ──▶ queue of the webhook (bounded; shared by time) ──one at a time──▶ thread: answer, or why there is none
+ *
+ * The thread of injection lives on once it has been started: on a busy machine its start takes seconds, and API servers
+ * wait 10 s. That of validation ends when nothing is asked for a while, for its memory.
  */
-import { Piscina } from 'piscina';
-import { CtlError, errnoOf } from '../../core/errors.ts';
-import { createFairQueue, type FairQueue } from '../../core/fair-queue.ts';
+import { CtlError } from '../../core/errors.ts';
 import type { AdmissionReply, AdmissionTask, NumberedSettings, SettingsProblem, Webhook } from '../tasks.ts';
 import type { InjectionSettings } from '../types.ts';
+import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
+import { ReviewQueue, type Taken } from './review-queue.ts';
+import { closedError, ReviewThread } from './review-thread.ts';
 
-/** Reviews that wait: more than a second of work, of which one caller may use half. */
-const MAX_WAITING = 512;
+/** Reviews of one webhook that wait. */
+const MAX_WAITING = 256;
 
-/** A review takes milliseconds. A worker that takes longer than this hangs, and is terminated. */
-const TASK_TIMEOUT_MS = 10_000;
-
-/** Time without reviews after which the thread ends, ms. */
+/** Time without reviews after which the thread of validation ends, ms. */
 const IDLE_MS = 60_000;
 
-/** A review that ends its worker this many times fails. */
-const MAX_ATTEMPTS = 2;
-
-/** Memory of the thread: enough for the largest review many times over. */
-const RESOURCE_LIMITS = { maxOldGenerationSizeMb: 256, maxYoungGenerationSizeMb: 32 };
+/** What a review is expected to take, ms: in addition to its size. */
+const LEAST_ESTIMATE_MS = 1;
+const ESTIMATED_BYTES_PER_MS = 2_000;
 
 export interface Review {
-  /** The network address that the limits count for. */
-  readonly caller: string;
+  readonly caller: Caller;
   readonly webhook: Webhook;
   readonly body: Uint8Array;
   /** Aborts when nobody waits for the answer any more. */
@@ -42,12 +39,15 @@ export interface AdmissionPool {
    * internal when it ended each time, unavailable when the pool is closed or the signal aborts.
    */
   review(review: Review): Promise<ReviewReply>;
-  /** Whether settings are usable: undefined, or the problem. Rejects with CtlError like `review`. */
+  /**
+   * Whether settings are usable: undefined, or the problem. Starts the thread of injection, which afterwards answers
+   * reviews with these settings without delay. Rejects with CtlError like `review`.
+   */
   check(settings: InjectionSettings): Promise<SettingsProblem | undefined>;
   /** The settings for all later reviews; undefined: injection refuses Pods. */
   use(settings: InjectionSettings | undefined): void;
   /** The worker threads, for tests that terminate one. */
-  readonly threads: readonly { terminate(): Promise<number> }[];
+  readonly threads: Readonly<Record<Webhook['kind'], readonly { terminate(): Promise<number> }[]>>;
   close(): Promise<void>;
 }
 
@@ -56,8 +56,10 @@ export interface AdmissionPoolOptions {
   readonly workerFile: string;
   /** Called when a worker ends by an error. */
   readonly onCrash: (error: unknown) => void;
+  /** Reviews of one webhook that wait. */
   readonly maxWaiting?: number;
   readonly taskTimeoutMs?: number;
+  /** Of validation. */
   readonly idleMs?: number;
 }
 
@@ -67,80 +69,124 @@ interface Waiting {
   readonly reject: (error: CtlError) => void;
 }
 
+/** The reviews of one webhook: those that wait, and the thread that answers them. */
+class Line {
+  readonly thread: ReviewThread;
+  readonly queue: ReviewQueue<Waiting>;
+  busy = false;
+
+  constructor(thread: ReviewThread, maxWaiting: number) {
+    this.thread = thread;
+    this.queue = new ReviewQueue({ capacity: maxWaiting, rankShares: RANK_SHARES });
+  }
+}
+
 class Pool implements AdmissionPool {
-  readonly #options: AdmissionPoolOptions;
-  readonly #queue: FairQueue<Waiting>;
-  /** Created with the first task. */
-  #pool: Piscina<AdmissionTask, AdmissionReply> | undefined;
-  #settings: { readonly number: number; readonly settings: InjectionSettings } | undefined;
+  readonly #lines: Readonly<Record<Webhook['kind'], Line>>;
+  #settings: Required<NumberedSettings> | undefined;
+  /** The settings that were checked last. */
+  #checked: Required<NumberedSettings> | undefined;
   #numbers = 0;
-  /** Number of the settings that the worker has; undefined: none. */
+  /** Number of the settings that the thread of injection was sent last; it may have died since. */
   #sent: number | undefined;
-  #busy = false;
+  #isReviving = false;
   #closed = false;
 
-  constructor(options: AdmissionPoolOptions) {
-    this.#options = options;
-    this.#queue = createFairQueue(options.maxWaiting ?? MAX_WAITING);
+  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, ...options }: AdmissionPoolOptions) {
+    const onEnded = (): void => void this.#revive();
+    const injection = new ReviewThread({ ...options, idleMs: Number.POSITIVE_INFINITY, onEnded });
+    const validation = new ReviewThread({ ...options, idleMs });
+    this.#lines = { inject: new Line(injection, maxWaiting), validate: new Line(validation, maxWaiting) };
   }
 
   review(review: Review): Promise<ReviewReply> {
     if (this.#closed) return Promise.reject(closedError());
+    const { caller, webhook, body } = review;
+    const line = this.#lines[webhook.kind];
     return new Promise((resolve, reject) => {
-      if (this.#queue.push(review.caller, { review, resolve, reject })) this.#dispatch();
-      else reject(new CtlError('resource_exhausted', `${this.#queue.size} reviews wait; try again later`));
+      const lane = { rank: rankNumber(caller.rank), caller: caller.address, group: namespaceIn(body) };
+      const estimate = LEAST_ESTIMATE_MS + body.length / ESTIMATED_BYTES_PER_MS;
+      if (line.queue.push(lane, { review, resolve, reject }, estimate)) this.#dispatch(line);
+      else reject(new CtlError('resource_exhausted', `${line.queue.size} reviews wait; try again later`));
     });
   }
 
   async check(settings: InjectionSettings): Promise<SettingsProblem | undefined> {
-    const reply = await this.#attempts(() => ({ kind: 'check', settings }));
-    return reply.kind === 'checked' ? reply.problem : { message: 'the settings could not be checked' };
+    const injection = { number: ++this.#numbers, settings };
+    const reply = await this.#lines.inject.thread.run(() => ({ kind: 'check', injection }));
+    if (reply.kind !== 'checked') return { message: 'the settings could not be checked' };
+    if (reply.problem === undefined) this.#checked = injection;
+    return reply.problem;
   }
 
   use(settings: InjectionSettings | undefined): void {
-    this.#settings = settings && { number: ++this.#numbers, settings };
+    const isChecked = settings !== undefined && settings === this.#checked?.settings;
+    this.#settings = isChecked ? this.#checked : settings && { number: ++this.#numbers, settings };
+    if (isChecked) this.#sent = this.#checked?.number;
   }
 
-  get threads(): readonly { terminate(): Promise<number> }[] {
-    return this.#pool?.threads ?? [];
+  get threads(): AdmissionPool['threads'] {
+    const { inject, validate } = this.#lines;
+    return { inject: inject.thread.threads, validate: validate.thread.threads };
   }
 
   async close(): Promise<void> {
     this.#closed = true;
-    for (const { reject } of this.#queue.take(this.#queue.size)) reject(closedError());
-    await this.#pool?.destroy();
+    const lines = Object.values(this.#lines);
+    for (const { queue } of lines) for (const { reject } of queue.drain()) reject(closedError());
+    await Promise.all(lines.map(({ thread }) => thread.close()));
   }
 
-  #dispatch(): void {
-    while (!this.#busy && !this.#closed) {
-      const [waiting] = this.#queue.take(1);
-      if (waiting === undefined) return;
-      if (waiting.review.signal.aborted) {
-        waiting.reject(new CtlError('unavailable', 'the client has gone'));
+  #dispatch(line: Line): void {
+    while (!line.busy && !this.#closed) {
+      const taken = line.queue.take();
+      if (taken === undefined) return;
+      const { review, reject } = taken.item;
+      if (review.signal.aborted) {
+        taken.served(0);
+        reject(new CtlError('unavailable', 'the client has gone'));
         continue;
       }
-      this.#busy = true;
-      void this.#answer(waiting).finally(() => {
-        this.#busy = false;
-        this.#dispatch();
+      line.busy = true;
+      void this.#answer(line, taken).finally(() => {
+        line.busy = false;
+        this.#dispatch(line);
       });
     }
   }
 
-  async #answer({ review, resolve, reject }: Waiting): Promise<void> {
+  async #answer({ thread }: Line, { item, served }: Taken<Waiting>): Promise<void> {
+    const { review, resolve, reject } = item;
     const { webhook, body } = review;
+    const began = performance.now();
     try {
       const task = (): AdmissionTask => ({ kind: 'review', webhook, body, injection: this.#numbered(webhook) });
-      let reply = await this.#attempts(task);
+      let reply = await thread.run(task);
       if (reply.kind === 'settings needed') {
         this.#sent = undefined;
-        reply = await this.#attempts(task);
+        reply = await thread.run(task);
       }
-      if (reply.kind === 'checked' || reply.kind === 'settings needed')
-        reject(new CtlError('internal', `unexpected reply ${reply.kind} to a review`));
-      else resolve(reply);
+      if (reply.kind === 'answered' || reply.kind === 'unreadable' || reply.kind === 'failed') resolve(reply);
+      else reject(new CtlError('internal', `unexpected reply ${reply.kind} to a review`));
     } catch (error) {
       reject(error instanceof CtlError ? error : new CtlError('internal', 'the review failed', {}, error));
+    } finally {
+      served(performance.now() - began);
+    }
+  }
+
+  /** Starts the thread of injection again, without waiting for a review. Once: a review tries again. */
+  async #revive(): Promise<void> {
+    if (this.#isReviving || this.#closed) return;
+    this.#isReviving = true;
+    const injection = this.#settings;
+    const task: AdmissionTask = injection === undefined ? { kind: 'load' } : { kind: 'check', injection };
+    try {
+      await this.#lines.inject.thread.run(() => task);
+    } catch {
+      // It was reported by `onCrash`.
+    } finally {
+      this.#isReviving = false;
     }
   }
 
@@ -151,75 +197,6 @@ class Pool implements AdmissionPool {
     this.#sent = current.number;
     return current;
   }
-
-  /** Runs a task again when the worker died in it. */
-  async #attempts(task: () => AdmissionTask): Promise<AdmissionReply> {
-    for (let attempt = 1; ; attempt++) {
-      if (this.#closed) throw closedError();
-      const timeoutMs = this.#options.taskTimeoutMs ?? TASK_TIMEOUT_MS;
-      const timeout = AbortSignal.timeout(timeoutMs);
-      try {
-        return await runOnce(this.#worker(), task(), timeout);
-      } catch (error) {
-        this.#sent = undefined;
-        if (this.#closed) throw closedError();
-        const hung = timeout.aborted;
-        this.#options.onCrash(hung ? new CtlError('deadline_exceeded', `took more than ${timeoutMs} ms`) : error);
-        if (hung) throw new CtlError('deadline_exceeded', `the review took more than ${timeoutMs / 1000} s`);
-        // Another attempt would need as much, while others wait.
-        if (errnoOf(error) === 'ERR_WORKER_OUT_OF_MEMORY')
-          throw new CtlError('internal', 'the review needs too much memory', {}, error);
-        if (attempt === MAX_ATTEMPTS)
-          throw new CtlError('internal', `the worker ended ${MAX_ATTEMPTS} times in this review`, {}, error);
-      }
-    }
-  }
-
-  #worker(): Piscina<AdmissionTask, AdmissionReply> {
-    if (this.#pool !== undefined) return this.#pool;
-    const pool = new Piscina<AdmissionTask, AdmissionReply>({
-      filename: this.#options.workerFile,
-      name: 'run',
-      minThreads: 0,
-      maxThreads: 1,
-      idleTimeout: this.#options.idleMs ?? IDLE_MS,
-      resourceLimits: RESOURCE_LIMITS,
-      trackUnmanagedFds: false,
-    });
-    // A worker died between tasks; without a listener that would end the process.
-    pool.on('error', (error) => {
-      this.#sent = undefined;
-      if (!this.#closed) this.#options.onCrash(error);
-    });
-    this.#pool = pool;
-    return pool;
-  }
-}
-
-/**
- * Runs a task in the pool. Rejects when the signal aborts and when the thread ends: piscina would leave a task in its
- * queue whose thread ends before it has loaded its code.
- */
-async function runOnce(
-  pool: Piscina<AdmissionTask, AdmissionReply>,
-  task: AdmissionTask,
-  timeout: AbortSignal,
-): Promise<AdmissionReply> {
-  const ended = new AbortController();
-  const running = pool.run(task, { signal: AbortSignal.any([timeout, ended.signal]) });
-  const threads = pool.threads;
-  // Piscina's own listeners come first, and know the reason where the thread had begun the task.
-  const onExit = (): void => ended.abort();
-  for (const thread of threads) thread.once('exit', onExit);
-  try {
-    return await running;
-  } finally {
-    for (const thread of threads) thread.off('exit', onExit);
-  }
-}
-
-function closedError(): CtlError {
-  return new CtlError('unavailable', 'the control plane is stopping');
 }
 
 export function createAdmissionPool(options: AdmissionPoolOptions): AdmissionPool {

@@ -128,11 +128,3 @@ test('requests in progress are answered before the server closes', async (t) => 
   }
   await assert.rejects(call(port, '/ready', { method: 'GET' }), /ECONNREFUSED/);
 });
-
-test('the worker ends when it is idle, and starts again with the next request', async (t) => {
-  const { port, pool } = await startWebhooks(t, certificate, { pool: { idleMs: 10 } });
-  for (let times = 0; times < 2; times++) {
-    assert.equal((await call(port, '/validate', { body: documentReview(VALID_DOCUMENT) })).status, 200);
-    while (pool.threads.length > 0) await new Promise((resolve) => setImmediate(resolve));
-  }
-});

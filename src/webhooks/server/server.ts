@@ -15,6 +15,7 @@ import { networkOf } from '../../grpc/index.ts';
 import { createBoundedTlsServer } from '../../http/index.ts';
 import type { Webhook } from '../tasks.ts';
 import { BodyQuota, readBody, TooLarge } from './bodies.ts';
+import type { Caller, CallerRank } from './callers.ts';
 import { webhookAt } from './paths.ts';
 import type { AdmissionPool, ReviewReply } from './pool.ts';
 
@@ -51,6 +52,8 @@ export interface WebhookServerOptions {
   readonly certificate: ServerCertificateSource;
   readonly pool: AdmissionPool;
   readonly observer: WebhookObserver;
+  /** What is known about a client's address. */
+  readonly rankOf: (address: string) => CallerRank;
   /** Why the webhooks cannot answer yet; undefined: they can. */
   readonly notReady: () => string | undefined;
   readonly warn: (line: string) => void;
@@ -120,9 +123,10 @@ async function serve(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<void> {
-  const { observer, notReady } = options;
+  const { observer, notReady, rankOf } = options;
   const [path = ''] = (request.url ?? '').split('?', 1);
-  const caller = networkOf(request.socket.remoteAddress ?? '');
+  const { remoteAddress = '' } = request.socket;
+  const caller = { address: networkOf(remoteAddress), rank: rankOf(remoteAddress) };
   let webhook: Webhook | undefined;
   response.on('error', () => {});
   try {
@@ -140,7 +144,7 @@ async function serve(
   } catch (error) {
     if (response.closed) return;
     const { status, message, headers } = refusalOf(error);
-    observer.failed(webhook, status, message, caller);
+    observer.failed(webhook, status, message, caller.address);
     for (const [name, value] of Object.entries(headers)) response.setHeader(name, value);
     sendText(response, status, `${message}\n`);
   }
@@ -167,14 +171,14 @@ function checked(path: string, { method, headers }: IncomingMessage): Webhook {
 async function reviewed(
   pool: AdmissionPool,
   quota: BodyQuota,
-  caller: string,
+  caller: Caller,
   webhook: Webhook,
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<ReviewReply> {
   const gone = new AbortController();
   response.once('close', () => gone.abort());
-  const { bytes, release } = await readBody(request, quota);
+  const { bytes, release } = await readBody(request, quota, caller);
   try {
     return await pool.review({ caller, webhook, body: bytes, signal: gone.signal });
   } finally {

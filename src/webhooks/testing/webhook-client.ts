@@ -68,6 +68,7 @@ export async function startWebhooks(
       answered: () => {},
       failed: (_webhook, status, message) => void lines.push(`${status} ${message}`),
     },
+    rankOf: () => 'unknown',
     notReady: () => undefined,
     warn: (line) => void lines.push(line),
     ...serverOptions,
