@@ -66,6 +66,12 @@ export const APPLIED_ANNOTATION = 'gateway.mesh.io/applied';
 const SERVICE_TYPE_ANNOTATIONS = ['networking.mesh.io/service-type', 'networking.istio.io/service-type'];
 const SERVICE_TYPES = ['LoadBalancer', 'NodePort', 'ClusterIP'];
 
+/**
+ * Labels of Pods that are gateways: no mesh gives them a sidecar, not even in a namespace with injection. API servers
+ * do not call the webhooks of injection for them, because their selectors exclude these labels.
+ */
+const NO_SIDECAR = { 'sidecar.mesh.io/inject': 'false', 'sidecar.istio.io/inject': 'false' };
+
 /** Protocols of listeners whose port gets their name. */
 const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP'];
 /** Keys that say whose an object is and for which Gateway: those of `spec.infrastructure` must not. */
@@ -185,7 +191,10 @@ function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings)
     // A new Pod is ready before the old one ends.
     strategy: { type: 'RollingUpdate', rollingUpdate: { maxSurge: 1, maxUnavailable: 0 } },
     template: {
-      metadata: { labels: labels(gateway), annotations: infrastructure(gateway, 'annotations') },
+      metadata: {
+        labels: { ...labels(gateway), ...NO_SIDECAR },
+        annotations: infrastructure(gateway, 'annotations'),
+      },
       spec: {
         serviceAccountName: managedName(name),
         automountServiceAccountToken: false,

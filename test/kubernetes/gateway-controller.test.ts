@@ -193,7 +193,12 @@ describe('the controller of the Gateway API', { skip }, () => {
     assert.equal(template.spec.serviceAccountName, 'web-meshd');
     assert.deepEqual(template.spec.containers[0]?.args, ['proxy', 'router']);
     assert.deepEqual(template.metadata, {
-      labels: { team: 'edge', 'gateway.networking.k8s.io/gateway-name': 'web' },
+      labels: {
+        team: 'edge',
+        'gateway.networking.k8s.io/gateway-name': 'web',
+        'sidecar.istio.io/inject': 'false',
+        'sidecar.mesh.io/inject': 'false',
+      },
       annotations: { cost: 'low' },
     });
   });

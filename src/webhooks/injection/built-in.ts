@@ -249,5 +249,7 @@ spec:
       timeoutSeconds: 3
     securityContext:${RESTRICTED}${POD}`;
 
+export const SIDECAR_TEMPLATE = 'sidecar';
+
 /** Texts by name. */
-export const BUILT_IN_TEMPLATES: Readonly<Record<string, string>> = { sidecar: SIDECAR, gateway: GATEWAY };
+export const BUILT_IN_TEMPLATES: Readonly<Record<string, string>> = { [SIDECAR_TEMPLATE]: SIDECAR, gateway: GATEWAY };

@@ -49,6 +49,31 @@ describe('decision', () => {
     assert.match(decided(enabled, webPod({ metadata: always }), 'mesh-system'), /that of the control plane/);
   });
 
+  test('a Pod that is a gateway itself gets no sidecar, whatever its labels say', () => {
+    const gateway = (container: object, annotations = {}) =>
+      webPod({
+        metadata: { labels: { 'sidecar.mesh.io/inject': 'true' }, annotations },
+        spec: { containers: [container] },
+      });
+    const args = ['proxy', 'router', '--domain=x'];
+    for (const name of ['mesh-proxy', 'istio-proxy', 'proxy'])
+      assert.equal(decided(enabled, gateway({ name, args })), `spec.containers[${name}]: the Pod is a gateway itself`);
+    const command = ['ctl-agent', 'proxy', 'router'];
+    assert.match(decided(enabled, gateway({ name: 'proxy', command })), /is a gateway itself/);
+    const sidecar = { 'inject.mesh.io/templates': 'mine,traced' };
+    const aliased = createInjector(withConfig('aliases: { traced: [sidecar] }\ntemplates: { mine: "spec: {}" }'));
+    assert.match(decided(aliased, gateway({ name: 'proxy', args }, sidecar)), /is a gateway itself/);
+    for (const other of [{ name: 'app', args }, { name: 'proxy', args: ['proxy', '--router'] }, { name: 'proxy' }])
+      assert.equal(decided(enabled, gateway(other)), 'injected');
+  });
+
+  test('the template of gateways is for Pods that are gateways, also when it is applied again', () => {
+    const metadata = { annotations: { 'inject.mesh.io/templates': 'gateway' } };
+    const pod = webPod({ metadata, spec: { containers: [{ name: 'mesh-proxy', image: 'auto' }] } });
+    const first = injected(enabled, pod);
+    assert.deepEqual(injected(enabled, first), first);
+  });
+
   test('the label takes precedence over the annotation, and both over selectors and policy', () => {
     const config = withConfig(`
 policy: disabled

@@ -10,10 +10,11 @@ import { didYouMean } from '../../core/nearest.ts';
 import { meshVariable, workloadLabels } from '../../resources/index.ts';
 import type { Injected, InjectionParameters, InjectionSettings, Injector, PodObject } from '../types.ts';
 import { ANNOTATIONS, type PodOptions, readAnnotations } from './annotations.ts';
-import { PROXY_CONTAINER, TEMPLATE_VARIABLES } from './built-in.ts';
+import { PROXY_CONTAINER, SIDECAR_TEMPLATE, TEMPLATE_VARIABLES } from './built-in.ts';
 import { type InjectionConfig, injectionConfig, injectionValues } from './config.ts';
 import { templateData } from './data.ts';
 import { reasonToSkip } from './decide.ts';
+import { gatewayContainer } from './gateway-pod.ts';
 import { mergePods } from './merge.ts';
 import { checkOverlay, checkPod } from './pod-check.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
@@ -35,6 +36,10 @@ export function createInjector(settings: InjectionSettings): Injector {
       const reason = reasonToSkip({ pod, namespace, controlPlaneNamespace, labels }, config);
       if (reason !== undefined) return { kind: 'skipped', reason };
       const { options, warnings } = readAnnotations(pod.metadata);
+      const gateway = isInjected(pod) ? undefined : gatewayContainer(pod);
+      if (gateway !== undefined && wantsSidecar(options.templates, config)) {
+        return { kind: 'skipped', reason: `spec.containers[${textOf(gateway)}]: the Pod is a gateway itself` };
+      }
       const templates = chosenTemplates(options.templates ?? config.defaultTemplates, config);
       const { data, warnings: more } = templateData({ pod, namespace, parameters, options, values, settings });
       const context = {
@@ -71,10 +76,18 @@ function isNative({ spec: podSpec }: PodObject, wanted: boolean): boolean {
   return wanted && recordsOf(spec.containers).some(({ name }) => name !== PROXY_CONTAINER);
 }
 
+/** Whether a Pod may get a sidecar. @param asked the templates of its annotation; without one, the default ones apply */
+function wantsSidecar(asked: readonly string[] | undefined, { aliases }: InjectionConfig): boolean {
+  return asked === undefined || withoutAliases(asked, aliases).includes(SIDECAR_TEMPLATE);
+}
+
+function withoutAliases(names: readonly string[], aliases: InjectionConfig['aliases']): readonly string[] {
+  return [...new Set(names.flatMap((name) => aliases.get(name) ?? [name]))];
+}
+
 /** @throws CtlError with the annotation for an unknown name */
 function chosenTemplates(names: readonly string[], { templates, aliases }: InjectionConfig): InjectionTemplate[] {
-  const all = new Set(names.flatMap((name) => aliases.get(name) ?? [name]));
-  return [...all].map((name) => {
+  return withoutAliases(names, aliases).map((name) => {
     const template = templates.get(name);
     if (template !== undefined) return template;
     const known = [...templates.keys(), ...aliases.keys()];

@@ -1,5 +1,6 @@
 /** The container of the sidecar in a Pod, and its variables. */
 import { PROXY_CONTAINER } from './built-in.ts';
+import { runsGateway } from './gateway-pod.ts';
 import { type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 
 export type ContainerList = 'containers' | 'initContainers';
@@ -10,8 +11,7 @@ export function sidecarOf(pod: PodRecord): { readonly list: ContainerList; reado
   for (const list of ['initContainers', 'containers'] as const) {
     const container = recordsOf(spec[list]).find(({ name }) => name === PROXY_CONTAINER);
     if (container === undefined) continue;
-    const isGateway = Array.isArray(container.args) && container.args.includes('router');
-    return isGateway ? undefined : { list, container };
+    return runsGateway(container) ? undefined : { list, container };
   }
   return undefined;
 }

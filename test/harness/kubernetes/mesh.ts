@@ -9,6 +9,7 @@ import { createNetworkHere } from '../netns.ts';
 import type { Owner } from '../owner.ts';
 import type { ApiObject } from './api.ts';
 import { type Kubernetes, startKubernetes } from './control-plane.ts';
+import { applyGatewayDefinitions } from './deploy.ts';
 import { renderChart } from './helm.ts';
 import { IMAGES } from './images.ts';
 import { exposeApiServer, programImage } from './in-pod.ts';
@@ -23,6 +24,8 @@ export interface MeshOptions {
   readonly images?: Readonly<Record<string, Image>>;
   /** More values of the chart. */
   readonly values?: Readonly<Record<string, unknown>>;
+  /** Serves the Gateway API; `conformanceUnavailable` must be undefined. Default false. */
+  readonly gatewayApi?: boolean;
   /** Folder of the built programs. Default: the one that `npm test` builds. */
   readonly programs?: string;
 }
@@ -66,7 +69,9 @@ export async function startMesh(owner: Owner, options: MeshOptions = {}): Promis
   });
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await api.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: MESH_NAMESPACE, labels } }]);
-  const values = { ...VALUES, ...options.values };
+  const { gatewayApi = false } = options;
+  if (gatewayApi) await applyGatewayDefinitions(api);
+  const values = { ...VALUES, ...(gatewayApi && { gatewayApi: { enabled: true } }), ...options.values };
   const release = { chart: 'ctl-discovery', namespace: MESH_NAMESPACE, values } as const;
   await api.apply(await renderChart(owner, release));
   return { cluster, kubelet, logs: [log, agentLog] };

@@ -6,7 +6,14 @@ import { join } from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { promisify } from 'node:util';
 import { eventually, type Owner, tempDir } from '../../harness/index.ts';
-import { type ApiObject, type Image, injectionReady, type Mesh, startMesh } from '../../harness/kubernetes/index.ts';
+import {
+  type ApiObject,
+  type Image,
+  injectionReady,
+  type Mesh,
+  type MeshOptions,
+  startMesh,
+} from '../../harness/kubernetes/index.ts';
 
 const KUBECTL = process.env.KUBECTL_PATH ?? '';
 
@@ -69,8 +76,9 @@ export async function startInjectedMesh(
   owner: Owner,
   namespaces: readonly string[],
   images: Readonly<Record<string, Image>> = {},
+  options: Omit<MeshOptions, 'images'> = {},
 ): Promise<InjectedMesh> {
-  const started = await startMesh(owner, { images: { tools, ...images } });
+  const started = await startMesh(owner, { ...options, images: { tools, ...images } });
   const { api } = started.cluster;
   await api.apply(
     namespaces.map((name) => ({

@@ -12,6 +12,12 @@ app.kubernetes.io/instance: {{ .Release.Name }}
 {{- toYaml (merge (dict) .Values.labels (ternary (dict "gateway" (include "gateway.name" .)) (dict) (empty .Values.labels))) }}
 {{- end }}
 
+{{/* A gateway gets no sidecar, not even in a namespace with injection. */}}
+{{- define "gateway.noSidecar" -}}
+sidecar.mesh.io/inject: "false"
+sidecar.istio.io/inject: "false"
+{{- end }}
+
 {{- define "gateway.labels" -}}
 {{ include "gateway.selector" . }}
 app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
