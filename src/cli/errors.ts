@@ -6,3 +6,13 @@ import { CtlError } from '../core/errors.ts';
 export function unavailable(message: string, cause?: unknown): CtlError {
   return new CtlError('unavailable', message, {}, cause);
 }
+
+/** A failure that has an exit code of its own; others have 1. */
+export class FailureWithCode extends CtlError {
+  readonly exitCode: number;
+
+  constructor(exitCode: number, error: CtlError) {
+    super(error.code, error.message, error.location, error);
+    this.exitCode = exitCode;
+  }
+}

@@ -17,6 +17,7 @@ import {
   parseFlags,
   usageError,
 } from '../settings/index.ts';
+import { FailureWithCode } from './errors.ts';
 import { renderHelp } from './help.ts';
 import type { TextOutput } from './messages.ts';
 
@@ -95,7 +96,7 @@ async function guarded(program: string, io: ProgramIo, run: () => Promise<number
   } catch (error) {
     const { programConsole } = await import('./messages.ts');
     programConsole(program, io.stderr).error(shownError(error));
-    return 1;
+    return error instanceof FailureWithCode ? error.exitCode : 1;
   }
 }
 

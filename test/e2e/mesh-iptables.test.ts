@@ -7,7 +7,6 @@ import { spawnSync } from 'node:child_process';
 import { writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { before, describe, test } from 'node:test';
-import type { JsonValue } from '../../src/protobuf/index.ts';
 import {
   createNetwork,
   type EchoReply,
@@ -18,20 +17,18 @@ import {
   redirectTraffic,
   runCtlAgent,
   startEchoIn,
-  startEnvoy,
   tempDir,
 } from '../harness/index.ts';
+import { type Mode, startPassingProxy } from './support/passing-proxy.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 
 const skip = (await netnsUnavailable()) ?? false;
 
 const PROXY_UID = 1337;
-const TYPE = 'type.googleapis.com/envoy.extensions.filters';
 const APP_PORT = 8080;
 /** The agent's own port, which no rule redirects. */
 const STATUS_PORT = 15020;
-const MODES = ['REDIRECT', 'TPROXY'] as const;
-type Mode = (typeof MODES)[number];
+const MODES: readonly Mode[] = ['REDIRECT', 'TPROXY'];
 
 interface World {
   readonly client: Namespace;
@@ -43,66 +40,6 @@ interface World {
 const owner = suiteOwner();
 const shared = lazy<World>();
 const world = (): World => shared.get();
-
-/** Forwards connections to their original destination; inbound ones from the source address that the rules exempt. */
-function passingListener(name: string, address: string, port: number, transparent: boolean): JsonValue {
-  const cluster = `${name}-cluster`;
-  return {
-    name,
-    address: { socket_address: { address, port_value: port } },
-    ...(transparent ? { transparent: true } : {}),
-    listener_filters: [
-      { name: 'original-dst', typed_config: { '@type': `${TYPE}.listener.original_dst.v3.OriginalDst` } },
-    ],
-    filter_chains: [
-      {
-        filters: [
-          {
-            name: 'tcp',
-            typed_config: { '@type': `${TYPE}.network.tcp_proxy.v3.TcpProxy`, stat_prefix: name, cluster },
-          },
-        ],
-      },
-    ],
-  };
-}
-
-function passingCluster(name: string, source: string | undefined): JsonValue {
-  const bind =
-    source === undefined ? {} : { upstream_bind_config: { source_address: { address: source, port_value: 0 } } };
-  return {
-    name: `${name}-cluster`,
-    type: 'ORIGINAL_DST',
-    lb_policy: 'CLUSTER_PROVIDED',
-    connect_timeout: '1s',
-    ...bind,
-  };
-}
-
-function startPassingProxy(namespace: Namespace, name: string, mode: Mode): Promise<Envoy> {
-  const transparent = mode === 'TPROXY';
-  return startEnvoy(owner, {
-    id: name,
-    namespace,
-    uid: PROXY_UID,
-    transparent,
-    adminPort: 15000,
-    staticResources: {
-      listeners: [
-        passingListener('in4', '0.0.0.0', 15006, transparent),
-        passingListener('in6', '::', 15006, transparent),
-        passingListener('out4', '0.0.0.0', 15001, transparent),
-        passingListener('out6', '::', 15001, transparent),
-      ],
-      clusters: [
-        passingCluster('in4', '127.0.0.6'),
-        passingCluster('in6', '::6'),
-        passingCluster('out4', undefined),
-        passingCluster('out6', undefined),
-      ],
-    },
-  });
-}
 
 /** Connections that a proxy's listener has accepted so far. */
 async function taken(proxy: Envoy, name: string): Promise<number> {
@@ -126,8 +63,8 @@ for (const mode of MODES) {
         await startEchoIn(owner, server, { name: 'app', protocol: 'http', address: '::', port });
       }
       for (const namespace of [client, server]) await redirectTraffic(namespace, { proxyUid: PROXY_UID, mode });
-      const clientProxy = await startPassingProxy(client, 'client', mode);
-      const serverProxy = await startPassingProxy(server, 'server', mode);
+      const clientProxy = await startPassingProxy(owner, { namespace: client, name: 'client', mode, uid: PROXY_UID });
+      const serverProxy = await startPassingProxy(owner, { namespace: server, name: 'server', mode, uid: PROXY_UID });
       shared.set({ client, server, clientProxy, serverProxy });
     });
 
@@ -302,7 +239,7 @@ describe('on a host', { skip }, () => {
     await runCtlAgent(namespace, 'mesh-clean-iptables');
     const flags = ['--skip-rule-apply', '--run-validation', '--probe-timeout', '300ms'];
     const { code, stderr } = await failureOf(runCtlAgent(namespace, 'mesh-iptables', ...flags));
-    assert.equal(code, 1);
+    assert.equal(code, 126);
     assert.match(
       stderr,
       /^ctl-agent: redirection does not work: inbound ipv4, from \S+ port 15002 to port 15006: refused\n$/,

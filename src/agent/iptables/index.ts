@@ -9,8 +9,10 @@ import { findNameservers, findUser, presentFamilies, readText, usableFamilies } 
 import { ineffectiveSettings, portOf, type RedirectionSettings, redirectionOf } from './options.ts';
 import { printCleanCommands, printCommands, printRestoreFormat } from './print.ts';
 import { runProgram } from './run.ts';
-import { validateRedirection } from './validate.ts';
+import { RedirectionFault, validateRedirection } from './validate.ts';
 import { validateDns } from './validate-dns.ts';
+
+export { RedirectionFault };
 
 /** The settings of `ctl-agent mesh-iptables`. */
 export interface MeshIptablesSettings extends RedirectionSettings {

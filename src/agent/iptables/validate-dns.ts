@@ -10,6 +10,7 @@ import { isIPv6 } from 'node:net';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Redirection } from './types.ts';
+import { RedirectionFault } from './validate.ts';
 
 const DNS_PORT = 53;
 /** A packet may be lost, or the server may not be ready yet. */
@@ -38,7 +39,7 @@ async function prove(type: Type, server: string, port: number, timeoutMs: number
     if (listener === undefined && answer !== undefined) return `DNS: queries to ${server} are answered`;
     if (listener !== undefined && answer?.equals(sign) === true) return `DNS: queries go from ${path}`;
     const why = answer === undefined ? 'nothing answered' : 'arrived elsewhere';
-    throw new CtlError('failed_precondition', `redirection does not work: DNS, from ${path}: ${why}`);
+    throw new RedirectionFault(`redirection does not work: DNS, from ${path}: ${why}`);
   } finally {
     listener?.close();
   }

@@ -32,6 +32,13 @@ interface Probe {
   readonly as: { readonly uid: number; readonly gid: number } | undefined;
 }
 
+/** Traffic is not redirected as it should be, or this could not be found out. */
+export class RedirectionFault extends CtlError {
+  constructor(message: string) {
+    super('failed_precondition', message);
+  }
+}
+
 /** Addresses reserved for documentation (RFC 5737, RFC 3849): no other host can answer. */
 const ELSEWHERE: Readonly<Record<Family, string>> = { ipv4: '192.0.2.1', ipv6: '2001:db8::1' };
 
@@ -59,8 +66,8 @@ attempt();
 `;
 
 /**
- * Resolves with what was proved, one line each, and what could not be tested. Rejects with CtlError when redirection
- * does not work.
+ * Resolves with what was proved, one line each, and what could not be tested. Rejects with RedirectionFault when
+ * redirection does not work, and when nothing could be tested.
  */
 export async function validateRedirection(options: ValidationOptions): Promise<readonly string[]> {
   const { redirection, families, probePort } = options;
@@ -80,19 +87,27 @@ export async function validateRedirection(options: ValidationOptions): Promise<r
     // A proxy that listens in one family must listen in the other as well: there is no substitute for it.
     const proxyRuns = [...servers.values()].includes('in use');
     if (proxyRuns) await closeAll(servers);
-    const report: string[] = [];
+    const report: Proof[] = [];
     for (const { family, probe } of probes) {
       if (typeof probe === 'string') {
-        report.push(probe);
+        report.push({ isProved: false, line: probe });
         continue;
       }
       const listens = servers.get(socketKey(family, probe)) === 'in use';
       report.push(await prove(family, probe, options, proxyRuns ? { listens } : { sign }));
     }
-    return report;
+    const lines = report.map(({ line }) => line);
+    if (report.some(({ isProved }) => isProved)) return lines;
+    throw new RedirectionFault(`redirection cannot be tested: ${lines.join('; ')}`);
   } finally {
     await closeAll(servers);
   }
+}
+
+/** What a probe found, as a line. */
+interface Proof {
+  readonly isProved: boolean;
+  readonly line: string;
 }
 
 function socketKey(family: Family, { arrivesAt }: Probe): string {
@@ -158,22 +173,23 @@ async function prove(
   probe: Probe,
   { probePort, timeoutMs }: ValidationOptions,
   by: Answering,
-): Promise<string> {
+): Promise<Proof> {
   const awaited = 'sign' in by ? 'data' : 'connect';
   const { arrived, output } = await connectFrom(probe, probePort, timeoutMs, awaited);
   const path = `${probe.address} port ${probePort} to port ${probe.arrivesAt}`;
-  if (arrived && !('sign' in by)) return `${probe.what}: the proxy takes connections from ${path}`;
-  if (arrived && 'sign' in by && output === by.sign) return `${probe.what}: connections go from ${path}`;
+  const proved = (line: string): Proof => ({ isProved: true, line: `${probe.what}: ${line}` });
+  if (arrived && !('sign' in by)) return proved(`the proxy takes connections from ${path}`);
+  if (arrived && 'sign' in by && output === by.sign) return proved(`connections go from ${path}`);
   // Without a route a connection is refused before the rules apply.
   if (/ENETUNREACH|EHOSTUNREACH/.test(output))
-    return `${probe.what}: there is no route to ${probe.address}, not looked at`;
+    return { isProved: false, line: `${probe.what}: there is no route to ${probe.address}, not looked at` };
   const deaf = 'listens' in by && !by.listens;
   const instead = deaf
     ? `the proxy runs, and does not listen there over ${family}`
     : arrived
       ? 'arrived elsewhere'
       : output;
-  throw new CtlError('failed_precondition', `redirection does not work: ${probe.what}, from ${path}: ${instead}`);
+  throw new RedirectionFault(`redirection does not work: ${probe.what}, from ${path}: ${instead}`);
 }
 
 /** Listens on all addresses of one family, and sends `sign` to each client. */

@@ -7,6 +7,7 @@ import { PROXY_USER } from './redirection.ts';
 /** Names of the containers. A container of the Pod with such a name overrides fields of the template's. */
 export const PROXY_CONTAINER = 'mesh-proxy';
 export const INIT_CONTAINER = 'mesh-init';
+export const VALIDATION_CONTAINER = 'mesh-validation';
 
 const LABELS = `
     service.mesh.io/canonical-name: {{ workload.canonicalName }}
@@ -149,14 +150,14 @@ const POD = `
   {%- endif %}
 `;
 
-/** NET_ADMIN for iptables and routes, NET_RAW for the tables that iptables opens as raw sockets; both need root. */
-const INIT = `
-  - name: ${INIT_CONTAINER}
+/** A container that runs `mesh-iptables`. @param output the output with its arguments */
+const iptables = (name: string, output: string): string => `
+  - name: ${name}
     image: {{ proxy.initImage }}
     {%- if proxy.imagePullPolicy != "" %}
     imagePullPolicy: {{ proxy.imagePullPolicy }}
     {%- endif %}
-    args: {{ proxy.redirection }}
+    args: {{ ${output} }}
     {%- if proxy.initEnv.size > 0 %}
     env:
     {%- for variable in proxy.initEnv %}
@@ -165,7 +166,10 @@ const INIT = `
     {%- endfor %}
     {%- endif %}
     resources: {{ proxy.initResources }}
-    securityContext:
+    securityContext:`;
+
+/** NET_ADMIN for iptables and routes, NET_RAW for the tables that iptables opens as raw sockets; both need root. */
+const INIT = `${iptables(INIT_CONTAINER, 'proxy.redirection')}
       allowPrivilegeEscalation: false
       capabilities: { add: [NET_ADMIN, NET_RAW], drop: [ALL] }
       privileged: false
@@ -175,21 +179,27 @@ const INIT = `
       runAsUser: 0
       seccompProfile: { type: RuntimeDefault }`;
 
+/**
+ * The application does not start before the CNI plugin has redirected its traffic: until then the container fails, with
+ * an exit code by which programs that repair Pods recognize it. It runs as the user of the proxy.
+ */
+const VALIDATION = `${iptables(VALIDATION_CONTAINER, 'proxy.validation')}${RESTRICTED}`;
+
 const SIDECAR = `
 metadata:
   labels:
     security.mesh.io/tlsMode: {{ pod.metadata.labels["security.mesh.io/tlsMode"] | default: "mesh" }}${LABELS}
+  annotations: {{ proxy.cniAnnotations }}
 spec:
-  {%- if proxy.redirects %}
-  initContainers:${INIT}
-  {%- endif %}
-  {%- if proxy.native %}
-  {%- unless proxy.redirects %}
+  {%- if proxy.redirects or proxy.validates or proxy.native %}
   initContainers:
-  {%- endunless %}
-  {%- else %}
-  containers:
   {%- endif %}
+  {%- if proxy.redirects %}${INIT}
+  {%- elsif proxy.validates %}${VALIDATION}
+  {%- endif %}
+  {%- unless proxy.native %}
+  containers:
+  {%- endunless %}
   - name: ${PROXY_CONTAINER}
     args:
     - proxy

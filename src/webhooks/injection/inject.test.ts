@@ -145,7 +145,7 @@ describe('order', () => {
 
   test('without redirection by the Pod there is no privileged container', () => {
     const pod = injected(createInjector(withConfig('{}', 'global: { cni: true }')), webPod());
-    assert.equal(names(pod), 'mesh-proxy | app');
+    assert.equal(names(pod), 'mesh-validation mesh-proxy | app');
     assert.deepEqual(proxyOf(pod)?.securityContext, {
       allowPrivilegeEscalation: false,
       capabilities: { drop: ['ALL'] },

@@ -1,6 +1,7 @@
 /** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
-import { PROXY_CONTAINER } from './built-in.ts';
+import { PROXY_CONTAINER, VALIDATION_CONTAINER } from './built-in.ts';
 import { recordOf, recordsOf, textOf } from './pod-shape.ts';
+import { proxyUserOf } from './proxy-user.ts';
 import { AGENT_STATUS_PORT, PROXY_USER } from './redirection.ts';
 import type { InjectionStep } from './step.ts';
 
@@ -10,6 +11,7 @@ const OTHER_SIDECAR = 'istio-proxy';
 export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, original }) => {
   const spec = recordOf(pod.spec);
   const podUser = recordOf(spec.securityContext).runAsUser;
+  const proxyUser = data.proxy.interceptionMode === 'NONE' ? PROXY_USER : proxyUserOf(pod).user;
   const lists = [
     ['initContainers', recordsOf(spec.initContainers)],
     ['containers', recordsOf(spec.containers)],
@@ -18,8 +20,8 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
     for (const { name, image, securityContext } of containers) {
       const user = recordOf(securityContext).runAsUser ?? podUser;
       const shown = `spec.${field}[${textOf(name)}]`;
-      if (name !== PROXY_CONTAINER && user === PROXY_USER) {
-        warnings.push(`${shown}: runs as user ${PROXY_USER}, whose traffic bypasses the proxy`);
+      if (name !== PROXY_CONTAINER && name !== VALIDATION_CONTAINER && user === proxyUser) {
+        warnings.push(`${shown}: runs as user ${proxyUser}, whose traffic bypasses the proxy`);
       }
       if (name === OTHER_SIDECAR) warnings.push(`${shown}: the sidecar of this mesh is named ${PROXY_CONTAINER}`);
       else if (image === 'auto') warnings.push(`${shown}.image: no template has this container`);

@@ -3,10 +3,11 @@
  *
  * With the proxy as an init container: `mesh-init`, the proxy, then those of the Pod, which so have the network of the
  * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs goes nowhere, so
- * `mesh-init` is the last init container. The proxy is then the last container, so that commands such as `kubectl exec`
+ * `mesh-init` is the last init container. `mesh-validation` is always the first: nothing runs before the traffic is
+ * redirected. The proxy is then the last container, so that commands such as `kubectl exec`
  * choose the application, or the first where the application waits for it.
  */
-import { INIT_CONTAINER, PROXY_CONTAINER } from './built-in.ts';
+import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './built-in.ts';
 import { type PodRecord, recordOf, textOf, textsOf } from './pod-shape.ts';
 import type { InjectionStep } from './step.ts';
 
@@ -16,9 +17,10 @@ const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
 export const orderContainers: InjectionStep = (pod, { data }) => {
   const spec = recordOf(pod.spec);
   const isNative = entries(spec.initContainers).some((entry) => nameOf(entry) === PROXY_CONTAINER);
-  const initContainers = isNative
+  const redirected = isNative
     ? first(first(entries(spec.initContainers), PROXY_CONTAINER), INIT_CONTAINER)
     : last(entries(spec.initContainers), INIT_CONTAINER);
+  const initContainers = first(redirected, VALIDATION_CONTAINER);
   const isFirst = data.proxy.holdApplication && !isNative;
   const containers = (isFirst ? first : last)(entries(spec.containers), PROXY_CONTAINER);
   if (initContainers === entries(spec.initContainers) && containers === spec.containers) return pod;

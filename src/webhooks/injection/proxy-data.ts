@@ -10,7 +10,9 @@ import {
   ineffectiveExclusions,
   REDIRECTION_VARIABLES,
   type RedirectionInput,
+  redirectionAnnotations,
   redirectionArguments,
+  VALIDATION_FLAGS,
 } from './redirection.ts';
 import type { ProxyData } from './template-data.ts';
 import type { Values } from './values.ts';
@@ -34,7 +36,9 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   checkStatusPort(statusPort, options);
   const interceptionMode = config.value.interceptionMode ?? 'REDIRECT';
   const redirection = redirectionInput(input, interceptionMode === 'TPROXY' ? 'TPROXY' : 'REDIRECT', statusPort);
-  const redirects = interceptionMode !== 'NONE' && !global.cni;
+  const isRedirected = interceptionMode !== 'NONE';
+  const redirects = isRedirected && !global.cni;
+  const validates = isRedirected && global.cni;
   const env = Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value }));
   const proxy: ProxyData = {
     image: proxyImage(input),
@@ -56,6 +60,9 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
     interceptionMode,
     redirects,
     redirection: redirects ? redirectionArguments(redirection) : [],
+    validates,
+    validation: validates ? [...redirectionArguments(redirection), ...VALIDATION_FLAGS] : [],
+    cniAnnotations: validates ? redirectionAnnotations(redirection) : {},
     holdApplication: config.value.holdApplicationUntilProxyStarts ?? global.proxy.holdApplicationUntilProxyStarts,
     native: options.nativeSidecar ?? global.nativeSidecar,
     rewriteProbes: statusPort !== 0 && (options.rewriteProbes ?? global.rewriteAppHTTPProbe),
@@ -66,7 +73,7 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
     env,
     initEnv: env.filter(({ name }) => REDIRECTION_VARIABLES.has(name)),
   };
-  return { proxy, warnings: [...(redirects ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
+  return { proxy, warnings: [...(isRedirected ? ineffective(input, redirection) : []), ...shortGracePeriod(input)] };
 }
 
 /** Annotations of the Pod, or the mesh configuration; values were checked when they were read. */

@@ -15,7 +15,9 @@ export interface RedirectionInput {
   readonly statusPort: number;
 }
 
-/** User and group of the proxy, whose traffic is not redirected. */
+export const REDIRECTION_COMMAND = 'mesh-iptables';
+
+/** User and group of the proxy, whose traffic is not redirected, unless its container has others. */
 export const PROXY_USER = 1337;
 /** Where Envoy listens: administration, outbound, inbound, metrics. */
 export const ENVOY_PORTS: readonly number[] = [15_000, 15_001, 15_006, 15_090];
@@ -26,6 +28,9 @@ export const PROXY_PORTS = ['15090', '15021', '15020'];
 
 /** Variables of captured DNS, which `mesh-iptables` and the agent have in common. */
 export const REDIRECTION_VARIABLES: ReadonlySet<string> = new Set(['DNS_ADDR', 'DNS_AGENT', 'MESH_META_DNS_CAPTURE']);
+
+/** Instead of rules: finds out whether those of a CNI plugin are there. */
+export const VALIDATION_FLAGS: readonly string[] = ['--run-validation', '--skip-rule-apply'];
 
 export function redirectionArguments(input: RedirectionInput): readonly string[] {
   const { statusPort } = input;
@@ -44,7 +49,29 @@ export function redirectionArguments(input: RedirectionInput): readonly string[]
     ['-k', input.kubevirtInterfaces],
   ];
   const given = flags.filter(([, values]) => values.length > 0);
-  return ['mesh-iptables', ...given.flatMap(([flag, values]) => [flag, values.join(',')])];
+  return [REDIRECTION_COMMAND, ...given.flatMap(([flag, values]) => [flag, values.join(',')])];
+}
+
+/**
+ * The same as annotations: a CNI plugin reads them from the Pod. A plugin excludes the ports of the proxy itself, and
+ * finds its user and group in the security context of its container.
+ */
+export function redirectionAnnotations(input: RedirectionInput): Readonly<Record<string, string>> {
+  const all = { ports: input.includeInboundPorts.includes('*'), ranges: input.includeOutboundRanges.includes('*') };
+  const always: readonly (readonly [option: keyof typeof ANNOTATIONS, values: readonly string[]])[] = [
+    ['interceptionMode', [input.mode]],
+    ['includeInboundPorts', input.includeInboundPorts],
+    ['includeOutboundRanges', input.includeOutboundRanges],
+  ];
+  const given: typeof always = [
+    ['excludeInboundPorts', all.ports ? input.excludeInboundPorts : []],
+    ['excludeOutboundRanges', all.ranges ? input.excludeOutboundRanges : []],
+    ['includeOutboundPorts', input.includeOutboundPorts],
+    ['excludeOutboundPorts', input.excludeOutboundPorts],
+    ['kubevirtInterfaces', input.kubevirtInterfaces],
+  ];
+  const written = [...always, ...given.filter(([, values]) => values.length > 0)];
+  return Object.fromEntries(written.map(([option, values]) => [ANNOTATIONS[option].name, values.join(',')]));
 }
 
 /** Annotations without effect because of others, one line each. */

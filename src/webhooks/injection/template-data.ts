@@ -82,6 +82,12 @@ export interface ProxyData {
   readonly redirects: boolean;
   /** Arguments of `mesh-iptables`. */
   readonly redirection: readonly string[];
+  /** Whether a container of the Pod checks the redirection by a CNI plugin. */
+  readonly validates: boolean;
+  /** Arguments of `mesh-iptables` for that. */
+  readonly validation: readonly string[];
+  /** What a CNI plugin has to know. */
+  readonly cniAnnotations: Readonly<Record<string, string>>;
   /** Whether containers of the application start only when the proxy is ready. */
   readonly holdApplication: boolean;
   /** Whether the proxy is an init container with `restartPolicy: Always`. */
