@@ -32,6 +32,7 @@ export {
   parseMeshNetworks,
   parseProxyConfig,
 } from './mesh-config.ts';
+export { withoutNulls } from './nulls.ts';
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { resembles } from './resembles.ts';

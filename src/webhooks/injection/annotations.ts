@@ -292,6 +292,12 @@ const TRAFFIC = {
     '',
     'Virtual interfaces whose inbound traffic, from a VM, is treated as outbound.',
   ),
+  rerouteVirtualInterfaces: annotation(
+    'mesh.io/reroute-virtual-interfaces',
+    interfaces,
+    '',
+    'The same; with both, this one counts.',
+  ),
 } as const;
 
 export const ANNOTATIONS = { ...SELECTION, ...CONTAINER, ...CONFIGURATION, ...HEALTH, ...TRAFFIC } as const;

@@ -12,7 +12,11 @@ export const VALIDATION_CONTAINER = 'mesh-validation';
 const LABELS = `
     service.mesh.io/canonical-name: {{ workload.canonicalName }}
     service.mesh.io/canonical-revision: {{ workload.canonicalRevision }}
-    mesh.io/rev: {{ pod.metadata.labels["mesh.io/rev"] | default: revision | default: "default" }}`;
+    mesh.io/rev: {{ pod.metadata.labels["mesh.io/rev"] | default: revision | default: "default" }}
+    {%- if networkLabel != "" %}
+    # The control plane reads it for endpoints whose proxy is connected to another replica, or not yet.
+    topology.mesh.io/network: {{ networkLabel }}
+    {%- endif %}`;
 
 /** A field of the Pod as a variable. */
 const fromField = (name: string, field: string): string => `
@@ -191,6 +195,9 @@ metadata:
     security.mesh.io/tlsMode: {{ pod.metadata.labels["security.mesh.io/tlsMode"] | default: "mesh" }}${LABELS}
   annotations: {{ proxy.cniAnnotations }}
 spec:
+  {%- if proxy.searchDomains.size > 0 %}
+  dnsConfig: { searches: {{ proxy.searchDomains }} }
+  {%- endif %}
   {%- if proxy.redirects or proxy.validates or proxy.native %}
   initContainers:
   {%- endif %}

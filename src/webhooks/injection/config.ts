@@ -6,7 +6,7 @@
 import { z } from 'zod';
 import { CtlError } from '../../core/errors.ts';
 import { didYouMean } from '../../core/nearest.ts';
-import { fieldPath, type ParsedConfig, resembles } from '../../resources/index.ts';
+import { fieldPath, type ParsedConfig, resembles, withoutNulls } from '../../resources/index.ts';
 import { parseConfigText } from '../../sources/index.ts';
 import type { ConfigText } from '../types.ts';
 import { BUILT_IN_TEMPLATES } from './built-in.ts';
@@ -101,8 +101,10 @@ function parsed<T extends z.ZodType>(
   schema: T,
   check: (raw: unknown, schema: z.core.$ZodType) => readonly string[] | undefined = () => undefined,
 ): z.output<T> {
-  const result = parseConfigText(text, (raw): ParsedConfig<z.output<T>> => {
-    const read = schema.safeParse(raw ?? {}, { reportInput: true });
+  const result = parseConfigText(text, (written): ParsedConfig<z.output<T>> => {
+    // A chart removes a default by null.
+    const raw = withoutNulls(written ?? {});
+    const read = schema.safeParse(raw, { reportInput: true });
     if (!read.success) return { problem: problemOf(read.error) };
     const path = check(raw, schema);
     const message = `unknown field${didYouMean(path?.at(-1) ?? '', namesAt(schema, path?.slice(0, -1) ?? []))}`;

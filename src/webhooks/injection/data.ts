@@ -10,6 +10,9 @@ import type { TemplateData } from './template-data.ts';
 import type { Values } from './values.ts';
 import { workloadData } from './workload.ts';
 
+/** What the API server takes as the value of a label; names of networks may be longer. */
+const LABEL_VALUE = /^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/;
+
 export interface DataInput {
   readonly pod: PodObject;
   readonly namespace: string;
@@ -31,9 +34,10 @@ export function templateData({ pod, namespace, parameters, options, values, sett
   const metadata = recordOf(pod.metadata);
   const podSpec = recordOf(pod.spec);
   const config = effectiveProxyConfig(settings, options);
-  const { proxy, warnings } = proxyData({ options, values, config, settings, podSpec });
+  const { proxy, warnings } = proxyData({ options, values, config, settings, podSpec, namespace });
   const concurrency = config.value.concurrency ?? concurrencyOf(proxy.resources);
   const { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy, revision } = settings;
+  const network = options.network ?? parameters.network ?? values.global.network;
   const data: TemplateData = {
     pod: {
       metadata: {
@@ -57,7 +61,8 @@ export function templateData({ pod, namespace, parameters, options, values, sett
     mesh: { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy },
     revision,
     cluster: parameters.cluster ?? settings.clusterId,
-    network: options.network ?? parameters.network ?? values.global.network,
+    network,
+    networkLabel: LABEL_VALUE.test(network) ? network : '',
   };
   const ofConfig = options.proxyConfig?.warning;
   return {

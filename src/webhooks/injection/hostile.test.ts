@@ -5,7 +5,7 @@ import { CtlError } from '../../core/errors.ts';
 import { jsonPatch } from '../patch/index.ts';
 import type { PodObject } from '../types.ts';
 import { createInjector } from './index.ts';
-import { isRecord, recordOf, recordsOf } from './pod-shape.ts';
+import { isRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 import { injected, SETTINGS, webPod, withConfig } from './testing/settings.ts';
 
 /** Syntax of YAML, Liquid, JSON, JSON Pointer, shells and variables of containers. */
@@ -278,7 +278,7 @@ test('any Pod gets an answer or one line with the field, and keeps its own field
 function ownContainers(pod: unknown): readonly unknown[] {
   const spec = recordOf(recordOf(pod).spec);
   return [...recordsOf(spec.initContainers), ...recordsOf(spec.containers)]
-    .filter(({ name }) => name !== 'mesh-proxy' && name !== 'mesh-init')
+    .filter(({ name }) => !['mesh-proxy', 'istio-proxy', 'mesh-init'].includes(textOf(name)))
     .map((entry) => Object.fromEntries(Object.entries(entry).filter(([field]) => !field.endsWith('Probe'))));
 }
 

@@ -314,7 +314,7 @@ test('what is legal and likely wrong is a warning', () => {
       securityContext: { runAsUser: 1337 },
       containers: [
         { name: 'app', image: 'a' },
-        { name: 'istio-proxy', image: 'auto', securityContext: { runAsUser: 0 } },
+        { name: 'istio-proxy', image: 'proxy:1', securityContext: { runAsUser: 0 } },
       ],
     },
   });
@@ -326,6 +326,14 @@ test('what is legal and likely wrong is a warning', () => {
     'spec.containers[mesh-proxy]: the Job ends only when the application ends the proxy by POST ' +
       'http://localhost:15020/quitquitquit, or with nativeSidecar',
   ]);
+});
+
+test('search domains of the values are domains', () => {
+  const wrong = (domain: string) =>
+    refusal(() => createInjector(withConfig('', `global: { podDNSSearchNamespaces: ["${domain}"] }`)));
+  assert.equal(wrong('{{ namespace }}.svc.example'), 'accepted');
+  for (const domain of ['', 'a b', '{{ pod.metadata.name }}', 'a..b', '-a'])
+    assert.match(wrong(domain), /^values\.yaml:1: global\.podDNSSearchNamespaces\[0\]: expected a DNS domain/, domain);
 });
 
 test('a workload with a long name gets a label of at most 63 characters', () => {

@@ -23,24 +23,26 @@ import type { InjectionContext } from './step.ts';
 import { STEPS } from './steps.ts';
 import { type InjectionTemplate, templateError } from './template.ts';
 import type { TemplateData } from './template-data.ts';
+import { withMeshNames } from './written-names.ts';
 
 /** @throws CtlError `invalid_argument` with origin, line and field of what is wrong in config or values */
 export function createInjector(settings: InjectionSettings): Injector {
   const config = injectionConfig(settings.config);
   const values = injectionValues(settings.values);
   return {
-    inject(pod: PodObject, namespace: string, parameters: InjectionParameters = {}): Injected {
-      checkPod(pod);
+    inject(written: PodObject, namespace: string, parameters: InjectionParameters = {}): Injected {
+      checkPod(written);
       const { controlPlaneNamespace } = settings;
-      const labels = workloadLabels(textsOf(recordOf(pod.metadata).labels));
-      const reason = reasonToSkip({ pod, namespace, controlPlaneNamespace, labels }, config);
+      const labels = workloadLabels(textsOf(recordOf(written.metadata).labels));
+      const reason = reasonToSkip({ pod: written, namespace, controlPlaneNamespace, labels }, config);
       if (reason !== undefined) return { kind: 'skipped', reason };
-      const { options, warnings } = readAnnotations(pod.metadata);
-      const gateway = isInjected(pod) ? undefined : gatewayContainer(pod);
+      const { options, warnings } = readAnnotations(written.metadata);
+      const gateway = isInjected(written) ? undefined : gatewayContainer(written);
       if (gateway !== undefined && wantsSidecar(options.templates, config)) {
         return { kind: 'skipped', reason: `spec.containers[${textOf(gateway)}]: the Pod is a gateway itself` };
       }
       const templates = chosenTemplates(options.templates ?? config.defaultTemplates, config);
+      const { pod, restore } = withMeshNames(written);
       const { data, warnings: more } = templateData({ pod, namespace, parameters, options, values, settings });
       const context = {
         data: fittedTo(pod, data),
@@ -48,7 +50,7 @@ export function createInjector(settings: InjectionSettings): Injector {
         isRepeated: isInjected(pod),
         warnings: [...warnings, ...more, ...reservedVariables(options)],
       };
-      const injected = withTemplates(pod, templates, config, context);
+      const injected = restore(withTemplates(pod, templates, config, context));
       return { kind: 'injected', pod: injected, warnings: [...new Set(context.warnings)] };
     },
   };

@@ -14,7 +14,7 @@ import { ANNOTATIONS } from './annotations.ts';
 import { PROXY_CONTAINER } from './built-in.ts';
 import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 import { PROXY_PORTS } from './redirection.ts';
-import { sidecarOf, unescaped, variableOf, withContainers, withSidecarVariable } from './sidecar-container.ts';
+import { sidecarOf, unescaped, variableOf, withContainers, withProxyVariable } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
 
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
@@ -67,7 +67,7 @@ export const rewriteProbes: InjectionStep = (pod, { data, isRepeated, warnings }
     container.name === PROXY_CONTAINER ? container : rewritten(container, 'containers', rewriting),
   );
   const { probers } = rewriting;
-  return withSidecarVariable(allRewritten, VARIABLE, probers.size === 0 ? undefined : variableFor(probers));
+  return withProxyVariable(allRewritten, VARIABLE, probers.size === 0 ? undefined : variableFor(probers));
 };
 
 /** @throws CtlError where the container could not start with the variable */

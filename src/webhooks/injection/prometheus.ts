@@ -5,7 +5,7 @@
  */
 import { boolean } from './annotation-values.ts';
 import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
-import { sidecarOf, withSidecarVariable } from './sidecar-container.ts';
+import { proxyOf, withProxyVariable } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
 
 const VARIABLE = 'MESH_METRICS_ANNOTATIONS';
@@ -20,8 +20,8 @@ interface Scraped {
 
 export const mergeMetrics: InjectionStep = (pod, { data, isRepeated, warnings }) => {
   const { proxy } = data;
-  if (!proxy.mergeMetrics || sidecarOf(pod) === undefined) return pod;
-  const annotations = textsOf(recordOf(pod.metadata).annotations);
+  if (!proxy.mergeMetrics || proxyOf(pod) === undefined) return pod;
+  const annotations = asPrometheusReads(textsOf(recordOf(pod.metadata).annotations));
   const app = scrapedOf(annotations, data.pod.metadata.annotations);
   if (app.scrape === 'false') return pod;
   const own = { scrape: 'true', port: String(proxy.statusPort), path: AGENT_PATH };
@@ -33,8 +33,27 @@ export const mergeMetrics: InjectionStep = (pod, { data, isRepeated, warnings })
     return pod;
   }
   const named = app.scrape === 'true' && !isOwn ? JSON.stringify(app) : undefined;
-  return withAnnotations(withSidecarVariable(pod, VARIABLE, named), own);
+  return withAnnotations(withProxyVariable(pod, VARIABLE, named), own);
 };
+
+const NAMES = ['scrape', 'port', 'path', 'scheme'].map((name) => `prometheus.io/${name}`);
+const BY_LABEL: ReadonlyMap<string, string> = new Map(NAMES.map((name) => [labelOf(name), name]));
+
+/** Prometheus makes labels of annotations, in which every other character is an underscore. */
+function labelOf(name: string): string {
+  return name.replaceAll(/[^a-zA-Z0-9_]/g, '_');
+}
+
+/** The name of an annotation that Prometheus cannot tell from this one (`prometheus.io.scrape`). */
+function sameForPrometheus(name: string): string | undefined {
+  return name.startsWith('prometheus') ? BY_LABEL.get(labelOf(name)) : undefined;
+}
+
+/** With the usual names beside those that mean the same. */
+function asPrometheusReads(annotations: Readonly<Record<string, string>>): Readonly<Record<string, string>> {
+  const others = Object.entries(annotations).map(([name, value]) => [sameForPrometheus(name) ?? name, value]);
+  return { ...Object.fromEntries(others), ...annotations };
+}
 
 /** The names of the mesh take precedence over those that every Prometheus reads. */
 function scrapedOf(
@@ -69,8 +88,12 @@ function problemOf(app: Scraped, annotations: Readonly<Record<string, string>>, 
 
 function withAnnotations(pod: PodRecord, { scrape, port, path }: Scraped): PodRecord {
   const metadata = recordOf(pod.metadata);
+  // Prometheus would take any of several that are the same for it.
+  const kept = Object.entries(recordOf(metadata.annotations)).filter(
+    ([name]) => NAMES.includes(name) || sameForPrometheus(name) === undefined,
+  );
   const annotations = {
-    ...recordOf(metadata.annotations),
+    ...Object.fromEntries(kept),
     'prometheus.io/scrape': scrape,
     'prometheus.io/port': port,
     'prometheus.io/path': path,

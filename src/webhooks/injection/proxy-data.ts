@@ -15,7 +15,7 @@ import {
   VALIDATION_FLAGS,
 } from './redirection.ts';
 import type { ProxyData } from './template-data.ts';
-import type { Values } from './values.ts';
+import { searchDomains, type Values } from './values.ts';
 
 export interface ProxyDataInput {
   readonly options: PodOptions;
@@ -23,6 +23,7 @@ export interface ProxyDataInput {
   readonly config: EffectiveProxyConfig;
   readonly settings: InjectionSettings;
   readonly podSpec: PodRecord;
+  readonly namespace: string;
 }
 
 /** The default of Kubernetes. */
@@ -45,6 +46,7 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
     initImage: initImage(input),
     imagePullPolicy: global.imagePullPolicy,
     imagePullSecrets: global.imagePullSecrets,
+    searchDomains: searchDomains(values, input.namespace),
     command: global.proxy.command,
     resources: resources(options) ?? global.proxy.resources,
     initResources: global.proxy_init.resources,
@@ -160,7 +162,7 @@ function redirectionInput(
     excludeOutboundPorts: options.excludeOutboundPorts ?? ports(proxy.excludeOutboundPorts),
     includeOutboundRanges: options.includeOutboundRanges ?? rangesOrAll(proxy.includeIPRanges),
     excludeOutboundRanges: options.excludeOutboundRanges ?? ranges(proxy.excludeIPRanges),
-    kubevirtInterfaces: options.kubevirtInterfaces ?? [],
+    kubevirtInterfaces: options.rerouteVirtualInterfaces ?? options.kubevirtInterfaces ?? [],
     statusPort,
   };
 }

@@ -1,19 +1,29 @@
-/** The container of the sidecar in a Pod, and its variables. */
+/** The container of the proxy in a Pod, and its variables. */
 import { PROXY_CONTAINER } from './built-in.ts';
 import { runsGateway } from './gateway-pod.ts';
 import { type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 
 export type ContainerList = 'containers' | 'initContainers';
 
-/** Undefined for a Pod without it, or with a gateway in its place. */
-export function sidecarOf(pod: PodRecord): { readonly list: ContainerList; readonly container: PodRecord } | undefined {
+export interface ProxyContainer {
+  readonly list: ContainerList;
+  readonly container: PodRecord;
+}
+
+/** Of a sidecar or a gateway; undefined for a Pod without one. */
+export function proxyOf(pod: PodRecord): ProxyContainer | undefined {
   const spec = recordOf(pod.spec);
   for (const list of ['initContainers', 'containers'] as const) {
     const container = recordsOf(spec[list]).find(({ name }) => name === PROXY_CONTAINER);
-    if (container === undefined) continue;
-    return runsGateway(container) ? undefined : { list, container };
+    if (container !== undefined) return { list, container };
   }
   return undefined;
+}
+
+/** Undefined for a Pod without a sidecar, also where it has a gateway. */
+export function sidecarOf(pod: PodRecord): ProxyContainer | undefined {
+  const proxy = proxyOf(pod);
+  return proxy === undefined || runsGateway(proxy.container) ? undefined : proxy;
 }
 
 /** Replaces the containers of a list that a function changes. */
@@ -35,13 +45,13 @@ export function variableOf(container: PodRecord, name: string): string | undefin
 }
 
 /**
- * Sets a variable of the sidecar; undefined removes it. Kubernetes would replace `$(NAME)` in the value, which comes
+ * Sets a variable of the proxy; undefined removes it. Kubernetes would replace `$(NAME)` in the value, which comes
  * from the user's fields: `$$` is a dollar sign.
  */
-export function withSidecarVariable(pod: PodRecord, name: string, value: string | undefined): PodRecord {
-  const sidecar = sidecarOf(pod);
-  if (sidecar === undefined) return pod;
-  return withContainers(pod, sidecar.list, (container) => {
+export function withProxyVariable(pod: PodRecord, name: string, value: string | undefined): PodRecord {
+  const proxy = proxyOf(pod);
+  if (proxy === undefined) return pod;
+  return withContainers(pod, proxy.list, (container) => {
     if (container.name !== PROXY_CONTAINER) return container;
     const env = recordsOf(container.env);
     const present = variableOf(container, name);

@@ -31,13 +31,15 @@ export interface TemplateData {
   readonly revision: string;
   readonly cluster: string;
   readonly network: string;
+  /** The same where it can be the value of a label, else empty. */
+  readonly networkLabel: string;
 }
 
 /** What the Pod belongs to, from its owner and labels. */
 export interface WorkloadData {
-  /** Name of the Deployment or of the other owner, else of the Pod. */
+  /** The label `service.mesh.io/workload-name`, else the name of the Deployment or of the other owner or of the Pod. */
   readonly name: string;
-  /** `kubernetes://apis/apps/v1/namespaces/shop/deployments/web`; empty without an owner. */
+  /** `kubernetes://apis/apps/v1/namespaces/shop/deployments/web`; empty for Pods without an owner and without a name. */
   readonly owner: string;
   /** Labels `service.mesh.io/canonical-name` and `…-revision` as Services show them. */
   readonly canonicalName: string;
@@ -62,6 +64,8 @@ export interface ProxyData {
   readonly imagePullPolicy: string;
   /** Names of Secrets. */
   readonly imagePullSecrets: readonly string[];
+  /** Search domains of the Pod (`global.podDNSSearchNamespaces`). */
+  readonly searchDomains: readonly string[];
   /** Command line of the agent in the image. */
   readonly command: readonly string[];
   readonly resources: Fields;

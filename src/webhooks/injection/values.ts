@@ -25,6 +25,22 @@ const list = (read: Reader<readonly string[]>) =>
     }
   });
 
+/** The Pod's namespace in a search domain: as here, and as Istio's charts write it. */
+const NAMESPACE_OUTPUT = /\{\{ *(?:namespace|valueOrDefault \.DeploymentMeta\.Namespace "default") *\}\}/g;
+const DOMAIN = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
+
+const searchDomain = z
+  .string()
+  .refine(
+    (text) => text.length <= 253 && DOMAIN.test(text.replaceAll(NAMESPACE_OUTPUT, 'x')),
+    'expected a DNS domain, in which {{ namespace }} is the namespace of the Pod',
+  );
+
+/** The search domains of a Pod. */
+export function searchDomains({ global: { podDNSSearchNamespaces } }: Values, namespace: string): readonly string[] {
+  return podDNSSearchNamespaces.map((text) => text.replaceAll(NAMESPACE_OUTPUT, () => namespace));
+}
+
 const proxy = z.looseObject({
   /** A whole image, or the name between `hub` and `tag`. Empty: the image of the control plane's settings. */
   image: z.string().default(''),
@@ -63,6 +79,8 @@ const global = z.looseObject({
   /** Whether a CNI plugin redirects the traffic of Pods. */
   cni: z.boolean().default(false),
   nativeSidecar: z.boolean().default(true),
+  /** Search domains of Pods. */
+  podDNSSearchNamespaces: z.array(searchDomain).default([]),
   network: z.string().default(''),
   rewriteAppHTTPProbe: z.boolean().default(true),
   proxy: proxy.prefault({}),

@@ -12,23 +12,41 @@ interface Owner {
   readonly name: string;
 }
 
-/** The controller of a Pod, or what owns that controller where its name tells. */
+/** Labels with the hash by which the controllers of these kinds name their ReplicaSets. */
+const OWNERS_OF_REPLICA_SETS: Readonly<Record<string, Pick<Owner, 'apiVersion' | 'kind'>>> = {
+  'pod-template-hash': { apiVersion: 'apps/v1', kind: 'Deployment' },
+  'rollouts-pod-template-hash': { apiVersion: 'argoproj.io/v1alpha1', kind: 'Rollout' },
+};
+
+/** The controller of a Pod, or what owns that controller where its name or a label tells; else the Pod by its name. */
 function ownerOf(metadata: Readonly<Record<string, unknown>>): Owner | undefined {
   const controller = recordsOf(metadata.ownerReferences).find((reference) => reference.controller === true);
-  if (controller === undefined) return undefined;
+  if (controller === undefined) {
+    const name = textOf(metadata.name);
+    return name === '' ? undefined : { apiVersion: 'v1', kind: 'Pod', name };
+  }
   const owner = {
     apiVersion: textOf(controller.apiVersion),
     kind: textOf(controller.kind),
     name: textOf(controller.name),
   };
-  if (owner.kind === 'ReplicaSet') {
-    // A Deployment names its ReplicaSets by its own name and the hash, which is a label as well.
-    const ending = `-${textsOf(metadata.labels)['pod-template-hash'] ?? ''}`;
-    const isDeployed = ending !== '-' && owner.name.endsWith(ending) && owner.name.length > ending.length;
-    return isDeployed ? { ...owner, kind: 'Deployment', name: owner.name.slice(0, -ending.length) } : owner;
+  return ownerOfController(owner, textsOf(metadata.labels)) ?? owner;
+}
+
+function ownerOfController(controller: Owner, labels: Readonly<Record<string, string>>): Owner | undefined {
+  const { kind, name } = controller;
+  if (kind === 'ReplicaSet') {
+    for (const [label, owner] of Object.entries(OWNERS_OF_REPLICA_SETS)) {
+      const ending = `-${labels[label] ?? ''}`;
+      if (ending === '-' || !name.endsWith(ending) || name.length === ending.length) continue;
+      return { ...owner, name: name.slice(0, -ending.length) };
+    }
   }
-  const cronJob = owner.kind === 'Job' ? CRON_JOB.exec(owner.name)?.[1] : undefined;
-  return cronJob === undefined ? owner : { ...owner, kind: 'CronJob', name: cronJob };
+  const deploymentConfig = kind === 'ReplicationController' ? (labels.deploymentconfig ?? '') : '';
+  if (deploymentConfig !== '')
+    return { apiVersion: 'apps.openshift.io/v1', kind: 'DeploymentConfig', name: deploymentConfig };
+  const cronJob = kind === 'Job' ? CRON_JOB.exec(name)?.[1] : undefined;
+  return cronJob === undefined ? undefined : { apiVersion: 'batch/v1', kind: 'CronJob', name: cronJob };
 }
 
 function ownName(metadata: Readonly<Record<string, unknown>>): string {
@@ -64,7 +82,7 @@ export function workloadData(podMetadata: unknown, namespace: string): WorkloadD
   const owner = ownerOf(metadata);
   const name = owner?.name || ownName(metadata);
   return {
-    name,
+    name: labelOf(labels, 'service.mesh.io/workload-name') ?? name,
     owner: owner === undefined ? '' : ownerPath(owner, namespace),
     canonicalName:
       labelOf(labels, 'service.mesh.io/canonical-name', 'app.kubernetes.io/name', 'app') ?? labelValue(name),

@@ -88,13 +88,19 @@ test('every kind that creates Pods is injected, in lists as well', () => {
     metadata: { name: 'w' },
     spec: { jobTemplate: { spec: { template } } },
   };
+  const older = ['batch/v1beta1', 'batch/v2alpha1'].map((apiVersion) => ({ ...cronJob, apiVersion }));
+  const configs = ['apps.openshift.io/v1', 'v1'].map((apiVersion) => workload(apiVersion, 'DeploymentConfig'));
   const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: 'p' }, ...template };
-  const list = { apiVersion: 'v1', kind: 'List', items: [...documents, cronJob, pod] };
+  const list = { apiVersion: 'v1', kind: 'List', items: [...documents, cronJob, pod, ...older, ...configs] };
   const [result] = read(inject(JSON.stringify(list)).text) as [{ items: unknown[] }];
   const wanted = ['mesh-init', 'mesh-proxy', 'app'];
   for (const item of result.items.slice(0, 6)) assert.deepEqual(containersOf(item, 'spec', 'template'), wanted);
   assert.deepEqual(containersOf(result.items[6], 'spec', 'jobTemplate', 'spec', 'template'), wanted);
   assert.deepEqual(containersOf(result.items[7]), wanted);
+  for (const item of result.items.slice(8, 10))
+    assert.deepEqual(containersOf(item, 'spec', 'jobTemplate', 'spec', 'template'), wanted);
+  for (const item of result.items.slice(10)) assert.deepEqual(containersOf(item, 'spec', 'template'), wanted);
+  assert.equal(result.items.length, 12);
 });
 
 test('workloads of a List that share values by aliases are each injected once', () => {

@@ -1,4 +1,4 @@
-/** Where the kinds of Kubernetes that create Pods have the template of the Pod. */
+/** Where the kinds of Kubernetes and of OpenShift that create Pods have the template of the Pod. */
 import { isRecord, type PodRecord } from '../injection/index.ts';
 
 /** A Pod or the template of one, inside a document. */
@@ -16,6 +16,7 @@ export interface PodTemplate {
 }
 
 const TEMPLATE = ['spec', 'template'];
+const CRON_JOB = ['spec', 'jobTemplate', ...TEMPLATE];
 const WORKLOADS: Readonly<Record<string, readonly string[]>> = {
   'v1/Pod': [],
   'v1/ReplicationController': TEMPLATE,
@@ -23,8 +24,14 @@ const WORKLOADS: Readonly<Record<string, readonly string[]>> = {
   'apps/v1/Deployment': TEMPLATE,
   'apps/v1/ReplicaSet': TEMPLATE,
   'apps/v1/StatefulSet': TEMPLATE,
+  'apps.openshift.io/v1/DeploymentConfig': TEMPLATE,
   'batch/v1/Job': TEMPLATE,
-  'batch/v1/CronJob': ['spec', 'jobTemplate', ...TEMPLATE],
+  'batch/v1/CronJob': CRON_JOB,
+  // Of older clusters.
+  'batch/v1beta1/CronJob': CRON_JOB,
+  'batch/v2alpha1/CronJob': CRON_JOB,
+  // Of OpenShift before 3.6.
+  'v1/DeploymentConfig': TEMPLATE,
 };
 /** Lists of lists have no use; this bounds them. */
 const MAX_DEPTH = 4;
