@@ -36,6 +36,8 @@ import { type ControlPlanes, planXds, type XdsPlan } from './xds-plan.ts';
 
 export interface AgentPlan {
   readonly role: ProxyRole;
+  /** False: applications speak xDS themselves (DISABLE_ENVOY). */
+  readonly runsEnvoy: boolean;
   readonly workload: WorkloadAddress;
   /** Folder of the files that the agent writes for Envoy. */
   readonly configFolder: string;
@@ -167,7 +169,7 @@ export async function planAgent(
       policyWarnings(settings, proxyConfig),
       dns?.warnings ?? [],
     ].flat(),
-    ...listenerPlan(role, interceptionMode, settings),
+    ...envoyNeeds(role, interceptionMode, settings),
   };
 }
 
@@ -279,14 +281,18 @@ function envoyPlan(settings: AgentSettings, proxyConfig: AgentProxyConfig, ipv6:
   };
 }
 
-function listenerPlan(
+/** Throws CtlError for a gateway without Envoy. */
+function envoyNeeds(
   role: ProxyRole,
   interceptionMode: NonNullable<AgentProxyConfig['interceptionMode']>,
-  { dnsAgent, dnsCapture }: AgentSettings,
-): Pick<AgentPlan, 'neededListeners' | 'listenerRequirement'> {
+  { dnsAgent, dnsCapture, disableEnvoy }: AgentSettings,
+): Pick<AgentPlan, 'runsEnvoy' | 'neededListeners' | 'listenerRequirement'> {
+  if (disableEnvoy && role === 'router')
+    throw new CtlError('invalid_argument', 'a gateway is an Envoy', { field: 'DISABLE_ENVOY' });
   const envoyAnswersDns = isEnabled(dnsCapture) && !isEnabled(dnsAgent);
   const redirected = [VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER, ...(envoyAnswersDns ? [DNS_LISTENER] : [])];
   return {
+    runsEnvoy: !disableEnvoy,
     neededListeners: role === 'router' || interceptionMode === 'NONE' ? [] : redirected,
     // IP_TRANSPARENT requires it, see ip(7).
     listenerRequirement:
@@ -320,12 +326,13 @@ function controlPlaneAddresses(
   };
 }
 
-/** The built-in bootstrap or that of the template, with the override merged into it. */
+/** The built-in bootstrap or that of the template, with the override merged into it; empty without Envoy. */
 async function wholeBootstrap(
   settings: AgentSettings,
   proxyConfig: AgentProxyConfig,
   input: BootstrapInput,
 ): Promise<JsonObject> {
+  if (settings.disableEnvoy) return {};
   const template = settings.templateFile || proxyConfig.proxyBootstrapTemplatePath || '';
   const base = template === '' ? bootstrap(input) : fillTemplate(await neededFile(template), input, template);
   if (settings.bootstrapOverride === '') return base;

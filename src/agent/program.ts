@@ -1,6 +1,7 @@
 /**
  * The command `ctl-agent proxy`: settings → bootstrap → Envoy, supervised; readiness, probes and metrics beside it;
- * drained and ended by a signal. Envoy is started before anything is loaded that it does not need.
+ * drained and ended by a signal. Envoy is started before anything is loaded that it does not need. With DISABLE_ENVOY
+ * there is none, and applications use certificates and xDS proxy themselves.
  */
 import { readFile } from 'node:fs/promises';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -17,9 +18,11 @@ import { type DrainTime, drainAndEnd } from './ending/drain.ts';
 import { type EndRequests, watchEndRequests } from './ending/end-requests.ts';
 import { envoyArguments } from './envoy/command.ts';
 import { createListenerRefusals, type ListenerRefusals } from './envoy/listener-refusals.ts';
+import { withoutEnvoy } from './envoy/no-envoy.ts';
 import { endOrphanProcess, noteEnvoy } from './envoy/orphan-process.ts';
 import { startEnvoyProcess } from './envoy/process.ts';
 import { type EnvoyEnd, type Supervisor, superviseEnvoy } from './envoy/supervisor.ts';
+import { createOwnReadiness } from './health/own-readiness.ts';
 import { createReadiness, type Readiness } from './health/readiness.ts';
 import { type HealthReports, startHealthReports } from './health/report.ts';
 import { watchReadiness } from './health/watch.ts';
@@ -66,7 +69,7 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   if (credentials !== undefined) metrics.include(credentials.metrics);
 
   const [configPath, identity] = await Promise.all([
-    writeBootstrap(plan.configFolder, plan.bootstrap),
+    plan.runsEnvoy ? writeBootstrap(plan.configFolder, plan.bootstrap) : undefined,
     startIdentity(plan, settings, credentials),
     writeGrpcBootstrap(plan.grpcBootstrap),
   ]);
@@ -75,8 +78,8 @@ export async function runAgent(role: ProxyRole, settings: AgentSettings, env: En
   const connection = createLazyConnection(plan.xds, identity, metrics);
   let supervisor: Supervisor | undefined;
   try {
-    await endOrphanProcess(plan.configFolder, configPath, getScope('default'));
-    supervisor = supervise(plan, configPath, env, metrics, readiness, refusals);
+    supervisor =
+      configPath === undefined ? withoutEnvoy() : await startEnvoy(plan, configPath, env, metrics, readiness, refusals);
     // Envoy connects to the proxy when it has started.
     if (plan.xds.local !== undefined) await connection.get();
     await dns.start({ connection, identity, metrics, env, now });
@@ -102,6 +105,7 @@ function readinessOf(
   refusals: ListenerRefusals,
   dns: DnsPart,
 ): Readiness {
+  if (!plan.runsEnvoy) return createOwnReadiness({ missing: () => identity?.missing() ?? dns.missing() });
   return createReadiness({
     admin: (path) => admin(plan, path),
     needed: plan.neededListeners,
@@ -174,15 +178,16 @@ async function serveUntilEnd(
   }
 }
 
-function supervise(
+async function startEnvoy(
   plan: AgentPlan,
   configPath: string,
   env: Environment,
   metrics: AgentMetrics,
   readiness: Readiness,
   refusals: ListenerRefusals,
-): Supervisor {
+): Promise<Supervisor> {
   const log = getScope('default');
+  await endOrphanProcess(plan.configFolder, configPath, log);
   const args = envoyArguments({ ...plan.envoy, configPath });
   const supervisor = superviseEnvoy({
     start: (onLine) =>
@@ -222,7 +227,8 @@ async function startServers(
     import('./health/server.ts'),
     import('./metrics/scrape/merge.ts'),
   ]);
-  const { adminPort, app, appHost } = plan;
+  const { app, appHost } = plan;
+  const adminPort = plan.runsEnvoy ? plan.adminPort : undefined;
   const failures = scrapeFailures(getScope('default'));
   const deps = { adminPort, app, appHost, metrics, failures };
   const servers = await startStatusServers(plan.ports, {
@@ -282,6 +288,7 @@ function exitCode(end: EnvoyEnd): number {
   }
 }
 
-function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
+async function admin(plan: AgentPlan, path: string): Promise<{ readonly status: number; readonly text: string }> {
+  if (!plan.runsEnvoy) throw new CtlError('unavailable', 'no Envoy runs');
   return callText({ port: plan.adminPort, path, timeoutMs: ADMIN_TIMEOUT_MS }, MAX_ADMIN_ANSWER);
 }

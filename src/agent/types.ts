@@ -67,6 +67,8 @@ export interface AgentIdentity {
   readonly secrets: SecretSource;
   /** Unix domain socket of the SDS server, for the bootstrap; it listens as soon as this object exists. */
   readonly sdsPath: string;
+  /** Why applications cannot use the certificate yet; undefined when they can. */
+  missing(): string | undefined;
   /** The current metrics of certificates, of the SDS server and of calls to the authority. */
   metrics(): readonly IdentityMetric[];
   close(): Promise<void>;

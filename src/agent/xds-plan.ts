@@ -17,6 +17,8 @@ export interface XdsPlan {
   readonly delta: boolean;
   /** Where the proxy listens; undefined without a proxy. */
   readonly local: LocalAddress | undefined;
+  /** Mode of the proxy's socket. */
+  readonly socketMode: number;
   /** File or folder of the snapshot; '' for none. */
   readonly savePath: string;
   /** Longest request of a proxy, bytes. */
@@ -29,6 +31,9 @@ export interface XdsPlan {
 const ENVOY_STREAMS = 8;
 /** Of gRPC applications, some languages have one for each target. */
 const GRPC_STREAMS = 64;
+
+/** Envoy has the user of the agent; applications without Envoy have the group of the socket's folder. */
+const [OWNER_SOCKET, GROUP_SOCKET] = [0o600, 0o660];
 
 /** @param loopback the loopback address of the workload's address family */
 export function planXds(
@@ -49,6 +54,7 @@ export function planXds(
     node,
     delta: settings.deltaXds,
     local,
+    socketMode: settings.disableEnvoy ? GROUP_SOCKET : OWNER_SOCKET,
     savePath: settings.xdsSave,
     maxRequestBytes: settings.maxReceiveBytes,
     maxStreams: settings.grpcBootstrap === '' ? ENVOY_STREAMS : GRPC_STREAMS,

@@ -160,6 +160,12 @@ export const agentEnv = {
   },
 
   // Not in the specification.
+  DISABLE_ENVOY: {
+    setting: 'disableEnvoy',
+    type: 'boolean',
+    default: false,
+    meaning: 'Runs no Envoy, for gRPC applications that speak xDS themselves.',
+  },
   ENVOY_PATH: {
     setting: 'envoyPath',
     type: 'string',

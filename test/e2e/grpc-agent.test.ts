@@ -72,6 +72,42 @@ test('an application with the bootstrap of its agent calls services of the mesh,
   await allAnswer();
 });
 
+test('an agent without Envoy serves applications, and is ready, scraped and ended as others are', async () => {
+  const folder = await tempDir(owner);
+  const bootstrap = join(folder, 'bootstrap.json');
+  const env = { DISABLE_ENVOY: 'true', XDS_LOCAL: join(folder, 'XDS'), GRPC_XDS_BOOTSTRAP: bootstrap };
+  const agent = await startAgent(owner, { ...(await agentOptions(env)), name: 'alone' });
+  assert.equal(await agent.envoyPid(), undefined);
+  await assert.rejects(agent.admin('/ready'), /ECONNREFUSED/);
+  assert.equal((await stat(join(folder, 'XDS'))).mode & 0o777, 0o660);
+  const applications = await Promise.all(
+    languages.map((language) => startGrpcApplication(owner, { language, bootstrap })),
+  );
+  for (const application of applications)
+    await eventually(
+      async () => {
+        const { answers, errors, message } = await application.call(TARGET, { calls: 8 });
+        assert.deepEqual([Object.keys(answers).sort(), errors], [['a', 'b'], {}], message);
+      },
+      { timeoutMs: 60_000 },
+    );
+  const { status, body } = await agent.http('status', '/stats/prometheus');
+  assert.deepEqual(
+    [status, /^envoy_server_/m.test(body), /^scrape_failures_total [1-9]/m.test(body)],
+    [200, false, false],
+  );
+  assert.match(body, new RegExp(`^xds_proxy_connections ${languages.length}$`, 'm'));
+  assert.equal((await agent.http('status', '/quitquitquit', 'POST')).status, 200);
+  assert.equal((await agent.exited).code, 0);
+});
+
+test('a gateway without Envoy is an error of one line', async () => {
+  const options = { ...(await agentOptions({ DISABLE_ENVOY: 'true' })), role: 'router', waitReady: false } as const;
+  const agent = await startAgent(owner, options);
+  assert.equal((await agent.exited).code, 1);
+  assert.match(agent.output(), /^ctl-agent: DISABLE_ENVOY: a gateway is an Envoy\n$/);
+});
+
 test('a bootstrap without the xDS proxy is an error of one line', async () => {
   const bootstrap = join(await tempDir(owner), 'bootstrap.json');
   const options = { ...(await agentOptions({ GRPC_XDS_BOOTSTRAP: bootstrap })), waitReady: false };

@@ -25,14 +25,18 @@ export interface CallResult {
   readonly message: string;
 }
 
-export interface GrpcApplication {
-  readonly child: Child;
+/** An application that runs somewhere, by the address of its HTTP server. */
+export interface GrpcControl {
   /** Calls one after the other on one channel for each target. */
   call(target: string, options?: Partial<Omit<CallRequest, 'target'>>): Promise<CallResult>;
   /** Starts a server; Go only. */
   serve(address: string, name: string): Promise<void>;
   /** By address: `serving`, or why it does not serve. */
   modes(): Promise<Readonly<Record<string, string>>>;
+}
+
+export interface GrpcApplication extends GrpcControl {
+  readonly child: Child;
 }
 
 /** Longer than gRPC waits for resources that do not come, which is 15 seconds. */
@@ -63,24 +67,27 @@ export async function startGrpcApplication(owner: Owner, options: ApplicationOpt
     env: { GRPC_XDS_BOOTSTRAP: bootstrap },
   });
   const [address = '', port = ''] = control.split(':');
-  const post = async (path: string, body: unknown): Promise<unknown> => {
-    const sent = { address, port: Number(port), path, method: 'POST', body: JSON.stringify(body) };
-    const answer = await request({ ...sent, timeoutMs: ANSWER_TIMEOUT_MS });
-    if (answer.status !== 200) throw new Error(`${path}: ${answer.body}`);
-    return answer.json();
-  };
-  const application: GrpcApplication = {
-    child,
-    call: (target, { method = SAY, headers = {}, calls = 1, timeoutMs = 20_000, fresh = false } = {}) =>
-      post('/call', { target, method, headers, calls, timeoutMs, fresh }) as Promise<CallResult>,
-    serve: async (at, name) => void (await post('/serve', { address: at, name })),
-    modes: async () => (await post('/modes', {})) as Record<string, string>,
-  };
+  const application = { child, ...grpcControl(address, Number(port)) };
   await eventually(async () => {
     child.assertRunning();
     await application.call('xds:///nothing', { calls: 0 });
   });
   return application;
+}
+
+export function grpcControl(address: string, port: number): GrpcControl {
+  const post = async (path: string, body: unknown): Promise<unknown> => {
+    const sent = { address, port, path, method: 'POST', body: JSON.stringify(body) };
+    const answer = await request({ ...sent, timeoutMs: ANSWER_TIMEOUT_MS });
+    if (answer.status !== 200) throw new Error(`${path}: ${answer.body}`);
+    return answer.json();
+  };
+  return {
+    call: (target, { method = SAY, headers = {}, calls = 1, timeoutMs = 20_000, fresh = false } = {}) =>
+      post('/call', { target, method, headers, calls, timeoutMs, fresh }) as Promise<CallResult>,
+    serve: async (at, name) => void (await post('/serve', { address: at, name })),
+    modes: async () => (await post('/modes', {})) as Record<string, string>,
+  };
 }
 
 export interface BootstrapFields {

@@ -1,6 +1,6 @@
 /**
- * Listens on a Unix domain socket that only the owner may use, replacing one that a dead process left, or on an address
- * of the machine.
+ * Listens on a Unix domain socket that only the owner may use, or its group as well, replacing one that a dead process
+ * left; or on an address of the machine.
  */
 import { lstat, unlink } from 'node:fs/promises';
 import { connect, type Server } from 'node:net';
@@ -11,19 +11,22 @@ import { makeFolder } from '../folder.ts';
 /** Length of `sun_path` of unix(7), without the terminating zero. */
 const MAX_PATH_BYTES = 107;
 
-/** Starts to listen on a socket with mode 0600. Rejects with CtlError that names the path. */
-export async function listenOnSocket(server: Server, path: string): Promise<void> {
+/** Mode of sockets for the owner. */
+const OWNER_ONLY = 0o600;
+
+/** Starts to listen on a socket. Rejects with CtlError that names the path. */
+export async function listenOnSocket(server: Server, path: string, mode = OWNER_ONLY): Promise<void> {
   if (Buffer.byteLength(path) > MAX_PATH_BYTES) {
     throw new CtlError('invalid_argument', `a path of more than ${MAX_PATH_BYTES} bytes cannot be a socket`, {
       file: path,
     });
   }
   try {
-    await makeFolder(dirname(path), 0o700);
-    await listen(server, path).catch(async (error: unknown) => {
+    await makeFolder(dirname(path), mode === OWNER_ONLY ? 0o700 : 0o750);
+    await listen(server, path, mode).catch(async (error: unknown) => {
       if (errnoOf(error) !== 'EADDRINUSE') throw error;
       await removeStale(path);
-      await listen(server, path);
+      await listen(server, path, mode);
     });
   } catch (error) {
     if (error instanceof CtlError) throw error;
@@ -48,12 +51,12 @@ export async function listenOnAddress(server: Server, host: string, port: number
   }
 }
 
-function listen(server: Server, path: string): Promise<void> {
+function listen(server: Server, path: string, mode: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);
     // The socket is created in this call, with its mode from the umask, so that there is no moment in which others
     // could connect.
-    const mask = process.umask(0o177);
+    const mask = process.umask(0o777 & ~mode);
     try {
       server.listen(path, () => {
         server.off('error', reject);

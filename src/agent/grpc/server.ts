@@ -28,6 +28,8 @@ export interface GrpcServerLimits {
 
 export interface GrpcServerOptions {
   readonly address: { readonly path: string } | { readonly host: string; readonly port: number };
+  /** Mode of the socket at a path; 0600 by default. */
+  readonly socketMode?: number;
   /** What serves each method, by `/package.Service/Method`. Other methods end with UNIMPLEMENTED. */
   readonly methods: Readonly<Record<string, (stream: ServerStream) => void>>;
   readonly limits: GrpcServerLimits;
@@ -56,7 +58,7 @@ const SPARE_STREAMS = 16;
 
 /** Resolves when the server listens. Rejects with CtlError when the address is in use or unusable. */
 export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcServer> {
-  const { address, limits, keepalive, log } = options;
+  const { address, socketMode, limits, keepalive, log } = options;
   const sockets = new Set<Socket>();
   let injector: Promise<(socket: Socket) => void> | undefined;
   let closed = false;
@@ -87,7 +89,7 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     );
   });
   listener.maxConnections = limits.connections;
-  if ('path' in address) await listenOnSocket(listener, address.path);
+  if ('path' in address) await listenOnSocket(listener, address.path, socketMode);
   else await listenOnAddress(listener, address.host, address.port);
   listener.on('error', (error) => log.error(`the gRPC server: ${oneLineOf(error)}`));
 

@@ -86,18 +86,22 @@ function tooLarge(file: string): CtlError {
   return new CtlError('invalid_argument', `more than ${MAX_FILE_BYTES} bytes`, { file });
 }
 
-/**
- * Replaces the files of a directory atomically; the key is readable by the owner only. Rejects with the file system's
- * error.
- */
-export async function writeCertFiles(directory: string, { certificate, roots }: WorkloadSecrets): Promise<void> {
+/** Mode of a key that only its owner reads. */
+const OWNER_ONLY = 0o600;
+
+/** Replaces the files of a directory atomically. Rejects with the file system's error. */
+export async function writeCertFiles(
+  directory: string,
+  { certificate, roots }: WorkloadSecrets,
+  keyMode = OWNER_ONLY,
+): Promise<void> {
   await makeFolder(directory, 0o755);
   const before = await readlink(join(directory, DATA)).catch(() => undefined);
   // Not `join`, which would treat the two dots as the parent folder.
   const fresh = await mkdtemp(`${directory}/..`);
   try {
     await writeSynced(join(fresh, CHAIN), certificate.chain, 0o644);
-    await writeSynced(join(fresh, KEY), certificate.key, 0o600);
+    await writeSynced(join(fresh, KEY), certificate.key, keyMode);
     await writeSynced(join(fresh, ROOTS), roots, 0o644);
     // Others may read the chain and the roots; the mode of the key's file protects it.
     await chmodDirectory(fresh);

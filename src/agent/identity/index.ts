@@ -95,10 +95,14 @@ export async function startAgentIdentity(options: AgentIdentityOptions): Promise
   return {
     secrets,
     sdsPath,
+    missing() {
+      if (secrets.current() === undefined) return 'there is no certificate yet';
+      return output.isWritten() ? undefined : 'the files of OUTPUT_CERTS are not written yet';
+    },
     metrics: () => metricsOf(counters, secrets.current(), clock.now()),
     async close() {
       await Promise.all([secrets.close(), files.close(), gateway?.close()]);
-      await Promise.all([server.close(), output()]);
+      await Promise.all([server.close(), output.close()]);
     },
   };
 }
@@ -204,13 +208,27 @@ function provisionedSource(settings: IdentitySettings, clock: WallClock): () => 
   };
 }
 
+interface Output {
+  /** Whether there is nothing to write, or a set of files has been written. */
+  isWritten(): boolean;
+  /** Resolves when no write is in progress. */
+  close(): Promise<void>;
+}
+
+/**
+ * Mode of the key for applications beside an agent without Envoy: their users differ from that of the agent, and have
+ * its folder's group.
+ */
+const GROUP_KEY = 0o640;
+
 /**
  * Writes new secrets to OUTPUT_CERTS, one set after the other, and again when they are deleted: a restart may need
- * them. Returns the function that stops it; it resolves when no write is in progress.
+ * them.
  */
-function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: WallClock): () => Promise<void> {
-  const { outputCerts: directory, secretRotationCheckIntervalMs } = settings;
-  if (directory === '') return () => Promise.resolve();
+function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: WallClock): Output {
+  const { outputCerts: directory, secretRotationCheckIntervalMs, disableEnvoy = false } = settings;
+  if (directory === '') return { isWritten: () => true, close: () => Promise.resolve() };
+  let isWritten = false;
   const log = getScope('cache');
   const state = createFailureLog(log, 'OUTPUT_CERTS cannot be written', 'OUTPUT_CERTS is written again');
   const ended = new AbortController();
@@ -218,7 +236,8 @@ function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: W
   const write = (changed: WorkloadSecrets): void => {
     writing = writing.then(async () => {
       try {
-        await writeCertFiles(directory, changed);
+        await writeCertFiles(directory, changed, disableEnvoy ? GROUP_KEY : undefined);
+        isWritten = true;
         state.succeeded();
       } catch (error) {
         state.failed(oneLineOf(error));
@@ -242,10 +261,11 @@ function writeOutput(settings: IdentitySettings, secrets: SecretSource, clock: W
   };
   const stop = secrets.onChange(write);
   const keeping = keep();
-  return async () => {
+  const close = async (): Promise<void> => {
     stop();
     ended.abort();
     await keeping;
     await writing;
   };
+  return { isWritten: () => isWritten, close };
 }

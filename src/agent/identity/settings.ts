@@ -22,8 +22,8 @@ export type IdentitySettings = Pick<
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
 > &
-  // Empty or left out: that of the token.
-  Partial<Pick<AgentSettings, 'serviceAccount'>>;
+  // Service account: empty or left out: that of the token.
+  Partial<Pick<AgentSettings, 'serviceAccount' | 'disableEnvoy'>>;
 
 /** The mesh's roots in a volume of the pod. */
 export const DEFAULT_ROOTS_FILE = './var/run/secrets/mesh/root-cert.pem';

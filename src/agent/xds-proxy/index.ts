@@ -82,7 +82,7 @@ async function loadSnapshot(path: string, owner: SnapshotOwner, changed: () => v
 }
 
 function startProxy(
-  { maxRequestBytes, maxStreams }: ConnectOptions,
+  { maxRequestBytes, maxStreams, socketMode }: ConnectOptions,
   local: NonNullable<XdsPlan['local']>,
   connection: Connection,
 ): Promise<GrpcServer> {
@@ -90,6 +90,7 @@ function startProxy(
     connection.accept(stream, variant, (error) => endWithError(stream, error));
   return startGrpcServer({
     address: local,
+    socketMode,
     methods: { [XDS_PATHS.sotw]: accept('sotw'), [XDS_PATHS.delta]: accept('delta') },
     limits: { connections: 2 * maxStreams, streams: maxStreams, messageBytes: maxRequestBytes },
     log: getScope('adsc'),

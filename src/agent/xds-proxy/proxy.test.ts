@@ -46,6 +46,7 @@ async function startProxy(
     node: { id: NODE_ID, cluster: 'web' },
     delta: options.variant !== 'sotw',
     local: { path: socket },
+    socketMode: 0o600,
     savePath: options.save ?? '',
     maxRequestBytes: 100_000,
     maxStreams: 8,

@@ -3,6 +3,7 @@ import { workloadLabels } from '../../resources/index.ts';
 import type { InjectionParameters, InjectionSettings, PodObject } from '../types.ts';
 import type { PodOptions } from './annotations.ts';
 import { effectiveProxyConfig, forAgent } from './effective-proxy-config.ts';
+import { simpleGrpcBootstrap } from './grpc-bootstrap.ts';
 import { recordOf, textOf, textsOf } from './pod-shape.ts';
 import { concurrencyOf, proxyData } from './proxy-data.ts';
 import { AGENT_STATUS_PORT } from './redirection.ts';
@@ -38,6 +39,15 @@ export function templateData({ pod, namespace, parameters, options, values, sett
   const concurrency = config.value.concurrency ?? concurrencyOf(proxy.resources);
   const { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy, revision } = settings;
   const network = options.network ?? parameters.network ?? values.global.network;
+  const workload = workloadData(metadata, namespace);
+  const cluster = parameters.cluster ?? settings.clusterId;
+  const grpcBootstrap = simpleGrpcBootstrap({
+    discoveryAddress: textOf(config.written.discoveryAddress),
+    domain,
+    namespace,
+    labels: textsOf(metadata.labels),
+    metadata: { CLUSTER_ID: cluster, NETWORK: network, WORKLOAD_NAME: workload.name },
+  });
   const data: TemplateData = {
     pod: {
       metadata: {
@@ -50,8 +60,8 @@ export function templateData({ pod, namespace, parameters, options, values, sett
       spec: podSpec,
     },
     namespace,
-    workload: workloadData(metadata, namespace),
-    proxy,
+    workload,
+    proxy: { ...proxy, grpcBootstrap },
     values,
     proxyConfig: forAgent({
       ...config.written,
@@ -60,7 +70,7 @@ export function templateData({ pod, namespace, parameters, options, values, sett
     }),
     mesh: { trustDomain, domain, rootConfigMap, controlPlaneNamespace, jwtPolicy },
     revision,
-    cluster: parameters.cluster ?? settings.clusterId,
+    cluster,
     network,
     networkLabel: LABEL_VALUE.test(network) ? network : '',
   };

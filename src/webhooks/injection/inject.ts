@@ -10,7 +10,7 @@ import { didYouMean } from '../../core/nearest.ts';
 import { meshVariable, workloadLabels } from '../../resources/index.ts';
 import type { Injected, InjectionParameters, InjectionSettings, Injector, PodObject } from '../types.ts';
 import { ANNOTATIONS, type PodOptions, readAnnotations } from './annotations.ts';
-import { PROXY_CONTAINER, SIDECAR_TEMPLATE, TEMPLATE_VARIABLES } from './built-in.ts';
+import { SIDECAR_TEMPLATE } from './built-in.ts';
 import { type InjectionConfig, injectionConfig, injectionValues } from './config.ts';
 import { templateData } from './data.ts';
 import { reasonToSkip } from './decide.ts';
@@ -23,6 +23,7 @@ import type { InjectionContext } from './step.ts';
 import { STEPS } from './steps.ts';
 import { type InjectionTemplate, templateError } from './template.ts';
 import type { TemplateData } from './template-data.ts';
+import { PROXY_CONTAINER, TEMPLATE_VARIABLES } from './template-parts.ts';
 import { withMeshNames } from './written-names.ts';
 
 /** @throws CtlError `invalid_argument` with origin, line and field of what is wrong in config or values */

@@ -1,9 +1,9 @@
 /** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
-import { PROXY_CONTAINER, VALIDATION_CONTAINER } from './built-in.ts';
 import { recordOf, recordsOf, textOf } from './pod-shape.ts';
-import { proxyUserOf } from './proxy-user.ts';
-import { AGENT_STATUS_PORT, PROXY_USER } from './redirection.ts';
+import { isRedirected, proxyUserOf } from './proxy-user.ts';
+import { AGENT_STATUS_PORT } from './redirection.ts';
 import type { InjectionStep } from './step.ts';
+import { PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 /** The sidecar of other meshes of this family. */
 const OTHER_SIDECAR = 'istio-proxy';
@@ -11,7 +11,7 @@ const OTHER_SIDECAR = 'istio-proxy';
 export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, original }) => {
   const spec = recordOf(pod.spec);
   const podUser = recordOf(spec.securityContext).runAsUser;
-  const proxyUser = data.proxy.interceptionMode === 'NONE' ? PROXY_USER : proxyUserOf(pod).user;
+  const proxyUser = isRedirected(pod) ? proxyUserOf(pod).user : undefined;
   const lists = [
     ['initContainers', recordsOf(spec.initContainers)],
     ['containers', recordsOf(spec.containers)],
@@ -20,7 +20,7 @@ export const warnOfLikelyMistakes: InjectionStep = (pod, { data, warnings, origi
     for (const { name, image, securityContext } of containers) {
       const user = recordOf(securityContext).runAsUser ?? podUser;
       const shown = `spec.${field}[${textOf(name)}]`;
-      if (name !== PROXY_CONTAINER && name !== VALIDATION_CONTAINER && user === proxyUser) {
+      if (name !== PROXY_CONTAINER && name !== VALIDATION_CONTAINER && user === proxyUser && user !== undefined) {
         warnings.push(`${shown}: runs as user ${proxyUser}, whose traffic bypasses the proxy`);
       }
       if (name === OTHER_SIDECAR) warnings.push(`${shown}: the sidecar of this mesh is named ${PROXY_CONTAINER}`);

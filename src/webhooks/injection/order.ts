@@ -7,9 +7,10 @@
  * redirected. The proxy is then the last container, so that commands such as `kubectl exec`
  * choose the application, or the first where the application waits for it.
  */
-import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './built-in.ts';
 import { type PodRecord, recordOf, textOf, textsOf } from './pod-shape.ts';
+import { isWithoutEnvoy, proxyOf } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
+import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 /** The container that `kubectl exec` and `kubectl logs` choose; otherwise the first. */
 const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';
@@ -21,7 +22,10 @@ export const orderContainers: InjectionStep = (pod, { data }) => {
     ? first(first(entries(spec.initContainers), PROXY_CONTAINER), INIT_CONTAINER)
     : last(entries(spec.initContainers), INIT_CONTAINER);
   const initContainers = first(redirected, VALIDATION_CONTAINER);
-  const isFirst = data.proxy.holdApplication && !isNative;
+  const proxy = proxyOf(pod);
+  // gRPC applications need the files of the agent at their start.
+  const isHeld = data.proxy.holdApplication || (proxy !== undefined && isWithoutEnvoy(proxy));
+  const isFirst = isHeld && !isNative;
   const containers = (isFirst ? first : last)(entries(spec.containers), PROXY_CONTAINER);
   if (initContainers === entries(spec.initContainers) && containers === spec.containers) return pod;
   const ordered = { ...spec, containers, ...(initContainers.length === 0 ? {} : { initContainers }) };

@@ -11,11 +11,18 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import { ANNOTATIONS } from './annotations.ts';
-import { PROXY_CONTAINER } from './built-in.ts';
 import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
 import { PROXY_PORTS } from './redirection.ts';
-import { sidecarOf, unescaped, variableOf, withContainers, withProxyVariable } from './sidecar-container.ts';
+import {
+  isWithoutEnvoy,
+  sidecarOf,
+  unescaped,
+  variableOf,
+  withContainers,
+  withProxyVariable,
+} from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
+import { PROXY_CONTAINER } from './template-parts.ts';
 
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 
@@ -48,7 +55,8 @@ interface Subject {
 export const rewriteProbes: InjectionStep = (pod, { data, isRepeated, warnings }) => {
   const sidecar = sidecarOf(pod);
   const { proxy } = data;
-  if (sidecar === undefined || !proxy.rewriteProbes || proxy.interceptionMode === 'NONE') return pod;
+  if (sidecar === undefined || isWithoutEnvoy(sidecar)) return pod;
+  if (!proxy.rewriteProbes || proxy.interceptionMode === 'NONE') return pod;
   const spec = recordOf(pod.spec);
   const rewriting: Rewriting = {
     port: proxy.statusPort,

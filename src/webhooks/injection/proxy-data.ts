@@ -30,7 +30,10 @@ export interface ProxyDataInput {
 export const DEFAULT_GRACE_SECONDS = 30;
 
 /** @throws CtlError with the field */
-export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; readonly warnings: readonly string[] } {
+export function proxyData(input: ProxyDataInput): {
+  readonly proxy: Omit<ProxyData, 'grpcBootstrap'>;
+  readonly warnings: readonly string[];
+} {
   const { options, values, config, settings } = input;
   const { global } = values;
   const statusPort = options.statusPort ?? config.value.statusPort ?? global.proxy.statusPort;
@@ -41,7 +44,7 @@ export function proxyData(input: ProxyDataInput): { readonly proxy: ProxyData; r
   const redirects = isRedirected && !global.cni;
   const validates = isRedirected && global.cni;
   const env = Object.entries(textsOf(config.written.proxyMetadata)).map(([name, value]) => ({ name, value }));
-  const proxy: ProxyData = {
+  const proxy: Omit<ProxyData, 'grpcBootstrap'> = {
     image: proxyImage(input),
     initImage: initImage(input),
     imagePullPolicy: global.imagePullPolicy,

@@ -5,11 +5,11 @@
  */
 import { CtlError } from '../../core/errors.ts';
 import type { PodObject } from '../types.ts';
-import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './built-in.ts';
-import { type PodRecord, recordOf } from './pod-shape.ts';
+import { type PodRecord, recordOf, recordsOf } from './pod-shape.ts';
 import { PROXY_USER, REDIRECTION_COMMAND } from './redirection.ts';
 import { sidecarOf, withContainers } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
+import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 const ROOT = 0;
 
@@ -21,7 +21,7 @@ export interface ProxyUser {
 
 export const carryProxyUser: InjectionStep = (pod, { data, warnings }) => {
   const { interceptionMode } = data.proxy;
-  if (sidecarOf(pod) === undefined || interceptionMode === 'NONE') return pod;
+  if (!isRedirected(pod)) return pod;
   const fixed = interceptionMode === 'TPROXY' ? asRoot(pod, warnings) : pod;
   const { user, group } = proxyUserOf(fixed);
   if (user === PROXY_USER && group === PROXY_USER) return fixed;
@@ -33,6 +33,12 @@ export const carryProxyUser: InjectionStep = (pod, { data, warnings }) => {
     return { ...redirected, securityContext };
   });
 };
+
+/** Whether containers of the Pod set up or check the redirection to its sidecar. */
+export function isRedirected(pod: PodObject): boolean {
+  const names = recordsOf(recordOf(pod.spec).initContainers).map(({ name }) => name);
+  return sidecarOf(pod) !== undefined && (names.includes(INIT_CONTAINER) || names.includes(VALIDATION_CONTAINER));
+}
 
 /**
  * The user and group by which rules recognize the sidecar. Root is none of them: it would exempt applications that run

@@ -1,7 +1,7 @@
 /** The container of the proxy in a Pod, and its variables. */
-import { PROXY_CONTAINER } from './built-in.ts';
 import { runsGateway } from './gateway-pod.ts';
 import { type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
+import { PROXY_CONTAINER } from './template-parts.ts';
 
 export type ContainerList = 'containers' | 'initContainers';
 
@@ -24,6 +24,11 @@ export function proxyOf(pod: PodRecord): ProxyContainer | undefined {
 export function sidecarOf(pod: PodRecord): ProxyContainer | undefined {
   const proxy = proxyOf(pod);
   return proxy === undefined || runsGateway(proxy.container) ? undefined : proxy;
+}
+
+/** Whether the agent runs no Envoy: applications speak xDS themselves. */
+export function isWithoutEnvoy({ container }: ProxyContainer): boolean {
+  return variableOf(container, 'DISABLE_ENVOY') === 'true';
 }
 
 /** Replaces the containers of a list that a function changes. */

@@ -106,6 +106,8 @@ export interface ProxyData {
   readonly env: readonly Variable[];
   /** Those of them that `mesh-iptables` reads. */
   readonly initEnv: readonly Variable[];
+  /** The bootstrap of gRPC applications without an agent, JSON. */
+  readonly grpcBootstrap: string;
 }
 
 interface Variable {

@@ -4,9 +4,9 @@
  * it. Templates and the steps after them know the mesh's name only: it is replaced before them and restored afterwards.
  */
 import type { PodObject } from '../types.ts';
-import { PROXY_CONTAINER } from './built-in.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
 import { STATUS_ANNOTATION } from './status.ts';
+import { PROXY_CONTAINER } from './template-parts.ts';
 
 const WRITTEN_NAME = 'istio-proxy';
 const LISTS = ['initContainers', 'containers'] as const;

@@ -7,8 +7,8 @@ import { CtlError, errnoOf } from '../../core/errors.ts';
 import type { AdmissionReply, AdmissionTask } from '../tasks.ts';
 
 /**
- * A review takes milliseconds. A thread that takes longer than this hangs, and is terminated. API servers wait for 10 s,
- * so that a review that waited for this one and for the next thread is answered in time.
+ * A review takes milliseconds. A thread that takes longer than this hangs, and is terminated. API servers wait for
+ * 10 s, so that a review that waited for this one and for the next thread is answered in time.
  */
 const TASK_TIMEOUT_MS = 5_000;
 

@@ -26,7 +26,8 @@ const TIMEOUT_MS = 9_000;
 const FORMAT_WAIT_MS = 4_000;
 
 export interface MergeDeps {
-  readonly adminPort: number;
+  /** Undefined: no Envoy runs. */
+  readonly adminPort: number | undefined;
   /** Undefined: the application has none. */
   readonly app: AppMetrics | undefined;
   /** The application's address. */
@@ -76,14 +77,15 @@ class Scrape {
     const application = app === undefined ? undefined : this.#ask(app);
     const format = await this.#formatFor(application);
     this.#response.writeHead(200, { 'content-type': contentTypeOf(format, this.#openMetrics) });
-    await this.#part('envoy', async () => {
-      const answer = await this.#call({
-        port: adminPort,
-        path: '/stats/prometheus',
-        headers: { accept: acceptHeader([]) },
+    if (adminPort !== undefined)
+      await this.#part('envoy', async () => {
+        const answer = await this.#call({
+          port: adminPort,
+          path: '/stats/prometheus',
+          headers: { accept: acceptHeader([]) },
+        });
+        await this.#passEnvoy(bodyOf(answer), format);
       });
-      await this.#passEnvoy(bodyOf(answer), format);
-    });
     if (application !== undefined)
       await this.#part('application', async () => this.#passApplication(await application, format));
     if (this.#gone.signal.aborted) return;
