@@ -9,10 +9,10 @@ import { didYouMean } from '../../core/nearest.ts';
 import { fieldPath, type ParsedConfig, resembles, withoutNulls } from '../../resources/index.ts';
 import { parseConfigText } from '../../sources/index.ts';
 import type { ConfigText } from '../types.ts';
-import { BUILT_IN_TEMPLATES } from './built-in.ts';
 import { problemOf } from './problem.ts';
 import { labelSelector, type Selector } from './selectors.ts';
-import { compileTemplate, type InjectionTemplate } from './template.ts';
+import { BUILT_IN_TEMPLATES } from './templates/built-in.ts';
+import { compileTemplate, type InjectionTemplate } from './templates/template.ts';
 import { defaultValues, type Values, valuesSchema } from './values.ts';
 
 /** The configuration of injection with compiled templates. */

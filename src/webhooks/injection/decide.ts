@@ -1,7 +1,7 @@
 /** Whether a Pod is injected: the first of these rules that applies decides. */
 import { meshKey } from '../../resources/index.ts';
 import type { PodObject } from '../types.ts';
-import { ANNOTATIONS, readAnnotations } from './annotations.ts';
+import { ANNOTATIONS, readAnnotations } from './annotations/annotations.ts';
 import type { InjectionConfig } from './config.ts';
 import { recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
 import { type Selector, selects } from './selectors.ts';

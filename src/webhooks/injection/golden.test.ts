@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { existsSync, readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
-import { ANNOTATIONS, readAnnotations } from './annotations.ts';
+import { ANNOTATIONS, readAnnotations } from './annotations/annotations.ts';
 import { createInjector } from './index.ts';
 import { GOLDEN_NAMESPACE, goldenCases, goldenResultFile, injectGolden, resultText } from './testing/golden-cases.ts';
 import { SETTINGS } from './testing/settings.ts';

@@ -1,5 +1,5 @@
 /** Injection: adds the sidecar to Pods. Pure: the same Pod and settings give the same answer. */
-export { ANNOTATIONS, type AnnotationSpec, readAnnotations } from './annotations.ts';
-export { ANNOTATIONS_WITHOUT_EFFECT } from './ineffective-names.ts';
+export { ANNOTATIONS, type AnnotationSpec, readAnnotations } from './annotations/annotations.ts';
+export { ANNOTATIONS_WITHOUT_EFFECT } from './annotations/ineffective-names.ts';
 export { createInjector } from './inject.ts';
 export { isRecord, type PodRecord, recordOf } from './pod-shape.ts';

@@ -1,5 +1,5 @@
 /** The arguments of `ctl-agent mesh-iptables` for a Pod (docs/mesh-iptables.md). */
-import { ANNOTATIONS } from './annotations.ts';
+import { ANNOTATIONS } from './annotations/annotations.ts';
 
 export interface RedirectionInput {
   readonly mode: 'REDIRECT' | 'TPROXY';

@@ -4,7 +4,7 @@
  */
 import { z } from 'zod';
 import { messageOf } from '../../core/errors.ts';
-import { ports, portsOrAll, type Reader, ranges, rangesOrAll } from './annotation-values.ts';
+import { ports, portsOrAll, type Reader, ranges, rangesOrAll } from './annotations/values.ts';
 import { AGENT_STATUS_PORT, ENVOY_PORTS } from './redirection.ts';
 
 /** Quantities by name of the resource. */

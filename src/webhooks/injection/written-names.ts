@@ -6,7 +6,7 @@
 import type { PodObject } from '../types.ts';
 import { type PodRecord, recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
 import { STATUS_ANNOTATION } from './status.ts';
-import { PROXY_CONTAINER } from './template-parts.ts';
+import { PROXY_CONTAINER } from './templates/parts.ts';
 
 const WRITTEN_NAME = 'istio-proxy';
 const LISTS = ['initContainers', 'containers'] as const;

@@ -2,8 +2,9 @@
  * The built-in templates: `sidecar` for workloads, `gateway` for Pods that are gateways, and those for gRPC
  * applications without a proxy.
  */
-import { GRPC_AGENT, GRPC_SIMPLE } from './grpc-templates.ts';
-import { PROXY_USER } from './redirection.ts';
+
+import { PROXY_USER } from '../redirection.ts';
+import { GRPC_AGENT, GRPC_SIMPLE } from './grpc.ts';
 import {
   agent,
   agentArguments,
@@ -14,7 +15,7 @@ import {
   proxyEnv,
   RESTRICTED,
   VALIDATION_CONTAINER,
-} from './template-parts.ts';
+} from './parts.ts';
 
 const ARGUMENTS = agentArguments(`
     - --proxyLogLevel={{ proxy.logLevel }}

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createInjector } from './index.ts';
-import { recordOf, recordsOf } from './pod-shape.ts';
-import { injected, SETTINGS, webPod } from './testing/settings.ts';
+import { createInjector } from '../index.ts';
+import { recordOf, recordsOf } from '../pod-shape.ts';
+import { injected, SETTINGS, webPod } from '../testing/settings.ts';
 
 test('the workload is that of the owner, of what owns it, of a label, or the Pod itself', () => {
   const injector = createInjector(SETTINGS);

@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError } from '../../../core/errors.ts';
+import type { TemplateData } from '../template-data/types.ts';
 import { compileTemplate } from './template.ts';
-import type { TemplateData } from './template-data.ts';
 
 const ORIGIN = { file: 'config.yaml', field: 'templates.t' };
 

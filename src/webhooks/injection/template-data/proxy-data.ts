@@ -1,10 +1,9 @@
 /** The settings of the proxy's containers: the values of injection, overridden by annotations of the Pod. */
-import { CtlError } from '../../core/errors.ts';
-import type { InjectionSettings } from '../types.ts';
-import { ports, portsOrAll, quantityValue, ranges, rangesOrAll } from './annotation-values.ts';
-import { ANNOTATIONS, type PodOptions } from './annotations.ts';
-import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
-import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
+import { CtlError } from '../../../core/errors.ts';
+import type { InjectionSettings } from '../../types.ts';
+import { ANNOTATIONS, type PodOptions } from '../annotations/annotations.ts';
+import { ports, portsOrAll, quantityValue, ranges, rangesOrAll } from '../annotations/values.ts';
+import { type PodRecord, recordOf, textsOf } from '../pod-shape.ts';
 import {
   ENVOY_PORTS,
   ineffectiveExclusions,
@@ -13,9 +12,10 @@ import {
   redirectionAnnotations,
   redirectionArguments,
   VALIDATION_FLAGS,
-} from './redirection.ts';
-import type { ProxyData } from './template-data.ts';
-import { searchDomains, type Values } from './values.ts';
+} from '../redirection.ts';
+import { searchDomains, type Values } from '../values.ts';
+import type { EffectiveProxyConfig } from './effective-proxy-config.ts';
+import type { ProxyData } from './types.ts';
 
 export interface ProxyDataInput {
   readonly options: PodOptions;

@@ -3,13 +3,13 @@
  * others than those, Envoy's connections would be redirected to Envoy again. The Pod's own container or a template can
  * set them.
  */
-import { CtlError } from '../../core/errors.ts';
-import type { PodObject } from '../types.ts';
-import { type PodRecord, recordOf, recordsOf } from './pod-shape.ts';
-import { PROXY_USER, REDIRECTION_COMMAND } from './redirection.ts';
+import { CtlError } from '../../../core/errors.ts';
+import type { PodObject } from '../../types.ts';
+import { type PodRecord, recordOf, recordsOf } from '../pod-shape.ts';
+import { PROXY_USER, REDIRECTION_COMMAND } from '../redirection.ts';
+import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from '../templates/parts.ts';
 import { sidecarOf, withContainers } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
-import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 const ROOT = 0;
 

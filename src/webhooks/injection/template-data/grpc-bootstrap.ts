@@ -2,7 +2,7 @@
  * The bootstrap of gRPC applications without an agent, for the template `grpc-simple`: the control plane's address in
  * plain text, and a node without a certificate. The kubelet replaces the variables of the Pod in it.
  */
-import { GENERATOR_METADATA, GRPC_GENERATOR, GRPC_SERVER_LISTENERS } from '../../core/proxy.ts';
+import { GENERATOR_METADATA, GRPC_GENERATOR, GRPC_SERVER_LISTENERS } from '../../../core/proxy.ts';
 
 export interface GrpcBootstrapInput {
   /** `host:port` of the control plane, over TLS. */

@@ -1,7 +1,7 @@
 /** Reading of annotations and labels: values, refusals and warnings. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CtlError } from '../../core/errors.ts';
+import { CtlError } from '../../../core/errors.ts';
 import { ANNOTATIONS, readAnnotations } from './annotations.ts';
 
 const read = (annotations: Record<string, string>, labels: Record<string, string> = {}) =>

@@ -7,10 +7,10 @@
  * redirected. The proxy is then the last container, so that commands such as `kubectl exec`
  * choose the application, or the first where the application waits for it.
  */
-import { type PodRecord, recordOf, textOf, textsOf } from './pod-shape.ts';
+import { type PodRecord, recordOf, textOf, textsOf } from '../pod-shape.ts';
+import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from '../templates/parts.ts';
 import { isWithoutEnvoy, proxyOf } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
-import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 /** The container that `kubectl exec` and `kubectl logs` choose; otherwise the first. */
 const DEFAULT_CONTAINER = 'kubectl.kubernetes.io/default-container';

@@ -1,6 +1,6 @@
 /** The parsed text of a rendered template, with the outputs where values belong. */
 import { type Document, isAlias, isMap, isScalar, isSeq, parseDocument } from 'yaml';
-import { CtlError, messageOf } from '../../core/errors.ts';
+import { CtlError, messageOf } from '../../../core/errors.ts';
 
 /** Texts of the template and indices of values, in turn. */
 export type Text = readonly (string | number)[];

@@ -1,6 +1,6 @@
 /** A step after the templates: takes the Pod with its sidecar and gives one with something changed. */
-import type { PodObject } from '../types.ts';
-import type { TemplateData } from './template-data.ts';
+import type { PodObject } from '../../types.ts';
+import type { TemplateData } from '../template-data/types.ts';
 
 /** What the steps read. */
 export interface InjectionContext {

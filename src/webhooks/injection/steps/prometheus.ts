@@ -3,8 +3,8 @@
  * as MESH_METRICS_ANNOTATIONS, and then name the agent. So Prometheus scrapes one port, which is reachable where mutual
  * TLS is required, and gets the metrics of application, Envoy and agent.
  */
-import { boolean } from './annotation-values.ts';
-import { type PodRecord, recordOf, textsOf } from './pod-shape.ts';
+import { boolean } from '../annotations/values.ts';
+import { type PodRecord, recordOf, textsOf } from '../pod-shape.ts';
 import { proxyOf, withProxyVariable } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
 

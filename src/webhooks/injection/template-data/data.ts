@@ -1,14 +1,14 @@
 /** The data of templates for one Pod. */
-import { workloadLabels } from '../../resources/index.ts';
-import type { InjectionParameters, InjectionSettings, PodObject } from '../types.ts';
-import type { PodOptions } from './annotations.ts';
+import { workloadLabels } from '../../../resources/index.ts';
+import type { InjectionParameters, InjectionSettings, PodObject } from '../../types.ts';
+import type { PodOptions } from '../annotations/annotations.ts';
+import { recordOf, textOf, textsOf } from '../pod-shape.ts';
+import { AGENT_STATUS_PORT } from '../redirection.ts';
+import type { Values } from '../values.ts';
 import { effectiveProxyConfig, forAgent } from './effective-proxy-config.ts';
 import { simpleGrpcBootstrap } from './grpc-bootstrap.ts';
-import { recordOf, textOf, textsOf } from './pod-shape.ts';
 import { concurrencyOf, proxyData } from './proxy-data.ts';
-import { AGENT_STATUS_PORT } from './redirection.ts';
-import type { TemplateData } from './template-data.ts';
-import type { Values } from './values.ts';
+import type { TemplateData } from './types.ts';
 import { workloadData } from './workload.ts';
 
 /** What the API server takes as the value of a label; names of networks may be longer. */

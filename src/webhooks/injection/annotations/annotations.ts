@@ -3,8 +3,10 @@
  * docs/reference/annotations.md come. Names of `istio.io` mean the same as those of `mesh.io` (`meshKey`); where a Pod
  * has both, the name of `mesh.io` takes precedence.
  */
-import { CtlError, messageOf } from '../../core/errors.ts';
-import { meshKey } from '../../resources/index.ts';
+import { CtlError, messageOf } from '../../../core/errors.ts';
+import { meshKey } from '../../../resources/index.ts';
+import { recordOf, textsOf } from '../pod-shape.ts';
+import { ineffectiveNames } from './ineffective-names.ts';
 import {
   agentLevels,
   boolean,
@@ -32,9 +34,7 @@ import {
   volumeMounts,
   volumes,
   wholeNumber,
-} from './annotation-values.ts';
-import { ineffectiveNames } from './ineffective-names.ts';
-import { recordOf, textsOf } from './pod-shape.ts';
+} from './values.ts';
 
 export interface AnnotationSpec<T> {
   readonly name: string;

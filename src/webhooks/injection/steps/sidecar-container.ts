@@ -1,7 +1,7 @@
 /** The container of the proxy in a Pod, and its variables. */
-import { runsGateway } from './gateway-pod.ts';
-import { type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
-import { PROXY_CONTAINER } from './template-parts.ts';
+import { runsGateway } from '../gateway-pod.ts';
+import { type PodRecord, recordOf, recordsOf, textOf } from '../pod-shape.ts';
+import { PROXY_CONTAINER } from '../templates/parts.ts';
 
 export type ContainerList = 'containers' | 'initContainers';
 

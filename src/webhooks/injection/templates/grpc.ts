@@ -3,17 +3,8 @@
  * beside them: it gives them a bootstrap, certificates, and its connection to the control plane. `grpc-simple` gives
  * them a bootstrap for the plain text port of the control plane, and nothing else.
  */
-import { PROXY_USER } from './redirection.ts';
-import {
-  agent,
-  agentArguments,
-  LABELS,
-  POD,
-  PROXY_CONTAINER,
-  proxyEnv,
-  RESTRICTED,
-  variable,
-} from './template-parts.ts';
+import { PROXY_USER } from '../redirection.ts';
+import { agent, agentArguments, LABELS, POD, PROXY_CONTAINER, proxyEnv, RESTRICTED, variable } from './parts.ts';
 
 /** The folder that the agent and the application share, and what is in it. */
 const FOLDER = '/etc/mesh/proxy';

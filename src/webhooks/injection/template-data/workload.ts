@@ -1,7 +1,7 @@
 /** The workload of a Pod: what its owner and its labels say. */
-import { workloadLabels } from '../../resources/index.ts';
-import { recordOf, recordsOf, textOf, textsOf } from './pod-shape.ts';
-import type { WorkloadData } from './template-data.ts';
+import { workloadLabels } from '../../../resources/index.ts';
+import { recordOf, recordsOf, textOf, textsOf } from '../pod-shape.ts';
+import type { WorkloadData } from './types.ts';
 
 /** A Job of a CronJob ends in minutes since 1970; controllers of older clusters wrote seconds. */
 const CRON_JOB = /^(.+)-\d{8,10}$/;

@@ -1,9 +1,9 @@
 /** What is legal in a Pod with a sidecar, and likely wrong: warnings for the user of `kubectl apply`. */
-import { recordOf, recordsOf, textOf } from './pod-shape.ts';
+import { recordOf, recordsOf, textOf } from '../pod-shape.ts';
+import { AGENT_STATUS_PORT } from '../redirection.ts';
+import { PROXY_CONTAINER, VALIDATION_CONTAINER } from '../templates/parts.ts';
 import { isRedirected, proxyUserOf } from './proxy-user.ts';
-import { AGENT_STATUS_PORT } from './redirection.ts';
 import type { InjectionStep } from './step.ts';
-import { PROXY_CONTAINER, VALIDATION_CONTAINER } from './template-parts.ts';
 
 /** The sidecar of other meshes of this family. */
 const OTHER_SIDECAR = 'istio-proxy';

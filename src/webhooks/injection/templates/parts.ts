@@ -1,5 +1,5 @@
-/** What the built-in templates have in common, as texts. Their outputs are described in `template-data.ts`. */
-import { PROXY_USER } from './redirection.ts';
+/** What the built-in templates have in common, as strings. Their outputs are described in `template-data/types.ts`. */
+import { PROXY_USER } from '../redirection.ts';
 
 /** Names of the containers. A container of the Pod with such a name overrides fields of the template's. */
 export const PROXY_CONTAINER = 'mesh-proxy';

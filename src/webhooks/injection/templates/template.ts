@@ -11,11 +11,11 @@
  */
 import { randomBytes } from 'node:crypto';
 import { Liquid, type LiquidError, type Template, tags } from 'liquidjs';
-import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
-import { fieldPath } from '../../resources/index.ts';
-import { isRecord, type PodRecord } from './pod-shape.ts';
+import { CtlError, InternalError, messageOf } from '../../../core/errors.ts';
+import { fieldPath } from '../../../resources/index.ts';
+import { isRecord, type PodRecord } from '../pod-shape.ts';
+import type { TemplateData } from '../template-data/types.ts';
 import { parseSkeleton, type Skeleton, type Text } from './skeleton.ts';
-import type { TemplateData } from './template-data.ts';
 
 /** A compiled template. */
 export interface InjectionTemplate {

@@ -1,9 +1,9 @@
 /** The proxy configuration of one Pod: that of the mesh, overridden by its annotations. */
-import { CtlError } from '../../core/errors.ts';
-import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../resources/index.ts';
-import type { InjectionSettings } from '../types.ts';
-import { ANNOTATIONS, type PodOptions } from './annotations.ts';
-import { isRecord, type PodRecord, textsOf } from './pod-shape.ts';
+import { CtlError } from '../../../core/errors.ts';
+import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../../resources/index.ts';
+import type { InjectionSettings } from '../../types.ts';
+import { ANNOTATIONS, type PodOptions } from '../annotations/annotations.ts';
+import { isRecord, type PodRecord, textsOf } from '../pod-shape.ts';
 
 export interface EffectiveProxyConfig {
   /** For PROXY_CONFIG: as the authors wrote it. */

@@ -1,5 +1,5 @@
 /** Warnings about annotations and labels of injection that are unknown or without effect. */
-import { didYouMean } from '../../core/nearest.ts';
+import { didYouMean } from '../../../core/nearest.ts';
 
 type Holder = 'annotation' | 'label';
 

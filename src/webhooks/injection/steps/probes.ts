@@ -9,10 +9,11 @@
  * `exec` stays: it runs in the container. In a Pod that was injected before, probes that others changed since are
  * rewritten as well.
  */
-import { CtlError } from '../../core/errors.ts';
-import { ANNOTATIONS } from './annotations.ts';
-import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
-import { PROXY_PORTS } from './redirection.ts';
+import { CtlError } from '../../../core/errors.ts';
+import { ANNOTATIONS } from '../annotations/annotations.ts';
+import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from '../pod-shape.ts';
+import { PROXY_PORTS } from '../redirection.ts';
+import { PROXY_CONTAINER } from '../templates/parts.ts';
 import {
   isWithoutEnvoy,
   sidecarOf,
@@ -22,7 +23,6 @@ import {
   withProxyVariable,
 } from './sidecar-container.ts';
 import type { InjectionStep } from './step.ts';
-import { PROXY_CONTAINER } from './template-parts.ts';
 
 const VARIABLE = 'MESH_ORCH_APP_PROBERS';
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CtlError } from '../../core/errors.ts';
-import type { PodObject } from '../types.ts';
-import { createInjector } from './index.ts';
-import { recordOf, recordsOf } from './pod-shape.ts';
-import { injected, SETTINGS, webPod, withConfig } from './testing/settings.ts';
+import { CtlError } from '../../../core/errors.ts';
+import type { PodObject } from '../../types.ts';
+import { createInjector } from '../index.ts';
+import { recordOf, recordsOf } from '../pod-shape.ts';
+import { injected, SETTINGS, webPod, withConfig } from '../testing/settings.ts';
 
 const NATIVE_OFF = 'global: { nativeSidecar: false }';
 const injectors = [createInjector(SETTINGS), createInjector(withConfig('', NATIVE_OFF))];

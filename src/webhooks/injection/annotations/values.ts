@@ -3,11 +3,11 @@
  * what was expected; the caller knows the name.
  */
 import { isIP } from 'node:net';
-import { CtlError, messageOf } from '../../core/errors.ts';
-import { parse } from '../../core/yaml.ts';
-import { parseScopeLevels } from '../../logging/index.ts';
-import { parseProxyConfig } from '../../resources/index.ts';
-import { isRecord } from './pod-shape.ts';
+import { CtlError, messageOf } from '../../../core/errors.ts';
+import { parse } from '../../../core/yaml.ts';
+import { parseScopeLevels } from '../../../logging/index.ts';
+import { parseProxyConfig } from '../../../resources/index.ts';
+import { isRecord } from '../pod-shape.ts';
 
 /** Longest text of a single value. */
 const MAX_VALUE = 1024;
