@@ -22,7 +22,7 @@ export type IdentitySettings = Pick<
   | 'fileMountedCerts'
   | 'staleConnectionIntervalMs'
 > &
-  // Service account: empty or left out: that of the token.
+  // Without a service account, or with an empty one, that of the token counts.
   Partial<Pick<AgentSettings, 'serviceAccount' | 'disableEnvoy'>>;
 
 /** The mesh's roots in a volume of the pod. */

@@ -3,9 +3,10 @@
  *
  * With the proxy as an init container: `mesh-init`, the proxy, then those of the Pod, which so have the network of the
  * mesh. With the proxy beside the application, traffic that is redirected before the proxy runs goes nowhere, so
- * `mesh-init` is the last init container. `mesh-validation` is always the first: nothing runs before the traffic is
- * redirected. The proxy is then the last container, so that commands such as `kubectl exec`
+ * `mesh-init` is the last init container. The proxy is then the last container, so that commands such as `kubectl exec`
  * choose the application, or the first where the application waits for it.
+ *
+ * `mesh-validation` is always the first init container: nothing runs before the traffic is redirected.
  */
 import { type PodRecord, recordOf, textOf, textsOf } from '../pod-shape.ts';
 import { INIT_CONTAINER, PROXY_CONTAINER, VALIDATION_CONTAINER } from '../templates/parts.ts';
