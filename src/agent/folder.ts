@@ -1,5 +1,5 @@
 /** Creates folders for the agent's files, and checks that Envoy finds them. */
-import { access, constants, mkdir, realpath, stat } from 'node:fs/promises';
+import { access, chmod, constants, mkdir, realpath, stat } from 'node:fs/promises';
 import { dirname, resolve } from 'node:path';
 import { CtlError, errnoOf } from '../core/errors.ts';
 
@@ -11,16 +11,28 @@ import { CtlError, errnoOf } from '../core/errors.ts';
  */
 export async function makeFolder(path: string, mode = 0o777): Promise<void> {
   try {
-    await mkdir(path, { mode });
+    await makeOne(path, mode);
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === 'ENOENT' && dirname(path) !== path) {
       await makeFolder(dirname(path), mode);
-      await mkdir(path, { mode }).catch(unlessFolder(path));
+      await makeOne(path, mode).catch(unlessFolder(path));
       return;
     }
     await unlessFolder(path)(error);
   }
+}
+
+/**
+ * With the mode that the process's umask leaves. `mkdir` runs in a thread of its own, and so may see the umask that
+ * holds for the moment in which a socket is created (grpc/listen.ts).
+ */
+async function makeOne(path: string, mode: number): Promise<void> {
+  await mkdir(path, { mode });
+  const wanted = mode & ~process.umask();
+  const { mode: found } = await stat(path);
+  // Some file systems have no modes. The others keep the bit by which files inherit the folder's group.
+  if ((found & 0o777) !== wanted) await chmod(path, (found & 0o7000) | wanted).catch(() => {});
 }
 
 /**

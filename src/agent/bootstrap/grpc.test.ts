@@ -1,5 +1,5 @@
 import assert from 'node:assert/strict';
-import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
+import { mkdtemp, readdir, readFile, rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { test } from 'node:test';
@@ -62,7 +62,9 @@ test('the file is written in one step, into a folder that is made; a failure nam
   t.after(() => rm(folder, { recursive: true }));
   const path = join(folder, 'deep', 'bootstrap.json');
   const made = grpcBootstrap({ ...INPUT, path });
-  await writeGrpcBootstrap(made);
+  const umask = process.umask(0o077);
+  await writeGrpcBootstrap(made).finally(() => process.umask(umask));
+  assert.equal((await stat(path)).mode & 0o777, 0o644, 'users of other containers read it');
   assert.deepEqual(JSON.parse(await readFile(path, 'utf8')), made?.content);
   assert.deepEqual(await readdir(join(folder, 'deep')), ['bootstrap.json']);
   const under = grpcBootstrap({ ...INPUT, path: join(path, 'file') });

@@ -3,7 +3,7 @@
  * plane through the xDS proxy of the agent, and read the workload's certificate from files.
  * Sources: https://github.com/grpc/proposal, A27 (servers, node), A29 (certificates), A36 (listeners of servers)
  */
-import { rename, writeFile } from 'node:fs/promises';
+import { chmod, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import {
@@ -86,7 +86,9 @@ export async function writeGrpcBootstrap(bootstrap: GrpcBootstrap | undefined): 
   const draft = `${path}.${process.pid}`;
   try {
     await makeFolder(dirname(path));
-    await writeFile(draft, JSON.stringify(content, null, 2), { mode: 0o644 });
+    await writeFile(draft, JSON.stringify(content, null, 2));
+    // Applications run as other users, whatever the umask of the agent.
+    await chmod(draft, 0o644);
     await rename(draft, path);
   } catch (error) {
     const message = `cannot write the bootstrap of gRPC applications: ${messageOf(error)}`;
