@@ -260,6 +260,7 @@ function drain(plan: AgentPlan, supervisor: Supervisor, end: EndRequests, time: 
     },
     closeListeners: (signal) => post(`/drain_listeners${inboundOnly ? '?inboundonly' : ''}`, signal),
     connections: async () => {
+      if (!plan.runsEnvoy) return 0;
       const { status, text } = await admin(plan, CONNECTIONS_STATS);
       if (status !== 200) throw new CtlError('unavailable', `the statistics were answered with status ${status}`);
       return connectionsIn(text, plan.ports.prometheus);
