@@ -1,10 +1,15 @@
 /**
  * Reads the bytes of one connection in slices. One read returns up to 256 KiB, in which a client can put thousands of
  * calls: processed at once, they would block the event loop, and with it every other client, for a second. So a
- * connection reads for one slice of time. The remaining bytes wait in memory while its socket is paused, and are read
- * in later turns of the event loop. Connections with few bytes wait only in turns that are used up.
+ * connection reads for one slice of time. The remaining bytes wait in memory and are read in later turns of the event
+ * loop; where they are many, the socket is paused meanwhile. Connections with few bytes wait only in turns that are
+ * used up, and are not paused: to pause and resume a socket costs as much as to read an acknowledgement.
  */
 import type { Task, TurnScheduler } from './turn-scheduler.ts';
+
+/** Up to so many bytes, in so many parts, wait without a pause of the socket. */
+const MAX_UNPAUSED_BYTES = 4096;
+const MAX_UNPAUSED_PARTS = 8;
 
 export interface PacedReaderOptions {
   readonly scheduler: TurnScheduler;
@@ -19,8 +24,11 @@ export interface PacedReaderOptions {
 
 export class PacedReader implements Task {
   readonly #options: PacedReaderOptions;
-  /** Copies of unread bytes: of one read, and of what was decrypted together with it. */
+  /** Copies of unread bytes: few, and those of one read with what was decrypted together with it. */
   readonly #left: Buffer[] = [];
+  /** Bytes that have begun to wait since none did. */
+  #waited = 0;
+  #paused = false;
 
   constructor(options: PacedReaderOptions) {
     this.#options = options;
@@ -33,16 +41,23 @@ export class PacedReader implements Task {
   /** Reads the bytes, or a part of them now. They are valid until the return. */
   take(bytes: Buffer): void {
     if (this.#left.length > 0) {
-      this.#left.push(Buffer.from(bytes));
+      this.#keep(bytes);
       return;
     }
-    const { scheduler, pause } = this.#options;
+    const { scheduler } = this.#options;
     const { caller } = this;
     const read = scheduler.isYoung(caller) ? scheduler.run(caller, () => this.#read(bytes)) : 0;
     if (read === bytes.length) return;
-    this.#left.push(Buffer.from(bytes.subarray(read)));
-    pause();
+    this.#keep(bytes.subarray(read));
     scheduler.enqueue(this);
+  }
+
+  #keep(bytes: Buffer): void {
+    this.#left.push(Buffer.from(bytes));
+    this.#waited += bytes.length;
+    if (this.#paused || (this.#waited <= MAX_UNPAUSED_BYTES && this.#left.length <= MAX_UNPAUSED_PARTS)) return;
+    this.#paused = true;
+    this.#options.pause();
   }
 
   /** Continues for one slice. False when unread bytes are left. */
@@ -55,7 +70,9 @@ export class PacedReader implements Task {
       else this.#left.shift();
       if (this.#left.length > 0) return false;
     }
-    this.#options.resume();
+    this.#waited = 0;
+    if (this.#paused) this.#options.resume();
+    this.#paused = false;
     return true;
   }
 
