@@ -51,6 +51,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'streams',
     'connection',
     'unary',
+    'listening',
     'server',
     'index',
   ],

@@ -31,11 +31,12 @@ function apiServerAddresses(snapshot: Snapshot): readonly string[] {
   ];
 }
 
-/** Pods on the network of their node have an address that is not theirs alone, and are not among the owners. */
+/** Pods on the network of their node do not count: their address is not theirs alone. */
 function isPod(address: string, snapshot: Snapshot): boolean {
   const pods = snapshot.resources('Pod');
   return snapshot.ownersOf(address).some((key) => {
     const pod = pods.get(key);
-    return pod !== undefined && pod.meta.cluster === undefined && pod.meta.namespace !== AGENT_NAMESPACE;
+    if (pod === undefined || pod.content.spec?.hostNetwork === true) return false;
+    return pod.meta.cluster === undefined && pod.meta.namespace !== AGENT_NAMESPACE;
   });
 }
