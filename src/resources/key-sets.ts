@@ -16,7 +16,7 @@ export const OIDC_REFERENCE = 'oidc:';
 export function keySetReference({ issuer, jwks, jwksUri }: JwtRule): string | undefined {
   if (jwks !== undefined && jwks !== '') return undefined;
   if (jwksUri !== undefined && jwksUri !== '') return jwksUri;
-  const url = URL.parse(issuer);
+  const url = issuer === undefined ? null : URL.parse(issuer);
   return url?.protocol === 'https:' || url?.protocol === 'http:' ? `${OIDC_REFERENCE}${issuer}` : undefined;
 }
 

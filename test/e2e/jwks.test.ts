@@ -140,6 +140,19 @@ test('a key server that is down at the start: its tokens are refused until it is
   assert.deepEqual(more, []);
 });
 
+test('a rule without issuer accepts the tokens of all issuers that its keys are for', async (t) => {
+  const { config, key } = world.get();
+  const other = await issuerKey(t, 'other');
+  const server = await keyServer(t, always(key.jwks));
+  await server.up();
+  const tokens = await Promise.all(['a@issuers.test', 'b@issuers.test'].map((issuer) => key.token('--iss', issuer)));
+  const forged = await other.token('--iss', 'a@issuers.test');
+  await config.apply('policy', policy('any', { jwksUri: `${server.url}/keys` }));
+  for (const token of tokens) await eventuallyStatus(200, token);
+  await eventuallyStatus(401, forged);
+  await nothingElseSuffers();
+});
+
 test('a key server that goes down later: its keys stay in force, and are followed when it is back', async (t) => {
   const { config, key } = world.get();
   const other = await issuerKey(t, 'two');

@@ -19,7 +19,7 @@ export const peerAuthentication = z.strictObject({
 });
 
 const jwtRule = z.strictObject({
-  issuer: secret('url', z.string()),
+  issuer: secret('url', z.string()).optional(),
   audiences: strings.optional(),
   jwksUri: secret('url', z.string()).optional(),
   jwks: secret('keySet', z.string()).optional(),

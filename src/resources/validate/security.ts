@@ -31,6 +31,9 @@ export function validateRequestAuthentication(spec: RequestAuthenticationSpec, e
 /** Validates one rule about tokens. */
 export function checkJwtRule(rule: JwtRule, errors: ValidationErrors): void {
   if (rule.issuer === '') errors.add(['issuer'], 'expected an issuer that is not empty');
+  if (rule.issuer === undefined && !rule.jwksUri) {
+    errors.add(['issuer'], 'required without jwksUri, whose keys may be those of any issuer');
+  }
   checkFilled(rule.audiences, errors.at('audiences'));
   if (rule.jwksUri !== undefined && !isHttpUrl(rule.jwksUri)) {
     errors.add(['jwksUri'], `expected an http or https URL, got ${shown(rule.jwksUri)}`);

@@ -20,7 +20,8 @@ export function providerOf(tokenRule: TokenRule, only: ReadonlySet<string>): Pro
   const { fromHeaders, fromParams, fromCookies } = locationsOfRule(rule, only);
   const { outputPayloadToHeader = '', outputClaimToHeaders = [], spaceDelimitedClaims = [] } = rule;
   return {
-    issuer: rule.issuer,
+    // Without one Envoy accepts the tokens of all issuers that the keys are for.
+    issuer: rule.issuer ?? '',
     audiences: rule.audiences ?? [],
     // With an empty text Envoy has no keys, and refuses all tokens of the issuer; it would not accept a set without
     // keys.

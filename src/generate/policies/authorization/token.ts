@@ -4,7 +4,8 @@
  */
 import type { envoy } from '../../../protobuf/index.ts';
 import { JWT_FILTER, PAYLOAD } from '../authentication/metadata.ts';
-import { allOf, anyOf, type Condition, leaf, NEVER, not, type PrincipalLeaf } from './condition.ts';
+import { ALWAYS, allOf, anyOf, type Condition, leaf, NEVER, not, type PrincipalLeaf } from './condition.ts';
+import type { Reading } from './operation.ts';
 import { type Pattern, patternOf, stringMatcher } from './text.ts';
 
 type User = Condition<PrincipalLeaf>;
@@ -16,22 +17,33 @@ const PRESENT: Value = { presentMatch: true };
  * `requestPrincipals`: the text `<issuer>/<subject>`. Both may contain slashes, and metadata has them separately: the
  * pattern is split at each slash. A token without subject has the principal `<issuer>/`.
  */
-export function requestPrincipal(value: string): User {
+export function requestPrincipal(value: string, reading: Reading): User {
   const pattern = patternOf(value);
   switch (pattern.kind) {
     case 'any':
-      return claim(['iss'], PRESENT);
+      return reading === 'narrow' ? claim(['iss'], PRESENT) : anyOf([claim(['iss'], PRESENT), claim(['sub'], PRESENT)]);
     case 'exact':
-      return anyOf(splits(pattern.text).map(([issuer, subject]) => allOf([issuerIs(issuer), subjectIs(subject)])));
+      return anyOf(
+        splits(pattern.text).map(([issuer, subject]) => {
+          const mayHaveNone = reading === 'wide' && subject !== '';
+          return allOf([issuerIs(issuer, mayHaveNone), subjectIs(subject)]);
+        }),
+      );
     case 'prefix':
       return anyOf([
         claim(['iss'], textValue(pattern)),
-        ...splits(pattern.text).map(([issuer, subject]) => allOf([issuerIs(issuer), subjectBegins(subject)])),
+        ...splits(pattern.text).map(([issuer, subject]) => {
+          const mayHaveNone = reading === 'wide' && subject !== '';
+          return allOf([issuerIs(issuer, mayHaveNone), subjectBegins(subject)]);
+        }),
       ]);
     case 'suffix':
       return anyOf([
         claim(['sub'], textValue(pattern)),
-        ...splits(pattern.text).map(([issuer, subject]) => allOf([issuerEnds(issuer), subjectIs(subject)])),
+        ...splits(pattern.text).map(([issuer, subject]) => {
+          const mayHaveNone = reading === 'wide' && subject !== '';
+          return allOf([issuerEnds(issuer, mayHaveNone), subjectIs(subject)]);
+        }),
       ]);
   }
 }
@@ -41,12 +53,17 @@ function splits(text: string): (readonly [before: string, after: string])[] {
   return [...text.matchAll(/\//g)].map(({ index }) => [text.slice(0, index), text.slice(index + 1)] as const);
 }
 
-/** A verified token's issuer is never empty: the rule that verified it names it. */
-function issuerIs(issuer: string): User {
-  return issuer === '' ? NEVER : claim(['iss'], textValue({ kind: 'exact', text: issuer }));
+/**
+ * Only tokens that a rule without issuer verified can have none, and only of a subject: a request without token has
+ * neither.
+ */
+function issuerIs(issuer: string, mayHaveNone: boolean): User {
+  if (issuer !== '') return claim(['iss'], textValue({ kind: 'exact', text: issuer }));
+  return mayHaveNone ? not(claim(['iss'], PRESENT)) : NEVER;
 }
 
-function issuerEnds(end: string): User {
+function issuerEnds(end: string, mayHaveNone: boolean): User {
+  if (end === '' && mayHaveNone) return ALWAYS;
   return claim(['iss'], end === '' ? PRESENT : textValue({ kind: 'suffix', text: end }));
 }
 
@@ -56,7 +73,7 @@ function subjectIs(subject: string): User {
 }
 
 function subjectBegins(start: string): User {
-  return start === '' ? { all: [] } : claim(['sub'], textValue({ kind: 'prefix', text: start }));
+  return start === '' ? ALWAYS : claim(['sub'], textValue({ kind: 'prefix', text: start }));
 }
 
 /**
