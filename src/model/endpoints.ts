@@ -261,7 +261,7 @@ function entryEndpoints(
     for (const port of ports) gathering.add(workload, portOf(own, port.name) ?? port.targetPort, port.servicePort);
   };
   const selector = content.workloadSelector?.labels;
-  if (selector !== undefined && !isEmptySelector(selector)) {
+  if (selector !== undefined) {
     selectEntries(meta.namespace, selector, indexes, (entry, workload) =>
       addEntry(workload, entry.content.ports ?? {}),
     );
@@ -319,13 +319,13 @@ function selectPods(
   }
 }
 
-/** The selector of workloads that is effective for a service; undefined: none. */
+/**
+ * The selector of workloads that is effective for a service; undefined: none. One without labels is none for a Service,
+ * and for a ServiceEntry selects all workloads of its namespace.
+ */
 export function workloadSelectorOf(resource: AnyResource | undefined, indexes: DefinitionContext): Labels | undefined {
-  const selector =
-    resource?.kind === 'ServiceEntry'
-      ? resource.content.workloadSelector?.labels
-      : resource?.kind === 'Service' && indexes.settings.serviceSelectsWorkloadEntries
-        ? resource.content.spec.selector
-        : undefined;
+  if (resource?.kind === 'ServiceEntry') return resource.content.workloadSelector?.labels;
+  if (resource?.kind !== 'Service' || !indexes.settings.serviceSelectsWorkloadEntries) return undefined;
+  const { selector } = resource.content.spec;
   return isEmptySelector(selector) ? undefined : selector;
 }

@@ -10,8 +10,8 @@ import type { EgressListener, Scope } from './types.ts';
 
 type Sidecar = Resource<'Sidecar'>;
 
-/** Host patterns imported from one namespace, or from all (`*`). */
-interface Imports {
+/** Host patterns of one namespace, or of all (`*`). */
+interface Patterns {
   readonly exact: ReadonlySet<string>;
   readonly wildcards: readonly string[];
 }
@@ -23,7 +23,9 @@ export interface ListenerPlan {
   /** Imports everything that the namespace sees, at every port. */
   readonly everything: boolean;
   /** Namespace or `*` → the imported host patterns. */
-  readonly imports: ReadonlyMap<string, Imports>;
+  readonly imports: ReadonlyMap<string, Patterns>;
+  /** Namespace or `*` → host patterns that are not imported, whatever else imports them. */
+  readonly excluded: ReadonlyMap<string, Patterns>;
 }
 
 export interface ScopePlan {
@@ -37,6 +39,7 @@ export interface ScopePlan {
 }
 
 const ALL: readonly string[] = ['*/*'];
+const NO_PATTERNS: Patterns = { exact: new Set(), wildcards: [] };
 
 /** Id of the scope of proxies without a Sidecar, and of gateways. */
 export function defaultScopeId(namespace: string): string {
@@ -72,17 +75,16 @@ interface WrittenListener {
 }
 
 function planListener({ port, bind, captureMode, hosts }: WrittenListener, namespace: string): ListenerPlan {
-  const patterns = new Map<string, Set<string>>();
+  const imported = new Map<string, Set<string>>();
+  const excluded = new Map<string, Set<string>>();
   for (const written of hosts) {
+    // Imports nothing.
+    if (written === '~/*') continue;
     const slash = written.indexOf('/');
     const owner = slash < 0 ? '*' : written.slice(0, slash);
-    if (owner === '~') continue;
-    addTo(patterns, owner === '.' ? namespace : owner, canonicalHost(written.slice(slash + 1)));
-  }
-  const imports = new Map<string, Imports>();
-  for (const [owner, all] of patterns) {
-    const wildcards = [...all].filter(isWildcardHost);
-    imports.set(owner, { exact: new Set([...all].filter((host) => !isWildcardHost(host))), wildcards });
+    const host = canonicalHost(written.slice(slash + 1));
+    const from = owner.startsWith('~') ? owner.slice(1) || '*' : owner;
+    addTo(owner.startsWith('~') ? excluded : imported, from === '.' ? namespace : from, host);
   }
   const number = port?.number;
   return {
@@ -92,14 +94,25 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
         : { number: number ?? 0, protocol: parseProtocol(port.protocol), name: port.name ?? '' },
     bind: bind ?? '',
     captureMode: captureMode ?? 'DEFAULT',
-    everything: (number ?? 0) === 0 && (patterns.get('*')?.has('*') ?? false),
-    imports,
+    everything: (number ?? 0) === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
+    imports: patternsOf(imported),
+    excluded: patternsOf(excluded),
   };
+}
+
+function patternsOf(hosts: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyMap<string, Patterns> {
+  const patterns = new Map<string, Patterns>();
+  for (const [owner, all] of hosts) {
+    const wildcards = [...all].filter(isWildcardHost);
+    patterns.set(owner, { exact: new Set([...all].filter((host) => !isWildcardHost(host))), wildcards });
+  }
+  return patterns;
 }
 
 /** Whether a listener imports `hostname` (possibly a wildcard) defined in `owner`. */
 export function importsHost(plan: ListenerPlan, owner: string, hostname: string): boolean {
   if (plan.everything) return true;
+  if (isExcluded(plan, owner, hostname)) return false;
   for (const from of [owner, '*']) {
     const imports = plan.imports.get(from);
     if (imports === undefined) continue;
@@ -108,6 +121,14 @@ export function importsHost(plan: ListenerPlan, owner: string, hostname: string)
     if (isWildcardHost(hostname)) for (const host of imports.exact) if (hostMatches(hostname, host)) return true;
   }
   return false;
+}
+
+function isExcluded({ excluded }: ListenerPlan, owner: string, hostname: string): boolean {
+  if (excluded.size === 0) return false;
+  return [owner, '*'].some((from) => {
+    const { exact, wildcards } = excluded.get(from) ?? NO_PATTERNS;
+    return exact.has(hostname) || wildcards.some((pattern) => hostMatches(pattern, hostname));
+  });
 }
 
 /** The keys under which a scope is indexed: see {@link watchKeysOf}. */

@@ -67,6 +67,30 @@ test('egress hosts: own namespace, others, wildcards, none; `.` in a Sidecar of 
   assert.deepEqual(hostsOf(root.scopeOf('a', {})), [fqdn('web.a')]);
 });
 
+test('egress hosts after `~` are not imported, whatever else imports them', () => {
+  const services = [service('a/web'), service('b/web'), service('b/db'), service('c/db')];
+  const external = resource('ServiceEntry', 'b/e', { hosts: ['x.foo.com', '*.bar.com'] });
+  const seen = (...hosts: string[]) => hostsOf(meshOf([...services, external, sidecar('a/s', hosts)]).scopeOf('a', {}));
+  const [own, web, db, other] = [fqdn('web.a'), fqdn('web.b'), fqdn('db.b'), fqdn('db.c')];
+  assert.deepEqual(seen('*/*', '~b/*'), [other, own]);
+  assert.deepEqual(seen('*/*', `~b/${db}`, '~b/*.com'), [other, own, web]);
+  assert.deepEqual(seen('b/*', '~/*.foo.com', '~*/*.local'), ['*.bar.com']);
+  assert.deepEqual(seen('b/*', '~/one.bar.com', '~/*.local'), ['*.bar.com', 'x.foo.com']);
+  assert.deepEqual(seen(`b/${db}`, `~b/${db}`), []);
+  assert.deepEqual(seen('*/*', '~./*', '~c/*').length, 4);
+  assert.deepEqual(seen('b/*.local', '~/*'), [db, web]);
+  // Of the root namespace, `.` is the proxy's namespace.
+  const root = meshOf([...services, sidecar('mesh-system/s', ['*/*', '~./*'])]);
+  assert.deepEqual(hostsOf(root.scopeOf('a', {})), [db, other, web]);
+});
+
+test('a service that was not visible appears when the Sidecar excludes it no more', () => {
+  const before = meshOf([service('b/web'), sidecar('a/s', ['*/*', '~b/*'])]);
+  assert.deepEqual(hostsOf(before.scopeOf('a', {})), []);
+  const { snapshot } = step(before, [service('b/db'), sidecar('a/s', ['*/*', `~b/${fqdn('db.b')}`])]);
+  assert.deepEqual(hostsOf(snapshot.scopeOf('a', {})), [fqdn('web.b')]);
+});
+
 test('a listener of one port has the services of that port; bind, capture mode and traffic policy are taken over', () => {
   const snapshot = meshOf([
     service('a/web'),

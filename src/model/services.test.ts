@@ -225,6 +225,16 @@ test('a service entry selects workload entries and pods of its namespace', () =>
   assert.equal(meshOf(resources).instancesAt('', '2.2.2.2')[0]?.hostname, 'api.example.com');
 });
 
+test('a service entry whose selector has no labels selects all workloads of its namespace', () => {
+  const resources = [
+    entry({ resolution: 'STATIC', workloadSelector: { labels: {} } }),
+    resource('WorkloadEntry', 'a/vm', { address: '2.2.2.2', labels: { app: 'x' }, ports: { tls: 9000 } }),
+    resource('WorkloadEntry', 'b/vm', { address: '2.2.2.3', labels: { app: 'x' } }),
+    pod('a/p', '10.0.0.1', { labels: { app: 'y' } }),
+  ];
+  assert.deepEqual(addressesOf(resources, 'a/api.example.com'), ['10.0.0.1:443', '2.2.2.2:9000']);
+});
+
 test('a workload entry that is not reported healthy is an unhealthy endpoint', () => {
   const selecting = service('a/web', { selector: { app: 'x' } });
   const healthOf = (fields: { unhealthy?: true }) => {

@@ -85,12 +85,22 @@ test('JSON that is read is printed the same again', async (t) => {
   }
 });
 
+test('a duration may have the units of Go', () => {
+  const rows = { '500ms': '0.500s', '1m30s': '90s', '2h': '7200s', '5us': '0.000005s', '1s20ns': '1.000000020s' };
+  for (const [text, seconds] of Object.entries(rows)) {
+    assert.equal(roundTrip('google.protobuf.Duration', text), seconds);
+  }
+  for (const text of ['', '1', 'ms', '1s1h', '1.5m', '99999999999h', '-5ms', '1m 1s']) {
+    assert.throws(() => fromProtoJson('google.protobuf.Duration', text), CtlError, text);
+  }
+});
+
 test('an error names the path of the wrong value', async (t) => {
   const rows: [label: string, message: string, json: unknown, field: string, text: RegExp][] = [
     ['unknown field', CLUSTER, { conect_timeout: '1s' }, 'conect_timeout', /unknown field of envoy.config.cluster/],
     ['unknown field in a list', CLUSTER, { health_checks: [{}, { x: 1 }] }, 'health_checks[1].x', /unknown field/],
     ['wrong enum', CLUSTER, { lb_policy: 'FASTEST' }, 'lb_policy', /ROUND_ROBIN/],
-    ['wrong duration', CLUSTER, { connect_timeout: '5m' }, 'connect_timeout', /duration/],
+    ['wrong duration', CLUSTER, { connect_timeout: '5d' }, 'connect_timeout', /duration/],
     [
       'fraction for an integer',
       CLUSTER,

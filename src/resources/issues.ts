@@ -41,9 +41,9 @@ export function shown(value: unknown): string {
 }
 
 /** The error without the value that was found: for values that must not appear in logs. */
-export function withoutValue({ path, message }: ValidationError): ValidationError {
-  const end = message.indexOf(', got ');
-  return { path, message: end < 0 ? message : message.slice(0, end) };
+export function withoutValue(error: ValidationError): ValidationError {
+  const end = error.message.indexOf(', got ');
+  return end < 0 ? error : { ...error, message: error.message.slice(0, end) };
 }
 
 type Issue = z.core.$ZodIssue;

@@ -30,7 +30,7 @@ import {
   SERVICE_API_KINDS,
   type SecurityKind,
 } from './types.ts';
-import { isGuarded, pruned } from './unknown-fields.ts';
+import { isGuarded, leavesAllSelected, pruned } from './unknown-fields.ts';
 import { semanticErrors } from './validate/index.ts';
 import { notActedOn } from './warnings/not-acted-on.ts';
 import { brokenText } from './well-formed-utf16.ts';
@@ -115,7 +115,10 @@ export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument
   const broken = brokenText(document);
   if (broken !== undefined) return { errors: [broken], key };
   // Nearly all documents have none.
-  const empty = document === raw ? undefined : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path));
+  const empty =
+    document === raw
+      ? undefined
+      : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path) || leavesAllSelected(document.spec, path));
   if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY_VALUE }], key };
   const content = parseContent(
     envelope,
@@ -300,16 +303,20 @@ function parseContent(
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
   const read = closed(kind, readContent(kind, input), nulls);
   const found = 'errors' in read ? read.errors : semanticErrors(kind, read.content);
-  const errors = found.map((error) => {
+  const located = found.map((error) => {
     const safe = isSecretPath(SCHEMAS[kind], error.path) ? withoutValue(error) : error;
     return { ...safe, path: [...base, ...error.path] };
   });
+  const errors = located.filter(({ stored }) => stored === undefined);
+  const mistakes = located.filter(({ stored }) => stored !== undefined);
   // An unknown field in a policy, or in place of all known ones, may be the important one.
   const refused = isSecurityKind(kind) || document.spec === undefined ? unknown : [];
-  if ('errors' in read || errors.length > 0 || refused.length > 0) return { errors: [...unknown, ...errors] };
+  if ('errors' in read || errors.length > 0 || refused.length > 0) {
+    return { errors: [...unknown, ...errors, ...mistakes] };
+  }
   const warned = [...read.warnings, ...notActedOn(kind, read.content)];
   const warnings = warned.map((warning) => ({ ...warning, path: [...base, ...warning.path] }));
-  return { content: read.content, warnings: [...unknown, ...warnings] };
+  return { content: read.content, warnings: [...unknown, ...mistakes, ...warnings] };
 }
 
 /** With the listeners closed whose TLS cannot be acted on. */

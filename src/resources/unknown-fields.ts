@@ -9,6 +9,7 @@
  *   a misspelt `action` would be an ALLOW; without `mtls` plain text may be let in.
  * - In `match` of a VirtualService: without the condition the route serves everybody.
  * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would be accepted.
+ * - In `workloadSelector`, where no label is left: the document would be for all workloads.
  * - Where the name resembles a field that narrows ({@link NARROWING}) and the document lacks that field.
  *
  * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a
@@ -91,9 +92,18 @@ export function isGuarded(kind: Kind, path: Path): boolean {
   return SECURITY.has(kind) || (guard !== undefined && path.includes(guard));
 }
 
+/** Whether a document without the field at a path, which is in its selector, would be for all workloads. */
+export function leavesAllSelected(content: unknown, path: Path): boolean {
+  const [field, within] = path;
+  if (field !== 'workloadSelector' || within === undefined) return false;
+  const selector = valueAt(content, ['workloadSelector']);
+  const others = ['labels', 'matchLabels'].filter((name) => name !== within || path.length > 2);
+  return !others.some((name) => Object.keys(valueAt(selector, [name]) ?? {}).length > 0);
+}
+
 function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
   const around = path.slice(0, -1);
-  if (isGuarded(kind, around)) return false;
+  if (isGuarded(kind, around) || leavesAllSelected(content, path)) return false;
   const object = valueAt(content, around);
   const place = around.join('/');
   const narrowing = (NARROWING[kind] ?? []).filter((each) => each.in.test(place)).flatMap(({ fields }) => fields);

@@ -109,12 +109,6 @@ const RULES: Readonly<Record<string, Readonly<Record<string, readonly Rule[]>>>>
         rule: `!${filled('endpoints')} || (has(self.resolution) && !(self.resolution in ['NONE', 'DYNAMIC_DNS']))`,
         message: 'endpoints: expected none with resolution NONE (the default) or DYNAMIC_DNS',
       },
-      {
-        rule:
-          `!has(self.resolution) || self.resolution != 'STATIC' || ${filled('endpoints')} || ` +
-          'has(self.workloadSelector)',
-        message: 'endpoints: required (or workloadSelector) with resolution STATIC',
-      },
     ],
   },
   Sidecar: {

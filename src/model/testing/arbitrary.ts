@@ -256,6 +256,8 @@ const egressHost = fc.constantFrom(
   '*/api.example.com',
   '*/*.example.com',
   '~/*',
+  '~b/*',
+  '~/api.example.com',
   `b/${fqdn('x.b')}`,
 );
 const sidecars = some(

@@ -89,7 +89,9 @@ export const headerMatch = z
 /** `selector: {matchLabels}` of the security kinds. */
 export const workloadSelector = z.strictObject({ matchLabels: selectorLabelMap.optional() });
 /** `workloadSelector: {labels}` of the networking kinds. */
-export const networkingSelector = z.strictObject({ labels: selectorLabelMap.optional() });
+export const networkingSelector = z
+  .strictObject({ labels: selectorLabelMap.optional() })
+  .transform(({ labels = {} }) => ({ labels }));
 
 export const portSelector = z.strictObject({ number: portNumber.optional() });
 

@@ -130,7 +130,7 @@ const subset = z.strictObject({
 /** Of its group only DestinationRule writes `matchLabels`; it is normalized to the form of the others. */
 const matchLabelsSelector = z
   .strictObject({ matchLabels: selectorLabelMap.optional() })
-  .transform(({ matchLabels }) => (matchLabels === undefined ? {} : { labels: matchLabels }));
+  .transform(({ matchLabels = {} }) => ({ labels: matchLabels }));
 
 export const destinationRule = derivable<DerivedDestinationRule>()(
   z.strictObject({

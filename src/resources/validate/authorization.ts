@@ -80,10 +80,20 @@ function checkBoth<Name extends string>(
 
 function checkSource(source: AuthorizationSource, errors: ValidationErrors): void {
   checkLists(source, errors);
+  checkAccountsAlone(source, errors);
   checkBoth(source, ['principals', 'notPrincipals'], errors, checkPrincipal);
   checkBoth(source, ['namespaces', 'notNamespaces'], errors, checkNamespace);
   checkBoth(source, ['serviceAccounts', 'notServiceAccounts'], errors, checkServiceAccount);
   checkBoth(source, ['ipBlocks', 'notIpBlocks', 'remoteIpBlocks', 'notRemoteIpBlocks'], errors, checkCidr);
+}
+
+/** A service account has a namespace already: with another one the source matches nobody. */
+function checkAccountsAlone(source: AuthorizationSource, errors: ValidationErrors): void {
+  const given = (field: keyof AuthorizationSource) => (source[field]?.length ?? 0) > 0;
+  const accounts = (['serviceAccounts', 'notServiceAccounts'] as const).find(given);
+  const others = (['principals', 'notPrincipals', 'namespaces', 'notNamespaces'] as const).find(given);
+  if (accounts === undefined || others === undefined) return;
+  errors.addForAuthor([accounts], `expected no ${others} beside it, write "<namespace>/<account>"`);
 }
 
 function checkOperation(operation: AuthorizationOperation, errors: ValidationErrors): void {

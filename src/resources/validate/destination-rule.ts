@@ -21,7 +21,6 @@ import {
   checkNotNegative,
   checkPercent,
   checkPort,
-  checkSelectorLabels,
   checkWildcardHost,
   isIpAddress,
 } from './values.ts';
@@ -42,11 +41,7 @@ export function validateDestinationRule(spec: DestinationRuleSpec, errors: Valid
     if (subset.trafficPolicy !== undefined) checkTrafficPolicy(subset.trafficPolicy, at.at('trafficPolicy'));
   });
   checkExportTo(errors.at('exportTo'), spec.exportTo);
-  checkSelectorLabels(
-    errors.at('workloadSelector', 'matchLabels'),
-    spec.workloadSelector,
-    spec.workloadSelector?.labels,
-  );
+  checkLabels(errors.at('workloadSelector', 'matchLabels'), spec.workloadSelector?.labels);
 }
 
 function checkTrafficPolicy(policy: TrafficPolicy, errors: ValidationErrors): void {
@@ -189,8 +184,21 @@ function checkOutliers(outliers: OutlierDetection, errors: ValidationErrors): vo
 function checkClientTls(tls: ClientTlsSettings, errors: ValidationErrors): void {
   const files = [tls.clientCertificate, tls.privateKey, tls.caCertificates].some(Boolean);
   if (tls.credentialName && files) errors.add(['credentialName'], 'expected either credentialName or files');
+  if (tls.insecureSkipVerify === true) checkNothingVerified(tls, errors);
   if (tls.sni !== undefined && tls.sni.length > MAX_SNI) errors.add(['sni'], `expected at most ${MAX_SNI} characters`);
   if (tls.mode !== 'MUTUAL' || tls.credentialName) return;
   if (!tls.clientCertificate) errors.add(['clientCertificate'], 'required for mode MUTUAL');
   if (!tls.privateKey) errors.add(['privateKey'], 'required for mode MUTUAL');
 }
+
+/** The credential of mode MUTUAL is also the client's. */
+function checkNothingVerified(tls: ClientTlsSettings, errors: ValidationErrors): void {
+  const fields = tls.mode === 'MUTUAL' ? VERIFYING : ([...VERIFYING, 'credentialName'] as const);
+  for (const field of fields) {
+    if (tls[field]?.length)
+      errors.addForAuthor([field], 'expected none beside insecureSkipVerify: nothing is verified');
+  }
+}
+
+/** Fields that say which servers are accepted. */
+const VERIFYING = ['caCertificates', 'caCrl', 'subjectAltNames'] as const;

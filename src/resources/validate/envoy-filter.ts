@@ -5,7 +5,7 @@ import { unappliedPatch } from '../envoy-patches.ts';
 import { PATCHED_MESSAGES } from '../patched-messages.ts';
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
-import { checkRegex, checkSelectorLabels } from './values.ts';
+import { checkLabels, checkRegex } from './values.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
@@ -24,7 +24,7 @@ const OBJECT_MATCH: Readonly<Partial<Record<ApplyTo, 'listener' | 'routeConfigur
 const FILTERS: ReadonlySet<ApplyTo> = new Set(['NETWORK_FILTER', 'HTTP_FILTER', 'LISTENER_FILTER']);
 
 export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErrors): void {
-  checkSelectorLabels(errors.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
+  checkLabels(errors.at('workloadSelector', 'labels'), spec.workloadSelector?.labels);
   if (spec.workloadSelector !== undefined && spec.targetRefs?.length) {
     errors.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
   }
@@ -50,11 +50,27 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
       );
     }
   }
-  const filter = match?.listener?.filterChain?.filter;
-  if (filter?.subFilter !== undefined && !filter.name) {
-    errors.add(['match', 'listener', 'filterChain', 'filter', 'name'], 'required beside subFilter');
-  }
+  checkFilterMatch(patch, errors.at('match', 'listener', 'filterChain', 'filter'));
   if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, errors.at('patch', 'value'));
+}
+
+const MANAGER = /^envoy\.(?:filters\.network\.)?http_connection_manager$/;
+
+/** What a match of filters leaves open would be every filter. */
+function checkFilterMatch({ applyTo, match }: EnvoyConfigPatch, errors: ValidationErrors): void {
+  const filter = match?.listener?.filterChain?.filter;
+  if (filter === undefined) return;
+  const { name, subFilter } = filter;
+  if (!name) {
+    if (subFilter !== undefined) errors.add(['name'], 'required beside subFilter');
+    else errors.addForAuthor(['name'], 'required, expected the name of a filter');
+  } else if (subFilter !== undefined) {
+    if (applyTo !== 'HTTP_FILTER') errors.addForAuthor(['subFilter'], 'expected only with applyTo HTTP_FILTER');
+    else if (!MANAGER.test(name)) {
+      errors.addForAuthor(['name'], 'expected envoy.filters.network.http_connection_manager beside subFilter');
+    }
+    if (!subFilter.name) errors.addForAuthor(['subFilter', 'name'], 'required, expected the name of an HTTP filter');
+  }
 }
 
 /** Names of generated clusters and listeners, which an added one must not have. */

@@ -9,6 +9,7 @@ import {
   checkPort,
   checkPortCount,
   checkProtocol,
+  checkServerName,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -65,6 +66,9 @@ function checkServer(server: GatewayServer, errors: ValidationErrors): void {
   checkProtocol(errors.at('port', 'protocol'), server.port.protocol);
   if (server.hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host');
   each(errors.at('hosts'), server.hosts, checkServerHost);
+  if (TLS_PROTOCOLS.has(server.port.protocol?.toUpperCase() ?? '')) {
+    each(errors.at('hosts'), server.hosts, (entry, at) => checkServerName(at, entry.slice(entry.indexOf('/') + 1)));
+  }
   const { bind, defaultEndpoint } = server;
   if (bind && !isIpAddress(bind) && !isUnixSocket(bind))
     errors.add(['bind'], `expected an IP address, got ${shown(bind)}`);
@@ -89,8 +93,6 @@ function checkProtocolTls(server: GatewayServer, errors: ValidationErrors): void
   const { tls } = server;
   if (TLS_PROTOCOLS.has(protocol)) {
     if (tls === undefined) errors.add(['tls'], `required for protocol ${protocol}`);
-    else if (tls.httpsRedirect === true)
-      errors.add(['tls', 'httpsRedirect'], 'expected only with a plain HTTP protocol');
   } else if (tls !== undefined && HTTP_PROTOCOLS.has(protocol)) {
     const settings = Object.keys(tls).filter((field) => field !== 'httpsRedirect');
     if (settings.length > 0) errors.add(['tls'], `expected nothing but httpsRedirect with protocol ${protocol}`);

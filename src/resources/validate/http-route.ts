@@ -64,6 +64,19 @@ export function checkHttpRoute(route: HttpRoute, errors: ValidationErrors): void
   checkPercent(errors.at('mirrorPercentage'), route.mirrorPercentage?.value);
   if (route.corsPolicy !== undefined) checkCors(route.corsPolicy, errors.at('corsPolicy'));
   checkHeaders(route.headers, errors.at('headers'));
+  checkAuthority(route, errors);
+}
+
+/** Which of two values the authority of a request gets would depend on the proxy. */
+function checkAuthority({ rewrite, headers }: HttpRoute, errors: ValidationErrors): void {
+  let isSet = Boolean(rewrite?.authority);
+  for (const operation of ['set', 'add'] as const) {
+    for (const name of Object.keys(headers?.request?.[operation] ?? {})) {
+      if (!/^(:authority|host)$/i.test(name)) continue;
+      if (isSet) errors.addForAuthor(['headers', 'request', operation, name], 'expected one value for the authority');
+      isSet = true;
+    }
+  }
 }
 
 /** Exactly one of route, redirect, directResponse, delegate, without fields that it would not use. */

@@ -10,7 +10,6 @@ import {
   checkOptionalProtocol,
   checkPort,
   checkPortCount,
-  checkSelectorLabels,
   checkWildcardHost,
   isCidr,
   isDomain,
@@ -22,6 +21,8 @@ import {
 /** Each host has a cluster for each port. */
 const MAX_CLUSTERS = 16_384;
 const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
+/** Protocols in which clients name the host that they want. */
+const NAMES_ITS_HOST: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'TLS']);
 const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
 export function validateServiceEntry(spec: ServiceEntrySpec, errors: ValidationErrors): void {
@@ -39,7 +40,7 @@ export function validateServiceEntry(spec: ServiceEntrySpec, errors: ValidationE
   if (spec.workloadSelector !== undefined && spec.endpoints?.length) {
     errors.add(['workloadSelector'], 'expected either endpoints or workloadSelector');
   }
-  checkSelectorLabels(errors.at('workloadSelector', 'labels'), spec.workloadSelector, spec.workloadSelector?.labels);
+  checkLabels(errors.at('workloadSelector', 'labels'), spec.workloadSelector?.labels);
   checkResolution(spec, errors);
   const portNames = new Set((spec.ports ?? []).flatMap((port) => port.name ?? []));
   each(errors.at('endpoints'), spec.endpoints, (endpoint, at) => {
@@ -79,9 +80,6 @@ function checkResolution(spec: ServiceEntrySpec, errors: ValidationErrors): void
     errors.add(['endpoints'], 'expected no endpoints with resolution NONE');
   }
   if (resolution === 'STATIC') {
-    if (endpoints.length === 0 && spec.workloadSelector === undefined) {
-      errors.add(['endpoints'], 'required (or workloadSelector) with resolution STATIC');
-    }
     each(errors.at('endpoints'), endpoints, (endpoint, at) => checkEndpoint(endpoint, spec, at));
   }
   if (DNS.has(resolution)) {
@@ -98,9 +96,21 @@ function checkResolution(spec: ServiceEntrySpec, errors: ValidationErrors): void
       errors.add(['endpoints'], 'expected at most one endpoint with resolution DNS_ROUND_ROBIN');
     }
   }
-  if (resolution === 'DYNAMIC_DNS' && endpoints.length > 0) {
-    errors.add(['endpoints'], 'expected no endpoints with resolution DYNAMIC_DNS');
-  }
+  if (resolution === 'DYNAMIC_DNS') checkDynamicDns(spec, errors);
+}
+
+function checkDynamicDns({ hosts, addresses, ports, endpoints }: ServiceEntrySpec, errors: ValidationErrors): void {
+  if (endpoints?.length) errors.add(['endpoints'], 'expected no endpoints with resolution DYNAMIC_DNS');
+  each(errors.at('hosts'), hosts, (host, at) => {
+    if (!host.startsWith('*'))
+      at.addForAuthor([], `expected a wildcard with resolution DYNAMIC_DNS, got ${shown(host)}`);
+  });
+  if (addresses?.length) errors.addForAuthor(['addresses'], 'expected no addresses with resolution DYNAMIC_DNS');
+  each(errors.at('ports'), ports, ({ protocol = '' }, at) => {
+    if (NAMES_ITS_HOST.has(protocol.toUpperCase())) return;
+    const expected = [...NAMES_ITS_HOST].join(', ');
+    at.addForAuthor(['protocol'], `expected one of ${expected} with resolution DYNAMIC_DNS, got ${shown(protocol)}`);
+  });
 }
 
 function checkEndpoint(endpoint: WorkloadEntrySpec, spec: ServiceEntrySpec, errors: ValidationErrors): void {

@@ -6,10 +6,10 @@ import { checkDestination } from './route-values.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,
+  checkLabels,
   checkOptionalProtocol,
   checkPort,
   checkPortCount,
-  checkSelectorLabels,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -18,7 +18,7 @@ import {
 
 export function validateSidecar(spec: SidecarSpec, errors: ValidationErrors): void {
   const { workloadSelector, ingress, egress, outboundTrafficPolicy } = spec;
-  checkSelectorLabels(errors.at('workloadSelector', 'labels'), workloadSelector, workloadSelector?.labels);
+  checkLabels(errors.at('workloadSelector', 'labels'), workloadSelector?.labels);
   if (
     !ingress?.length &&
     !egress?.length &&
@@ -67,17 +67,18 @@ function checkEgress(listener: SidecarEgress, errors: ValidationErrors): void {
   each(errors.at('hosts'), hosts, checkEgressHost);
 }
 
-/** `namespace/host`, where the namespace may be "*", "." or "~". */
+/** `namespace/host`, where the namespace may be "*", "." or "~"; `~namespace/host` is not imported. */
 function checkEgressHost(entry: string, errors: ValidationErrors): void {
   const slash = entry.indexOf('/');
-  const namespace = entry.slice(0, Math.max(0, slash));
-  if (slash < 0 || (!['*', '.', '~'].includes(namespace) && !isNamespace(namespace))) {
-    errors.add([], `expected "namespace/host", with ".", "*" or "~" for namespaces as well, got ${shown(entry)}`);
+  const namespace = entry.slice(entry.startsWith('~') ? 1 : 0, Math.max(0, slash));
+  if (slash < 0 || (!['*', '.', ''].includes(namespace) && !isNamespace(namespace)) || entry.startsWith('/')) {
+    const message =
+      'expected "namespace/host", with "*" or "." for a namespace, or "~namespace/host" to exclude a host';
+    errors.add([], `${message}, got ${shown(entry)}`);
     return;
   }
   const host = entry.slice(slash + 1);
-  if (namespace === '~' && host !== '*') errors.add([], `expected "~/*", got ${shown(entry)}`);
-  else if (!isIpAddress(host)) checkWildcardHost(errors, host);
+  if (!isIpAddress(host)) checkWildcardHost(errors, host);
 }
 
 /** A listener without port receives the remaining connections: there can be one, at the end. */
@@ -90,6 +91,12 @@ function checkCatchAll(egress: readonly SidecarEgress[], errors: ValidationError
   unique(errors, egress, ['port', 'number'], 'port', (listener) =>
     listener.port?.number === undefined ? undefined : `${listener.bind ?? ''}:${listener.port.number}`,
   );
+  const sockets = new Set<string>();
+  egress.forEach(({ port, bind }, index) => {
+    if (bind === undefined || !isUnixSocket(bind) || port?.number !== undefined) return;
+    if (sockets.has(bind)) errors.addForAuthor([index, 'bind'], `duplicate unix socket ${shown(bind)}`);
+    sockets.add(bind);
+  });
 }
 
 function checkEgressProxy(spec: SidecarSpec, errors: ValidationErrors): void {
@@ -97,7 +104,9 @@ function checkEgressProxy(spec: SidecarSpec, errors: ValidationErrors): void {
   if (proxy === undefined) return;
   checkDestination(proxy, errors.at('egressProxy'));
   if (proxy.port === undefined) errors.add(['egressProxy', 'port'], "required, expected the proxy's port");
-  if (spec.outboundTrafficPolicy?.mode === 'REGISTRY_ONLY') {
-    errors.add(['egressProxy'], 'expected mode ALLOW_ANY beside it');
+  const mode = spec.outboundTrafficPolicy?.mode;
+  if (mode === 'REGISTRY_ONLY') errors.add(['egressProxy'], 'expected mode ALLOW_ANY beside it');
+  else if (mode === undefined) {
+    errors.addForAuthor(['mode'], 'required, expected ALLOW_ANY beside egressProxy (the default is REGISTRY_ONLY)');
   }
 }

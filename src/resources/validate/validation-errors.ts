@@ -6,6 +6,8 @@ export type Path = readonly (string | number)[];
 /** Adds errors under a path; `at` gives a collector for a part of the content. */
 export interface ValidationErrors {
   add(path: Path, message: string): void;
+  /** A mistake for which only new documents are refused: stored ones keep the meaning that they have. */
+  addForAuthor(path: Path, message: string): void;
   at(...steps: (string | number)[]): ValidationErrors;
 }
 
@@ -28,6 +30,10 @@ class Place implements ValidationErrors {
 
   add(path: Path, message: string): void {
     this.#found.push({ path: [...this.#path(), ...path], message });
+  }
+
+  addForAuthor(path: Path, message: string): void {
+    this.#found.push({ path: [...this.#path(), ...path], message, stored: 'in force' });
   }
 
   at(...steps: (string | number)[]): ValidationErrors {

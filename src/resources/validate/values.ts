@@ -84,6 +84,13 @@ export function checkWildcardHost(errors: ValidationErrors, host: string): void 
     errors.add([], `expected a host name or a wildcard such as "*.example.com", got ${shown(host)}`);
 }
 
+/** A host by which a TLS listener chooses its certificate: Envoy compares server names by whole labels. */
+export function checkServerName(errors: ValidationErrors, host: string): void {
+  if (/^\*[^.]/.test(host)) {
+    errors.addForAuthor([], `expected a wildcard for whole labels, such as "*.example.com", got ${shown(host)}`);
+  }
+}
+
 export function checkHost(errors: ValidationErrors, host: string): void {
   if (!isDomain(host) && !isIpAddress(host)) errors.add([], `expected a host name, got ${shown(host)}`);
 }
@@ -210,20 +217,6 @@ export function checkLabels(errors: ValidationErrors, labels: Readonly<Record<st
       );
     }
   }
-}
-
-/**
- * Labels of a selector that is present: without any, it would select every workload although its author wanted some.
- */
-export function checkSelectorLabels(
-  errors: ValidationErrors,
-  selector: object | undefined,
-  labels: Readonly<Record<string, string>> | undefined,
-): void {
-  if (selector !== undefined && Object.keys(labels ?? {}).length === 0) {
-    errors.add([], 'required, expected at least one label');
-  }
-  checkLabels(errors, labels);
 }
 
 function isLabelKey(key: string): boolean {

@@ -16,6 +16,7 @@ import {
   checkExportTo,
   checkLabels,
   checkOptionalPort,
+  checkServerName,
   checkWildcardHost,
   isCidr,
   isDomain,
@@ -79,6 +80,7 @@ function checkTlsRoute(route: TlsRoute, hosts: HostIndex, errors: ValidationErro
     if (match.sniHosts.length === 0) at.add(['sniHosts'], 'required, expected at least one host');
     each(at.at('sniHosts'), match.sniHosts, (host, atHost) => {
       checkWildcardHost(atHost, host);
+      checkServerName(atHost, host);
       if (hosts.covering(host) === undefined)
         atHost.add([], `expected one of the hosts or a part of one, got ${shown(host)}`);
     });

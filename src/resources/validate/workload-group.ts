@@ -2,7 +2,7 @@
 import { shown } from '../issues.ts';
 import type { ReadinessProbe, WorkloadGroupSpec } from '../schema/workload-group.ts';
 import { checkPlacement } from './service-entry.ts';
-import type { ValidationErrors } from './validation-errors.ts';
+import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkLabels, checkPort } from './values.ts';
 
 const ACTIONS = ['httpGet', 'tcpSocket', 'exec', 'grpc'] as const;
@@ -28,6 +28,13 @@ function checkProbe(probe: ReadinessProbe, errors: ValidationErrors): void {
   if (httpGet !== undefined) {
     checkPort(errors.at('httpGet', 'port'), httpGet.port);
     const { scheme = 'HTTP' } = httpGet;
+    each(errors.at('httpGet', 'httpHeaders'), httpGet.httpHeaders, ({ name, value }, at) => {
+      // As the API server checks the probes of Pods.
+      if (!/^[-A-Za-z0-9]+$/.test(name)) {
+        at.addForAuthor(['name'], `expected a header name of letters, digits and -, got ${shown(name)}`);
+      }
+      if (value !== undefined && /[\0\r\n]/.test(value)) at.addForAuthor(['value'], 'expected text on one line');
+    });
     if (!/^https?$/i.test(scheme)) errors.add(['httpGet', 'scheme'], `expected HTTP or HTTPS, got ${shown(scheme)}`);
   }
   if (tcpSocket !== undefined) checkPort(errors.at('tcpSocket', 'port'), tcpSocket.port);

@@ -23,6 +23,8 @@ const split = (first: string, second: string) =>
 const entry = (fields: string) => `{hosts: [a.b], resolution: DNS, ${fields}}`;
 const server = (port: string) => `{servers: [{hosts: ['*'], port: {${port}}, tls: {mode: PASSTHROUGH}}]}`;
 
+const ALL_WORKLOADS = /^spec\.workloadSelector: it has no labels: the document is for all workloads$/;
+
 const likely: readonly [what: string, kind: string, spec: string, expected: RegExp][] = [
   [
     'a route behind one without matches',
@@ -53,6 +55,39 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     'VirtualService',
     routes(`{timeout: 1s, retries: {attempts: 2, perTryTimeout: 1s}, ${to}}`),
     /^spec\.http\[0\]\.retries\.perTryTimeout: no time is left/,
+  ],
+  ['a selector without labels', 'DestinationRule', '{host: a.b, workloadSelector: {}}', ALL_WORKLOADS],
+  ['a selector without labels', 'EnvoyFilter', '{workloadSelector: {}}', ALL_WORKLOADS],
+  ['a selector without labels', 'Sidecar', '{workloadSelector: {}, egress: [{hosts: ["*/*"]}]}', ALL_WORKLOADS],
+  [
+    'a selector without labels',
+    'ServiceEntry',
+    '{hosts: [a.b], resolution: STATIC, workloadSelector: {labels: {}}}',
+    ALL_WORKLOADS,
+  ],
+  [
+    'a static service without endpoints',
+    'ServiceEntry',
+    '{hosts: [a.b], resolution: STATIC}',
+    /^spec\.endpoints: .*503$/,
+  ],
+  [
+    'a redirect to HTTPS of requests by HTTPS',
+    'Gateway',
+    "{servers: [{hosts: ['*'], port: {number: 443, name: a, protocol: HTTPS}, tls: {mode: PASSTHROUGH, httpsRedirect: true}}]}",
+    /^spec\.servers\[0\]\.tls\.httpsRedirect: no effect/,
+  ],
+  [
+    'dynamic names',
+    'ServiceEntry',
+    "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP}]}",
+    /^spec\.resolution: this version does not act on it/,
+  ],
+  [
+    'a proxy for unknown traffic',
+    'Sidecar',
+    '{outboundTrafficPolicy: {mode: ALLOW_ANY, egressProxy: {host: a.b, port: {number: 80}}}}',
+    /^spec\.outboundTrafficPolicy\.egressProxy: this version does not act on it/,
   ],
   [
     'plain HTTP on the port of HTTPS',

@@ -9,12 +9,15 @@ import type { AnyResource, Kind } from '../types.ts';
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 
 const FINDERS: Finders = {
-  DestinationRule: ({ subsets = [] }) =>
-    subsets.flatMap(({ name, labels = {}, trafficPolicy }, index) =>
+  DestinationRule: ({ subsets = [], workloadSelector }) => [
+    ...subsets.flatMap(({ name, labels = {}, trafficPolicy }, index) =>
       Object.keys(labels).length > 0 || trafficPolicy !== undefined
         ? []
         : [{ path: ['subsets', index], message: `subset ${shown(name)} has no labels: it is the whole service` }],
     ),
+    ...emptySelector(workloadSelector),
+  ],
+  EnvoyFilter: ({ workloadSelector }) => emptySelector(workloadSelector),
   Gateway: ({ servers = [] }) =>
     servers.flatMap(({ port }, index) => {
       const path = ['servers', index, 'port', 'protocol'];
@@ -24,8 +27,12 @@ const FINDERS: Finders = {
         return [{ path, message: 'HTTPS on port 80: clients send plain text there' }];
       return [];
     }),
-  ServiceEntry: ({ addresses = [], ports = [], location }) =>
-    addresses.length > 0 || location === 'MESH_INTERNAL'
+  ServiceEntry: ({ addresses = [], ports = [], endpoints = [], location, resolution, workloadSelector }) => [
+    ...emptySelector(workloadSelector),
+    ...(resolution !== 'STATIC' || endpoints.length > 0 || workloadSelector !== undefined
+      ? []
+      : [{ path: ['endpoints'], message: 'resolution STATIC without endpoints: requests get HTTP 503' }]),
+    ...(addresses.length > 0 || location === 'MESH_INTERNAL'
       ? []
       : ports.flatMap(({ protocol, number }, index) =>
           isConnection(protocol)
@@ -36,7 +43,9 @@ const FINDERS: Finders = {
                 },
               ]
             : [],
-        ),
+        )),
+  ],
+  Sidecar: ({ workloadSelector }) => emptySelector(workloadSelector),
   VirtualService: ({ http = [] }) => [...neverReached(http), ...unweighted(http), ...tooShort(http)],
 };
 
@@ -45,6 +54,11 @@ export function likelyMistakes(resource: AnyResource): readonly ValidationError[
   // The table is indexed by the same kind as the content.
   const find = FINDERS[resource.kind] as ((content: unknown) => readonly ValidationError[]) | undefined;
   return find?.(resource.content) ?? [];
+}
+
+function emptySelector(selector: { readonly labels: Readonly<Record<string, string>> } | undefined): ValidationError[] {
+  if (selector === undefined || Object.keys(selector.labels).length > 0) return [];
+  return [{ path: ['workloadSelector'], message: 'it has no labels: the document is for all workloads' }];
 }
 
 function isPlainHttp(protocol: string | undefined): boolean {

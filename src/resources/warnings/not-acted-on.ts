@@ -13,7 +13,7 @@ type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly Vali
 const FINDERS: Finders = {
   AuthorizationPolicy: ordinaryStars,
   DestinationRule: ({ workloadSelector }) =>
-    workloadSelector === undefined
+    Object.keys(workloadSelector?.labels ?? {}).length === 0
       ? []
       : [{ path: ['workloadSelector'], message: 'this version does not act on it: the document is not applied' }],
   EnvoyFilter: ({ configPatches = [] }) =>
@@ -21,6 +21,25 @@ const FINDERS: Finders = {
       const unapplied = unappliedPatch(patch);
       return unapplied === undefined ? [] : [{ ...unapplied, path: ['configPatches', index, ...unapplied.path] }];
     }),
+  Gateway: ({ servers = [] }) =>
+    servers.flatMap(({ port, tls }, index) =>
+      tls?.httpsRedirect === true && isTls(port.protocol)
+        ? [{ path: ['servers', index, 'tls', 'httpsRedirect'], message: 'no effect: requests arrive by TLS already' }]
+        : [],
+    ),
+  ServiceEntry: ({ resolution }) =>
+    resolution === 'DYNAMIC_DNS'
+      ? [{ path: ['resolution'], message: 'this version does not act on it: hosts with a wildcard have no endpoints' }]
+      : [],
+  Sidecar: ({ outboundTrafficPolicy }) =>
+    outboundTrafficPolicy?.egressProxy === undefined
+      ? []
+      : [
+          {
+            path: ['outboundTrafficPolicy', 'egressProxy'],
+            message: 'this version does not act on it: unknown traffic goes to its own destination',
+          },
+        ],
   VirtualService: ({ http = [] }) =>
     http.flatMap(({ delegate }, index) =>
       delegate === undefined
@@ -33,6 +52,10 @@ const FINDERS: Finders = {
           ],
     ),
 };
+
+function isTls(protocol: string | undefined): boolean {
+  return ['HTTPS', 'TLS'].includes(protocol?.toUpperCase() ?? '');
+}
 
 /** Paths start at the content. */
 export function notActedOn<K extends Kind>(kind: K, content: ContentOf<K>): readonly ValidationError[] {
