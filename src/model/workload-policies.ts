@@ -5,7 +5,7 @@
  * "policy-resources", and Istio's security policy scopes.
  */
 import { PMap } from '../core/pmap.ts';
-import { type AnyResource, keyOf, type ResourceKey } from '../resources/index.ts';
+import { type AnyResource, GATEWAY_GROUP, keyOf, type ResourceKey } from '../resources/index.ts';
 import { deepEqual } from './equal.ts';
 import { type Labels, labelsMatch } from './labels.ts';
 import { compareCreated, compareText } from './order.ts';
@@ -90,7 +90,6 @@ function replaced(list: readonly Selecting[], by: ReadonlyMap<ResourceKey, reado
   );
 }
 
-const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 /** Label of the workloads of a Gateway of the Kubernetes Gateway API. */
 export const GATEWAY_NAME = 'gateway.networking.k8s.io/gateway-name';
 

@@ -32,6 +32,20 @@ test('set fields replace, messages merge, lists are appended', () => {
   );
 });
 
+test('lists replace those of the base on request, except inside of Any', () => {
+  const json = (filters: object[], names: string[]) => ({
+    filters,
+    health_checks: [{ http_health_check: { path: '/' } }],
+    ...socket({ common_tls_context: { alpn_protocols: names } }),
+  });
+  const [one, two] = [json([{ name: 'one' }], ['a']), { ...json([{ name: 'two' }], ['b']), health_checks: [] }].map(
+    (each) => Cluster.decode(fromProtoJson(CLUSTER, each)),
+  );
+  assert.ok(one !== undefined && two !== undefined);
+  const result = mergeMessages(CLUSTER, one, two, 'replace');
+  assert.deepEqual(toProtoJson(CLUSTER, encode(Cluster, result)), json([{ name: 'two' }], ['a', 'b']));
+});
+
 test('a duration and a wrapper are replaced as a whole', () => {
   const limits = (keepalive: object) => ({ upstream_connection_options: { tcp_keepalive: keepalive } });
   assert.deepEqual(

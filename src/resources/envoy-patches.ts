@@ -1,13 +1,19 @@
-/** Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and replacing filters. */
+/**
+ * Which patches of EnvoyFilters this version applies: the operations of Istio 1.7, and two newer ones, which
+ * replace filters and lists.
+ */
 import type { ValidationError } from './issues.ts';
 import type { EnvoyConfigPatch } from './schema/envoy-filter.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 type Operation = EnvoyConfigPatch['patch']['operation'];
 
-const RESOURCE: ReadonlySet<Operation> = new Set(['MERGE', 'ADD', 'REMOVE']);
-const ORDERED: ReadonlySet<Operation> = new Set([...RESOURCE, 'INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER']);
-const FILTERS: ReadonlySet<Operation> = new Set([...ORDERED, 'REPLACE']);
+const MERGE = ['MERGE', 'MERGE_AND_REPLACE_LIST'] as const;
+const INSERT = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'] as const;
+const RESOURCE: ReadonlySet<Operation> = new Set([...MERGE, 'ADD', 'REMOVE']);
+const ORDERED: ReadonlySet<Operation> = new Set([...RESOURCE, ...INSERT]);
+/** Their lists are inside of `typed_config`, which MERGE_AND_REPLACE_LIST does not look into. */
+const FILTERS: ReadonlySet<Operation> = new Set(['MERGE', 'ADD', 'REMOVE', ...INSERT, 'REPLACE']);
 
 const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
   CLUSTER: RESOURCE,
@@ -15,7 +21,7 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
   FILTER_CHAIN: RESOURCE,
   NETWORK_FILTER: FILTERS,
   HTTP_FILTER: FILTERS,
-  ROUTE_CONFIGURATION: new Set(['MERGE']),
+  ROUTE_CONFIGURATION: new Set(MERGE),
   VIRTUAL_HOST: RESOURCE,
   HTTP_ROUTE: ORDERED,
 };
@@ -25,6 +31,9 @@ const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
  * for a patch that is applied. A patch with a condition that cannot be checked is not applied anywhere.
  */
 export function unappliedPatch({ applyTo, match, patch }: EnvoyConfigPatch): ValidationError | undefined {
+  if (match?.context === 'WAYPOINT') {
+    return { path: ['match', 'context'], message: 'waypoints are not served: the patch is not applied' };
+  }
   const operations = OPERATIONS[applyTo];
   const message = 'this version does not act on it: the patch is not applied';
   if (operations === undefined) return { path: ['applyTo'], message };

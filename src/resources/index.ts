@@ -35,6 +35,8 @@ export {
 export { withoutNulls } from './nulls.ts';
 export { type Locate, type ParsedResource, parseResource } from './parse.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
+export { isPathTemplate } from './path-templates.ts';
+export { GATEWAY_GROUP } from './policy-targets.ts';
 export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';

@@ -4,6 +4,7 @@ import { parse as parseYaml } from 'yaml';
 import { parseResource } from './parse.ts';
 import { salvaged } from './salvage.ts';
 import { substituteResource } from './substitute.ts';
+import { mesh, problemOf } from './testing/parsed.ts';
 import type { Substitute } from './types.ts';
 
 const ORIGIN = { source: 'directory', file: 'a.yaml', line: 1 };
@@ -188,4 +189,19 @@ for (const [what, text, expected] of TEXTS) {
 test('searching a large text without policies takes time linear in its length', () => {
   const text = `kind: PeerAuthentication\nmetadata:\n${'  metadata: name: x\n'.repeat(50_000)}`;
   assert.ok(salvaged(text));
+});
+
+test('beside targets a selector may have been meant as another one: the namespace is covered', () => {
+  const target = '{group: gateway.networking.k8s.io, kind: Gateway, name: edge}';
+  const parsed = problemOf(
+    mesh(
+      'AuthorizationPolicy',
+      `{selector: {matchLabels: {app: a}}, targetRefs: [${target}]}`,
+      'security.mesh.io/v1beta1',
+    ),
+  );
+  assert.deepEqual(
+    parsed.substitutes?.map(({ content, selectorKnown }) => ({ content, selectorKnown })),
+    [{ content: { action: 'DENY', rules: [{}] }, selectorKnown: false }],
+  );
 });

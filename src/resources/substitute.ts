@@ -63,6 +63,7 @@ function targetOf(
   ) as Target;
   const { errors, found } = errorList();
   checkSelector(errors, target.selector);
+  if (target.selector !== undefined && (target.targetRef !== undefined || target.targetRefs?.length)) return unknown;
   // An unknown field may be the selector, misspelt.
   const known = KNOWN_FIELDS[kind];
   if (found.length > 0 || (Object.keys(target).length === 0 && Object.keys(spec).some((field) => !known.has(field)))) {

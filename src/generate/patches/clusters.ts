@@ -1,8 +1,9 @@
 /** Patches of clusters. */
-import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
+import { mergeValue } from './merge.ts';
 import { labelsOf, misfit, type Patch, type PatchLookup } from './types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
@@ -41,7 +42,8 @@ function matches(name: string, match: Patch['match']['cluster']): boolean {
   return match.portNumber === undefined || String(match.portNumber) === port;
 }
 
-function merge(cluster: Cluster, { label, value }: Patch): Cluster {
+function merge(cluster: Cluster, from: Patch): Cluster {
+  const { label, value } = from;
   const patch: Cluster = Cluster.decode(value);
   if (patch.name && patch.name !== cluster.name) {
     throw misfit(label, `it renames the cluster ${cluster.name}, to which others refer`);
@@ -49,14 +51,17 @@ function merge(cluster: Cluster, { label, value }: Patch): Cluster {
   const sockets = cluster.transportSocketMatches ?? [];
   const socket = patch.transportSocket;
   const index = sockets.findIndex(({ transportSocket }) => transportSocket?.name === socket?.name);
-  if (!socket || index < 0) return mergeMessages(PATCHED_MESSAGES.CLUSTER, cluster, patch);
+  if (!socket || index < 0) return mergeValue(PATCHED_MESSAGES.CLUSTER, cluster, patch, from);
   // The TLS settings of a cluster that speaks TLS to some of its endpoints alone are in its matches.
   const base = sockets[index] ?? {};
-  const patched = mergeMessages('envoy.config.cluster.v3.Cluster.TransportSocketMatch', base, {
-    transportSocket: socket,
-  });
+  const patched = mergeValue(
+    'envoy.config.cluster.v3.Cluster.TransportSocketMatch',
+    base,
+    { transportSocket: socket },
+    from,
+  );
   const others: Cluster = { ...patch, transportSocket: undefined };
-  const merged = mergeMessages(PATCHED_MESSAGES.CLUSTER, cluster, others);
+  const merged = mergeValue(PATCHED_MESSAGES.CLUSTER, cluster, others, from);
   return { ...merged, transportSocketMatches: (merged.transportSocketMatches ?? []).with(index, patched) };
 }
 

@@ -1,10 +1,11 @@
 /** Patches of listeners, their filter chains and filters. */
-import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { VIRTUAL_INBOUND_LISTENER, VIRTUAL_OUTBOUND_LISTENER } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
 import { patchNetworkFilters } from './filters.ts';
+import { mergeValue } from './merge.ts';
 import { patchList } from './patch-list.ts';
 import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
@@ -58,7 +59,7 @@ function patchListener(listener: Listener, patches: readonly Patch[]): Listener 
     if (patch.name && patch.name !== listener.name) {
       throw misfit(label, `it renames the listener ${listener.name}`);
     }
-    patched = mergeMessages(PATCHED_MESSAGES.LISTENER, patched, patch);
+    patched = mergeValue(PATCHED_MESSAGES.LISTENER, patched, patch, { operation });
   }
   return patched;
 }
@@ -115,8 +116,8 @@ function patchChains(listener: Listener, patches: PatchLookup, context: PatchCon
   const patcher = {
     matches: (chain: FilterChain, { match }: Patch) => isChain(listener, chain, match.listener),
     namesItem: () => false,
-    merge: (chain: FilterChain, { value }: Patch) =>
-      mergeMessages<FilterChain>(PATCHED_MESSAGES.FILTER_CHAIN, chain, FilterChain.decode(value)),
+    merge: (chain: FilterChain, patch: Patch) =>
+      mergeValue<FilterChain>(PATCHED_MESSAGES.FILTER_CHAIN, chain, FilterChain.decode(patch.value), patch),
     decode: (value: Uint8Array): FilterChain => FilterChain.decode(value),
     inside,
   };

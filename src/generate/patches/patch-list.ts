@@ -1,4 +1,5 @@
 /** Patches a list: virtual hosts, routes, filter chains or filters. */
+import { isMerge } from './merge.ts';
 import type { Patch } from './types.ts';
 
 /** How the items of a list are patched. */
@@ -30,9 +31,9 @@ export function patchList<T extends object>(
 function patchItem<T extends object>(item: T, patches: readonly Patch[], patcher: ItemPatcher<T>): T | undefined {
   let patched = item;
   for (const patch of patches) {
-    const { operation } = patch;
-    if ((operation !== 'MERGE' && operation !== 'REMOVE') || !patcher.matches(patched, patch)) continue;
-    if (operation === 'REMOVE') return undefined;
+    const isRemoval = patch.operation === 'REMOVE';
+    if (!(isMerge(patch) || isRemoval) || !patcher.matches(patched, patch)) continue;
+    if (isRemoval) return undefined;
     patched = patcher.merge(patched, patch);
   }
   return patcher.inside?.(patched) ?? patched;
@@ -40,7 +41,7 @@ function patchItem<T extends object>(item: T, patches: readonly Patch[], patcher
 
 function insert<T extends object>(list: readonly T[], patch: Patch, patcher: ItemPatcher<T>): readonly T[] {
   const { operation, value } = patch;
-  if (operation === 'MERGE' || operation === 'REMOVE') return list;
+  if (isMerge(patch) || operation === 'REMOVE') return list;
   const item = patcher.decode(value);
   if (operation === 'ADD') return [...list, item];
   const isNamed = patcher.namesItem(patch);

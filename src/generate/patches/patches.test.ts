@@ -9,6 +9,7 @@ import { outboundView } from '../testing/views.ts';
 import type { GenerationResult, OutboundView } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
+const { RouteConfiguration } = envoy.config.route.v3;
 
 const entry = (host: string, port = 80) =>
   meshResource('ServiceEntry', 'default', host, {
@@ -38,6 +39,7 @@ const failures = (result: GenerationResult) =>
 const LABEL = 'EnvoyFilter/default/patches: spec.configPatches[0]';
 const MANAGER = 'envoy.filters.network.http_connection_manager';
 const LUA = 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua';
+const DB_ROUTES = { routeConfiguration: { name: '81', vhost: { name: 'db.example.com:81' } } };
 const lua = { name: 'lua', typed_config: { '@type': LUA } };
 
 test('an HTTP filter behind the router is a failure of its listener, and other listeners are built', () => {
@@ -171,6 +173,27 @@ test('a domain that is repeated by merging a route configuration is a failure', 
   assert.deepEqual(failures(result), [
     `rds 80: ${LABEL}: the route configuration 80 would have the domain web.example.com twice`,
   ]);
+});
+
+test('lists of the value replace those of what it is merged into', () => {
+  const domainsAfter = (operation: string) => {
+    const value = { domains: ['other.example.com'] };
+    const { units } = generated({ applyTo: 'VIRTUAL_HOST', match: DB_ROUTES, patch: { operation, value } });
+    const [made] = units.rds?.get('81') ?? [];
+    assert.ok(made !== undefined);
+    return RouteConfiguration.decode(made.bytes).virtualHosts.map(({ domains }) => domains);
+  };
+  const [appended = []] = domainsAfter('MERGE');
+  assert.ok(appended.length > 1);
+  assert.ok(appended.includes('other.example.com'));
+  assert.deepEqual(domainsAfter('MERGE_AND_REPLACE_LIST')[0], ['other.example.com']);
+});
+
+test('patches for waypoints apply to no proxy', () => {
+  const patch = { operation: 'ADD', value: { name: 'added' } };
+  const result = generated({ applyTo: 'CLUSTER', match: { context: 'WAYPOINT', waypoint: {} }, patch });
+  assert.deepEqual(failures(result), []);
+  assert.equal(result.units.cds?.has('|added|added'), false);
 });
 
 test('clusters do not read patches of listeners', () => {

@@ -1,8 +1,9 @@
 /** Patches of route configurations, their virtual hosts and routes. */
-import { encode, envoy, mergeMessages } from '../../protobuf/index.ts';
+import { encode, envoy } from '../../protobuf/index.ts';
 import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.ts';
 import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
+import { mergeValue } from './merge.ts';
 import { patchList } from './patch-list.ts';
 import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
 
@@ -44,8 +45,8 @@ export function patchRouteConfiguration(
   const virtualHosts = patchList(before, ofHosts, {
     matches: (host, { match }) => isHost(host, match.routeConfiguration),
     namesItem: () => false,
-    merge: (host, { value }) =>
-      mergeMessages<VirtualHost>(PATCHED_MESSAGES.VIRTUAL_HOST, host, VirtualHost.decode(value)),
+    merge: (host, patch) =>
+      mergeValue<VirtualHost>(PATCHED_MESSAGES.VIRTUAL_HOST, host, VirtualHost.decode(patch.value), patch),
     decode: (value) => VirtualHost.decode(value),
     inside: (host) => patchRoutes(host, ofRoutes),
   });
@@ -82,12 +83,13 @@ function isHost({ name, domains }: VirtualHost, match: RoutesMatch): boolean {
   return !vhost?.domainName || domains?.includes(vhost.domainName) === true;
 }
 
-function mergeConfiguration(routes: RouteConfiguration, { label, value }: Patch): RouteConfiguration {
+function mergeConfiguration(routes: RouteConfiguration, from: Patch): RouteConfiguration {
+  const { label, value } = from;
   const patch: RouteConfiguration = RouteConfiguration.decode(value);
   if (patch.name && patch.name !== routes.name) {
     throw misfit(label, `it renames the route configuration ${routes.name}, to which listeners refer`);
   }
-  return mergeMessages(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch);
+  return mergeValue(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch, from);
 }
 
 function patchRoutes(host: VirtualHost, patches: readonly Patch[]): VirtualHost {
@@ -96,7 +98,7 @@ function patchRoutes(host: VirtualHost, patches: readonly Patch[]): VirtualHost 
   const routes = patchList(before, ofHost, {
     matches: isRoute,
     namesItem: ({ match }) => match.routeConfiguration?.vhost?.route !== undefined,
-    merge: (route, { value }) => mergeMessages<Route>(PATCHED_MESSAGES.HTTP_ROUTE, route, Route.decode(value)),
+    merge: (route, patch) => mergeValue<Route>(PATCHED_MESSAGES.HTTP_ROUTE, route, Route.decode(patch.value), patch),
     decode: (value) => Route.decode(value),
   });
   return routes === before ? host : { ...host, routes };

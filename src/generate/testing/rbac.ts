@@ -29,6 +29,8 @@ export interface Request {
   readonly headers?: readonly (readonly [name: string, value: string])[];
   /** The payload of a verified token. */
   readonly token?: { readonly [claim: string]: Json };
+  /** Of all other filters. */
+  readonly metadata?: { readonly [field: string]: Json };
 }
 
 type Rbac = envoy.config.rbac.v3.RBAC;
@@ -156,9 +158,9 @@ function hasHeader(matcher: Header, { host = '', method = 'GET', path = '/', hea
   return values.some((value) => textMatches(text, value));
 }
 
-function hasMetadata({ filter, path, value }: Metadata, { token }: Request): boolean {
-  if (filter !== 'envoy.filters.http.jwt_authn') throw new Error(`unexpected metadata ${filter}`);
-  let at: Json | undefined = token === undefined ? undefined : { payload: token };
+function hasMetadata({ filter, path, value }: Metadata, { token, metadata }: Request): boolean {
+  const payload = token === undefined ? undefined : { payload: token };
+  let at: Json | undefined = filter === 'envoy.filters.http.jwt_authn' ? payload : metadata;
   for (const { key } of path) {
     const within: Json | undefined = at;
     at = isObject(within) && Object.hasOwn(within, some(key)) ? within[some(key)] : undefined;

@@ -111,3 +111,4 @@ export const targetRef = z.strictObject({
   name: z.string(),
   namespace: z.string().optional(),
 });
+export type TargetRef = z.output<typeof targetRef>;

@@ -3,6 +3,11 @@ import { z } from 'zod';
 import { int32, networkingSelector, portNumber, stringMap, targetRef } from './common.ts';
 import { secret } from './secret.ts';
 
+const filterMatch = z.strictObject({
+  name: z.string().optional(),
+  subFilter: z.strictObject({ name: z.string().optional() }).optional(),
+});
+
 const listenerMatch = z.strictObject({
   portNumber: portNumber.optional(),
   portName: z.string().optional(),
@@ -16,12 +21,7 @@ const listenerMatch = z.strictObject({
       /** Comma-separated. */
       applicationProtocols: z.string().optional(),
       destinationPort: portNumber.optional(),
-      filter: z
-        .strictObject({
-          name: z.string().optional(),
-          subFilter: z.strictObject({ name: z.string().optional() }).optional(),
-        })
-        .optional(),
+      filter: filterMatch.optional(),
     })
     .optional(),
 });
@@ -52,8 +52,14 @@ const clusterMatch = z.strictObject({
   name: z.string().optional(),
 });
 
+const waypointMatch = z.strictObject({
+  portNumber: portNumber.optional(),
+  filter: filterMatch.optional(),
+  route: z.strictObject({ name: z.string().optional() }).optional(),
+});
+
 const match = z.strictObject({
-  context: z.enum(['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY']).optional(),
+  context: z.enum(['ANY', 'SIDECAR_INBOUND', 'SIDECAR_OUTBOUND', 'GATEWAY', 'WAYPOINT']).optional(),
   proxy: z
     .strictObject({
       /** RE2 on the proxy's version. */
@@ -64,6 +70,7 @@ const match = z.strictObject({
   listener: listenerMatch.optional(),
   routeConfiguration: routeConfigurationMatch.optional(),
   cluster: clusterMatch.optional(),
+  waypoint: waypointMatch.optional(),
 });
 
 const configPatch = secret(
@@ -84,7 +91,16 @@ const configPatch = secret(
     ]),
     match: match.optional(),
     patch: z.strictObject({
-      operation: z.enum(['MERGE', 'ADD', 'REMOVE', 'INSERT_BEFORE', 'INSERT_AFTER', 'INSERT_FIRST', 'REPLACE']),
+      operation: z.enum([
+        'MERGE',
+        'ADD',
+        'REMOVE',
+        'INSERT_BEFORE',
+        'INSERT_AFTER',
+        'INSERT_FIRST',
+        'REPLACE',
+        'MERGE_AND_REPLACE_LIST',
+      ]),
       /** A piece of an Envoy message in protobuf's JSON form. */
       value: z.record(z.string(), z.json()).optional(),
       filterClass: z.enum(['UNSPECIFIED', 'AUTHN', 'AUTHZ', 'STATS']).optional(),

@@ -42,6 +42,8 @@ const source = z.strictObject({
   notRequestPrincipals: strings.optional(),
   namespaces: strings.optional(),
   notNamespaces: strings.optional(),
+  trustDomains: strings.optional(),
+  notTrustDomains: strings.optional(),
   serviceAccounts: strings.optional(),
   notServiceAccounts: strings.optional(),
   ipBlocks: strings.optional(),

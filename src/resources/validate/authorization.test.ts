@@ -18,6 +18,7 @@ function refusal(spec: string): string | undefined {
 const source = (fields: string) => `{rules: [{from: [{source: {${fields}}}]}]}`;
 const operation = (fields: string) => `{rules: [{to: [{operation: {${fields}}}]}]}`;
 const when = (key: string, values: string) => `{rules: [{when: [{key: "${key}", values: [${values}]}]}]}`;
+const GATEWAY = 'group: gateway.networking.k8s.io, kind: Gateway';
 const custom = (rule: string) => `{action: CUSTOM, provider: {name: a}, rules: [${rule}]}`;
 
 describe('an AuthorizationPolicy', () => {
@@ -32,13 +33,28 @@ describe('an AuthorizationPolicy', () => {
     ['with a header', when('request.headers[X-Team]', 'a')],
     ['with nested claims', when('request.auth.claims[a.b][c/d]', 'a')],
     ['with addresses', source("ipBlocks: [10.0.0.0/8, '::1'], notRemoteIpBlocks: [192.0.2.1]")],
+    ['with path templates', operation("paths: ['/a/{*}/b', '/a/{**}', '/{*}/{**}/']")],
+    ['with trust domains', source("trustDomains: [a.b, 'eu-*', '*'], notTrustDomains: [c]")],
+    ["with a filter's metadata", when('experimental.envoy.filters.a.b[c]', "'[d]', e")],
+    ['attached to a gateway', `{targetRefs: [{${GATEWAY}, name: a}]}`],
+    ["attached to a waypoint's service", '{targetRefs: [{kind: Service, name: a}]}'],
     ['that asks an authorizer', custom('{to: [{operation: {paths: [/a]}}]}')],
   ];
   for (const [what, spec] of taken) test(`${what}: taken`, () => assert.equal(refusal(spec), undefined));
 
   const refused: readonly [string, string, RegExp][] = [
-    ['attached to a gateway', '{targetRefs: [{kind: Gateway, name: a}]}', /^spec\.targetRefs: .*Gateway API/],
-    ['attached to one', '{targetRef: {kind: Gateway, name: a}}', /^spec\.targetRef: /],
+    ['attached to what is no gateway', '{targetRefs: [{kind: Gateway, name: a}]}', /^spec\.targetRefs\[0\]\.kind: /],
+    ['attached to nothing', `{targetRef: {${GATEWAY}, name: ''}}`, /^spec\.targetRef\.name: /],
+    [
+      'attached elsewhere',
+      `{targetRefs: [{${GATEWAY}, name: a, namespace: b}]}`,
+      /^spec\.targetRefs\[0\]\.namespace: /,
+    ],
+    [
+      'attached and selecting',
+      `{selector: {matchLabels: {app: a}}, targetRefs: [{${GATEWAY}, name: a}]}`,
+      /^spec\.targetRefs: expected either/,
+    ],
     ['with the scheme of identities', source('principals: ["spiffe://td/ns/a/sa/b"]'), /principals\[0\]: .*without/],
     ['with nothing but stars', operation("paths: ['**']"), /paths\[0\]: .*star at one end/],
     ['with stars at both ends', operation("paths: ['*foo*']"), /paths\[0\]: .*star at one end/],
@@ -46,8 +62,16 @@ describe('an AuthorizationPolicy', () => {
     ['with stars at both ends of a condition', when('request.headers[a]', "'*a*'"), /values\[0\]/],
     ['with a query in a path', operation("paths: ['/a?b=c']"), /paths\[0\]: .*without query/],
     ['with a fragment in what is not', operation("notPaths: ['/a#b*']"), /notPaths\[0\]: .*fragment/],
-    ['with a path template', operation("paths: ['/a/{*}/b']"), /paths\[0\]: .*templates/],
-    ['with a path template in what is not', operation("notPaths: ['/a/{**}']"), /notPaths\[0\]: .*templates/],
+    ['with a star beside a template', operation("paths: ['/*/b/{*}']"), /paths\[0\]: .*whole segments/],
+    ['with stars beside a template', operation("notPaths: ['/a/{*}/b*']"), /notPaths\[0\]: .*whole segments/],
+    ['with a template in a segment', operation("paths: ['/a/{*}.txt']"), /paths\[0\]: .*whole segments/],
+    ['with a template behind the last one', operation("paths: ['/{**}/a/{*}']"), /paths\[0\]: .*behind/],
+    ['with a template without slash', operation("paths: ['{**}']"), /paths\[0\]: .*begins with/],
+    ['with many templates', operation(`paths: ['${'/{*}'.repeat(17)}']`), /paths\[0\]: .*at most 16/],
+    ['with a query in a template', operation("paths: ['/a/{*}/?b']"), /paths\[0\]: .*without query/],
+    ['with an identity as trust domain', source('trustDomains: [a/ns/b]'), /trustDomains\[0\]: .*trust domain/],
+    ['with metadata of no filter', when('experimental.envoy.filters.[a]', 'b'), /key: unknown attribute/],
+    ['with metadata without field', when('experimental.envoy.filters.a', 'b'), /key: unknown attribute/],
     ['with a path that cannot be', operation('paths: [admin]'), /paths\[0\]: .*begins with/],
     ['with a URL as host', operation('hosts: ["https://a"]'), /hosts\[0\]: .*host/],
     ['with an identity as namespace', source('namespaces: [a/b]'), /namespaces\[0\]: .*namespace/],

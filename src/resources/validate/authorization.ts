@@ -2,9 +2,11 @@
  * Validates AuthorizationPolicy. A value that can match nothing is refused: in a rule that denies, it would guard
  * nothing, and nobody would notice.
  *
- * A star at the beginning or the end of a value matches the rest; anywhere else it is an ordinary character.
+ * A star at the beginning or the end of a value matches the rest; anywhere else it is an ordinary character. Paths may
+ * have templates (`{*}`, `{**}`) instead.
  */
 import { shown } from '../issues.ts';
+import { isPathTemplate, templateError } from '../path-templates.ts';
 import type {
   AuthorizationCondition,
   AuthorizationOperation,
@@ -82,6 +84,7 @@ function checkSource(source: AuthorizationSource, errors: ValidationErrors): voi
   checkLists(source, errors);
   checkAccountsAlone(source, errors);
   checkBoth(source, ['principals', 'notPrincipals'], errors, checkPrincipal);
+  checkBoth(source, ['trustDomains', 'notTrustDomains'], errors, checkTrustDomain);
   checkBoth(source, ['namespaces', 'notNamespaces'], errors, checkNamespace);
   checkBoth(source, ['serviceAccounts', 'notServiceAccounts'], errors, checkServiceAccount);
   checkBoth(source, ['ipBlocks', 'notIpBlocks', 'remoteIpBlocks', 'notRemoteIpBlocks'], errors, checkCidr);
@@ -114,6 +117,10 @@ function checkNamespace(errors: ValidationErrors, value: string): void {
   if (value.includes('/')) errors.add([], `expected a namespace, got ${shown(value)}`);
 }
 
+function checkTrustDomain(errors: ValidationErrors, value: string): void {
+  if (/[/:]/.test(value)) errors.add([], `expected a trust domain, such as "cluster.local", got ${shown(value)}`);
+}
+
 function checkServiceAccount(errors: ValidationErrors, value: string): void {
   if (value.includes('*') || !/^([^/]+\/)?[^/]+$/.test(value)) {
     errors.add([], `expected "<account>" or "<namespace>/<account>" without wildcard, got ${shown(value)}`);
@@ -134,9 +141,8 @@ function checkPath(errors: ValidationErrors, value: string): void {
   if (!/^[/*]/.test(value)) errors.add([], `expected a path that begins with "/" or "*", got ${shown(value)}`);
   if (/[?#]/.test(value))
     errors.add([], `expected a path alone: without query (?) and fragment (#), got ${shown(value)}`);
-  if (/\{\*{1,2}\}/.test(value)) {
-    errors.add([], `expected a path without templates ({*}, {**}): they are not served, got ${shown(value)}`);
-  }
+  const wrong = isPathTemplate(value) ? templateError(value) : undefined;
+  if (wrong !== undefined) errors.add([], `${wrong}, got ${shown(value)}`);
 }
 
 /** Attributes that a condition may name, with the form of their values; those with brackets take a name inside. */
@@ -144,6 +150,7 @@ const ATTRIBUTES: Readonly<Record<string, Check | undefined>> = {
   'source.ip': checkCidr,
   'remote.ip': checkCidr,
   'source.namespace': checkNamespace,
+  'source.trustDomain': checkTrustDomain,
   'source.serviceAccount': checkServiceAccount,
   'source.principal': checkPrincipal,
   'request.auth.principal': undefined,
@@ -154,13 +161,14 @@ const ATTRIBUTES: Readonly<Record<string, Check | undefined>> = {
   'connection.sni': undefined,
 };
 const HEADER = /^request\.headers\[([^\]]+)\]$/;
+const FILTER_METADATA = /^experimental\.envoy\.filters\.[^[\]]+\[[^\]]+\]$/;
 const CLAIM = /^request\.auth\.claims(\[[^\]]+\])+$/;
 
 function checkCondition(condition: AuthorizationCondition, errors: ValidationErrors): void {
   const { key, values = [], notValues = [] } = condition;
   const header = HEADER.exec(key)?.[1];
   if (header !== undefined) checkHeaderName(errors.at('key'), header);
-  else if (!Object.hasOwn(ATTRIBUTES, key) && !CLAIM.test(key)) {
+  else if (!Object.hasOwn(ATTRIBUTES, key) && !CLAIM.test(key) && !FILTER_METADATA.test(key)) {
     errors.add(['key'], `unknown attribute ${shown(key)}`);
   }
   if (values.length === 0 && notValues.length === 0) errors.add([], 'expected values or notValues');

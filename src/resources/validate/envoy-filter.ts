@@ -4,6 +4,7 @@ import { fromProtoJson } from '../../protobuf/index.ts';
 import { unappliedPatch } from '../envoy-patches.ts';
 import { PATCHED_MESSAGES } from '../patched-messages.ts';
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
+import { checkTargetRef } from './policy-values.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkLabels, checkRegex } from './values.ts';
 
@@ -28,6 +29,7 @@ export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErr
   if (spec.workloadSelector !== undefined && spec.targetRefs?.length) {
     errors.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
   }
+  each(errors.at('targetRefs'), spec.targetRefs, checkTargetRef);
   each(errors.at('configPatches'), spec.configPatches, checkPatch);
 }
 
@@ -49,6 +51,9 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
         wanted === undefined ? `expected no object match for ${applyTo}` : `expected ${wanted} for ${applyTo}`,
       );
     }
+  }
+  if (match?.waypoint !== undefined && match.context !== 'WAYPOINT') {
+    errors.add(['match', 'waypoint'], 'expected only with context WAYPOINT');
   }
   checkFilterMatch(patch, errors.at('match', 'listener', 'filterChain', 'filter'));
   if (value !== undefined && unappliedPatch(patch) === undefined) checkValue(patch, value, errors.at('patch', 'value'));
@@ -104,7 +109,7 @@ function checkValue({ applyTo, patch: { operation } }: EnvoyConfigPatch, value: 
     errors.add(stepsOf(error.location.field ?? ''), error.message);
     return;
   }
-  if (operation === 'MERGE') return;
+  if (operation === 'MERGE' || operation === 'MERGE_AND_REPLACE_LIST') return;
   const { name } = value;
   if (NAMED.has(applyTo) && (typeof name !== 'string' || name === '')) {
     errors.add(['name'], `required for operation ${operation}`);

@@ -1,5 +1,7 @@
 /** Parts of all security kinds: selectors, lists of values, ports as text. */
 import { shown } from '../issues.ts';
+import { GATEWAY_GROUP, TARGETS } from '../policy-targets.ts';
+import type { TargetRef } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 import { checkLabels } from './values.ts';
 
@@ -18,13 +20,33 @@ export function checkSelector(errors: ValidationErrors, selector: Selector | und
   checkLabels(errors.at('matchLabels'), selector?.matchLabels);
 }
 
-/** A policy attached to a target that is not read here would apply to nobody, and its author would not notice. */
-export function checkTarget(spec: { targetRef?: unknown; targetRefs?: unknown }, errors: ValidationErrors): void {
-  for (const field of ['targetRef', 'targetRefs'] as const) {
-    if (spec[field] !== undefined) {
-      errors.add([field], 'expected a selector: the Gateway API is not served, and the policy would hold for nobody');
-    }
+interface Targeting {
+  readonly selector?: Selector | undefined;
+  readonly targetRef?: TargetRef | undefined;
+  readonly targetRefs?: readonly TargetRef[] | undefined;
+}
+
+/** What a policy may be attached to: a policy for anything else would hold for nobody. */
+export function checkTarget({ selector, targetRef, targetRefs }: Targeting, errors: ValidationErrors): void {
+  if (targetRef !== undefined) checkTargetRef(targetRef, errors.at('targetRef'));
+  each(errors.at('targetRefs'), targetRefs, checkTargetRef);
+  const field = targetRef === undefined ? 'targetRefs' : 'targetRef';
+  if (targetRef !== undefined && targetRefs?.length)
+    errors.add(['targetRefs'], 'expected either targetRef or targetRefs');
+  else if (selector !== undefined && (targetRef !== undefined || targetRefs?.length)) {
+    errors.add([field], 'expected either a selector or targets');
   }
+}
+
+export function checkTargetRef({ group = '', kind, name, namespace }: TargetRef, errors: ValidationErrors): void {
+  if (!TARGETS.some((target) => target.kind === kind && target.groups.includes(group))) {
+    errors.add(
+      ['kind'],
+      `expected a Gateway of ${GATEWAY_GROUP}, or a target of waypoints, got ${shown(`${group}/${kind}`)}`,
+    );
+  }
+  if (name === '') errors.add(['name'], 'expected a name that is not empty');
+  if (namespace) errors.add(['namespace'], 'expected none: targets are in the namespace of the policy');
 }
 
 /** Lists of strings: an empty string in one matches nothing and hides a mistake. */

@@ -78,6 +78,24 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.servers\[0\]\.tls\.httpsRedirect: no effect/,
   ],
   [
+    'a patch for waypoints',
+    'EnvoyFilter',
+    '{configPatches: [{applyTo: CLUSTER, match: {context: WAYPOINT, waypoint: {}}, patch: {operation: REMOVE}}]}',
+    /^spec\.configPatches\[0\]\.match\.context: waypoints are not served/,
+  ],
+  [
+    'a patch for the service of a waypoint',
+    'EnvoyFilter',
+    '{targetRefs: [{kind: Service, name: a}]}',
+    /^spec\.targetRefs\[0\]: a Service is a target of waypoints/,
+  ],
+  [
+    'lists inside of a filter that are to be replaced',
+    'EnvoyFilter',
+    '{configPatches: [{applyTo: HTTP_FILTER, patch: {operation: MERGE_AND_REPLACE_LIST, value: {}}}]}',
+    /^spec\.configPatches\[0\]\.patch\.operation: this version does not act on it/,
+  ],
+  [
     'dynamic names',
     'ServiceEntry',
     "{hosts: ['*.a.b'], resolution: DYNAMIC_DNS, ports: [{number: 80, name: http, protocol: HTTP}]}",

@@ -4,6 +4,7 @@
  */
 import { unappliedPatch } from '../envoy-patches.ts';
 import type { ValidationError } from '../issues.ts';
+import { waypointTargets } from '../policy-targets.ts';
 import type { ContentOf } from '../schemas.ts';
 import type { Kind } from '../types.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
@@ -11,16 +12,19 @@ import { ordinaryStars } from './ordinary-stars.ts';
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 
 const FINDERS: Finders = {
-  AuthorizationPolicy: ordinaryStars,
+  AuthorizationPolicy: (content) => [...ordinaryStars(content), ...waypointTargets(content)],
+  RequestAuthentication: waypointTargets,
   DestinationRule: ({ workloadSelector }) =>
     Object.keys(workloadSelector?.labels ?? {}).length === 0
       ? []
       : [{ path: ['workloadSelector'], message: 'this version does not act on it: the document is not applied' }],
-  EnvoyFilter: ({ configPatches = [] }) =>
-    configPatches.flatMap((patch, index) => {
+  EnvoyFilter: ({ configPatches = [], targetRefs }) => [
+    ...waypointTargets({ targetRefs }),
+    ...configPatches.flatMap((patch, index) => {
       const unapplied = unappliedPatch(patch);
       return unapplied === undefined ? [] : [{ ...unapplied, path: ['configPatches', index, ...unapplied.path] }];
     }),
+  ],
   Gateway: ({ servers = [] }) =>
     servers.flatMap(({ port, tls }, index) =>
       tls?.httpsRedirect === true && isTls(port.protocol)

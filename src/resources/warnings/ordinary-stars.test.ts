@@ -49,6 +49,9 @@ describe('a star in the middle of a value', () => {
     [from("requestPrincipals: ['a*/b']"), [`${source}.requestPrincipals[0]`]],
     [when('request.headers[authorization]', "values: ['a*b']"), [`${condition}.values[0]`]],
     [when('connection.sni', "notValues: ['a.*.example']"), [`${condition}.notValues[0]`]],
+    // Templates of paths, and only of these.
+    [to("paths: ['/a/{*}/b', '/a/{**}/c'], notPaths: ['/{*}/x']"), []],
+    [to("hosts: ['a{*}b']"), [`${operation}.hosts[0]`]],
     // At one end, or alone, it is a wildcard.
     [to("paths: ['/a*', '*/b', '*'], hosts: ['*.example', 'a.*'], methods: ['*']"), []],
     [from("principals: ['*', '*/sa/web', 'cluster.local/*'], namespaces: ['a-*']"), []],

@@ -4,6 +4,7 @@
  * excludes nothing.
  */
 import type { ValidationError } from '../issues.ts';
+import { isPathTemplate } from '../path-templates.ts';
 import type { AuthorizationPolicySpec } from '../schema/security.ts';
 
 /** Values of conditions may be secrets, so that none is quoted. */
@@ -27,9 +28,15 @@ function inLists(
 ): ValidationError[] {
   return Object.entries(lists).flatMap(([field, values = []]) =>
     values.flatMap((value, index) =>
-      hasInnerStar(value) ? [{ path: [...path, field, index], message: MESSAGE }] : [],
+      hasInnerStar(value) && !(isPaths(field) && isPathTemplate(value))
+        ? [{ path: [...path, field, index], message: MESSAGE }]
+        : [],
     ),
   );
+}
+
+function isPaths(field: string): boolean {
+  return field === 'paths' || field === 'notPaths';
 }
 
 /** A star besides the one that is a wildcard: validation refuses values with one at each end. */

@@ -72,6 +72,16 @@ export const OPERATION_CASES: readonly Case[] = [
       matches: gets('/a.php', '/a/b.php?x=y', '/.php'),
       differs: gets('/a.php/x', '/aphp', '/a?b=.php', '/a.PHP'),
     },
+    'one segment': {
+      rules: operation({ paths: ['/user/{*}/file'] }),
+      matches: gets('/user/a/file', '/user/a.b-c/file?x'),
+      differs: gets('/user/file', '/user/a/b/file', '/user/a/files', '/user/{*}'),
+    },
+    'any number of segments': {
+      rules: operation({ paths: ['/tree/{*}/{**}'] }),
+      matches: gets('/tree/a/', '/tree/a/b/c'),
+      differs: gets('/tree/a', '/trees/a/b'),
+    },
     'any *': { rules: operation({ paths: ['*'] }), matches: gets('/', '/x?y=z'), differs: [] },
     'dots and plus are letters': {
       rules: operation({ paths: ['/v1.0/a+b'] }),

@@ -94,35 +94,25 @@ export const SOURCE_CASES: readonly Case[] = [
     },
   }),
   ...cases('trust domains', {
-    'an alias is the same as the own': {
-      rules: source({ principals: ['cluster.local/ns/foo/sa/web'] }),
-      matches: callers(WEB, mesh('foo', 'web', 'old.domain')),
-      differs: callers(mesh('foo', 'api', 'old.domain')),
-    },
-    'the own is the same as an alias': {
-      rules: source({ principals: ['old.domain/ns/foo/sa/web'] }),
-      matches: callers(WEB, mesh('foo', 'web', 'old.domain')),
-      differs: callers(mesh('foo', 'api')),
-    },
-    'namespaces of an alias': {
-      rules: source({ namespaces: ['foo'] }),
-      matches: callers(mesh('foo', 'x', 'old.domain')),
-      differs: callers(mesh('bar', 'x', 'old.domain')),
-    },
-    'not one of an alias': {
-      rules: source({ notPrincipals: ['old.domain/ns/foo/sa/web'] }),
-      matches: callers(mesh('foo', 'api')),
-      differs: callers(WEB, mesh('foo', 'web', 'old.domain')),
-    },
-    'prefix: all of a trust domain': {
-      rules: source({ principals: ['cluster.local/*'] }),
-      matches: callers(WEB, mesh('foo', 'web', 'old.domain')),
+    "the mesh's, which is also its alias": {
+      rules: source({ trustDomains: ['cluster.local'] }),
+      matches: callers(WEB, mesh('foo', 'x', 'old.domain')),
       differs: callers(PLAIN),
     },
-    'one that the mesh does not have': {
-      rules: source({ principals: ['third.domain/ns/foo/sa/web'] }),
+    "none of the mesh's": {
+      rules: source({ notTrustDomains: ['old.domain'] }),
+      matches: callers(PLAIN),
+      differs: callers(WEB, mesh('foo', 'x', 'old.domain')),
+    },
+    'prefix cluster*': {
+      rules: when('source.trustDomain', ['cluster*']),
+      matches: callers(WEB),
+      differs: callers(PLAIN, mesh('foo', 'x', 'old.domain')),
+    },
+    "another mesh's": {
+      rules: source({ trustDomains: ['other.domain', 'cluster.loca', 'foo'] }),
       matches: [],
-      differs: callers(WEB, mesh('foo', 'web', 'old.domain')),
+      differs: callers(PLAIN, WEB, 'sidecar web.foo'),
     },
   }),
   ...cases('namespaces', {

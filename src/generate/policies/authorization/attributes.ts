@@ -3,8 +3,9 @@
  * and the matcher of one of their values. These are the fields of `from` and `to`, and the keys of `when`.
  */
 import { anyOf, type Condition, type PermissionLeaf, type PrincipalLeaf } from './condition.ts';
+import { filterMetadata } from './filter-metadata.ts';
 import { headers } from './headers.ts';
-import { namespace, principal, serviceAccount } from './identity.ts';
+import { namespace, principal, serviceAccount, trustDomain } from './identity.ts';
 import {
   clientAddress,
   destinationIp,
@@ -66,6 +67,7 @@ function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
 const PRINCIPAL = ofWorkloads((value, _, { trustDomains }) => principal(value, trustDomains));
 const NAMESPACE = ofWorkloads(namespace);
 const SERVICE_ACCOUNT = ofWorkloads((value, _, meaning) => serviceAccount(value, meaning.namespace));
+const TRUST_DOMAIN = ofWorkloads((value, _, { trustDomains }) => trustDomain(value, trustDomains));
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
 /**
  * Headers of a connection are unknown; its peer may not be the client. gRPC servers compare the peer's address in its
@@ -80,6 +82,7 @@ export const SOURCE_FIELDS = {
   principals: PRINCIPAL,
   requestPrincipals: REQUEST_PRINCIPAL,
   namespaces: NAMESPACE,
+  trustDomains: TRUST_DOMAIN,
   serviceAccounts: SERVICE_ACCOUNT,
   ipBlocks: PEER_ADDRESS,
   remoteIpBlocks: CLIENT_ADDRESS,
@@ -101,6 +104,7 @@ const ATTRIBUTES: Readonly<Record<string, Attribute>> = {
   'remote.ip': { who: CLIENT_ADDRESS },
   'source.namespace': { who: NAMESPACE },
   'source.principal': { who: PRINCIPAL },
+  'source.trustDomain': { who: TRUST_DOMAIN },
   'source.serviceAccount': { who: SERVICE_ACCOUNT },
   'request.auth.principal': { who: REQUEST_PRINCIPAL },
   'request.auth.audiences': { who: ofTokens((value) => claimMatches(['aud'], value)) },
@@ -123,6 +127,10 @@ export function attributeOf(key: string): Attribute | undefined {
       who: { httpOnly: true, inGrpc, ofMesh: false, matches: (values, reading) => headers(header, values, reading) },
     };
   }
+  const [, filter, field] = /^experimental\.(envoy\.filters\.[^[\]]+)\[([^\]]+)\]$/.exec(key) ?? [];
+  // gRPC servers have no filters that would make metadata.
+  if (filter !== undefined && field !== undefined)
+    return { who: { ...onConnections((value) => filterMetadata(filter, field, value)), inGrpc: false } };
   const claims = /^request\.auth\.claims((?:\[[^\]]+\])+)$/.exec(key)?.[1];
   if (claims === undefined) return undefined;
   const levels = claims.slice(1, -1).split('][');

@@ -58,6 +58,12 @@ export function namespace(value: string): Who {
   return named(regexMatcher(`${SCHEME}[^/]+/ns/${segment(patternOf(value))}/sa/[^/]+`));
 }
 
+/** `trustDomains`: that of the identity. As for principals, one of the mesh's means all of them. */
+export function trustDomain(value: string, trustDomains: readonly string[]): Who {
+  const names = withAliases(`${value}/`, trustDomains).map((each) => each.slice(0, -1));
+  return anyOf(names.map((name) => named(regexMatcher(`${SCHEME}${segment(patternOf(name))}/(?s:.*)`))));
+}
+
 /** `serviceAccounts`: `<namespace>/<service account>`, or a service account of the policy's own namespace. */
 export function serviceAccount(value: string, ownNamespace: string): Who {
   const slash = value.indexOf('/');

@@ -65,6 +65,27 @@ describe('what a rule matches', () => {
       [peer('a/ns/a/sa/x-prod'), peer('a/ns/prod/sa/x')],
     ],
     [
+      from("trustDomains: [partner.example, 'eu-*', '*.test']"),
+      [peer('partner.example/ns/a/sa/b'), peer('eu-1/ns/a/sa/b'), peer('a.test/ns/a/sa/b')],
+      [peer('partner.example.org/ns/a/sa/b'), peer('partnerxexample/ns/a/sa/b'), peer('a/ns/eu-1/sa/b'), PLAIN],
+    ],
+    [from("trustDomains: ['*']"), [WEB, peer('a/ns/b/sa/c')], [PLAIN]],
+    [from('notTrustDomains: [partner.example]'), [WEB, PLAIN], [peer('partner.example/ns/a/sa/b')]],
+    [when('source.trustDomain', 'partner.example'), [peer('partner.example/ns/a/sa/b')], [WEB]],
+    [
+      when('experimental.envoy.filters.network.mysql_proxy[shop.orders]', "'[insert]', write"),
+      [{ metadata: { 'shop.orders': ['select', 'insert'] } }, { metadata: { 'shop.orders': 'write' } }],
+      [{ metadata: { 'shop.orders': 'insert' } }, { metadata: { 'shop.orders': ['write'] } }, PLAIN],
+    ],
+    [
+      to("paths: ['/a/{*}/b']"),
+      [{ path: '/a/x/b' }, { path: '/a/x.y;z/b?q' }],
+      [{ path: '/a/b' }, { path: '/a//b' }, { path: '/a/x/y/b' }, { path: '/a/x/b/c' }, { path: '/z/a/x/b' }],
+    ],
+    [to("paths: ['/a/{**}']"), [{ path: '/a/' }, { path: '/a/x/y' }], [{ path: '/a' }, { path: '/ab/c' }]],
+    [to("paths: ['/a/{**}/']"), [{ path: '/a/x/' }, { path: '/a//' }], [{ path: '/a/x' }]],
+    [to("notPaths: ['/a/{*}']"), [{ path: '/a' }], [{ path: '/a/x' }]],
+    [
       from('serviceAccounts: [web, other/api]'),
       [WEB, peer('td/ns/other/sa/api')],
       [peer('td/ns/other/sa/web'), peer('td/ns/shop/sa/api')],
@@ -189,6 +210,14 @@ describe('in doubt a request is refused', () => {
     [to('hosts: [a.example]'), { host: 'a.example:x' }],
     [to('hosts: [a.example]'), { host: 'b,a.example' }],
     [to("hosts: ['a.*']"), { host: 'b,a.example' }],
+    [to("paths: ['/a/{*}/b']"), { path: '/a/;x/b' }],
+    [to("paths: ['/a/{*}/b']"), { path: '/a/.;x/b' }],
+    [to("paths: ['/a/{**}']"), { path: '/a/..;/b' }],
+    [to("paths: ['/a/{**}']"), { path: '/;x/a/b/..;' }],
+    // Tokens without issuer, which a rule without issuer may accept.
+    [from("requestPrincipals: ['*']"), { token: { sub: 's' } }],
+    [from('requestPrincipals: [/s]'), { token: { sub: 's' } }],
+    [from("requestPrincipals: ['/s*']"), { token: { sub: 'st' } }],
   ];
   for (const [rule, request] of doubtful) {
     test(`${rule} and ${JSON.stringify(request)}`, () => {

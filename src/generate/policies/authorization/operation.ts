@@ -1,4 +1,5 @@
 /** Attributes of the request and its source: hosts, methods, paths, ports and addresses. */
+import { isPathTemplate } from '../../../resources/index.ts';
 import { cidrRange } from '../../common/index.ts';
 import {
   ALWAYS,
@@ -74,23 +75,44 @@ export function method(value: string, reading: Reading): What {
  * anything before a suffix (`/admin;.png`).
  */
 export function path(value: string, reading: Reading): What {
+  if (isPathTemplate(value)) return templatePath(value, reading);
   const pattern = patternOf(value);
   if (pattern.kind === 'any') return ALWAYS;
-  const has = (matcher: StringMatcher) => leaf<PermissionLeaf>({ urlPath: { path: matcher } });
-  const plain = has(stringMatcher(pattern));
+  const plain = hasPath(stringMatcher(pattern));
   if (reading === 'narrow') {
     if (pattern.kind === 'exact') return plain;
-    return allOf([plain, not(has({ contains: pattern.kind === 'prefix' ? STEP_UP : ';' }))]);
+    return allOf([plain, not(hasPath({ contains: pattern.kind === 'prefix' ? STEP_UP : ';' }))]);
   }
-  const segments = pattern.text.split('/').map(escapeRegex).join(`${PARAMETERS}/(;[^/]*/)*`);
+  const segments = pattern.text.split('/').map(escapeRegex).join(BETWEEN_SEGMENTS);
   const before = pattern.kind === 'suffix' ? '.*' : '';
   const after = pattern.kind === 'prefix' ? '.*' : PARAMETERS;
-  return anyOf([plain, has(regexMatcher(`(?s)${before}${segments}${after}`)), has({ contains: STEP_UP })]);
+  return anyOf([plain, hasPath(regexMatcher(`(?s)${before}${segments}${after}`)), hasPath({ contains: STEP_UP })]);
+}
+
+/**
+ * A path with `{*}`, which is one segment, or `{**}`, which is any number of them. Matched strictly, a segment is
+ * nothing that an application may leave out: only parameters, or a dot with them.
+ */
+function templatePath(value: string, reading: Reading): What {
+  const one = reading === 'narrow' ? '[^/;][^/]*' : '[^/]+';
+  const segments = value.split('/').map((segment) => {
+    if (segment === '{*}') return one;
+    return segment === '{**}' ? '.*' : escapeRegex(segment);
+  });
+  const stepsUp = hasPath({ contains: STEP_UP });
+  const plain = hasPath(regexMatcher(`(?s)${segments.join('/')}`));
+  if (reading === 'narrow') return allOf([plain, not(stepsUp), not(hasPath({ contains: '/.;' }))]);
+  return anyOf([plain, hasPath(regexMatcher(`(?s)${segments.join(BETWEEN_SEGMENTS)}${PARAMETERS}`)), stepsUp]);
+}
+
+function hasPath(matcher: StringMatcher): What {
+  return leaf<PermissionLeaf>({ urlPath: { path: matcher } });
 }
 
 /** Remains where its dots were escaped (`%2e%2e;`): they are decoded after steps up have been resolved. */
 const STEP_UP = '/..;';
 const PARAMETERS = '(;[^/]*)?';
+const BETWEEN_SEGMENTS = `${PARAMETERS}/(;[^/]*/)*`;
 
 /** The connection's port: a workload's own port at sidecars, the listener's at gateways. */
 export function destinationPort(value: string, reading: Reading): What {
