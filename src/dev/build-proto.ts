@@ -1,16 +1,18 @@
 /**
  * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
  * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
- * reading and printing by reflection). `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
+ * reading and printing by reflection). `extensions.js` are the descriptors of all of Envoy's extensions, from
+ * `proto/extensions`. `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
  *
  * Run it with `node src/dev/setup.mjs proto`, which does so only when an input has changed.
  */
-import { mkdirSync, renameSync, writeFileSync } from 'node:fs';
+import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
 import { ADDED_FIELDS, AGENT_MESSAGES, COMPILED_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './proto/declarations.ts';
+import { extensionTree } from './proto/extensions.ts';
 import { lazyModule } from './proto/lazy.ts';
 import { loadTree, pruneTree, reachableTypes } from './proto/tree.ts';
 
@@ -22,6 +24,11 @@ function write(name: string, text: string): void {
   const path = join(GENERATED, name);
   writeFileSync(`${path}.tmp`, text);
   renameSync(`${path}.tmp`, path);
+}
+
+function writeDescriptor(name: string, reader: string, text: string): void {
+  write(`${name}.js`, `export function ${reader}() {\n  return JSON.parse(${JSON.stringify(text)});\n}\n`);
+  write(`${name}.d.ts`, `import type { INamespace } from 'protobufjs';\nexport function ${reader}(): INamespace;\n`);
 }
 
 /** Generates static code from the file with the pruned tree. `root`: the name under which protobufjs registers it. */
@@ -48,8 +55,9 @@ const json = JSON.stringify(descriptor);
 write('root.json', json);
 // Also as a module, which is bundled: no file is needed at run time.
 // A function, which costs neither time nor memory until it is called: most generation workers never read descriptors.
-write('root.js', `export function readDescriptor() {\n  return JSON.parse(${JSON.stringify(json)});\n}\n`);
-write('root.d.ts', "import type { INamespace } from 'protobufjs';\nexport function readDescriptor(): INamespace;\n");
+writeDescriptor('root', 'readDescriptor', json);
+const extensions = extensionTree(readFileSync(join(REPOSITORY, 'proto/extensions/descriptors.binpb')));
+writeDescriptor('extensions', 'readExtensions', JSON.stringify(extensions));
 write('envoy.d.ts', declarations(pruned));
 write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'), 'meshd')));
 

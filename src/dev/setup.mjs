@@ -164,7 +164,8 @@ function protoInputs() {
 const PROTO_STAMP = join(REPOSITORY, 'proto/gen/.inputs');
 
 function protoCompiled() {
-  const outputs = ['envoy.js', 'envoy.d.ts', 'agent.js', 'agent.d.ts', 'root.js', 'root.d.ts', 'root.json'];
+  const modules = ['envoy', 'agent', 'root', 'extensions'].flatMap((name) => [`${name}.js`, `${name}.d.ts`]);
+  const outputs = [...modules, 'root.json'];
   if (!outputs.every((name) => existsSync(join(REPOSITORY, 'proto/gen', name)))) return false;
   return existsSync(PROTO_STAMP) && readFileSync(PROTO_STAMP, 'utf8') === protoInputs();
 }

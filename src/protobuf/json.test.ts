@@ -85,6 +85,38 @@ test('JSON that is read is printed the same again', async (t) => {
   }
 });
 
+test('messages of extensions that generation does not use are known', () => {
+  const filter = (json: object) =>
+    roundTrip('envoy.config.core.v3.TypedExtensionConfig', { name: 'a', typed_config: json });
+  const rows = [
+    {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.http.ext_proc.v3.ExternalProcessor',
+      grpc_service: { envoy_grpc: { cluster_name: 'processor' } },
+      processing_mode: { request_header_mode: 'SKIP', request_body_mode: 'FULL_DUPLEX_STREAMED' },
+      message_timeout: '0.200s',
+    },
+    {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.http.api_key_auth.v3.ApiKeyAuth',
+      key_sources: [{ header: 'x-key' }],
+    },
+    {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.http.composite.v3.ExecuteFilterAction',
+      typed_config: {
+        name: 'lua',
+        typed_config: {
+          '@type': 'type.googleapis.com/envoy.extensions.filters.http.lua.v3.Lua',
+          default_source_code: { inline_string: 'x' },
+        },
+      },
+    },
+  ];
+  for (const json of rows) assert.deepEqual(filter(json), { name: 'a', typed_config: json });
+  assert.throws(
+    () => filter({ ...rows[0], grpc_servise: {} }),
+    /unknown field of envoy\.extensions.*ExternalProcessor/,
+  );
+});
+
 test('a duration may have the units of Go', () => {
   const rows = { '500ms': '0.500s', '1m30s': '90s', '2h': '7200s', '5us': '0.000005s', '1s20ns': '1.000000020s' };
   for (const [text, seconds] of Object.entries(rows)) {

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import protobuf from 'protobufjs';
+import { readExtensions } from '../../proto/gen/extensions.js';
 import { readDescriptor } from '../../proto/gen/root.js';
 import { redactProtoJson, toProtoJson, toShownJson } from './index.ts';
 import { fieldRedaction } from './sensitive.ts';
@@ -9,6 +10,7 @@ import { fieldRedaction } from './sensitive.ts';
 const SENTINEL = 'Sup3rS3cret';
 const SAMPLES = [SENTINEL, `https://user:${SENTINEL}@host`, JSON.stringify({ keys: [{ kty: 'oct', k: SENTINEL }] })];
 const root = protobuf.Root.fromJSON(readDescriptor()).resolveAll();
+const extensions = protobuf.Root.fromJSON(readExtensions()).resolveAll();
 
 function* messages(namespace: protobuf.NamespaceBase): Generator<protobuf.Type> {
   for (const nested of namespace.nestedArray) {
@@ -28,6 +30,10 @@ function anyOf(text: string): object {
 
 function valueFor({ resolvedType, type }: protobuf.Field, text: string): unknown {
   if (resolvedType?.fullName === '.google.protobuf.Any') return anyOf(text);
+  if (resolvedType instanceof protobuf.Type && resolvedType.fields.inlineString === undefined) {
+    const texts = resolvedType.fieldsArray.filter((field) => field.type === 'string');
+    return Object.fromEntries(texts.map(({ name }) => [name, text]));
+  }
   if (resolvedType !== null) return { inlineString: text };
   return type === 'bytes' ? Buffer.from(text) : text;
 }
@@ -52,8 +58,10 @@ function readable(value: unknown): string {
   );
 }
 
+const types = new Map([...messages(extensions), ...messages(root)].map((type) => [type.fullName, type]));
+
 describe('a secret of a message is not shown', () => {
-  for (const type of messages(root)) {
+  for (const type of types.values()) {
     for (const field of type.fieldsArray) {
       const redaction = fieldRedaction(field);
       if (redaction === undefined) continue;

@@ -41,6 +41,15 @@ function marking(mark: string): Document {
   };
 }
 
+/** The same by an extension that generation itself never uses. */
+function mutating(mark: string): Document {
+  const header = { key: 'x-mark', value: mark };
+  const mutations = { request_mutations: [{ append: { header, append_action: 'OVERWRITE_IF_EXISTS_OR_ADD' } }] };
+  const type = 'type.googleapis.com/envoy.extensions.filters.http.header_mutation.v3.HeaderMutation';
+  const value = { name: 'mark', typed_config: { '@type': type, mutations } };
+  return { ...marking(mark), patch: { operation: 'INSERT_BEFORE', value } };
+}
+
 const answering = (status: number): Document => ({
   applyTo: 'HTTP_ROUTE',
   match: { context: 'SIDECAR_OUTBOUND', routeConfiguration: { portNumber: HTTP_PORT } },
@@ -83,6 +92,13 @@ test('patches come, change and go while requests are answered', async () => {
     failures = await traffic.stop();
   }
   assert.deepEqual(failures, []);
+});
+
+test('an extension that generation does not use can be configured', async () => {
+  await mesh().config.apply('patches', filter(mutating('extension')));
+  await everywhere('extension', 200);
+  await mesh().config.remove('patches');
+  await everywhere(undefined, 200);
 });
 
 test('a patch with a mistake is refused in one line that names the field, and the last good one stays', async () => {
