@@ -226,8 +226,9 @@ const PLAIN = `
   selector.matchLabels{} selector{} servers[].bind servers[].defaultEndpoint servers[].hosts[] servers[].name
   service.name serviceAccount source.ipBlocks[] source.namespaces[] source.notIpBlocks[] source.notNamespaces[]
   source.notPrincipals[] source.notRemoteIpBlocks[] source.notRequestPrincipals[] source.notServiceAccounts[]
-  source.principals[] source.remoteIpBlocks[] source.requestPrincipals[] source.serviceAccounts[] spec.clusterIP
-  spec.clusterIPs[] spec.externalIPs[] spec.externalName spec.externalTrafficPolicy spec.hostname
+  source.notTrustDomains[] source.principals[] source.remoteIpBlocks[] source.requestPrincipals[]
+  source.serviceAccounts[] source.trustDomains[] spec.clusterIP spec.clusterIPs[]
+  spec.externalIPs[] spec.externalName spec.externalTrafficPolicy spec.hostname
   spec.internalTrafficPolicy spec.loadBalancerIP spec.nodeName spec.podCIDR spec.podCIDRs[] spec.selector{}
   spec.serviceAccountName spec.sessionAffinity spec.subdomain spec.trafficDistribution status.hostIP status.podIP
   subjectAltNames[] subjectAltNames[].hostname subjectAltNames[].type subjectAltNames[].uri subsets[].labels{}

@@ -152,13 +152,17 @@ describe('requests that are not completed', { timeout: 20_000 }, () => {
       const one = call(session(address), bytes, false, ADS_PATHS.delta);
       return { ...one, served: once(one.stream, 'data') };
     };
-    const halves = Array.from({ length: 20 }, (_, index) => asked(large(`half-${index}`).subarray(0, -1)));
+    const small = prefixed(encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n') }));
+    const halves = Array.from({ length: 20 }, (_, index) =>
+      asked(Buffer.concat([small, large(`half-${index}`).subarray(0, -1)])),
+    );
+    // A stream that was served has been read.
+    await Promise.all(halves.map((half) => half.served));
     const waiting = asked(large('same-address'));
     let served = false;
     waiting.served.then(() => (served = true));
     await asked(large('other-address'), '127.0.0.2').served;
-    await asked(prefixed(encodeDeltaRequest({ typeUrl: XDS.cds.url, node: encodeNode('sidecar~10.0.0.1~p.n~n') })))
-      .served;
+    await asked(small).served;
     assert.equal(served, false);
     for (const { stream } of halves) stream.close();
     await waiting.served;
