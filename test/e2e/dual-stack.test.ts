@@ -221,7 +221,7 @@ describe('validation while the proxy runs', { skip }, () => {
       assert.equal(await outcome(client, hidden, `http://${hidden.serviceAddress}/`), '200 mtls'),
     );
     await assert.rejects(runCtlAgent(hidden.netns, 'mesh-iptables', ...FLAGS), {
-      code: 1,
+      code: 126,
       stderr:
         /^ctl-agent: redirection does not work: inbound ipv6, from \S+ port 15002 to port 15006: the proxy runs, and does not listen there over ipv6\n$/,
     });
