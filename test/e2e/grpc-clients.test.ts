@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
 import {
+  type CallRequest,
   type CallResult,
   type GrpcApplication,
   startGrpcApplication,
@@ -49,6 +50,12 @@ const RULE = resource('DestinationRule', 'echo', {
     { name: 'v1', labels: { version: 'v1' } },
     { name: 'v2', labels: { version: 'v2' } },
   ],
+});
+
+/** A route for calls with a header, which no other test sends. */
+const canary = (subset: Server): Document => ({
+  match: [{ headers: { 'x-canary': { exact: subset } } }],
+  route: [to(subset)],
 });
 
 const to = (subset: Server, weight?: number): Document => ({
@@ -121,6 +128,45 @@ test('a failed call is tried again, unless its route says otherwise', async () =
   await withEach(async (client) => {
     assert.deepEqual((await client.call(TARGET, { method: '/echo.Echo/Flaky', calls: 2 })).errors, { Unavailable: 2 });
   });
+});
+
+/**
+ * Makes calls of the Go client while the default route moves between the subsets, until all calls have returned. Both
+ * subsets exist all the time.
+ */
+async function callsDuringMoves(more: Partial<CallRequest>, ...first: readonly Document[]): Promise<CallResult> {
+  const client = applications.get().get('go');
+  assert.ok(client !== undefined);
+  const moveTo = async (subset: Server): Promise<void> => {
+    await mesh.get().config.apply('routes', routes(...first, { route: [to(subset)] }));
+    await eventually(async () => assert.deepEqual(servers(await client.call(TARGET, { attempts: 5 })), [subset]));
+  };
+  await moveTo('v1');
+  // Until the first routes have arrived, too: only then does the balancer have their clusters.
+  if (first.length > 0)
+    await eventually(async () => {
+      const result = await client.call(TARGET, { headers: { 'x-canary': 'v2' }, attempts: 5 });
+      assert.deepEqual(servers(result), ['v2']);
+    });
+  let done = false;
+  const calls = client.call(TARGET, { calls: 30_000, parallel: 8, ...more }).finally(() => {
+    done = true;
+  });
+  do {
+    for (const subset of ['v2', 'v1'] as const) await moveTo(subset);
+  } while (!done);
+  return calls;
+}
+
+test('no call fails while a route moves between subsets and the application retries', { skip: noGo }, async () => {
+  // Without the attempts some calls fail: gRPC for Go chooses the cluster of a new route before its balancer has it.
+  const { errors, message } = await callsDuringMoves({ attempts: 5 });
+  assert.deepEqual(errors, {}, message);
+});
+
+test('no call fails while a route moves to a subset that another route names', { skip: noGo }, async () => {
+  const { errors, message } = await callsDuringMoves({}, canary('v1'), canary('v2'));
+  assert.deepEqual(errors, {}, message);
 });
 
 test('the time limit of a route ends a call', async () => {

@@ -14,6 +14,10 @@ export interface CallRequest {
   readonly headers: Readonly<Record<string, string>>;
   readonly calls: number;
   readonly timeoutMs: number;
+  /** Calls at a time; Go only. */
+  readonly parallel: number;
+  /** Of a call that fails with UNAVAILABLE, made by the application itself; Go only. */
+  readonly attempts: number;
   /** Calls on a channel of their own; Go only. */
   readonly fresh: boolean;
 }
@@ -43,6 +47,17 @@ export interface GrpcApplication extends GrpcControl {
 const ANSWER_TIMEOUT_MS = 60_000;
 
 export const SAY = '/echo.Echo/Say';
+
+/** What a call is unless a test says otherwise. */
+const CALL: Omit<CallRequest, 'target'> = {
+  method: SAY,
+  headers: {},
+  calls: 1,
+  timeoutMs: 20_000,
+  parallel: 1,
+  attempts: 1,
+  fresh: false,
+};
 
 export interface ApplicationOptions {
   readonly language: Language;
@@ -83,8 +98,7 @@ export function grpcControl(address: string, port: number): GrpcControl {
     return answer.json();
   };
   return {
-    call: (target, { method = SAY, headers = {}, calls = 1, timeoutMs = 20_000, fresh = false } = {}) =>
-      post('/call', { target, method, headers, calls, timeoutMs, fresh }) as Promise<CallResult>,
+    call: (target, options = {}) => post('/call', { ...CALL, target, ...options }) as Promise<CallResult>,
     serve: async (at, name) => void (await post('/serve', { address: at, name })),
     modes: async () => (await post('/modes', {})) as Record<string, string>,
   };

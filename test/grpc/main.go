@@ -1,7 +1,8 @@
 // A gRPC application that speaks xDS itself, for tests: client and server, controlled over HTTP.
 //
-//	POST /call {"target", "method", "headers", "calls", "timeoutMs", "fresh"} makes calls and answers their results;
-//	"fresh" with connections of their own.
+//	POST /call {"target", "method", "headers", "calls", "parallel", "attempts", "timeoutMs", "fresh"} makes calls and
+//	answers their results; "parallel" of them at a time, "fresh" with connections of their own. An interceptor makes a
+//	call that failed with UNAVAILABLE again, up to "attempts" times in all.
 //	POST /serve {"address", "name"} starts a server that answers with this name.
 //	GET /modes has the mode of each server by its address: "serving", or why it does not serve.
 package main
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	xdscredentials "google.golang.org/grpc/credentials/xds"
@@ -33,6 +35,8 @@ type callRequest struct {
 	Method    string
 	Headers   map[string]string
 	Calls     int
+	Parallel  int
+	Attempts  int
 	TimeoutMs int
 	Fresh     bool
 }
@@ -72,7 +76,27 @@ func newChannel(target string) (*grpc.ClientConn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return grpc.NewClient(target, grpc.WithTransportCredentials(creds))
+	return grpc.NewClient(target, grpc.WithTransportCredentials(creds), grpc.WithUnaryInterceptor(retry))
+}
+
+type attemptsKey struct{}
+
+const retryDelay = 20 * time.Millisecond
+
+// retry does what the retry policy of a route does not: it covers calls that the client's own balancer refused.
+func retry(ctx context.Context, method string, request, answer any, conn *grpc.ClientConn, invoke grpc.UnaryInvoker, options ...grpc.CallOption) error {
+	attempts, _ := ctx.Value(attemptsKey{}).(int)
+	for attempt := 1; ; attempt++ {
+		err := invoke(ctx, method, request, answer, conn, options...)
+		if status.Code(err) != codes.Unavailable || attempt >= attempts {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return err
+		case <-time.After(time.Duration(attempt) * retryDelay):
+		}
+	}
 }
 
 func call(request callRequest) (callResult, error) {
@@ -88,19 +112,36 @@ func call(request callRequest) (callResult, error) {
 	if request.Fresh {
 		defer conn.Close()
 	}
-	for range request.Calls {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Duration(request.TimeoutMs)*time.Millisecond)
-		ctx = metadata.NewOutgoingContext(ctx, metadata.New(request.Headers))
-		answer := &wrapperspb.StringValue{}
-		if err := conn.Invoke(ctx, request.Method, &emptypb.Empty{}, answer); err != nil {
-			result.Errors[status.Code(err).String()]++
-			result.Message = err.Error()
-		} else {
-			result.Answers[answer.GetValue()]++
-		}
-		cancel()
+	var waiting sync.WaitGroup
+	var counting sync.Mutex
+	parallel := max(request.Parallel, 1)
+	for lane := range parallel {
+		waiting.Go(func() {
+			for number := lane; number < request.Calls; number += parallel {
+				answer, err := callOnce(conn, request)
+				counting.Lock()
+				if err != nil {
+					result.Errors[status.Code(err).String()]++
+					result.Message = err.Error()
+				} else {
+					result.Answers[answer]++
+				}
+				counting.Unlock()
+			}
+		})
 	}
+	waiting.Wait()
 	return result, nil
+}
+
+func callOnce(conn *grpc.ClientConn, request callRequest) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Duration(request.TimeoutMs)*time.Millisecond)
+	defer cancel()
+	ctx = metadata.NewOutgoingContext(ctx, metadata.New(request.Headers))
+	ctx = context.WithValue(ctx, attemptsKey{}, request.Attempts)
+	answer := &wrapperspb.StringValue{}
+	err := conn.Invoke(ctx, request.Method, &emptypb.Empty{}, answer)
+	return answer.GetValue(), err
 }
 
 func serve(request serveRequest) error {
