@@ -11,7 +11,9 @@ test('the table of the control plane is read, and anything else is rejected', ()
   const bytes = NameTable.encode({ table: { 'web.shop.svc.cluster.local': { ips: ['10.96.0.1', '2001:db8::1'] } } });
   const table = createNameTable(readNames([bytes.finish()]));
   assert.equal(table.size, 1);
-  assert.deepEqual([...(table.addresses('web.shop.svc.cluster.local', 4) ?? [])], [10, 96, 0, 1]);
+  const id = table.find('web.shop.svc.cluster.local');
+  assert.ok(id !== undefined);
+  assert.deepEqual([...table.addresses(id, 4)], [10, 96, 0, 1]);
   for (const resources of [[], [bytes.finish(), bytes.finish()], [Buffer.from('0aff', 'hex')]]) {
     assert.throws(() => readNames(resources), { code: 'invalid_argument' });
   }
@@ -19,7 +21,8 @@ test('the table of the control plane is read, and anything else is rejected', ()
 
 test('while the names are awaited, names outside are answered, and none is said not to exist', async () => {
   const client: DnsClient = { protocol: 'udp', address: '127.0.0.1', port: 1024, identity: undefined };
-  const query: DnsQuery = { bytes: Buffer.alloc(12), questionEnd: 12, name: 'a', type: 1, edns: undefined };
+  const name = { name: 'a', wireName: '\x01a' };
+  const query: DnsQuery = { bytes: Buffer.alloc(12), questionEnd: 12, ...name, type: 1, edns: undefined };
   const answers = async (rcode: number, known: boolean): Promise<DnsAnswer> => {
     const response = Buffer.from([0, 0, 0x80, rcode]);
     return createWarmUpResolver(() => known).resolve(query, client, () => response);

@@ -15,11 +15,12 @@ export interface UdpServer {
 
 /** Rejects with the system's error when the address cannot be bound. */
 export async function startUdp(host: string, port: number, handler: Handler, log: Log): Promise<UdpServer> {
+  const family = isIPv6(host) ? 6 : 4;
   const socket = createSocket({
-    type: isIPv6(host) ? 'udp6' : 'udp4',
-    ipv6Only: isIPv6(host) && host !== '::',
+    type: `udp${family}`,
+    ipv6Only: family === 6 && host !== '::',
     // Addresses of clients need no resolution; Node's own takes a turn of the event loop for each response.
-    lookup: (address, _options, done) => done(null, address, isIPv6(address) ? 6 : 4),
+    lookup: (address, _options, done) => done(null, address, family),
   });
   const listening = once(socket, 'listening');
   try {

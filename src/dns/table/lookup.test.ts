@@ -13,6 +13,12 @@ const scopeOf = (names: readonly string[], more: Partial<NameScope> = {}): NameS
 
 const host = (name: string, scope: NameScope) => findHost(name, scope)?.host;
 
+/** Without the place in the table. */
+function found(name: string, scope: NameScope) {
+  const match = findHost(name, scope);
+  return match && { host: match.host, alias: match.alias };
+}
+
 const WEB = 'web.shop.svc.cluster.local';
 
 test('short forms of services of the own namespace and of others', () => {
@@ -35,15 +41,15 @@ test('the own namespace comes before others, as in the search list of a pod', ()
 
 test('a name with the first search domain appended leads to the name', () => {
   const scope = scopeOf([WEB, 'www.example.com', '*.wild.example.com']);
-  assert.deepEqual(findHost('www.example.com.shop.svc.cluster.local', scope), {
+  assert.deepEqual(found('www.example.com.shop.svc.cluster.local', scope), {
     host: 'www.example.com',
     alias: 'www.example.com',
   });
-  assert.deepEqual(findHost('a.b.wild.example.com.shop.svc.cluster.local', scope), {
+  assert.deepEqual(found('a.b.wild.example.com.shop.svc.cluster.local', scope), {
     host: '*.wild.example.com',
     alias: 'a.b.wild.example.com',
   });
-  assert.deepEqual(findHost(WEB, scope), { host: WEB, alias: undefined }, 'a name of its own is no expanded one');
+  assert.deepEqual(found(WEB, scope), { host: WEB, alias: undefined }, 'a name of its own is no expanded one');
   assert.equal(findHost('shop.svc.cluster.local', scope), undefined);
   assert.equal(findHost('www.example.comshop.svc.cluster.local', scope), undefined);
 });
@@ -71,7 +77,10 @@ test('invalid names and addresses are left out and counted', async () => {
   ] as const;
   for (const table of [createNameTable(entries), await buildNameTable(entries)]) {
     assert.deepEqual([table.size, table.invalid, table.wildcards], [1, 6, 0]);
-    assert.deepEqual([...(table.addresses('ok.example.com', 4) ?? [])], [10, 0, 0, 1]);
-    assert.equal(table.addresses('ok.example.com', 6)?.length, 16);
+    const id = table.find('ok.example.com');
+    assert.ok(id !== undefined);
+    assert.equal(table.findWire('\x02ok\x07example\x03com'), id);
+    assert.deepEqual([...table.addresses(id, 4)], [10, 0, 0, 1]);
+    assert.equal(table.addresses(id, 6).length, 16);
   }
 });

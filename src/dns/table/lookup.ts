@@ -1,5 +1,5 @@
 /** Finds the host of the mesh that a name means: the host itself, a short form of it, or a wildcard. */
-import type { NameTable } from './name-table.ts';
+import type { NameId, NameTable } from './name-table.ts';
 
 /** What a client sees of the mesh's names. */
 export interface NameScope {
@@ -19,6 +19,7 @@ export interface NameScope {
 
 export interface Match {
   /** The name in the table. */
+  readonly id: NameId;
   readonly host: string;
   /** The name for which the search domain was appended: the response leads to it by a CNAME record. */
   readonly alias: string | undefined;
@@ -32,17 +33,25 @@ export interface Match {
  */
 export function findHost(name: string, scope: NameScope): Match | undefined {
   const direct = hostOf(name, scope);
-  if (direct !== undefined) return { host: direct, alias: undefined };
+  if (direct !== undefined) return { ...direct, alias: undefined };
   const unexpanded = withoutSearch(name, scope.search);
   if (unexpanded !== undefined) {
     const host = hostOf(unexpanded, scope);
-    if (host !== undefined) return { host, alias: unexpanded };
+    if (host !== undefined) return { ...host, alias: unexpanded };
   }
   return wildcardOf(name, unexpanded, scope.table);
 }
 
-function hostOf(name: string, { table, namespace, domain }: NameScope): string | undefined {
-  if (table.has(name)) return name;
+type Host = Omit<Match, 'alias'>;
+
+function inTable(host: string, table: NameTable): Host | undefined {
+  const id = table.find(host);
+  return id === undefined ? undefined : { id, host };
+}
+
+function hostOf(name: string, { table, namespace, domain }: NameScope): Host | undefined {
+  const own = inTable(name, table);
+  if (own !== undefined) return own;
   if (domain === undefined || name === '') return undefined;
   // `web`, `web.shop`, `web.shop.svc`, in the order of the search domains of a pod.
   const suffixes = [
@@ -52,8 +61,8 @@ function hostOf(name: string, { table, namespace, domain }: NameScope): string |
   ];
   for (const suffix of suffixes) {
     if (suffix === undefined || suffix === '') continue;
-    const host = `${name}.${suffix}`;
-    if (table.has(host)) return host;
+    const host = inTable(`${name}.${suffix}`, table);
+    if (host !== undefined) return host;
   }
   return undefined;
 }
@@ -67,11 +76,11 @@ function withoutSearch(name: string, search: string | undefined): string | undef
 function wildcardOf(name: string, unexpanded: string | undefined, table: NameTable): Match | undefined {
   if (table.wildcards === 0) return undefined;
   for (let dot = name.indexOf('.'); dot >= 0; dot = name.indexOf('.', dot + 1)) {
-    const direct = `*${name.slice(dot)}`;
-    if (table.has(direct)) return { host: direct, alias: undefined };
+    const direct = inTable(`*${name.slice(dot)}`, table);
+    if (direct !== undefined) return { ...direct, alias: undefined };
     if (unexpanded === undefined || dot >= unexpanded.length) continue;
-    const expanded = `*${unexpanded.slice(dot)}`;
-    if (table.has(expanded)) return { host: expanded, alias: unexpanded };
+    const expanded = inTable(`*${unexpanded.slice(dot)}`, table);
+    if (expanded !== undefined) return { ...expanded, alias: unexpanded };
   }
   return undefined;
 }

@@ -1,16 +1,20 @@
 /**
- * The names of the mesh with their addresses, compiled for lookups: an index of the names, and one array with all
- * addresses. 10,000 names take some 2 MiB.
+ * The names of the mesh with their addresses, compiled for lookups: an index of the names as queries have them, and one
+ * array with all addresses. 10,000 names take some 2 MiB.
  */
 import { isIP } from 'node:net';
 import { setImmediate } from 'node:timers/promises';
 import { addressBytes } from '../wire/addresses.ts';
+import { nameBytes } from '../wire/records.ts';
 
 /** The addresses of one name of the mesh. */
 export interface NameEntry {
   /** IPv4 and IPv6 addresses; empty for a name that exists without an address. */
   readonly ips: readonly string[];
 }
+
+/** A name in one table. */
+export type NameId = number;
 
 /** Immutable; a change of the names is a new table. */
 export interface NameTable {
@@ -20,9 +24,12 @@ export interface NameTable {
   readonly invalid: number;
   /** How many of them are wildcards. */
   readonly wildcards: number;
-  has(name: string): boolean;
-  /** The addresses of one family, 4 or 16 bytes each, one after the other; undefined for a name that is not known. */
-  addresses(name: string, family: 4 | 6): Uint8Array | undefined;
+  /** @param name lower case, without a dot at the end */
+  find(name: string): NameId | undefined;
+  /** @param wireName lower case, see DnsQuery; a wildcard is found only by its own name */
+  findWire(wireName: string): NameId | undefined;
+  /** The addresses of one family, 4 or 16 bytes each, one after the other. */
+  addresses(id: NameId, family: 4 | 6): Uint8Array;
 }
 
 /** Printable characters other than the dot, which stands between labels. */
@@ -56,7 +63,8 @@ export async function buildNameTable(entries: Entries): Promise<NameTable> {
 }
 
 class TableBuilder {
-  readonly #index = new Map<string, number>();
+  /** By wire name. */
+  readonly #index = new Map<string, NameId>();
   /** Three numbers a name: where its addresses begin, where those of IPv6 begin, where they end. */
   readonly #bounds: number[] = [];
   #bytes = new Uint8Array(1024);
@@ -71,8 +79,9 @@ class TableBuilder {
       this.#invalid++;
       return;
     }
-    if (name.startsWith('*.') && !this.#index.has(name)) this.#wildcards++;
-    this.#index.set(name, this.#bounds.length);
+    const wireName = wireNameOf(name);
+    if (name.startsWith('*.') && !this.#index.has(wireName)) this.#wildcards++;
+    this.#index.set(wireName, this.#bounds.length);
     const start = this.#used;
     const later: string[] = [];
     for (const ip of ips) {
@@ -104,15 +113,19 @@ class TableBuilder {
       size: index.size,
       invalid: this.#invalid,
       wildcards: this.#wildcards,
-      has: (name) => index.has(name),
-      addresses(name, family) {
-        const at = index.get(name);
-        if (at === undefined) return undefined;
-        const first = family === 4 ? at : at + 1;
+      find: (name) => index.get(wireNameOf(name)),
+      findWire: (wireName) => index.get(wireName),
+      addresses(id, family) {
+        const first = family === 4 ? id : id + 1;
         return all.subarray(offsets[first], offsets[first + 1]);
       },
     };
   }
+}
+
+function wireNameOf(name: string): string {
+  const bytes = nameBytes(name);
+  return bytes.toString('latin1', 0, bytes.length - 1);
 }
 
 export const EMPTY_NAME_TABLE: NameTable = createNameTable([]);

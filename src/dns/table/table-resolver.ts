@@ -4,8 +4,8 @@ import type { DnsAnswer, DnsClient, DnsQuery, DnsResolver } from '../types.ts';
 import { FLAG, HEADER_BYTES, MAX_MESSAGE_BYTES, RCODE, TYPE } from '../wire/constants.ts';
 import { addressRecords, cnameRecord, nameBytes } from '../wire/records.ts';
 import { rcodeOf, startReply } from '../wire/reply.ts';
-import { findHost, type Match, type NameScope } from './lookup.ts';
-import type { NameTable } from './name-table.ts';
+import { findHost, type NameScope } from './lookup.ts';
+import type { NameId, NameTable } from './name-table.ts';
 
 /**
  * Types of which a host of the mesh has only what the table says: addresses, and what leads to addresses. An HTTPS
@@ -41,10 +41,15 @@ export function createTableResolver({ scope, random = Math.random }: TableResolv
     resolve(query, client, next) {
       const names = scope(client);
       if (names === undefined) throw new CtlError('unavailable', 'the names of the mesh are not known yet');
-      if (query.name === undefined) return next();
-      const match = findHost(query.name, names);
+      const isOwnType = OWN_TYPES.has(query.type);
+      // Nearly all queries have the name as the table has it: no need to decode it.
+      const id = isOwnType ? names.table.findWire(query.wireName) : undefined;
+      if (id !== undefined) return tableReply(query, id, undefined, names.table, random);
+      const { name } = query;
+      if (name === undefined) return next();
+      const match = findHost(name, names);
       if (match === undefined) return next();
-      if (OWN_TYPES.has(query.type)) return tableReply(query, match, names.table, random);
+      if (isOwnType) return tableReply(query, match.id, match.alias, names.table, random);
       const inDomain = names.domain !== undefined && match.host.endsWith(`.${names.domain}`);
       if (inDomain || match.alias !== undefined) return startReply(query, FLAG.AA, RCODE.NOERROR);
       return existing(query, next());
@@ -57,11 +62,17 @@ async function existing(query: DnsQuery, answer: DnsAnswer): Promise<Buffer> {
   return rcodeOf(response) === RCODE.NXDOMAIN ? startReply(query, FLAG.AA, RCODE.NOERROR) : response;
 }
 
-function tableReply(query: DnsQuery, { host, alias }: Match, table: NameTable, random: () => number): Buffer {
+/** @param alias to which a CNAME record leads, see `Match` */
+function tableReply(
+  query: DnsQuery,
+  id: NameId,
+  alias: string | undefined,
+  table: NameTable,
+  random: () => number,
+): Buffer {
   const { type } = query;
-  const of = (family: 4 | 6, asked: number) =>
-    type === asked || type === TYPE.ANY ? table.addresses(host, family) : undefined;
-  const [v4, v6] = [of(4, TYPE.A), of(6, TYPE.AAAA)];
+  const v4 = type === TYPE.A || type === TYPE.ANY ? table.addresses(id, 4) : undefined;
+  const v6 = type === TYPE.AAAA || type === TYPE.ANY ? table.addresses(id, 6) : undefined;
   const found = (v4?.length ?? 0) + (v6?.length ?? 0) > 0;
   if (!found && (alias === undefined || type !== TYPE.CNAME)) return startReply(query, FLAG.AA, RCODE.NOERROR);
   const target = alias === undefined ? undefined : nameBytes(alias);

@@ -11,7 +11,7 @@ import { opt, silentLog } from '../testing/clients.ts';
 import type { DnsClient } from '../types.ts';
 import { addressBytes } from './addresses.ts';
 import { layoutOf } from './layout.ts';
-import { readQuery } from './query.ts';
+import { readAnyQuery, readPlainQuery, readQuery } from './query.ts';
 import { finished, truncated } from './reply.ts';
 
 const CLIENT: DnsClient = { protocol: 'udp', address: '127.0.0.1', port: 4000, identity: undefined };
@@ -65,6 +65,38 @@ test('a message of any bytes is answered with a readable message of the same id,
     { numRuns: 3000 },
   );
   assert.equal(stats.responses.get('SERVFAIL'), undefined, 'nothing fails inside');
+});
+
+test('what is read of a usual query without dns-packet is what dns-packet reads', () => {
+  const read = (query: ReturnType<typeof readQuery> | undefined) =>
+    query !== undefined && 'bytes' in query
+      ? [query.name, query.wireName, query.type, query.questionEnd, query.edns]
+      : undefined;
+  const usual = fc
+    .tuple(host, fc.constantFrom('A', 'AAAA', 'ANY'), fc.option(fc.nat({ max: 65_535 })), fc.boolean(), fc.nat())
+    .map(([name, type, payload, dnssecOk, upper]) => {
+      const cased = Array.from(name, (letter, at) => ((upper >> (at % 31)) & 1 ? letter.toUpperCase() : letter)).join(
+        '',
+      );
+      const record = { ...opt(payload ?? 0), flags: dnssecOk ? 0x8000 : 0, flag_do: dnssecOk };
+      return queryOf(cased, type as 'A', payload === null ? {} : { additionals: [record] });
+    });
+  let compared = 0;
+  fc.assert(
+    fc.property(fc.oneof(usual, mutated), (bytes) => {
+      const plain = readPlainQuery(bytes);
+      if (plain === undefined) return;
+      compared++;
+      assert.deepEqual(read(plain), read(readAnyQuery(bytes)));
+      const packet = decode(bytes);
+      assert.equal(plain.edns === undefined, packet.additionals?.length === 0);
+      if (plain.name !== undefined && plain.name !== '')
+        assert.equal(plain.name, packet.questions?.[0]?.name.toLowerCase());
+    }),
+    { numRuns: 3000 },
+  );
+  fc.assert(fc.property(usual, (bytes) => readPlainQuery(bytes) !== undefined));
+  assert.ok(compared > 1000, `${compared} messages were compared`);
 });
 
 test('a response of any bytes is read or ignored', () => {
