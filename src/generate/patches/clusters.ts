@@ -4,21 +4,20 @@ import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
 import { mergeValue } from './merge.ts';
-import { labelsOf, misfit, type Patch, type PatchLookup } from './types.ts';
+import { combination, combinations, type PatchKeys } from './patch-index.ts';
+import type { Patches } from './patches.ts';
+import { labelsOf, misfit, type Patch } from './types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 /** The clusters after the patches, the same objects where these change nothing. */
-export function patchClusters(
-  clusters: readonly GeneratedResource[],
-  patches: PatchLookup,
-): readonly GeneratedResource[] {
-  const ofClusters = patches('CLUSTER');
+export function patchClusters(clusters: readonly GeneratedResource[], patches: Patches): readonly GeneratedResource[] {
+  const index = patches.indexOf('CLUSTER', CLUSTER_KEYS);
   return clusters.flatMap((resource): readonly GeneratedResource[] => {
-    const matching = ofClusters.filter(
-      ({ operation, match }) => operation !== 'ADD' && matches(resource.name, match.cluster),
-    );
+    const matching = index
+      .for(resource.name)
+      .filter(({ operation, match }) => operation !== 'ADD' && matches(resource.name, match.cluster));
     if (matching.length === 0) return [resource];
     if (matching.some(({ operation }) => operation === 'REMOVE')) return [];
     const base: Cluster = Cluster.decode(resource.bytes);
@@ -30,6 +29,16 @@ export function patchClusters(
 export function addedCluster(patch: Patch): GeneratedResource {
   return clusterResource(Cluster.decode(patch.value), { name: patch.name, refs: [] }, [patch]);
 }
+
+/** By the name that a patch asks for, or by port, subset and host. */
+const CLUSTER_KEYS: PatchKeys<string> = {
+  keyOf: ({ match: { cluster = {} } }) =>
+    cluster.name ? `name ${cluster.name}` : combination(cluster.portNumber, cluster.subset, cluster.service),
+  keysOf: (name) => {
+    const { port = '', subset = '', host = '' } = NAME.exec(name)?.groups ?? {};
+    return [`name ${name}`, ...combinations(port, subset, host)];
+  },
+};
 
 const NAME = /^(?:outbound|inbound)\|(?<port>\d+)\|(?<subset>[^|]*)\|(?<host>.*)$/;
 

@@ -2,9 +2,11 @@
 import { encode, envoy, mergeMessages, packBytes } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
+import type { PatchKeys } from './patch-index.ts';
 import { type ItemPatcher, patchList } from './patch-list.ts';
+import type { Patches } from './patches.ts';
 import { patchRouteConfiguration } from './routes.ts';
-import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import { labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
 const { Filter } = envoy.config.listener.v3;
 const { HttpConnectionManager, HttpFilter } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -16,12 +18,12 @@ type ManagerFilter = envoy.extensions.filters.network.http_connection_manager.v3
 export interface ChainPatches {
   readonly networkFilters: readonly Patch[];
   readonly httpFilters: readonly Patch[];
-  readonly patches: PatchLookup;
+  readonly patches: Patches;
   readonly context: PatchContext;
 }
 
 export function patchNetworkFilters(filters: readonly NetworkFilter[], chain: ChainPatches): readonly NetworkFilter[] {
-  return patchList(filters, chain.networkFilters, {
+  return patchList(filters, chain.patches.index(chain.networkFilters, NETWORK_FILTER_KEYS), {
     matches: isFilter,
     namesItem: ({ match }) => Boolean(match.listener?.filterChain?.filter?.name),
     merge: (filter, patch) => mergeFilter(PATCHED_MESSAGES.NETWORK_FILTER, filter, Filter.decode(patch.value), patch),
@@ -36,10 +38,22 @@ export function patchNetworkFilters(filters: readonly NetworkFilter[], chain: Ch
  */
 function isNamed(name: string | null | undefined, wanted: string | undefined): boolean {
   if (!wanted || name === wanted) return true;
-  return (
-    /^envoy\.(?!filters\.)/.test(wanted) && name?.replace(/^envoy\.filters\.(?:http|network)\./, 'envoy.') === wanted
-  );
+  return /^envoy\.(?!filters\.)/.test(wanted) && olderName(name) === wanted;
 }
+
+function olderName(name: string | null | undefined): string {
+  return name?.replace(/^envoy\.filters\.(?:http|network)\./, 'envoy.') ?? '';
+}
+
+/** By the name of the filter that a patch asks for. */
+function filterKeys(
+  wanted: (patch: Patch) => string | undefined,
+): PatchKeys<{ readonly name?: string | null | undefined }> {
+  return { keyOf: (patch) => wanted(patch) ?? '', keysOf: ({ name }) => ['', name ?? '', olderName(name)] };
+}
+
+const NETWORK_FILTER_KEYS = filterKeys(({ match }) => match.listener?.filterChain?.filter?.name);
+const HTTP_FILTER_KEYS = filterKeys(({ match }) => match.listener?.filterChain?.filter?.subFilter?.name);
 
 function isFilter({ name }: NetworkFilter, { match }: Patch): boolean {
   return isNamed(name, match.listener?.filterChain?.filter?.name);
@@ -64,11 +78,8 @@ function patchManager(filter: NetworkFilter, { httpFilters, patches, context }: 
   if (typedConfig?.typeUrl !== HttpConnectionManager.getTypeUrl()) return filter;
   const manager: Manager = HttpConnectionManager.decode(typedConfig.value ?? new Uint8Array());
   const before = manager.httpFilters ?? [];
-  const after = patchList(
-    before,
-    httpFilters.filter((patch) => isFilter(filter, patch)),
-    HTTP_FILTERS,
-  );
+  const ofManager = httpFilters.filter((patch) => isFilter(filter, patch));
+  const after = patchList(before, patches.index(ofManager, HTTP_FILTER_KEYS), HTTP_FILTERS);
   const routeConfig = manager.routeConfig && patchRouteConfiguration(manager.routeConfig, patches, context);
   if (after === before && routeConfig === manager.routeConfig) return filter;
   checkOrder(after, httpFilters);

@@ -8,9 +8,10 @@ import type { MeshReader } from '../reads/index.ts';
 import type { AppliedFilter, EnvoyView, GeneratedResource, PatchedType, Unit, UnitOutput } from '../types.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
 import { addedListener, patchListeners } from './listeners.ts';
+import type { Patches } from './patches.ts';
 import { patchesOf } from './read.ts';
 import { patchRouteConfigurations } from './routes.ts';
-import { PATCH_CONTEXTS, type Patch, type PatchLookup } from './types.ts';
+import { PATCH_CONTEXTS, type Patch } from './types.ts';
 
 export { PATCH_CONTEXTS } from './types.ts';
 
@@ -21,10 +22,10 @@ export { PATCH_CONTEXTS } from './types.ts';
 const ADDED = '|added|';
 
 /** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
-function addedBy(patches: PatchLookup, type: PatchedType): ReadonlyMap<string, Patch> {
+function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
   const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined } as const;
   const applyTo = target[type];
-  const added = applyTo === undefined ? [] : patches(applyTo).filter(({ operation }) => operation === 'ADD');
+  const added = applyTo === undefined ? [] : patches.of(applyTo).filter(({ operation }) => operation === 'ADD');
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
 }
 
@@ -105,7 +106,7 @@ export function patcherOf(
   if (applied === undefined) return undefined;
   const patches = patchesOf(snapshot, applied);
   const context = PATCH_CONTEXTS[view.part];
-  const patchAll = (resources: readonly GeneratedResource[], by: PatchLookup): readonly GeneratedResource[] => {
+  const patchAll = (resources: readonly GeneratedResource[], by: Patches): readonly GeneratedResource[] => {
     switch (type) {
       case 'cds':
         return patchClusters(resources, by);
@@ -115,7 +116,7 @@ export function patcherOf(
         return patchRouteConfigurations(resources, by, context);
     }
   };
-  const patchUnit = ({ resources, placed, ...rest }: UnitOutput, by: PatchLookup): UnitOutput => {
+  const patchUnit = ({ resources, placed, ...rest }: UnitOutput, by: Patches): UnitOutput => {
     const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(each, by));
     return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };

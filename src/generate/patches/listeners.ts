@@ -6,8 +6,10 @@ import type { GeneratedResource } from '../types.ts';
 import { isElsewhere } from './config-source.ts';
 import { patchNetworkFilters } from './filters.ts';
 import { mergeValue } from './merge.ts';
+import { combination, combinations, type PatchIndex, type PatchKeys } from './patch-index.ts';
 import { patchList } from './patch-list.ts';
-import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import type { Patches } from './patches.ts';
+import { type ApplyTo, labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
 const { FilterChain, Listener } = envoy.config.listener.v3;
 const { HttpConnectionManager } = envoy.extensions.filters.network.http_connection_manager.v3;
@@ -22,17 +24,25 @@ const OF_LISTENERS = ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER'] as const;
 /** The listeners after the patches, the same objects where these change nothing. */
 export function patchListeners(
   listeners: readonly GeneratedResource[],
-  patches: PatchLookup,
+  patches: Patches,
   context: PatchContext,
   routes: RouteNames,
 ): readonly GeneratedResource[] {
+  const ofListeners = patches.indexOf('LISTENER', LISTENER_KEYS);
   return listeners.flatMap((resource): readonly GeneratedResource[] => {
     const before: Listener = Listener.decode(resource.bytes);
-    const merged = patchListener(before, patches('LISTENER'));
+    const merged = patchListener(before, ofListeners);
     if (merged === undefined) return [];
     const after = patchChains(merged, patches, context);
     if (after === before) return [resource];
-    return [listenerResource(after, resource.refs, OF_LISTENERS.flatMap(patches), routes)];
+    return [
+      listenerResource(
+        after,
+        resource.refs,
+        OF_LISTENERS.flatMap((target) => patches.of(target)),
+        routes,
+      ),
+    ];
   });
 }
 
@@ -50,19 +60,37 @@ export function addedListener(patch: Patch, routes: RouteNames, reserved: readon
 }
 
 /** Undefined: removed. */
-function patchListener(listener: Listener, patches: readonly Patch[]): Listener | undefined {
-  let patched = listener;
-  for (const { label, operation, match, value } of patches) {
-    if (operation === 'ADD' || !isListener(patched, match.listener, false)) continue;
+function patchListener(listener: Listener, patches: PatchIndex<Listener>): Listener | undefined {
+  return patches.reduce(listener, (patched, { label, operation, match, value }) => {
+    if (operation === 'ADD' || !isListener(patched, match.listener, false)) return patched;
     if (operation === 'REMOVE') return undefined;
     const patch: Listener = Listener.decode(value);
     if (patch.name && patch.name !== listener.name) {
       throw misfit(label, `it renames the listener ${listener.name}`);
     }
-    patched = mergeValue(PATCHED_MESSAGES.LISTENER, patched, patch, { operation });
-  }
-  return patched;
+    return mergeValue(PATCHED_MESSAGES.LISTENER, patched, patch, { operation });
+  });
 }
+
+/** By the name and port of the listener that a patch asks for. */
+const LISTENER_KEYS: PatchKeys<Listener> = {
+  keyOf: ({ match: { listener = {} } }) => combination(listener.name, listener.portNumber),
+  keysOf: ({ name, address }) => combinations(name ?? '', String(address?.socketAddress?.portValue ?? '')),
+};
+
+/** The same for patches of something inside of a listener: see {@link isListener}. */
+const INSIDE_KEYS: PatchKeys<Listener> = {
+  ...LISTENER_KEYS,
+  keysOf: (listener) => (isVirtual(listener) ? undefined : LISTENER_KEYS.keysOf(listener)),
+};
+
+/** By the port and the name of the filter chain that a patch asks for. */
+const CHAIN_KEYS: PatchKeys<FilterChain> = {
+  keyOf: ({ match: { listener = {} } }) =>
+    combination(listener.filterChain?.destinationPort, listener.filterChain?.name),
+  keysOf: ({ name, filterChainMatch }) =>
+    combinations(String(filterChainMatch?.destinationPort?.value ?? ''), name ?? ''),
+};
 
 type ListenerMatch = Patch['match']['listener'];
 
@@ -99,12 +127,16 @@ function isChain(listener: Listener, { name, filterChainMatch }: FilterChain, ma
   return protocols.every((each) => filterChainMatch?.applicationProtocols?.includes(each.trim()) === true);
 }
 
-function patchChains(listener: Listener, patches: PatchLookup, context: PatchContext): Listener {
-  const inListener = (list: readonly Patch[]) => list.filter(({ match }) => isListener(listener, match.listener, true));
+function patchChains(listener: Listener, patches: Patches, context: PatchContext): Listener {
+  const inListener = (target: ApplyTo) =>
+    patches
+      .indexOf(target, INSIDE_KEYS)
+      .for(listener)
+      .filter(({ match }) => isListener(listener, match.listener, true));
   const [ofChains, ofFilters, ofHttp] = [
-    inListener(patches('FILTER_CHAIN')),
-    inListener(patches('NETWORK_FILTER')),
-    inListener(patches('HTTP_FILTER')),
+    inListener('FILTER_CHAIN'),
+    inListener('NETWORK_FILTER'),
+    inListener('HTTP_FILTER'),
   ];
   const inside = (chain: FilterChain): FilterChain => {
     const inChain = (list: readonly Patch[]) => list.filter(({ match }) => isChain(listener, chain, match.listener));
@@ -122,10 +154,10 @@ function patchChains(listener: Listener, patches: PatchLookup, context: PatchCon
     inside,
   };
   const before = listener.filterChains ?? [];
-  const filterChains = patchList(before, ofChains, patcher);
+  const filterChains = patchList(before, patches.index(ofChains, CHAIN_KEYS), patcher);
   const changes = ofChains.filter(({ operation }) => operation !== 'ADD');
   const fallback = listener.defaultFilterChain;
-  const [defaultFilterChain] = fallback ? patchList([fallback], changes, patcher) : [];
+  const [defaultFilterChain] = fallback ? patchList([fallback], patches.index(changes, CHAIN_KEYS), patcher) : [];
   if (filterChains === before && defaultFilterChain === (fallback ?? undefined)) return listener;
   return { ...listener, filterChains, defaultFilterChain: defaultFilterChain ?? null };
 }

@@ -1,5 +1,6 @@
 /** Patches a list: virtual hosts, routes, filter chains or filters. */
 import { isMerge } from './merge.ts';
+import type { PatchIndex } from './patch-index.ts';
 import type { Patch } from './types.ts';
 
 /** How the items of a list are patched. */
@@ -19,24 +20,22 @@ export interface ItemPatcher<T> {
  */
 export function patchList<T extends object>(
   list: readonly T[],
-  patches: readonly Patch[],
+  index: PatchIndex<T>,
   patcher: ItemPatcher<T>,
 ): readonly T[] {
-  const kept = list.map((item) => patchItem(item, patches, patcher)).filter((item) => item !== undefined);
-  const items = kept.length === list.length && kept.every((item, index) => item === list[index]) ? list : kept;
-  return patches.reduce((current, patch) => insert(current, patch, patcher), items);
+  const kept = list.map((item) => patchItem(item, index, patcher)).filter((item) => item !== undefined);
+  const items = kept.length === list.length && kept.every((item, at) => item === list[at]) ? list : kept;
+  return index.patches.reduce((current, patch) => insert(current, patch, patcher), items);
 }
 
 /** Undefined: removed. */
-function patchItem<T extends object>(item: T, patches: readonly Patch[], patcher: ItemPatcher<T>): T | undefined {
-  let patched = item;
-  for (const patch of patches) {
+function patchItem<T extends object>(item: T, index: PatchIndex<T>, patcher: ItemPatcher<T>): T | undefined {
+  const patched = index.reduce(item, (current, patch) => {
     const isRemoval = patch.operation === 'REMOVE';
-    if (!(isMerge(patch) || isRemoval) || !patcher.matches(patched, patch)) continue;
-    if (isRemoval) return undefined;
-    patched = patcher.merge(patched, patch);
-  }
-  return patcher.inside?.(patched) ?? patched;
+    if (!(isMerge(patch) || isRemoval) || !patcher.matches(current, patch)) return current;
+    return isRemoval ? undefined : patcher.merge(current, patch);
+  });
+  return patched && (patcher.inside?.(patched) ?? patched);
 }
 
 function insert<T extends object>(list: readonly T[], patch: Patch, patcher: ItemPatcher<T>): readonly T[] {

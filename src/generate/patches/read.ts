@@ -1,27 +1,16 @@
 /** The patches of a view, read of the mesh and decoded once for each version of an EnvoyFilter. */
 import { fromProtoJson } from '../../protobuf/index.ts';
-import {
-  type EnvoyConfigPatch,
-  PATCHED_MESSAGES,
-  type Resource,
-  type ResourceKey,
-  unappliedPatch,
-} from '../../resources/index.ts';
+import { PATCHED_MESSAGES, type Resource, type ResourceKey, unappliedPatch } from '../../resources/index.ts';
 import { type Facts, type MeshReader, noteAll, recorded } from '../reads/index.ts';
 import type { AppliedFilter } from '../types.ts';
-import type { Patch, PatchLookup } from './types.ts';
-
-type ApplyTo = EnvoyConfigPatch['applyTo'];
-
-interface TargetedPatch extends Patch {
-  readonly applyTo: ApplyTo;
-}
+import { Patches } from './patches.ts';
+import type { Patch } from './types.ts';
 
 const NO_BYTES = new Uint8Array();
 
-/** Patches by their target, read at the first call. Each call records what was read: each is for another unit. */
-export function patchesOf(snapshot: MeshReader, applied: readonly AppliedFilter[]): () => PatchLookup {
-  let read: { readonly value: PatchLookup; readonly facts: Facts } | undefined;
+/** The patches, read at the first call. Each call records what was read: each is for another unit. */
+export function patchesOf(snapshot: MeshReader, applied: readonly AppliedFilter[]): () => Patches {
+  let read: { readonly value: Patches; readonly facts: Facts } | undefined;
   return () => {
     if (read === undefined) read = recorded(() => readPatches(snapshot, applied));
     else noteAll(read.facts);
@@ -29,7 +18,7 @@ export function patchesOf(snapshot: MeshReader, applied: readonly AppliedFilter[
   };
 }
 
-function readPatches(snapshot: MeshReader, filters: readonly AppliedFilter[]): PatchLookup {
+function readPatches(snapshot: MeshReader, filters: readonly AppliedFilter[]): Patches {
   const resources = snapshot.resources('EnvoyFilter');
   const applied = filters.flatMap(({ key, patches: indexes }) => {
     const filter = resources.get(key);
@@ -37,8 +26,7 @@ function readPatches(snapshot: MeshReader, filters: readonly AppliedFilter[]): P
     // A view may be older than the content of its filters while its proxies are moving to another one.
     return indexes.flatMap((index) => all[index] ?? []);
   });
-  const byTarget = Map.groupBy(applied, ({ applyTo }) => applyTo);
-  return (applyTo) => byTarget.get(applyTo) ?? [];
+  return new Patches(applied, snapshot.memos.enabled);
 }
 
 /** Undefined: a patch that is not applied, whose value was not checked. */
@@ -46,9 +34,9 @@ function decoded(
   snapshot: MeshReader,
   key: ResourceKey,
   filter: Resource<'EnvoyFilter'>,
-): readonly (TargetedPatch | undefined)[] {
+): readonly (Patch | undefined)[] {
   return snapshot.memos
-    .weak<Resource<'EnvoyFilter'>, readonly (TargetedPatch | undefined)[]>('decoded patches')
+    .weak<Resource<'EnvoyFilter'>, readonly (Patch | undefined)[]>('decoded patches')
     .get(filter, () =>
       (filter.content.configPatches ?? []).map((patch, index) => {
         if (unappliedPatch(patch) !== undefined) return undefined;

@@ -4,8 +4,10 @@ import { type EnvoyConfigMatch, PATCHED_MESSAGES } from '../../resources/index.t
 import { parseOutboundRouteName } from '../common/index.ts';
 import type { GeneratedResource } from '../types.ts';
 import { mergeValue } from './merge.ts';
+import { combination, combinations, type PatchIndex, type PatchKeys } from './patch-index.ts';
 import { patchList } from './patch-list.ts';
-import { labelsOf, misfit, type Patch, type PatchContext, type PatchLookup } from './types.ts';
+import type { Patches } from './patches.ts';
+import { labelsOf, misfit, type Patch, type PatchContext } from './types.ts';
 
 const { Route, RouteConfiguration, VirtualHost } = envoy.config.route.v3;
 type Route = envoy.config.route.v3.Route.Input;
@@ -16,12 +18,12 @@ type RoutesMatch = EnvoyConfigMatch['routeConfiguration'];
 /** The route configurations after the patches, the same objects where these change nothing. */
 export function patchRouteConfigurations(
   resources: readonly GeneratedResource[],
-  patches: PatchLookup,
+  patches: Patches,
   context: PatchContext,
 ): readonly GeneratedResource[] {
   return resources.map((resource) => {
     const { name, refs } = resource;
-    if (!TARGETS.some((target) => matching(patches(target), name, context).length > 0)) return resource;
+    if (!TARGETS.some((target) => matching(patches, target, name, context).length > 0)) return resource;
     const before: RouteConfiguration = RouteConfiguration.decode(resource.bytes);
     const after = patchRouteConfiguration(before, patches, context);
     return after === before ? resource : { name, bytes: encode(RouteConfiguration, after), refs };
@@ -33,30 +35,62 @@ const TARGETS = ['ROUTE_CONFIGURATION', 'VIRTUAL_HOST', 'HTTP_ROUTE'] as const;
 /** The route configuration after the patches, the same object where these change nothing. */
 export function patchRouteConfiguration(
   routes: RouteConfiguration,
-  patches: PatchLookup,
+  patches: Patches,
   context: PatchContext,
 ): RouteConfiguration {
   const name = routes.name ?? '';
   const [ofConfiguration = [], ofHosts = [], ofRoutes = []] = TARGETS.map((target) =>
-    matching(patches(target), name, context),
+    matching(patches, target, name, context),
   );
+  const routesByHost = patches.index(ofRoutes, HOST_KEYS);
   const merged = ofConfiguration.reduce(mergeConfiguration, routes);
   const before = merged.virtualHosts ?? [];
-  const virtualHosts = patchList(before, ofHosts, {
+  const virtualHosts = patchList(before, patches.index(ofHosts, HOST_KEYS), {
     matches: (host, { match }) => isHost(host, match.routeConfiguration),
     namesItem: () => false,
     merge: (host, patch) =>
       mergeValue<VirtualHost>(PATCHED_MESSAGES.VIRTUAL_HOST, host, VirtualHost.decode(patch.value), patch),
     decode: (value) => VirtualHost.decode(value),
-    inside: (host) => patchRoutes(host, ofRoutes),
+    inside: (host) => patchRoutes(host, routesByHost, patches),
   });
   if (virtualHosts !== routes.virtualHosts) checkDomains(name, virtualHosts, [...ofHosts, ...ofConfiguration]);
   return virtualHosts === before ? merged : { ...merged, virtualHosts };
 }
 
-function matching(patches: readonly Patch[], name: string, context: PatchContext): readonly Patch[] {
-  return patches.filter(({ match }) => isConfiguration(name, context, match.routeConfiguration));
+function matching(
+  patches: Patches,
+  target: (typeof TARGETS)[number],
+  name: string,
+  context: PatchContext,
+): readonly Patch[] {
+  const found = patches.indexOf(target, CONFIGURATION_KEYS).for({ name, context });
+  return found.filter(({ match }) => isConfiguration(name, context, match.routeConfiguration));
 }
+
+/** By the name and port of the route configuration that a patch asks for. */
+const CONFIGURATION_KEYS: PatchKeys<{ readonly name: string; readonly context: PatchContext }> = {
+  keyOf: ({ match: { routeConfiguration = {} } }) =>
+    combination(routeConfiguration.name, routeConfiguration.portNumber),
+  keysOf: ({ name, context }) => {
+    const port = context === 'GATEWAY' ? GATEWAY_ROUTES.exec(name)?.groups?.port : String(portOf(name));
+    return combinations(name, port ?? '');
+  },
+};
+
+/** By the name and domain of the virtual host that a patch asks for. */
+const HOST_KEYS: PatchKeys<VirtualHost> = {
+  keyOf: ({ match }) => {
+    const { name, domainName } = match.routeConfiguration?.vhost ?? {};
+    return combination(name, domainName);
+  },
+  keysOf: ({ name, domains }) => ['', ...(domains ?? [])].flatMap((domain) => combinations(name ?? '', domain)),
+};
+
+/** By the name of the route that a patch asks for. */
+const ROUTE_KEYS: PatchKeys<Route> = {
+  keyOf: ({ match }) => match.routeConfiguration?.vhost?.route?.name ?? '',
+  keysOf: ({ name }) => ['', name ?? ''],
+};
 
 const GATEWAY_ROUTES = /^https?\.(?<port>\d+)(?:\.(?<portName>.+)\.(?<gateway>[^.]+)\.(?<namespace>[^.]+))?$/;
 
@@ -92,10 +126,10 @@ function mergeConfiguration(routes: RouteConfiguration, from: Patch): RouteConfi
   return mergeValue(PATCHED_MESSAGES.ROUTE_CONFIGURATION, routes, patch, from);
 }
 
-function patchRoutes(host: VirtualHost, patches: readonly Patch[]): VirtualHost {
+function patchRoutes(host: VirtualHost, byHost: PatchIndex<VirtualHost>, patches: Patches): VirtualHost {
   const before = host.routes ?? [];
-  const ofHost = patches.filter(({ match }) => isHost(host, match.routeConfiguration));
-  const routes = patchList(before, ofHost, {
+  const ofHost = byHost.for(host).filter(({ match }) => isHost(host, match.routeConfiguration));
+  const routes = patchList(before, patches.index(ofHost, ROUTE_KEYS), {
     matches: isRoute,
     namesItem: ({ match }) => match.routeConfiguration?.vhost?.route !== undefined,
     merge: (route, patch) => mergeValue<Route>(PATCHED_MESSAGES.HTTP_ROUTE, route, Route.decode(patch.value), patch),

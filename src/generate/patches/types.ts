@@ -2,7 +2,10 @@
 import { CtlError } from '../../core/errors.ts';
 import type { EnvoyConfigMatch, EnvoyConfigPatch } from '../../resources/index.ts';
 
+export type ApplyTo = EnvoyConfigPatch['applyTo'];
+
 export interface Patch {
+  readonly applyTo: ApplyTo;
   /** For messages: `EnvoyFilter/shop/lua: spec.configPatches[0]`. */
   readonly label: string;
   readonly operation: EnvoyConfigPatch['patch']['operation'];
@@ -12,9 +15,6 @@ export interface Patch {
   /** The encoded value; empty where there is none. */
   readonly value: Uint8Array;
 }
-
-/** Patches of one target in the order in which they apply. */
-export type PatchLookup = (applyTo: EnvoyConfigPatch['applyTo']) => readonly Patch[];
 
 /** Most patches that a message lists. */
 const MAX_LABELS = 3;
