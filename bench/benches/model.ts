@@ -126,12 +126,12 @@ async function restart({ snapshot }: Model): Promise<Restart> {
     throw error;
   });
   try {
-    await slot.run(new ReplicaLog(empty().snapshot), [], TIMEOUT_MS);
+    await slot.run(new ReplicaLog(empty().snapshot), { jobs: [] }, TIMEOUT_MS);
     slot.version = 0;
     const log = new ReplicaLog(snapshot);
     const cpu = process.threadCpuUsage();
     const started = performance.now();
-    const answer = await slot.run(log, [], TIMEOUT_MS);
+    const answer = await slot.run(log, { jobs: [] }, TIMEOUT_MS);
     const ready = performance.now() - started;
     if (answer.kind !== 'done') throw new Error(`the worker answers ${answer.kind}`);
     const { user, system } = process.threadCpuUsage(cpu);

@@ -31,6 +31,11 @@ export class WeakMemo<K extends object, V> {
     return value;
   }
 
+  /** Whether there is a cached result for `key`. */
+  has(key: K): boolean {
+    return this.#results.has(key);
+  }
+
   get counts(): MemoCounts {
     return { asked: this.#asked, made: this.#made };
   }

@@ -3,6 +3,7 @@
  * resource refers to one that does not exist.
  */
 import { toError } from '../core/errors.ts';
+import { finish, type Slices } from '../core/slices.ts';
 import type { MeshSnapshot } from '../model/index.ts';
 import {
   gatewayClusters,
@@ -177,6 +178,16 @@ export function generate(
   selection: UnitSelection,
   placements: readonly Placement[] = [NOWHERE],
 ): GenerationResult {
+  return finish(generateInSlices(mesh, view, selection, placements));
+}
+
+/** The same, interrupted after each unit. */
+export function* generateInSlices(
+  mesh: MeshSnapshot,
+  view: View,
+  selection: UnitSelection,
+  placements: readonly Placement[],
+): Slices<GenerationResult> {
   const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
   const placed = new Map<Unit, PlacedResources>();
@@ -189,7 +200,7 @@ export function generate(
     if (selected === undefined) continue;
     const generator = generatorOf(snapshot, view, type);
     const built = new Map<Unit, readonly GeneratedResource[]>();
-    const generated = unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
+    const generated = yield* unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
     for (const [unit, output] of generated.outputs) {
       const problem = problemOf(output, (resources) => dangling(type, resources));
       const message = problem ?? (output instanceof Error ? undefined : output.problem);
@@ -207,13 +218,19 @@ export function generate(
 
 type GenerationFailure = GenerationResult['failures'][number];
 
-/** The outputs of the selected units of one type, and what was read for them. */
-function unitOutputs(
+/** Outputs of the selected units of one type, and what was read for them. */
+interface UnitOutputs {
+  readonly outputs: readonly (readonly [unit: Unit, output: UnitOutput | Error])[];
+  readonly reads: TypeReads;
+}
+
+/** Yields after each unit. No recording of reads is open then. */
+function* unitOutputs(
   generator: BoundGenerator,
   selected: 'all' | ReadonlySet<Unit>,
   placements: readonly Placement[],
   factsOf: (read: Facts) => Facts,
-): { readonly outputs: readonly (readonly [unit: Unit, output: UnitOutput | Error])[]; readonly reads: TypeReads } {
+): Slices<UnitOutputs> {
   const list = selected === 'all' ? recorded(() => generator.units()) : undefined;
   let existing: ReadonlySet<Unit> | undefined;
   const isListed = (unit: Unit): boolean => {
@@ -222,12 +239,14 @@ function unitOutputs(
   };
   const facts = new Map<Unit, Facts>();
   const ordered = list?.value ?? [...(selected as ReadonlySet<Unit>)].sort();
-  const outputs = ordered.map((unit) => {
+  const outputs: (readonly [Unit, UnitOutput | Error])[] = [];
+  for (const unit of ordered) {
     const { value: output, facts: read } = recorded(() => attempt(() => generator.generate(unit, placements)));
     // For a unit that does not exist nothing is recorded: the list of units has the facts with which it appears.
     if (output instanceof Error || exists(output) || isListed(unit)) facts.set(unit, factsOf(read));
-    return [unit, output] as const;
-  });
+    outputs.push([unit, output]);
+    yield;
+  }
   return { outputs, reads: { list: list && factsOf(list.facts), units: facts } };
 }
 

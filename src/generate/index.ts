@@ -14,7 +14,7 @@ export {
   resolveEndpoints,
 } from './endpoints/index.ts';
 export { ASKED_EXTENSIONS } from './filters/index.ts';
-export { generate } from './generate.ts';
+export { generate, generateInSlices } from './generate.ts';
 export { PATCH_CONTEXTS } from './patches/index.ts';
 export { type Fact, type Facts, fact, MeshReader, note, recorded, unrecorded } from './reads/index.ts';
 export { namesSecrets } from './secrets/index.ts';
@@ -30,6 +30,7 @@ export {
   type GeneratedResource,
   type GeneratedType,
   type GenerationFinding,
+  type GenerationResult,
   type GrpcClientView,
   type GrpcServerView,
   type InboundPort,

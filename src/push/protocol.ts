@@ -2,7 +2,7 @@
  * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a replica of
  * what generation reads of the mesh. A task first updates the replica from `fromVersion` to `toVersion`, then
  * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
- * everything.
+ * everything. Long jobs are interrupted while others wait, and resumed by a later task.
  */
 import type { Fact, GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/index.ts';
 import type { MeshDelta, ModelSettings } from '../model/index.ts';
@@ -28,6 +28,17 @@ export interface GenerateJob {
 export interface GenerateTask {
   readonly update: ReplicaUpdate;
   readonly jobs: readonly GenerateJob[];
+  /** Identifies the jobs, should the worker suspend them. */
+  readonly id?: number;
+  /** Continues the suspended jobs of this id; `jobs` is empty then. */
+  readonly resumed?: number;
+  /** Ids of suspended jobs that nobody needs any more. */
+  readonly dropped?: readonly number[];
+  /**
+   * Shared with the main thread, which sets it to 1 when others wait: the worker then suspends its jobs once they have
+   * run for a slice of time. Absent: they run to their end.
+   */
+  readonly giveWay?: Int32Array;
   /** Ids of scopes that no view uses any more: the replica stops updating them. */
   readonly released?: 'all' | readonly string[];
   /** The worker must discard its numbers of units and sets of facts, and send the resources and facts again. */
@@ -91,12 +102,19 @@ export interface ReadsMessage {
 export type GenerateAnswer =
   | { readonly kind: 'behind'; readonly version: number }
   /** A job threw; the replica is at `version` nevertheless. */
-  | { readonly kind: 'failed'; readonly version: number; readonly message: string }
+  | { readonly kind: 'failed'; readonly version: number; readonly message: string; readonly milliseconds: number }
+  /** The jobs were interrupted and can be resumed. */
+  | { readonly kind: 'suspended'; readonly version: number; readonly milliseconds: number }
+  /** The worker does not have the jobs that it was to resume: they have to begin again. */
+  | { readonly kind: 'lost'; readonly version: number }
   | {
       readonly kind: 'done';
       readonly version: number;
+      /** Version of the snapshot that the jobs were generated from: the one at which they began. */
+      readonly generatedFrom: number;
       readonly jobs: readonly JobAnswer[];
       readonly bytes: ArrayBuffer;
       readonly reads: ReadsMessage;
+      /** Time spent generating since the jobs began or were resumed. */
       readonly milliseconds: number;
     };

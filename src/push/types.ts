@@ -124,7 +124,7 @@ export interface PushEngine {
   /**
    * Registers a proxy. Throws CtlError `invalid_argument` when the node cannot be served, `resource_exhausted` when
    * overloaded.
-   * @param caller the caller that the proxy belongs to; callers are served round-robin
+   * @param caller the caller that the proxy belongs to; callers share the time of generation
    * @param types those that the proxy asks for at first: no others are generated for it before it asks
    */
   connect(node: ProxyNode, sink: PushSink, caller: string, types?: readonly XdsType[]): ProxySession;

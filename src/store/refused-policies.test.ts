@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { finish } from '../core/slices.ts';
 import { readDocuments } from '../sources/directory/documents.ts';
 import { createLedger } from '../sources/directory/ledger.ts';
-import { finish } from '../sources/directory/slices.ts';
 import type { LastGood } from './last-good.ts';
 import { RefusedPolicies } from './refused-policies.ts';
 import { createStore } from './store.ts';

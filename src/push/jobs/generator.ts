@@ -1,13 +1,14 @@
 /**
  * Where generation runs: in a pool of worker threads (`pool-generator.ts`) or, without workers, on the main thread
- * between other work. Both serve callers round-robin.
+ * between other work. Both share their time among namespaces and callers (`job-queue.ts`).
  */
 import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import type { GenerateJob, JobAnswer } from '../protocol.ts';
 import type { NumberedReads } from '../reads/index.ts';
-import { FairQueue } from './fair-queue.ts';
-import { runJobs } from './run-jobs.ts';
+import { JobQueue, type Lane } from './job-queue.ts';
+import { answersTo, type GeneratedParts, generateJob } from './run-jobs.ts';
 import { type NumberedUnits, ReceivedUnits, SentUnits } from './unit-numbers.ts';
 
 /** The result of a job, and the version of the snapshot that it was generated from. */
@@ -21,7 +22,7 @@ export interface GeneratedJob {
   readonly reads: NumberedReads;
   /** Takes the units that the answer sends. */
   readonly receivedUnits: ReceivedUnits;
-  /** Time spent generating, milliseconds. */
+  /** Time spent generating, without the time in which the job was suspended, ms. */
   readonly milliseconds: number;
 }
 
@@ -31,8 +32,8 @@ export interface GeneratedJob {
  */
 export interface JobSource {
   readonly key: string;
-  /** The callers whose proxies need it; callers are served round-robin. */
-  callers(): Iterable<string>;
+  /** Whose proxies need it. */
+  lanes(): Iterable<Lane>;
   takeJob(): GenerateJob;
 }
 
@@ -56,17 +57,31 @@ export interface Generator {
   close(): Promise<void>;
 }
 
-interface Waiting {
-  readonly resolve: (job: GeneratedJob) => void;
-  readonly reject: (error: unknown) => void;
+/** How long a job runs on the main thread before other work is done, ms. */
+const SLICE_MS = 10;
+
+/** A job in progress, which is generated from one snapshot. */
+interface Run {
+  readonly job: GenerateJob;
+  readonly snapshot: MeshSnapshot;
+  readonly work: Slices<GeneratedParts>;
 }
 
-/** Generates on the main thread, one job per turn of the event loop. */
+interface Waiting {
+  readonly source: JobSource;
+  readonly resolve: (job: GeneratedJob) => void;
+  readonly reject: (error: unknown) => void;
+  /** Undefined until its first turn. */
+  run: Run | undefined;
+  milliseconds: number;
+}
+
+/** Generates on the main thread, a slice of one job per turn of the event loop. */
 export class InlineGenerator implements Generator {
   #snapshot: MeshSnapshot;
   #sentUnits = new SentUnits();
   #receivedUnits = new ReceivedUnits();
-  readonly #queue = new FairQueue<JobSource>();
+  readonly #queue = new JobQueue<Waiting>();
   readonly #waiting = new Map<JobSource, Waiting>();
   #scheduled = false;
   #closed = false;
@@ -82,18 +97,24 @@ export class InlineGenerator implements Generator {
   submit(source: JobSource): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(new CtlError('unavailable', 'generation is closed'));
     return new Promise((resolve, reject) => {
-      this.#waiting.set(source, { resolve, reject });
-      this.#queue.add(source, source.callers());
+      this.#wait({ source, resolve, reject, run: undefined, milliseconds: 0 });
       this.#schedule();
     });
+  }
+
+  #wait(waiting: Waiting): void {
+    const { source, run } = waiting;
+    this.#waiting.set(source, waiting);
+    this.#queue.add(waiting, source.lanes(), { begun: run !== undefined });
   }
 
   /** Nothing to do: the snapshot's own scopes are used. */
   released(_scopes: readonly string[]): void {}
 
   withdraw(source: JobSource): boolean {
+    const waiting = this.#waiting.get(source);
     this.#waiting.delete(source);
-    return this.#queue.remove(source);
+    return waiting !== undefined && this.#queue.remove(waiting);
   }
 
   #schedule(): void {
@@ -101,42 +122,64 @@ export class InlineGenerator implements Generator {
     this.#scheduled = true;
     setImmediate(() => {
       this.#scheduled = false;
-      const source = this.#queue.shift();
-      const waiting = source && this.#waiting.get(source);
-      if (source === undefined || waiting === undefined) return;
-      this.#waiting.delete(source);
-      this.#schedule();
+      const next = this.#queue.next();
+      if (next === undefined) return;
+      const { item: waiting, lane } = next;
+      this.#waiting.delete(waiting.source);
+      const started = performance.now();
       try {
-        waiting.resolve(this.#generate(source));
+        const made = this.#continue(waiting, started);
+        if (made === undefined) this.#wait(waiting);
+        else waiting.resolve(made);
       } catch (error) {
         waiting.reject(new CtlError('internal', messageOf(error), {}, error));
       }
+      this.#queue.charge(lane, performance.now() - started);
+      this.#schedule();
     });
   }
 
-  #generate(source: JobSource): GeneratedJob {
+  /** Runs a job for a slice of time; undefined when it is not done. */
+  #continue(waiting: Waiting, started: number): GeneratedJob | undefined {
+    waiting.run ??= this.#begin(waiting.source);
+    const { run } = waiting;
+    for (;;) {
+      const step = run.work.next();
+      const milliseconds = performance.now() - started;
+      if (step.done === true) return this.#done(run, step.value, waiting.milliseconds + milliseconds);
+      if (milliseconds < SLICE_MS) continue;
+      waiting.milliseconds += milliseconds;
+      return undefined;
+    }
+  }
+
+  #begin(source: JobSource): Run {
     const job = source.takeJob();
-    const made = this.#run(job);
+    const snapshot = this.#snapshot;
+    return { job, snapshot, work: generateJob(snapshot, job) };
+  }
+
+  #done(run: Run, parts: GeneratedParts, milliseconds: number): GeneratedJob {
+    const made = this.#answer(run, parts, milliseconds);
     if (made !== undefined) return made;
     this.#sentUnits = new SentUnits();
     this.#receivedUnits = new ReceivedUnits();
-    const repeated = this.#run(job);
+    const repeated = this.#answer(run, parts, milliseconds);
     if (repeated === undefined) throw new InternalError('a unit was not sent although no number was known');
     return repeated;
   }
 
   /** Undefined when the answer names a unit that was freed. */
-  #run(job: GenerateJob): GeneratedJob | undefined {
-    const started = performance.now();
-    const { version } = this.#snapshot;
-    const { jobs, bytes, reads: message } = runJobs(this.#snapshot, [job], this.#sentUnits);
+  #answer({ job, snapshot }: Run, parts: GeneratedParts, milliseconds: number): GeneratedJob | undefined {
+    const { version } = snapshot;
+    const { jobs, bytes, reads: message } = answersTo(snapshot, [{ job, parts }], this.#sentUnits);
     const [answer] = jobs;
     if (answer === undefined) throw new InternalError('one job has one answer');
     const receivedUnits = this.#receivedUnits;
     const reads = receivedUnits.reads.receive(message);
     const recalled = receivedUnits.recall(jobs);
     if (recalled === undefined) return undefined;
-    return { version, answer, bytes, recalled, reads, receivedUnits, milliseconds: performance.now() - started };
+    return { version, answer, bytes, recalled, reads, receivedUnits, milliseconds };
   }
 
   close(): Promise<void> {

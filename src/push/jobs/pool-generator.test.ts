@@ -34,7 +34,7 @@ function waitingPoolOf(body: string, crashes: unknown[] = [], jobTimeoutMs = 10_
 function jobOf(key: string, caller = 'caller') {
   return {
     key,
-    callers: () => [caller],
+    lanes: () => [{ group: caller, caller }],
     takeJob: () => ({ viewKey: key, view: { part: 'gateway' } as never, units: {}, placements: [] }),
   };
 }
@@ -46,14 +46,15 @@ const NO_MORE = { failures: [], lists: {} };
 const doneWith = (job: string, reads = 'reads: { reset: false, facts: [], sets: [] }'): string =>
   `const jobs = [{ ${job}, failures: [], lists: {} }];
    const bytes = new ArrayBuffer(0);
-   return { kind: 'done', version: task.update.toVersion, jobs, bytes, ${reads}, milliseconds: 0 };`;
+   const version = task.update.toVersion;
+   return { kind: 'done', version, generatedFrom: version, jobs, bytes, ${reads}, milliseconds: 1 };`;
 const DONE = doneWith('from: task.update.fromVersion, runs, units: []');
 
 describe('generation pool', () => {
   it('rejects a job that throws at once, without building the replica again', async () => {
     const crashes: unknown[] = [];
     const pool = poolOf(
-      `if (runs === 2) return { kind: 'failed', version: task.update.toVersion, message: 'cannot' }; ${DONE}`,
+      `if (runs === 2) return { kind: 'failed', version: task.update.toVersion, message: 'cannot', milliseconds: 1 }; ${DONE}`,
       crashes,
     );
     await assert.rejects(pool.submit(JOB), { code: 'internal', message: 'cannot' });
@@ -181,7 +182,7 @@ describe('generation pool', () => {
     assert.equal(crashes.length, 2);
   });
 
-  it('serves callers round-robin, and cancels jobs that nobody needs any more', async () => {
+  it('shares its time among callers, and cancels jobs that nobody needs any more', async () => {
     const pool = waitingPoolOf(DONE);
     const served: string[] = [];
     const submit = (key: string, caller: string) => {
@@ -198,6 +199,71 @@ describe('generation pool', () => {
     await last.done;
     assert.deepEqual(served, ['greedy 0', 'honest 1', 'greedy 1', 'honest 2']);
     assert.equal(pool.withdraw(last.job), false);
+  });
+
+  it('has a long job give way to others, which have used less time, and continues it where it was', async () => {
+    // Its first slice ends when others wait, and it is done after the third.
+    const pool = poolOf(
+      `if (task.jobs[0]?.viewKey === 'long') {
+         globalThis.slices = 0;
+         while (Atomics.load(task.giveWay, 0) === 0);
+       }
+       if (task.jobs[0]?.viewKey === 'long' || task.resumed !== undefined) {
+         globalThis.slices++;
+         if (globalThis.slices < 3) return { kind: 'suspended', version: task.update.toVersion, milliseconds: 50 };
+       }
+       ${doneWith('slices: globalThis.slices, resumed: task.resumed !== undefined, units: []')}`,
+    );
+    pool.prepare();
+    const order: string[] = [];
+    const submit = (key: string, caller: string) =>
+      pool.submit(jobOf(key, caller)).then(({ answer, milliseconds }) => {
+        order.push(key);
+        return { ...answer, milliseconds };
+      });
+    const long = submit('long', 'greedy');
+    await Promise.all([submit('first', 'honest'), submit('second', 'honest')]);
+    assert.deepEqual(await long, { slices: 3, resumed: true, units: [], ...NO_MORE, milliseconds: 101 });
+    assert.deepEqual(order, ['first', 'second', 'long']);
+  });
+
+  it('begins a suspended job again when its worker has died', async () => {
+    const pool = poolOf(
+      `if (task.resumed !== undefined) return { kind: 'lost', version: task.update.toVersion };
+       if (task.jobs[0]?.viewKey === 'long' && runs === 2) {
+         while (Atomics.load(task.giveWay, 0) === 0);
+         return { kind: 'suspended', version: task.update.toVersion, milliseconds: 50 };
+       }
+       ${doneWith('runs, units: []')}`,
+    );
+    const long = pool.submit(jobOf('long', 'greedy'));
+    await pool.submit(JOB);
+    assert.deepEqual((await long).answer, { runs: 5, units: [], ...NO_MORE });
+  });
+
+  it('drops a suspended job that nobody needs any more, and gives one up that takes too long', async () => {
+    const pool = poolOf(
+      `globalThis.dropped = [...(globalThis.dropped ?? []), ...(task.dropped ?? [])];
+       const version = task.update.toVersion;
+       if (task.jobs[0]?.viewKey === 'expensive') return { kind: 'suspended', version, milliseconds: 60_001 };
+       if (task.jobs[0]?.viewKey === 'long' || task.resumed !== undefined) {
+         while (Atomics.load(task.giveWay, 0) === 0);
+         return { kind: 'suspended', version, milliseconds: 50 };
+       }
+       const answer = () => { ${doneWith('dropped: globalThis.dropped, units: []')} };
+       return answer();`,
+    );
+    const source = jobOf('long', 'greedy');
+    void pool.submit(source);
+    const second = { ...NO_MORE, units: [] };
+    assert.deepEqual((await pool.submit(JOB)).answer, { dropped: [], ...second });
+    // It has used more time than the next caller, and so waits.
+    const last = pool.submit(jobOf('last', 'other'));
+    assert.ok(pool.withdraw(source));
+    assert.deepEqual((await last).answer, { dropped: [1], ...second });
+    const expensive = pool.submit(jobOf('expensive', 'greedy'));
+    await assert.rejects(expensive, { code: 'internal', message: /took longer than 60 s/ });
+    assert.deepEqual((await pool.submit(JOB)).answer, { dropped: [1, 4], ...second });
   });
 
   it('rejects waiting and new jobs when it is closed', async () => {

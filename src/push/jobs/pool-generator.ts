@@ -1,7 +1,8 @@
 /**
- * Generation in a pool of worker threads, which serves callers round-robin. A job that kills its worker, hangs or
- * throws is rejected. When it is submitted again, it runs `isolated`: in a thread that is started for such jobs alone
- * and ended after them, so that a job that fails again delays no other.
+ * Generation in a pool of worker threads, whose time is shared among namespaces and callers (`job-queue.ts`): a long
+ * job is suspended while others wait that have used less time. A job that kills its worker, hangs or throws is
+ * rejected. When it is submitted again, it runs `isolated`: in a thread that is started for such jobs alone and ended
+ * after them, so that a job that fails again delays no other.
  */
 import { availableParallelism } from 'node:os';
 import { backoff } from '../../core/backoff.ts';
@@ -9,18 +10,19 @@ import { CtlError, InternalError, messageOf } from '../../core/errors.ts';
 import type { MeshDelta, MeshSnapshot } from '../../model/index.ts';
 import type { GenerateAnswer } from '../protocol.ts';
 import { namesUnknownReads } from '../reads/index.ts';
-import { FairQueue } from './fair-queue.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
+import { JobQueue, type Lane } from './job-queue.ts';
 import { ReplicaLog } from './replica-log.ts';
-import { WorkerSlot } from './worker-slot.ts';
+import { type SlotWork, WorkerSlot } from './worker-slot.ts';
 
 /**
- * A job that takes longer hangs, or would delay others for too long: its worker is terminated. The largest meshes take
- * a few seconds.
+ * A job that gives way to no others for so long hangs: its worker is terminated. The largest meshes take a few seconds.
  */
 const JOB_TIMEOUT_MS = 15_000;
 /** The same for an isolated job, which delays no other. */
 const ISOLATED_TIMEOUT_MS = 60_000;
+/** A job that takes longer, without the time in which it was suspended, is given up. */
+const MAX_JOB_MS = 60_000;
 /** Limit for building a replica of the mesh from nothing. */
 const REPLICA_TIMEOUT_MS = 60_000;
 
@@ -54,9 +56,19 @@ interface Waiting {
   readonly source: JobSource;
   readonly resolve: (job: GeneratedJob) => void;
   readonly reject: (error: unknown) => void;
+  readonly isolated: boolean;
+  /** Where the job was interrupted. */
+  suspended: { readonly slot: WorkerSlot; readonly id: number } | undefined;
+  /** Time spent generating, ms. */
+  milliseconds: number;
+  /** Its answer named what the main thread did not have any more. */
+  repeated: boolean;
 }
 
-type Ended = Exclude<GenerateAnswer, { kind: 'behind' }>;
+type Done = Extract<GenerateAnswer, { kind: 'done' }>;
+
+/** How a worker went on with a job: `served`: it is settled; otherwise it waits again. */
+type Outcome = 'served' | 'suspended' | 'again' | 'unhealthy';
 
 function closedError(): CtlError {
   return new CtlError('unavailable', 'the generation pool is closed');
@@ -66,8 +78,9 @@ export class PoolGenerator implements Generator {
   readonly #options: PoolOptions;
   readonly #slots: readonly WorkerSlot[];
   /** Waiting jobs; isolated ones wait in a queue of their own. */
-  readonly #queue = new FairQueue<Waiting>();
-  readonly #suspects = new FairQueue<Waiting>();
+  readonly #queue = new JobQueue<Waiting>();
+  readonly #suspects = new JobQueue<Waiting>();
+  #lastId = 0;
   readonly #waiting = new Map<JobSource, Waiting>();
   /** The thread of isolated jobs; exists while there are any. */
   #isolated: WorkerSlot | undefined;
@@ -111,11 +124,20 @@ export class PoolGenerator implements Generator {
   submit(source: JobSource, { isolated = false }: SubmitOptions = {}): Promise<GeneratedJob> {
     if (this.#closed) return Promise.reject(closedError());
     return new Promise((resolve, reject) => {
-      const waiting = { source, resolve, reject };
-      this.#waiting.set(source, waiting);
-      (isolated ? this.#suspects : this.#queue).add(waiting, source.callers());
+      const unbegun = { suspended: undefined, milliseconds: 0, repeated: false };
+      this.#wait({ source, resolve, reject, isolated, ...unbegun });
       this.#dispatch();
     });
+  }
+
+  #queueOf({ isolated }: Waiting): JobQueue<Waiting> {
+    return isolated ? this.#suspects : this.#queue;
+  }
+
+  #wait(waiting: Waiting): void {
+    const { source, suspended, repeated } = waiting;
+    this.#waiting.set(source, waiting);
+    this.#queueOf(waiting).add(waiting, source.lanes(), { begun: suspended !== undefined || repeated });
   }
 
   released(scopes: readonly string[]): void {
@@ -126,7 +148,8 @@ export class PoolGenerator implements Generator {
     const waiting = this.#waiting.get(source);
     if (waiting === undefined) return false;
     this.#waiting.delete(source);
-    return this.#queue.remove(waiting) || this.#suspects.remove(waiting);
+    waiting.suspended?.slot.drop(waiting.suspended.id);
+    return this.#queueOf(waiting).remove(waiting);
   }
 
   async close(): Promise<void> {
@@ -140,30 +163,30 @@ export class PoolGenerator implements Generator {
   #dispatch(): void {
     const log = this.#log;
     if (log === undefined || this.#closed) return;
-    while (this.#queue.size > 0) {
-      const slot = this.#freeSlot();
-      if (slot === undefined) break;
-      this.#serve(slot, log, this.#queue, this.#options.jobTimeoutMs ?? JOB_TIMEOUT_MS);
+    for (let served = true; served && this.#queue.size > 0; ) {
+      served = false;
+      for (const slot of this.#freeSlots())
+        if (this.#serve(slot, log, this.#queue, this.#options.jobTimeoutMs ?? JOB_TIMEOUT_MS)) served = true;
     }
+    for (const slot of this.#slots) slot.contended = slot.lane !== undefined && this.#queue.hasOthersThan(slot.lane);
     this.#dispatchIsolated(log);
   }
 
   #dispatchIsolated(log: ReplicaLog): void {
-    if (this.#isolated?.busy === true) return;
-    if (this.#suspects.size > 0) {
+    const slot = this.#isolated;
+    if (slot?.busy === true) slot.contended = slot.lane !== undefined && this.#suspects.hasOthersThan(slot.lane);
+    else if (this.#suspects.size > 0) {
       this.#isolated ??= this.#slot();
       this.#serve(this.#isolated, log, this.#suspects, this.#options.jobTimeoutMs ?? ISOLATED_TIMEOUT_MS);
-    } else if (this.#isolated !== undefined) {
-      void this.#isolated.close();
+    } else if (slot !== undefined) {
+      void slot.close();
       this.#isolated = undefined;
     }
   }
 
-  /** The idle worker whose replica is the most recent. */
-  #freeSlot(): WorkerSlot | undefined {
-    let best: WorkerSlot | undefined;
-    for (const slot of this.#slots) if (!slot.busy && slot.version > (best?.version ?? -1)) best = slot;
-    return best;
+  /** The idle workers; that with the most recent replica first. */
+  #freeSlots(): readonly WorkerSlot[] {
+    return this.#slots.filter(({ busy }) => !busy).sort((a, b) => b.version - a.version);
   }
 
   /** Runs work on a worker, which afterwards is idle again, or pauses when the work reports that it is not healthy. */
@@ -182,55 +205,82 @@ export class PoolGenerator implements Generator {
   /** Updates a worker's replica; false when that fails. */
   async #update(slot: WorkerSlot, log: ReplicaLog): Promise<boolean> {
     try {
-      return (await slot.run(log, [], REPLICA_TIMEOUT_MS)).kind === 'done';
+      return (await slot.run(log, { jobs: [] }, REPLICA_TIMEOUT_MS)).kind === 'done';
     } catch (error) {
       if (!this.#closed) this.#options.onCrash(error);
       return false;
     }
   }
 
-  #serve(slot: WorkerSlot, log: ReplicaLog, queue: FairQueue<Waiting>, timeoutMs: number): void {
-    const waiting = queue.shift();
-    if (waiting === undefined) return;
+  /** Has a worker serve the next job that it may; false when there is none. */
+  #serve(slot: WorkerSlot, log: ReplicaLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
+    const next = queue.next(({ suspended }) => suspended === undefined || suspended.slot === slot);
+    if (next === undefined) return false;
+    const { item: waiting, lane } = next;
     this.#waiting.delete(waiting.source);
+    slot.lane = lane;
     void this.#work(slot, async () => {
       // A replica is built in a task of its own, so that a failure is not blamed on the job. Updates are small and go
       // with the job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
-      const served = healthy && (await this.#run(slot, log, waiting, timeoutMs));
-      if (served) return true;
+      const outcome = healthy ? await this.#run(slot, log, waiting, lane, timeoutMs) : 'unhealthy';
+      slot.lane = undefined;
+      if (outcome === 'served') return true;
       if (this.#closed) waiting.reject(closedError());
-      else {
-        this.#waiting.set(waiting.source, waiting);
-        queue.add(waiting, waiting.source.callers());
-      }
-      return false;
+      else this.#wait(waiting);
+      return outcome !== 'unhealthy';
     });
+    return true;
   }
 
-  /** Runs a job; false when it has to be repeated because the replica was out of date. */
-  async #run(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, timeoutMs: number): Promise<boolean> {
+  /** Runs a job until it is done, or others wait. Its time is charged to its lane, also when it fails. */
+  async #run(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, lane: Lane, timeoutMs: number): Promise<Outcome> {
+    const queue = this.#queueOf(waiting);
+    const id = waiting.suspended?.id ?? ++this.#lastId;
+    const started = performance.now();
+    // The worker must send everything that the answer names.
+    if (waiting.repeated) slot.receivedUnits = undefined;
     try {
-      const answer = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
-      if (answer.kind === 'behind' || this.#answered(slot, log, waiting, answer)) return answer.kind !== 'behind';
-      // The answer names units that were freed here. The repeated answer sends everything that it names.
-      slot.receivedUnits = undefined;
-      const repeated = await slot.run(log, [waiting.source.takeJob()], timeoutMs);
-      if (repeated.kind === 'behind') return false;
-      if (this.#answered(slot, log, waiting, repeated)) return true;
-      throw new InternalError('a worker names units by numbers that it had to discard');
+      const work: SlotWork =
+        waiting.suspended === undefined ? { jobs: [waiting.source.takeJob()], id } : { resumed: waiting.suspended.id };
+      const answer = await slot.run(log, work, timeoutMs);
+      if (answer.kind === 'behind') return 'unhealthy';
+      if (answer.kind === 'lost') {
+        // Its worker died in the meantime.
+        Object.assign(waiting, { suspended: undefined, milliseconds: 0 });
+        return 'again';
+      }
+      queue.charge(lane, answer.milliseconds);
+      waiting.milliseconds += answer.milliseconds;
+      if (answer.kind === 'suspended') return this.#suspended(slot, waiting, id);
+      this.#trim(log);
+      if (answer.kind === 'failed') throw new InternalError(answer.message);
+      if (this.#answered(slot, waiting, answer)) return 'served';
+      if (waiting.repeated) throw new InternalError('a worker names units by numbers that it had to discard');
+      // The answer names units that were freed here.
+      Object.assign(waiting, { suspended: undefined, repeated: true });
+      return 'again';
     } catch (error) {
+      // A worker that died or was terminated has reported no time.
+      if (slot.version === 0) queue.charge(lane, performance.now() - started);
       // Numbers that were sent with the failed answer may not have been stored: the worker must send all again.
       slot.receivedUnits = undefined;
       waiting.reject(this.#closed ? closedError() : new CtlError('internal', messageOf(error), {}, error));
-      return true;
+      return 'served';
     }
   }
 
+  #suspended(slot: WorkerSlot, waiting: Waiting, id: number): Outcome {
+    if (waiting.milliseconds <= MAX_JOB_MS) {
+      waiting.suspended = { slot, id };
+      return 'suspended';
+    }
+    slot.drop(id);
+    throw new CtlError('deadline_exceeded', `took longer than ${MAX_JOB_MS / 1000} s`);
+  }
+
   /** Resolves a job with its result; false when the answer names a unit that was freed. */
-  #answered(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, answer: Ended): boolean {
-    this.#trim(log);
-    if (answer.kind === 'failed') throw new InternalError(answer.message);
+  #answered(slot: WorkerSlot, waiting: Waiting, answer: Done): boolean {
     const [job] = answer.jobs;
     const { receivedUnits } = slot;
     if (job === undefined || receivedUnits === undefined) throw new InternalError('a task of one job has one answer');
@@ -239,7 +289,8 @@ export class PoolGenerator implements Generator {
     if (namesUnknownReads(job, reads)) throw new InternalError('a worker names reads that it has not sent');
     const recalled = receivedUnits.recall(answer.jobs);
     if (recalled === undefined) return false;
-    const { version, bytes, milliseconds } = answer;
+    const { generatedFrom: version, bytes } = answer;
+    const { milliseconds } = waiting;
     waiting.resolve({ version, answer: job, bytes, recalled, reads, receivedUnits, milliseconds });
     return true;
   }

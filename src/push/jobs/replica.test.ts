@@ -3,7 +3,7 @@ import { describe, it } from 'node:test';
 import { NOWHERE } from '../../generate/types.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
 import { keyOf } from '../../resources/types.ts';
-import type { GenerateJob, JobAnswer } from '../protocol.ts';
+import type { GenerateJob, JobAnswer, ReplicaUpdate } from '../protocol.ts';
 import { viewKey, viewsOf } from '../proxies/proxy-views.ts';
 import { emptySnapshot, endpoints, service, sidecar } from '../testing/mesh.ts';
 import { Replica } from './replica.ts';
@@ -14,6 +14,11 @@ const RESOURCES = [service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]
 const changes = RESOURCES.map((after) => ({ key: keyOf(after), before: undefined, after }));
 const { snapshot } = applyChanges(emptySnapshot(), { changes });
 const log = new ReplicaLog(snapshot);
+/** An update to a version in which nothing differs. */
+function emptyUpdate(fromVersion: number, toVersion = fromVersion): ReplicaUpdate {
+  return { ...log.since(snapshot.version), fromVersion, toVersion };
+}
+
 /** Answers without how long they took. */
 function untimed(answers: readonly JobAnswer[]): JobAnswer[] {
   return answers.map((answer) => ({ ...answer, milliseconds: {} }));
@@ -59,6 +64,41 @@ describe('replica', () => {
     assert.equal(sent?.unit, again?.unit);
     assert.deepEqual(untimed(third.jobs), untimed(first.jobs));
     assert.deepEqual(Buffer.from(third.bytes), Buffer.from(first.bytes));
+  });
+
+  it('suspends jobs while others wait, and generates them from the snapshot at which they began', () => {
+    const replica = new Replica({ sliceMs: 0 });
+    const giveWay = new Int32Array(new SharedArrayBuffer(4));
+    const first = replica.run({ update: log.since(0), jobs, id: 7, giveWay });
+    assert.ok(first.kind === 'done', 'nobody waits');
+    giveWay[0] = 1;
+    const task = { update: log.since(snapshot.version), jobs: [], giveWay };
+    let answer = replica.run({ ...task, jobs, id: 8, forget: true });
+    let suspended = 0;
+    let { version } = snapshot;
+    for (; answer.kind === 'suspended'; answer = replica.run({ ...task, update: emptyUpdate(version), resumed: 8 })) {
+      assert.equal(replica.suspended, 1);
+      assert.equal(answer.version, version);
+      // The mesh goes on in the meantime.
+      const after = replica.run({ update: emptyUpdate(version, ++version), jobs: [] });
+      assert.equal(after.version, version);
+      suspended++;
+    }
+    assert.ok(answer.kind === 'done' && suspended > 3);
+    assert.deepEqual([answer.version, answer.generatedFrom, replica.suspended], [version, snapshot.version, 0]);
+    assert.deepEqual(untimed(answer.jobs), untimed(first.jobs));
+    assert.deepEqual(Buffer.from(answer.bytes), Buffer.from(first.bytes));
+  });
+
+  it('has nothing to resume of jobs that it does not have, or that were dropped', () => {
+    const replica = new Replica({ sliceMs: 0 });
+    const giveWay = Int32Array.of(1);
+    assert.equal(replica.run({ update: log.since(0), jobs, id: 1, giveWay }).kind, 'suspended');
+    const update = log.since(snapshot.version);
+    assert.equal(replica.run({ update, jobs: [], resumed: 2, giveWay }).kind, 'lost');
+    assert.equal(replica.run({ update, jobs: [], dropped: [1] }).kind, 'done');
+    assert.equal(replica.suspended, 0);
+    assert.equal(replica.run({ update, jobs: [], resumed: 1, giveWay }).kind, 'lost');
   });
 
   it('releases scopes that are not used any more, and generates the same for one that is used again', () => {

@@ -3,19 +3,50 @@
  * same code as on the main thread applies them.
  */
 import { InternalError, messageOf } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
 import { MeshModel, type MeshSnapshot } from '../../model/index.ts';
-import type { GenerateAnswer, GenerateTask, ReplicaUpdate } from '../protocol.ts';
+import type { GenerateAnswer, GenerateJob, GenerateTask, ReplicaUpdate } from '../protocol.ts';
 import { scopeOfKey } from '../proxies/index.ts';
-import { runJobs } from './run-jobs.ts';
+import { answersTo, type GeneratedFor, generateJob } from './run-jobs.ts';
 import { SentUnits } from './unit-numbers.ts';
 
+/**
+ * How long jobs run before they are suspended for others, ms: the delay that others may see. Shorter slices would cost
+ * more messages between the threads.
+ */
+const SLICE_MS = 50;
+
+/** Jobs in progress. They are generated from one snapshot, also when the replica is updated while they are suspended. */
+interface Run {
+  readonly snapshot: MeshSnapshot;
+  readonly work: Slices<GeneratedFor[]>;
+}
+
+function* generateAll(snapshot: MeshSnapshot, jobs: readonly GenerateJob[]): Slices<GeneratedFor[]> {
+  const generated: GeneratedFor[] = [];
+  for (const job of jobs) generated.push({ job, parts: yield* generateJob(snapshot, job) });
+  return generated;
+}
+
+export interface ReplicaOptions {
+  /** How long jobs run before they are suspended for others, ms. */
+  readonly sliceMs?: number;
+}
+
 export class Replica {
+  readonly #sliceMs: number;
   #model: MeshModel | undefined;
   #version = 0;
   #sentUnits = new SentUnits();
   /** Scopes that jobs needed and that were not released since. */
   #acquired = new Set<string>();
+  /** Suspended jobs by id. */
+  readonly #suspended = new Map<number, Run>();
+
+  constructor({ sliceMs = SLICE_MS }: ReplicaOptions = {}) {
+    this.#sliceMs = sliceMs;
+  }
 
   /** The replica's snapshot; undefined before the first update. */
   get snapshot(): MeshSnapshot | undefined {
@@ -27,27 +58,66 @@ export class Replica {
     return this.#model?.scopes ?? 0;
   }
 
+  /** Number of suspended runs. */
+  get suspended(): number {
+    return this.#suspended.size;
+  }
+
   /**
    * Updates the replica and runs the task's jobs. Answers `behind` when the update does not start at the replica's
-   * version, and `failed` when a job throws; the replica stays usable in both cases. Throws when the update cannot be
-   * applied; then the replica is empty.
+   * version, `failed` when a job throws, `suspended` when the jobs gave way to others, and `lost` when there is nothing
+   * to resume; the replica stays usable in all cases. Throws when the update cannot be applied; then the replica is
+   * empty.
    */
   run(task: GenerateTask): GenerateAnswer {
-    const started = performance.now();
     if (task.forget === true) this.#sentUnits = new SentUnits();
     if (task.released !== undefined) this.#release(task.released);
+    for (const id of task.dropped ?? []) this.#suspended.delete(id);
     const model = this.#update(task.update);
     if (model === undefined) return { kind: 'behind', version: this.#version };
+    const started = performance.now();
     try {
-      for (const { view } of task.jobs) this.#acquire(model, scopeIdOfView(view));
-      const { jobs, bytes, reads } = runJobs(model.snapshot, task.jobs, this.#sentUnits);
-      return { kind: 'done', version: this.#version, jobs, bytes, reads, milliseconds: performance.now() - started };
+      const run = this.#runOf(model, task);
+      if (run === undefined) return { kind: 'lost', version: this.#version };
+      return this.#continue(run, task, started);
     } catch (error) {
       return {
         kind: 'failed',
         version: this.#version,
         message: messageOf(error),
+        milliseconds: performance.now() - started,
       };
+    }
+  }
+
+  /** The jobs of the task, or those that it resumes; undefined when these are not here. */
+  #runOf(model: MeshModel, { jobs, resumed }: GenerateTask): Run | undefined {
+    if (resumed !== undefined) {
+      const run = this.#suspended.get(resumed);
+      this.#suspended.delete(resumed);
+      return run;
+    }
+    for (const { view } of jobs) this.#acquire(model, scopeIdOfView(view));
+    const { snapshot } = model;
+    return { snapshot, work: generateAll(snapshot, jobs) };
+  }
+
+  /** Runs jobs until they are done, or until others wait and a slice of time has passed. */
+  #continue(run: Run, { id, resumed, giveWay }: GenerateTask, started: number): GenerateAnswer {
+    const name = resumed ?? id;
+    for (;;) {
+      const step = run.work.next();
+      const milliseconds = performance.now() - started;
+      if (step.done === true) {
+        const { snapshot } = run;
+        const answers = answersTo(snapshot, step.value, this.#sentUnits);
+        const versions = { version: this.#version, generatedFrom: snapshot.version };
+        return { kind: 'done', ...versions, ...answers, milliseconds: performance.now() - started };
+      }
+      if (name === undefined || giveWay === undefined || milliseconds < this.#sliceMs) continue;
+      if (Atomics.load(giveWay, 0) === 0) continue;
+      this.#suspended.set(name, run);
+      return { kind: 'suspended', version: this.#version, milliseconds };
     }
   }
 

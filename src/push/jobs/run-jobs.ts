@@ -1,14 +1,18 @@
 /**
  * Runs jobs against a snapshot, down to the bytes in one buffer. Workers and, without workers, the main thread use the
- * same function, so their results are equal byte for byte.
+ * same functions, so their results are equal byte for byte. Generation may be interrupted after each unit; numbers are
+ * given to units when all are generated, because an answer must not name what is part of another one that is not sent
+ * yet.
  */
 import type { Memos, WeakMemo } from '../../core/memo.ts';
+import { finish, type Slices } from '../../core/slices.ts';
 import {
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
   type GenerationFinding,
-  generate,
+  type GenerationResult,
+  generateInSlices,
   MeshReader,
   scopeOfView,
   type Unit,
@@ -40,6 +44,14 @@ function versionOfPieces(versions: Versions, pieces: readonly Uint8Array[]): str
   return contentVersion(Buffer.from(pieces.map((piece) => versionOf(versions, piece)).join(''), 'latin1'));
 }
 
+function versionOfResource(versions: Versions, { pieces, bytes }: GeneratedResource): string {
+  return pieces === undefined ? versionOf(versions, bytes) : versionOfPieces(versions, pieces);
+}
+
+function versionsOf(memos: Memos): Versions {
+  return memos.weak('versions of messages');
+}
+
 /** Concatenates messages; kept as parts until all are known. */
 class Layout {
   readonly #versions: Versions;
@@ -47,7 +59,7 @@ class Layout {
   #length = 0;
 
   constructor(memos: Memos) {
-    this.#versions = memos.weak('versions of messages');
+    this.#versions = versionsOf(memos);
   }
 
   append(resource: GeneratedResource): EncodedSlot {
@@ -57,8 +69,7 @@ class Layout {
       this.#parts.push(piece);
       this.#length += piece.length;
     }
-    const version =
-      pieces === undefined ? versionOf(this.#versions, resource.bytes) : versionOfPieces(this.#versions, pieces);
+    const version = versionOfResource(this.#versions, resource);
     return { name, version, refs, offset, length: this.#length - offset };
   }
 
@@ -81,64 +92,132 @@ function indexesByList<T extends object>(lists: readonly T[]): Map<T, number[]> 
   return indexes;
 }
 
-function runJob(snapshot: MeshSnapshot, job: GenerateJob, layout: Layout, sentUnits: SentUnits): JobAnswer {
-  const { viewKey, view } = job;
-  if (scopeOfView(MeshReader.of(snapshot), view) === undefined)
+/** The resources of one type that a job asks for. */
+interface GeneratedPart {
+  readonly type: GeneratedType;
+  readonly result: GenerationResult;
+  readonly milliseconds: number;
+}
+
+/** What a job generates; undefined: the snapshot does not have its view's scope. */
+export type GeneratedParts = readonly GeneratedPart[] | undefined;
+
+/** Generates what a job asks for; may be interrupted after each unit. */
+export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
+  const { view, placements } = job;
+  if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
+  const versions = versionsOf(snapshot.memos);
+  const parts: GeneratedPart[] = [];
+  for (const type of GENERATED_TYPES) {
+    const selected = job.units[type];
+    if (selected === undefined) continue;
+    const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
+    const { value: result, milliseconds } = yield* timed(generateInSlices(snapshot, view, selection, placements));
+    const hashed = yield* timed(hashInSlices(versions, result));
+    parts.push({ type, result, milliseconds: milliseconds + hashed.milliseconds });
+  }
+  return parts;
+}
+
+/** Hashes new resources. The hashes are remembered, so that little is left to do when the units are sent. */
+function* hashInSlices(versions: Versions, { units, placed }: GenerationResult): Slices<void> {
+  const lists = [...Object.values(units).flatMap((ofType) => [...ofType.values()]), ...[...placed.values()].flat()];
+  for (const list of lists) {
+    const [first] = list;
+    // Most lists are those of other views.
+    if (first === undefined || versions.has(first.bytes)) continue;
+    for (const resource of list) versionOfResource(versions, resource);
+    yield;
+  }
+}
+
+/** Measures work without the time in which it is interrupted. */
+function* timed<T>(work: Slices<T>): Slices<{ readonly value: T; readonly milliseconds: number }> {
+  for (let milliseconds = 0; ; ) {
+    const started = performance.now();
+    const step = work.next();
+    milliseconds += performance.now() - started;
+    if (step.done === true) return { value: step.value, milliseconds };
+    yield;
+  }
+}
+
+/** The answer to a job, with the numbers of what it sends. */
+function answerTo(job: GenerateJob, parts: GeneratedParts, layout: Layout, sentUnits: SentUnits): JobAnswer {
+  const { viewKey } = job;
+  if (parts === undefined)
     return { viewKey, gone: true, units: [], milliseconds: {}, complete: [], findings: [], failures: [], lists: {} };
   const units: UnitAnswer[] = [];
   const findings: GenerationFinding[] = [];
   const failures: JobAnswer['failures'][number][] = [];
   const lists: Partial<Record<GeneratedType, number>> = {};
   const milliseconds: Partial<Record<GeneratedType, number>> = {};
-  for (const type of GENERATED_TYPES) {
-    const selected = job.units[type];
-    if (selected === undefined) continue;
-    const started = performance.now();
-    const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
-    const result = generate(snapshot, view, selection, job.placements);
+  for (const { type, result, milliseconds: took } of parts) {
     const ofType = result.reads[type];
     const readsOf = (unit: Unit): number => {
       const facts = ofType?.units.get(unit);
       return facts === undefined ? NO_READS : sentUnits.reads.send(facts);
     };
     if (ofType?.list !== undefined) lists[type] = sentUnits.reads.send(ofType.list);
-    for (const [unit, resources] of result.units[type] ?? []) {
-      const { resources: sent, ...named } = sentUnits.send(resources, `${viewKey} ${type} ${unit}`);
-      units.push({ type, unit, ...named, reads: readsOf(unit), resources: sent?.map((each) => layout.append(each)) });
-    }
+    const send = (
+      unit: Unit,
+      resources: readonly GeneratedResource[],
+      path: string,
+      placements?: readonly number[],
+    ) => {
+      const { resources: sent, ...named } = sentUnits.send(resources, path);
+      units.push({
+        type,
+        unit,
+        ...(placements !== undefined && { placements }),
+        ...named,
+        reads: readsOf(unit),
+        resources: sent?.map((each) => layout.append(each)),
+      });
+    };
+    for (const [unit, resources] of result.units[type] ?? []) send(unit, resources, `${viewKey} ${type} ${unit}`);
     for (const [unit, placed] of result.placed) {
       // Equal units are answered once, with all their placements: a number refers to units of earlier jobs only.
       for (const [resources, placements] of indexesByList(placed)) {
-        const path = `${viewKey} ${type} ${unit} ${JSON.stringify(job.placements[placements[0] ?? 0])}`;
-        const { resources: sent, ...named } = sentUnits.send(resources, path);
-        units.push({
-          type,
-          unit,
-          placements,
-          ...named,
-          reads: readsOf(unit),
-          resources: sent?.map((each) => layout.append(each)),
-        });
+        const placement = JSON.stringify(job.placements[placements[0] ?? 0]);
+        send(unit, resources, `${viewKey} ${type} ${unit} ${placement}`, placements);
       }
     }
     findings.push(...result.findings);
     for (const failure of result.failures) failures.push({ ...failure, reads: readsOf(failure.unit) });
-    milliseconds[type] = performance.now() - started;
+    milliseconds[type] = took;
   }
   const complete = GENERATED_TYPES.filter((type) => job.units[type] === 'all');
   return { viewKey, gone: false, units, milliseconds, complete, findings, failures, lists };
 }
 
+/** A job and what was generated for it. */
+export interface GeneratedFor {
+  readonly job: GenerateJob;
+  readonly parts: GeneratedParts;
+}
+
+/** The answers to jobs; units that were sent before are named by number. */
+export function answersTo(
+  snapshot: MeshSnapshot,
+  generated: readonly GeneratedFor[],
+  sentUnits: SentUnits,
+): JobsResult {
+  const layout = new Layout(snapshot.memos);
+  const answers = generated.map(({ job, parts }) => answerTo(job, parts, layout, sentUnits));
+  return { jobs: answers, bytes: layout.join(), reads: sentUnits.reads.take() };
+}
+
 /**
- * Runs jobs one after the other; units that were sent before are named by number. Never throws for what is in the
- * configuration (`generate` reports that in `failures`).
+ * Runs jobs one after the other, without interruption. Never throws for what is in the configuration (`generate`
+ * reports that in `failures`).
  */
 export function runJobs(
   snapshot: MeshSnapshot,
   jobs: readonly GenerateJob[],
   sentUnits: SentUnits = new SentUnits(),
 ): JobsResult {
-  const layout = new Layout(snapshot.memos);
-  const answers = jobs.map((job) => runJob(snapshot, job, layout, sentUnits));
-  return { jobs: answers, bytes: layout.join(), reads: sentUnits.reads.take() };
+  // One after the other: a job finds the units that the one before has sent.
+  const generated = jobs.map((job) => ({ job, parts: finish(generateJob(snapshot, job)) }));
+  return answersTo(snapshot, generated, sentUnits);
 }

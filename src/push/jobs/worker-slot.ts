@@ -5,11 +5,20 @@
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
+import type { Lane } from './job-queue.ts';
 import type { ReplicaLog } from './replica-log.ts';
 import { ReceivedUnits } from './unit-numbers.ts';
 
 /** Released scopes queued for an idle worker; with more, the worker gets the order to release all. */
 const MAX_RELEASED = 4096;
+/**
+ * Suspended jobs that a worker keeps, each with its snapshot. With more, the running job is not interrupted: so many
+ * long jobs at once are those of the start of a large mesh.
+ */
+const MAX_SUSPENDED = 32;
+
+/** What a worker is to do: jobs to begin, or those of an earlier task to resume; none: only to update its replica. */
+export type SlotWork = { readonly jobs: readonly GenerateJob[]; readonly id?: number } | { readonly resumed: number };
 
 export class WorkerSlot {
   readonly #pool: Piscina<GenerateTask, GenerateAnswer>;
@@ -21,6 +30,14 @@ export class WorkerSlot {
   #released: Set<string> | undefined = new Set();
   /** It runs a task, or pauses after a failure. */
   busy = false;
+  /** The lane of the job that it runs. */
+  lane: Lane | undefined;
+  /** Ids of the jobs that the worker has suspended. */
+  readonly #suspended = new Set<number>();
+  /** Suspended jobs that nobody needs any more, for the next task. */
+  #dropped: number[] = [];
+  /** 1: others wait, see `GenerateTask.giveWay`. */
+  readonly #giveWay = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
   /** Consecutive failures to update its replica. */
   failures = 0;
 
@@ -40,6 +57,22 @@ export class WorkerSlot {
     });
   }
 
+  /** Tells the worker whether others wait for it. */
+  set contended(contended: boolean) {
+    Atomics.store(this.#giveWay, 0, contended && this.#suspended.size < MAX_SUSPENDED ? 1 : 0);
+  }
+
+  /** Makes the worker drop a suspended job with its next task. */
+  drop(id: number): void {
+    if (this.#suspended.delete(id)) this.#dropped.push(id);
+  }
+
+  #takeDropped(): readonly number[] {
+    const dropped = this.#dropped;
+    this.#dropped = [];
+    return dropped;
+  }
+
   /** Makes the worker release scopes with its next task. */
   released(scopes: readonly string[]): void {
     if (this.#released === undefined) return;
@@ -55,30 +88,44 @@ export class WorkerSlot {
   }
 
   /**
-   * Updates the replica and runs the jobs. Rejects when the thread dies, or takes longer than `timeoutMs` and is
-   * terminated.
+   * Updates the replica and runs the jobs, to their end or until others wait. Rejects when the thread dies, or takes
+   * longer than `timeoutMs` and is terminated.
    */
-  async run(log: ReplicaLog, jobs: GenerateJob[], timeoutMs: number): Promise<GenerateAnswer> {
+  async run(log: ReplicaLog, work: SlotWork, timeoutMs: number): Promise<GenerateAnswer> {
     // A new worker has given out no numbers.
     const forget = this.receivedUnits === undefined || this.version === 0;
     if (forget) this.receivedUnits = new ReceivedUnits();
     const released = this.#takeReleased();
+    const dropped = this.#takeDropped();
     const task: GenerateTask = {
       update: log.since(this.version),
-      jobs,
+      jobs: [],
+      ...work,
+      giveWay: this.#giveWay,
       ...(forget && { forget: true as const }),
       ...(released !== undefined && { released }),
+      ...(dropped.length > 0 && { dropped }),
     };
     const signal = AbortSignal.timeout(timeoutMs);
     try {
       const answer = await this.#pool.run(task, { signal });
       this.version = answer.kind === 'behind' ? 0 : answer.version;
+      this.#note(work, answer);
       return answer;
     } catch (error) {
       this.version = 0;
+      this.#suspended.clear();
       if (signal.aborted) throw new CtlError('deadline_exceeded', `took longer than ${timeoutMs / 1000} s`);
       throw error;
     }
+  }
+
+  #note(work: SlotWork, { kind }: GenerateAnswer): void {
+    const id = 'resumed' in work ? work.resumed : work.id;
+    // A worker that is behind has not looked at its jobs.
+    if (id === undefined || kind === 'behind') return;
+    if (kind === 'suspended') this.#suspended.add(id);
+    else this.#suspended.delete(id);
   }
 
   /** For tests that terminate one. */

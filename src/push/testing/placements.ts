@@ -47,7 +47,7 @@ export class NotingGenerator extends InlineGenerator {
   override submit(source: JobSource, _options?: SubmitOptions) {
     const noted: JobSource = {
       key: source.key,
-      callers: () => source.callers(),
+      lanes: () => source.lanes(),
       takeJob: () => {
         const job = source.takeJob();
         this.jobs.push(job);

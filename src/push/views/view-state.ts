@@ -14,7 +14,7 @@ import {
   type View,
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
-import type { GeneratedJob } from '../jobs/index.ts';
+import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
 import type { GenerateJob } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import type { PushReason } from '../types.ts';
@@ -105,9 +105,10 @@ export class ViewState<S extends Member> {
     return this.#sessions;
   }
 
-  /** The callers of these sessions. */
-  callers(): Iterable<string> {
-    return new Set([...this.#placed.values()].flatMap((placed) => [...placed.callers()]));
+  /** Those whose proxies have it or move to it. */
+  lanes(): Iterable<Lane> {
+    const callers = new Set([...this.#placed.values()].flatMap((placed) => [...placed.callers()]));
+    return Array.from(callers, (caller) => laneOf(caller, this.view.namespace));
   }
 
   /** The view in a placement, which is created when it is new. */

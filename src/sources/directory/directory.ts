@@ -17,7 +17,7 @@ import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
 import type { Scan } from './scan.ts';
 import { SettlingPolicy } from './settling.ts';
-import { Slicer } from './slices.ts';
+import { Slicer } from './slicer.ts';
 import { Timers } from './timers.ts';
 import { ChangeWatcher, type PendingChanges } from './watcher.ts';
 

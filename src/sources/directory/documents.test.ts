@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { finish } from '../../core/slices.ts';
 import { readDocuments } from './documents.ts';
-import { finish } from './slices.ts';
 
 function lines(file: string, text: string): string[] {
   return finish(readDocuments(file, text))

@@ -4,6 +4,7 @@
  */
 import type { Document } from 'yaml';
 import { messageOf } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import {
   type Locate,
   type ParsedResource,
@@ -14,7 +15,6 @@ import {
 import { isAliasNode, type ParsedYaml, parseYaml } from '../complete-yaml.ts';
 import { readItems } from './list-items.ts';
 import { readPlainYaml } from './plain-yaml.ts';
-import type { Slices } from './slices.ts';
 
 /** Name of the source in the origin of its resources. */
 export const SOURCE = 'directory';

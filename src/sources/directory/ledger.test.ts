@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { finish } from '../../core/slices.ts';
 import { keyOf, type ResourceEvent } from '../../resources/types.ts';
 import { readDocuments } from './documents.ts';
 import { createLedger } from './ledger.ts';
-import { finish } from './slices.ts';
 
 const service = (name: string, port = 80) =>
   `---\napiVersion: v1\nkind: Service\nmetadata: {name: ${name}}\nspec: {ports: [{port: ${port}}]}\n`;

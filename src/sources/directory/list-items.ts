@@ -1,4 +1,6 @@
 /** The resources of one YAML document: itself, or the items of a List. */
+
+import type { Slices } from '../../core/slices.ts';
 import {
   type Locate,
   type ParsedResource,
@@ -7,7 +9,6 @@ import {
   resembles,
   salvaged,
 } from '../../resources/index.ts';
-import type { Slices } from './slices.ts';
 
 /** Lists in lists are read as their items, as in kubectl. An anchor may make a list an item of itself. */
 const MAX_LISTS = 4;

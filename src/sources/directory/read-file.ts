@@ -1,10 +1,10 @@
 /** Reads one file of the directory: its documents, or the one reason why it cannot be read. */
 import { constants, readFileSync } from 'node:fs';
 import { errnoOf } from '../../core/errors.ts';
+import type { Slices } from '../../core/slices.ts';
 import type { ResourceProblem } from '../../resources/index.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
-import type { Slices } from './slices.ts';
 
 /** Larger files are refused: real configuration never comes near, and reading them would block everything else. */
 const MAX_FILE_BYTES = 16 * 1024 * 1024;

@@ -18,7 +18,7 @@ import { createLedger } from './ledger.ts';
 import { readResourceFile, type UnreadableFile } from './read-file.ts';
 import { isDetour, type Scan, type ScannedFile, statBelow } from './scan.ts';
 import type { SettlingPolicy } from './settling.ts';
-import type { Slicer } from './slices.ts';
+import type { Slicer } from './slicer.ts';
 
 interface KnownFile {
   readonly signature: string;

@@ -1,6 +1,6 @@
 /**
  * The key of a stream's caller: what one caller can have kept and generated is bounded, and callers share the time of
- * the main thread.
+ * the program.
  */
 import { networkOf } from '../../grpc/index.ts';
 import type { Caller } from '../../security/index.ts';

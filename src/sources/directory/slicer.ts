@@ -1,19 +1,9 @@
 /** Long work on the main thread in slices, so that streams and probes are served in between. */
 import { setImmediate } from 'node:timers/promises';
-
-/** Work that yields wherever it may be interrupted, and returns its result. */
-export type Slices<T> = Generator<undefined, T>;
+import type { Slices } from '../../core/slices.ts';
 
 /** Maximum duration of a slice, ms: the delay that other work may see. */
 const SLICE_MS = 10;
-
-/** Does the work without interruption. */
-export function finish<T>(work: Slices<T>): T {
-  for (;;) {
-    const step = work.next();
-    if (step.done === true) return step.value;
-  }
-}
 
 /** Runs works one after the other; pending work of the event loop runs after each slice. */
 export class Slicer {
