@@ -30,6 +30,14 @@ test('property: the order of keys and absent values make no difference', () => {
   fc.assert(fc.property(content, (value) => assert.equal(of(turned(value)), of(value))));
 });
 
+test('the order of many keys makes no difference', () => {
+  const labels = Object.fromEntries(Array.from({ length: 1000 }, (_, index) => [`key-${(index * 7) % 1000}`, 'x']));
+  const sorted = Object.fromEntries(Object.entries(labels).sort(([a], [b]) => (a < b ? -1 : 1)));
+  assert.notDeepEqual(Object.keys(labels), Object.keys(sorted));
+  assert.equal(of({ labels }), of({ labels: sorted }));
+  assert.equal(of(turned({ labels })), of({ labels }));
+});
+
 test('property: everything else makes a difference', () => {
   fc.assert(
     fc.property(content, content, (a, b) => assert.equal(of(a) === of(b), isDeepStrictEqual(a, b))),

@@ -3,7 +3,7 @@
  * their own, and loading the library takes a tenth of the time to start.
  */
 import { createRequire } from 'node:module';
-import type { Document, LineCounter } from 'yaml';
+import type { Document, LineCounter, Node } from 'yaml';
 
 type Library = typeof import('yaml');
 
@@ -21,11 +21,35 @@ export interface ParsedYaml {
 
 /** Parses one document; `errors` lists what is wrong with it. */
 export function parseYaml(text: string): ParsedYaml {
-  const { LineCounter, parseDocument } = yaml();
+  const { LineCounter, parseDocument, YAMLParseError } = yaml();
   const lines = new LineCounter();
-  // The library's warnings would bypass the log and quote documents, also Secrets.
-  const options = { lineCounter: lines, merge: true, prettyErrors: false, logLevel: 'error' } as const;
-  return { document: parseDocument(text, options), lines };
+  // The library's warnings would bypass the log and quote documents, also Secrets. Its own check of keys compares each
+  // with all others of its mapping.
+  const own = { uniqueKeys: false, logLevel: 'error' } as const;
+  const document = parseDocument(text, { lineCounter: lines, merge: true, prettyErrors: false, ...own });
+  const repeated = document.errors.length > 0 ? undefined : repeatedKey(document.contents);
+  if (repeated !== undefined)
+    document.errors.push(new YAMLParseError([repeated, repeated + 1], 'DUPLICATE_KEY', 'Map keys must be unique'));
+  return { document, lines };
+}
+
+/** Position of the first key that its mapping has already. */
+function repeatedKey(contents: Node | null): number | undefined {
+  if (contents === null) return undefined;
+  const { isScalar, visit } = yaml();
+  let first: number | undefined;
+  visit(contents, {
+    Map(_, { items }) {
+      const known = new Set<unknown>();
+      for (const { key } of items) {
+        if (!isScalar(key)) continue;
+        const position = key.range?.[0] ?? 0;
+        if (known.has(key.value)) first = Math.min(first ?? position, position);
+        known.add(key.value);
+      }
+    },
+  });
+  return first;
 }
 
 /** Whether a node of a document is an alias (`*name`). */
