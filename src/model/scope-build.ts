@@ -3,7 +3,7 @@
  * and the services that a scope needs because a virtual service routes to them.
  */
 import { PMap } from '../core/pmap.ts';
-import { membersOf } from './groups.ts';
+import { addTo, membersOf } from './groups.ts';
 import { hostsOverlap } from './hosts.ts';
 import type { MeshState } from './mesh-state.ts';
 import { ruleFinder } from './rule-finder.ts';
@@ -88,14 +88,40 @@ function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string
   }
 }
 
-export function listenerServices(state: MeshState, namespace: string, plan: ListenerPlan): PMap<Service> {
-  if (plan.everything) return visibleServices(state, namespace);
-  const services = new Map<string, Service>();
-  for (const host of candidateHosts(state, plan)) {
-    const service = services.has(host) ? undefined : listenerService(state, namespace, plan, host);
-    if (service !== undefined) services.set(host, service);
+/** The same by the ports that services of these names have; 0: any. */
+function candidatesByPort(state: MeshState, plan: ListenerPlan): ReadonlyMap<number, ReadonlySet<string>> {
+  const found = new Map<number, Set<string>>();
+  for (const host of new Set(candidateHosts(state, plan))) {
+    for (const { ports } of state.servicesByHost.get(host) ?? [])
+      for (const number of [0, ...ports.map(({ port }) => port)]) addTo(found, number, host);
   }
-  return PMap.from(services);
+  return found;
+}
+
+type Imported = Pick<EgressListener, 'services' | 'virtualServices'>;
+
+/**
+ * What listeners of a namespace import. Listeners of one Sidecar mostly import the same hosts, at different ports:
+ * which these are is found out once.
+ */
+function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) => Imported {
+  const visible = meshVirtualServices(state.virtualServices, namespace);
+  const groups = new Map<string, { byPort: ReturnType<typeof candidatesByPort> } & Pick<Imported, 'virtualServices'>>();
+  return (plan) => {
+    if (plan.everything) return { services: visibleServices(state, namespace), virtualServices: visible };
+    let group = groups.get(plan.importsKey);
+    if (group === undefined) {
+      const virtualServices = visible.filter((each) => importsVirtualService(plan, each));
+      group = { byPort: candidatesByPort(state, plan), virtualServices };
+      groups.set(plan.importsKey, group);
+    }
+    const services = new Map<string, Service>();
+    for (const host of group.byPort.get(plan.port?.number ?? 0) ?? []) {
+      const service = listenerService(state, namespace, plan, host);
+      if (service !== undefined) services.set(host, service);
+    }
+    return { services: PMap.from(services), virtualServices: group.virtualServices };
+  };
 }
 
 /** Whether a listener imports one of a virtual service's hosts. */
@@ -128,34 +154,34 @@ export function scopeService(
   return routed.has(hostname) ? choose(state, namespace, hostname, () => true) : undefined;
 }
 
+/** The same for all hosts. */
 function unionServices(
   state: MeshState,
   namespace: string,
   egress: readonly EgressListener[],
   routed: readonly string[],
 ): PMap<Service> {
-  const [first, ...others] = egress;
+  const [first] = egress;
   if (first === undefined) return PMap.empty();
-  const hosts = new Set(routed);
-  for (const { services } of others) for (const host of services.keys()) hosts.add(host);
-  const routedSet = new Set(routed);
-  return first.services.with(
-    [...hosts].map((host) => [host, scopeService(state, namespace, egress, routedSet, host)] as const),
-  );
+  const added = new Map<string, Service>();
+  for (const { services } of egress.slice(1)) {
+    for (const [host, service] of services.entries())
+      if (!added.has(host) && !first.services.has(host)) added.set(host, service);
+  }
+  for (const host of routed) {
+    const service =
+      added.has(host) || first.services.has(host) ? undefined : choose(state, namespace, host, () => true);
+    if (service !== undefined) added.set(host, service);
+  }
+  return first.services.with(added);
 }
 
 export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
   const { namespace } = plan;
-  const visible = meshVirtualServices(state.virtualServices, namespace);
+  const imported = importedBy(state, namespace);
   const egress = plan.listeners.map((listener): EgressListener => {
-    const { port, bind, captureMode, everything } = listener;
-    return {
-      port,
-      bind,
-      captureMode,
-      services: listenerServices(state, namespace, listener),
-      virtualServices: everything ? visible : visible.filter((each) => importsVirtualService(listener, each)),
-    };
+    const { port, bind, captureMode } = listener;
+    return { port, bind, captureMode, ...imported(listener) };
   });
   const routed = routedHosts(plan, egress);
   const services = unionServices(state, namespace, egress, routed);

@@ -26,6 +26,8 @@ export interface ListenerPlan {
   readonly imports: ReadonlyMap<string, Patterns>;
   /** Namespace or `*` → host patterns that are not imported, whatever else imports them. */
   readonly excluded: ReadonlyMap<string, Patterns>;
+  /** Equal for listeners that import the same, at whatever ports. */
+  readonly importsKey: string;
 }
 
 export interface ScopePlan {
@@ -97,6 +99,7 @@ function planListener({ port, bind, captureMode, hosts }: WrittenListener, names
     everything: (number ?? 0) === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
     imports: patternsOf(imported),
     excluded: patternsOf(excluded),
+    importsKey: hosts.join(' '),
   };
 }
 

@@ -128,6 +128,30 @@ const route = (path: string, host: string, to: string, spec: Record<string, unkn
     created === undefined ? {} : { created },
   );
 
+test('listeners of several ports that import the same hosts have them matched once', () => {
+  const ports = [80, 81, 90].map((number) => ({ number, protocol: 'HTTP', name: `http-${number}` }));
+  const services = [
+    service('a/web', { ports: [{ name: 'http', port: 80 }] }),
+    service('b/db', {
+      ports: [
+        { name: 'http', port: 81 },
+        { name: 'more', port: 80 },
+      ],
+    }),
+    service('c/other', { ports: [{ name: 'http', port: 80 }] }),
+  ];
+  const routes = resource('VirtualService', 'a/web', { hosts: ['web'] });
+  const egress = [...ports.map((port) => ({ port, hosts: ['./*', 'b/*'] })), { port: ports[0], hosts: ['c/*'] }];
+  const scope = meshOf([...services, routes, resource('Sidecar', 'a/s', { egress })]).scopeOf('a', {});
+  const seen = scope.egress.map((listener) => listener.services.sorted().map(([host]) => host));
+  assert.deepEqual(seen, [[fqdn('db.b'), fqdn('web.a')], [fqdn('db.b')], [], [fqdn('other.c')]]);
+  assert.deepEqual(hostsOf(scope), [fqdn('db.b'), fqdn('other.c'), fqdn('web.a')]);
+  const [first, second, , last] = scope.egress;
+  assert.equal(first?.virtualServices.length, 1);
+  assert.equal(first?.virtualServices, second?.virtualServices);
+  assert.deepEqual(last?.virtualServices, []);
+});
+
 test('a service that a visible virtual service routes to is included, and removed with it', () => {
   const before = meshOf([
     service('a/web'),

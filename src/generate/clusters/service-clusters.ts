@@ -191,7 +191,7 @@ function serviceClusters(inputs: ClusterInputs): UnitOutput {
         continue;
       }
       const policyOf = inputs.part === 'gateway' ? gatewayPolicy : effectivePolicy;
-      const policy = policyOf(rule, subset?.name ?? '', port.port);
+      const policy = policyOf(rule, subset, port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
       const credential = policy.tls && readCredential(inputs.credentials, policy.tls);
       const missing = missingFor(policy.tls, credential, inputs);

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { MergedDestinationRule } from '../../model/types.ts';
-import { effectivePolicy } from './traffic-policy.ts';
+import { effectivePolicy, gatewayPolicy } from './traffic-policy.ts';
 
 const rule: MergedDestinationRule = {
   host: 'web.default.svc.cluster.local',
@@ -41,3 +41,20 @@ for (const [name, given, subset, port, expected] of rows) {
     assert.deepEqual(JSON.parse(JSON.stringify(seen)), expected);
   });
 }
+
+test('the policy of a subset is the same by its name and by itself', () => {
+  for (const policyOf of [effectivePolicy, gatewayPolicy]) {
+    for (const subset of rule.subsets)
+      for (const port of [80, 81, 82])
+        assert.deepEqual(policyOf(rule, subset, port), policyOf(rule, subset.name, port));
+    for (const whole of ['', undefined, 'unknown'])
+      assert.deepEqual(policyOf(rule, whole, 80), effectivePolicy(rule, '', 80));
+  }
+});
+
+test('a subset is not searched among the others where it is known', () => {
+  const [, own] = rule.subsets;
+  const hidden = { ...rule, subsets: new Proxy(rule.subsets, { get: () => assert.fail('searched') }) };
+  for (const policyOf of [effectivePolicy, gatewayPolicy])
+    assert.equal(policyOf(hidden, own, 80).loadBalancer?.simple, 'LEAST_REQUEST');
+});

@@ -10,30 +10,42 @@ export type EffectivePolicy = Pick<TrafficPolicy, 'connectionPool' | 'loadBalanc
 
 const DEFAULTS: EffectivePolicy = {};
 
+/** A subset of the rule, or its name; '' and undefined: the service as a whole. */
+type SubsetOf = MergedDestinationRule['subsets'][number] | string | undefined;
+
 /**
- * The policy for a service port and subset (`''` for the service as a whole). A subset's settings replace the rule's
- * field by field; settings for the port replace both entirely: absent fields have their default, not the rule's value.
+ * The policy for a service port and subset. A subset's settings replace the rule's field by field; settings for the
+ * port replace both entirely: absent fields have their default, not the rule's value.
  */
 export function effectivePolicy(
   rule: MergedDestinationRule | undefined,
-  subset: string,
+  subset: SubsetOf,
   port: number,
 ): EffectivePolicy {
   if (rule === undefined) return DEFAULTS;
   const ofRule = rule.trafficPolicy;
-  const ofSubset = subset === '' ? undefined : rule.subsets.find(({ name }) => name === subset)?.trafficPolicy;
-  const byPort = [...(ofSubset?.portLevelSettings ?? []), ...(ofRule?.portLevelSettings ?? [])];
-  const ofPort = byPort.find((settings) => settings.port.number === port);
+  const ofSubset = (typeof subset === 'string' ? subsetNamed(rule, subset) : subset)?.trafficPolicy;
+  const isOfPort = (settings: { readonly port: { readonly number?: number | undefined } }) =>
+    settings.port.number === port;
+  const ofPort = ofSubset?.portLevelSettings?.find(isOfPort) ?? ofRule?.portLevelSettings?.find(isOfPort);
   if (ofPort !== undefined) return ofPort;
   if (ofSubset === undefined) return ofRule ?? DEFAULTS;
   return { ...defined(ofRule), ...defined(ofSubset) };
+}
+
+function subsetNamed({ subsets }: MergedDestinationRule, name: string): (typeof subsets)[number] | undefined {
+  return name === '' ? undefined : subsets.find((subset) => subset.name === name);
 }
 
 /**
  * The same at a gateway, where the TLS settings and the HTTP version of `atGateways` replace the others: those for the
  * port, else those for all ports.
  */
-export function gatewayPolicy(rule: MergedDestinationRule | undefined, subset: string, port: number): EffectivePolicy {
+export function gatewayPolicy(
+  rule: MergedDestinationRule | undefined,
+  subset: SubsetOf,
+  port: number,
+): EffectivePolicy {
   const policy = effectivePolicy(rule, subset, port);
   const own = rule?.atGateways;
   if (own === undefined) return policy;

@@ -210,7 +210,7 @@ function* edsClusters({ service, rule, settings, part, passedOn }: ClusterInputs
     for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
       const name = clusterName('outbound', port.port, subset?.name ?? '', service.hostname);
       if (found.has(name)) continue;
-      const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
+      const policy = effectivePolicy(rule, subset, port.port);
       if (discoveryOf(service, policy, settings, { part }) !== 'eds') continue;
       found.add(name);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };

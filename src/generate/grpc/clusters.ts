@@ -84,7 +84,7 @@ function clustersOf(inputs: ClusterInputs): UnitOutput {
     for (const subset of [undefined, ...(rule?.subsets ?? [])]) {
       const name = clusterName('outbound', port.port, subset?.name ?? '', service.hostname);
       if (resources.has(name)) continue;
-      const policy = effectivePolicy(rule, subset?.name ?? '', port.port);
+      const policy = effectivePolicy(rule, subset, port.port);
       const target = { service, port, subset: subset?.name ?? '', labels: subset?.labels ?? NO_LABELS, policy };
       const discovery = discoveryFor(inputs, name, target);
       const problem = unsupportedTls(policy) ?? (typeof discovery === 'string' ? discovery : undefined);

@@ -148,9 +148,9 @@ export function plainPort(
   plan: OutboundPortPlan,
 ): PlainPort {
   const { mesh, settings, memos } = snapshot;
-  const [only, ...others] = egress;
+  const [only] = egress;
   // A Sidecar with several egress listeners is rarely shared.
-  if (only === undefined || others.length > 0) return { listeners: [], output: undefined };
+  if (only === undefined || egress.length > 1) return { listeners: [], output: undefined };
   const { takers, httpPods } = plan;
   const isForeign = foreignNamespaces(snapshot, view.namespace);
   const concerned = takers.size > 0 && (httpPods.size > 0 || [...takers].some(isForeign));

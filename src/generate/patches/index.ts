@@ -105,6 +105,13 @@ export function patcherOf(
   const applied = view.patches?.[type];
   if (applied === undefined) return undefined;
   const patches = patchesOf(snapshot, applied);
+  let additions: ReadonlyMap<string, Patch> | undefined;
+  // Each unit that is added reads the patches anew, because these are facts of the unit.
+  const added = () => {
+    const all = patches();
+    additions ??= addedBy(all, type);
+    return additions;
+  };
   const context = PATCH_CONTEXTS[view.part];
   const patchAll = (resources: readonly GeneratedResource[], by: Patches): readonly GeneratedResource[] => {
     switch (type) {
@@ -121,10 +128,10 @@ export function patcherOf(
     return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };
   return {
-    added: () => [...addedBy(patches(), type).keys()].map((name) => ADDED + name).sort(),
+    added: () => [...added().keys()].map((name) => ADDED + name).sort(),
     generate: (unit) => {
       if (!unit.startsWith(ADDED)) return undefined;
-      const addition = addedBy(patches(), type).get(unit.slice(ADDED.length));
+      const addition = added().get(unit.slice(ADDED.length));
       if (addition === undefined) return { resources: [], findings: [] };
       const made =
         type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
