@@ -4,7 +4,7 @@ import { systemClock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
-import { CLUSTER_KINDS, type ResourceEvent } from '../resources/index.ts';
+import { CLUSTER_KINDS, documentLimits, type ResourceEvent } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import {
   createDirectorySource,
@@ -31,12 +31,13 @@ export function configuredSources(
   serves: Pick<KubernetesSourceOptions, 'servesGateway' | 'servesIngress'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
+  const limits = documentLimits(settings.documentLimitFactor);
   const log = getScope('source');
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
   const directory = (): Source[] => {
     if (configDir === '') return [];
-    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs, serviceApis });
+    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs, serviceApis, limits });
     return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
   };
   const orchestrator = (): Source[] => {
@@ -44,7 +45,7 @@ export function configuredSources(
     const meshKinds = configDir === '';
     const random = Math.random;
     const kinds = { useEndpointSlice, meshKinds, serviceApis };
-    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, ...kinds };
+    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, limits, ...kinds };
     return [...directory(), createKubernetesSource({ ...options, ...serves })];
   };
   const sources = registries.flatMap((registry) => {

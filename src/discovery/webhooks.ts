@@ -55,6 +55,7 @@ export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
   const pool = createAdmissionPool({
     workerFile: fileURLToPath(workerUrl('admit')),
     onCrash: (error) => log.error(`a worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+    limitFactor: settings.documentLimitFactor,
     maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
   });
   closers.add(() => pool.close());

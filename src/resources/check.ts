@@ -1,6 +1,7 @@
 /** Checks a document for its author: everything that is wrong with it, and what is legal and likely a mistake. */
 import { kindOf } from './aliases.ts';
 import { fieldPath, type ValidationError } from './issues.ts';
+import { DEFAULT_LIMITS } from './limits.ts';
 import { readDocument } from './parse.ts';
 import type { Kind } from './types.ts';
 import { likelyMistakes } from './warnings/likely-mistakes.ts';
@@ -25,8 +26,8 @@ export interface CheckedDocument {
  * Accepts and refuses as `parseResource` does, and refuses mistakes that only stored documents may have: here the
  * author can still mend them. Undefined for documents of kinds that a mesh does not read.
  */
-export function checkDocument(document: unknown): CheckedDocument | undefined {
-  const read = readDocument(document, { source: 'check' });
+export function checkDocument(document: unknown, limits = DEFAULT_LIMITS): CheckedDocument | undefined {
+  const read = readDocument(document, { source: 'check' }, limits);
   if ('ignored' in read) return undefined;
   if ('errors' in read) return { kind: kindIn(document), errors: read.errors.map(fieldMessage), warnings: [] };
   const { resource, warnings } = read;

@@ -10,6 +10,7 @@ import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { isIngressTls, withClosedListeners } from './ingress-tls.ts';
 import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
+import { DEFAULT_LIMITS, type DocumentLimits } from './limits.ts';
 import { EMPTY_VALUE, pathsToNulls, withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
@@ -90,9 +91,19 @@ export type ReadDocument =
   | { readonly errors: readonly ValidationError[]; readonly key?: ResourceKey }
   | { readonly ignored: IgnoredDocument };
 
-/** @param index position of the document in its file, to identify it when it has no name */
-export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Locate, index = 0): ParsedResource {
-  const read = readDocument(raw, origin);
+export interface ReadOptions {
+  /** Position of the document in its file, to identify it when it has no name. */
+  readonly index?: number;
+  readonly limits?: DocumentLimits;
+}
+
+export function parseResource(
+  raw: unknown,
+  origin: ResourceOrigin,
+  locate: Locate,
+  { index = 0, limits = DEFAULT_LIMITS }: ReadOptions = {},
+): ParsedResource {
+  const read = readDocument(raw, origin, limits);
   if ('ignored' in read) return read;
   if ('errors' in read) {
     return { problem: { ...problemOf(read.errors, origin, locate, index, read.key), ...refusedPolicy(raw) } };
@@ -102,7 +113,7 @@ export function parseResource(raw: unknown, origin: ResourceOrigin, locate: Loca
 }
 
 /** Reads a document; nothing is left out of the errors. */
-export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument {
+export function readDocument(raw: unknown, origin: ResourceOrigin, limits = DEFAULT_LIMITS): ReadDocument {
   if (!isObject(raw)) return { errors: [{ path: [], message: `expected a resource, got ${shown(raw)}` }] };
   const document = withoutNulls(raw);
   if (!isObject(document)) return { errors: [{ path: [], message: 'expected a resource' }] };
@@ -120,11 +131,8 @@ export function readDocument(raw: unknown, origin: ResourceOrigin): ReadDocument
       ? undefined
       : pathsToNulls(raw.spec).find((path) => isGuarded(kind, path) || leavesAllSelected(document.spec, path));
   if (empty !== undefined) return { errors: [{ path: ['spec', ...empty], message: EMPTY_VALUE }], key };
-  const content = parseContent(
-    envelope,
-    document,
-    kind === 'Sidecar' && document !== raw ? [...pathsToNulls(raw.spec)] : [],
-  );
+  const nulls = kind === 'Sidecar' && document !== raw ? [...pathsToNulls(raw.spec)] : [];
+  const content = parseContent(envelope, document, { nulls, limits });
   if ('errors' in content) return { errors: content.errors, key };
   const dryRun = dryRunError(kind, meta, content.content, annotationsIn(document));
   if (dryRun !== undefined && dryRun.stored === undefined) return { errors: [dryRun], key };
@@ -294,7 +302,7 @@ type Content =
 function parseContent(
   envelope: Envelope,
   document: Record<string, unknown>,
-  nulls: readonly (string | number)[][],
+  { nulls, limits }: { readonly nulls: readonly (string | number)[][]; readonly limits: DocumentLimits },
 ): Content {
   const { kind } = envelope;
   const core = CORE.has(kind);
@@ -302,7 +310,7 @@ function parseContent(
   const unknown = core ? [] : unknownAround(document);
   const input = core ? coreInput(envelope, document) : (document.spec ?? {});
   const read = closed(kind, readContent(kind, input), nulls);
-  const found = 'errors' in read ? read.errors : semanticErrors(kind, read.content);
+  const found = 'errors' in read ? read.errors : semanticErrors(kind, read.content, limits);
   const located = found.map((error) => {
     const safe = isSecretPath(SCHEMAS[kind], error.path) ? withoutValue(error) : error;
     return { ...safe, path: [...base, ...error.path] };

@@ -56,6 +56,15 @@ export const discoveryEnv = {
       'that connects again in this time, to any replica, keeps it. After a restart without a cluster: this time ' +
       'and 30s.',
   },
+  CTL_DOCUMENT_LIMIT_FACTOR: {
+    setting: 'documentLimitFactor',
+    type: 'float',
+    default: 1,
+    min: 0.01,
+    meaning:
+      'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others). It is ' +
+      'not part of the specification.',
+  },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',
     type: 'boolean',

@@ -19,7 +19,7 @@ import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
 import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/private-files.ts';
-import { type AnyResource, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
+import { type AnyResource, documentLimits, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
 import { documentOf } from './last-good-document.ts';
 
 /** Limits of the whole directory: more security documents than any known mesh has, and as many bytes as a log file. */
@@ -329,7 +329,10 @@ function parseEntry(name: string, text: string, source: string): AnyResource {
   const entry = ENTRY.safeParse(JSON.parse(text));
   if (!entry.success) throw new CtlError('invalid_argument', 'it has another format');
   const { file, document } = entry.data;
-  const parsed = parseResource(document, { source, ...(file === undefined ? {} : { file }) }, () => undefined);
+  // It did not exceed the limits when it was kept.
+  const limits = documentLimits(Number.POSITIVE_INFINITY);
+  const origin = { source, ...(file === undefined ? {} : { file }) };
+  const parsed = parseResource(document, origin, () => undefined, { limits });
   if ('resource' in parsed) return parsed.resource;
   throw new CtlError(
     'invalid_argument',

@@ -23,6 +23,8 @@ export type AdmissionTask =
       readonly body: Uint8Array;
       /** Undefined: injection has no usable settings, and refuses Pods. */
       readonly injection: NumberedSettings | undefined;
+      /** By which validation multiplies the limits of documents. */
+      readonly limitFactor?: number;
     }
   /** The first task of a thread: it has loaded its code when this is answered. */
   | { readonly kind: 'load' }

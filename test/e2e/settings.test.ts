@@ -6,7 +6,7 @@ import { type TestContext, test } from 'node:test';
 import { stringify } from 'yaml';
 import { type Echo, startEcho, tempDir } from '../harness/index.ts';
 import { SimProxy } from '../harness/sim-proxy.ts';
-import { type Document, endpoints, pod, service } from './support/config.ts';
+import { type Document, endpoints, pod, resource, service } from './support/config.ts';
 import { type MeshOptions, type MeshProxy, planMesh, sidecar, startMesh, type TestMesh } from './support/mesh.ts';
 import { call, eventuallyAll, tally } from './support/traffic.ts';
 import { HTTP_PORT } from './support/versions.ts';
@@ -156,6 +156,26 @@ test('endpoints have the locality of their pods’ nodes and follow its changes'
   await inZone('eu-a');
   await mesh.config.apply('nodes', node('n1', 'eu-b'));
   await inZone('eu-b');
+});
+
+test('CTL_DOCUMENT_LIMIT_FACTOR decides what one document may ask for', async (t) => {
+  const subsets = Array.from({ length: 12 }, (_, index) => ({ name: `v${index}`, labels: { version: `v${index}` } }));
+  const web = [WEB, resource('DestinationRule', 'web', { host: 'web', subsets })];
+  const problems = async (factor: string) => {
+    const mesh = await startMesh(t, planMesh(), { files: { web }, env: { CTL_DOCUMENT_LIMIT_FACTOR: factor } });
+    return mesh
+      .discovery()
+      .output()
+      .split('\n')
+      .filter((line) => line.includes('spec.subsets'));
+  };
+  const [line = '', ...others] = await problems('0.01');
+  assert.match(
+    line,
+    /web\.yaml:\d+: .*: spec\.subsets: expected at most 10 subsets, got 12; .*CTL_DOCUMENT_LIMIT_FACTOR/,
+  );
+  assert.deepEqual(others, []);
+  assert.deepEqual(await problems('0.02'), []);
 });
 
 test('the Mock registry offers its services without any configuration, to a simulated proxy', async (t) => {

@@ -101,7 +101,7 @@ export function readResources(file: string, documents: readonly unknown[]): AnyR
         isObject(document) ? written : document,
         { source: 'golden', file },
         () => undefined,
-        index,
+        { index },
       );
       if ('resource' in parsed) {
         const resource =

@@ -16,7 +16,7 @@ test('every document of the samples is taken', () => {
   assert.ok(FILES.length > 0);
   for (const { name, text } of FILES) {
     for (const [index, document] of parseAllDocuments(text).entries()) {
-      const parsed = parseResource(document.toJS(), { source: 'test', file: name }, () => undefined, index);
+      const parsed = parseResource(document.toJS(), { source: 'test', file: name }, () => undefined, { index });
       assert.ok('resource' in parsed, `${name}: ${JSON.stringify(parsed)}`);
     }
   }

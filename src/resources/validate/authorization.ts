@@ -29,6 +29,7 @@ export function validateAuthorizationPolicy(spec: AuthorizationPolicySpec, error
   }
   if (action === 'CUSTOM' && !spec.provider?.name) errors.add(['provider', 'name'], 'required for action CUSTOM');
   if (action !== 'CUSTOM' && spec.provider !== undefined) errors.add(['provider'], 'expected only with action CUSTOM');
+  errors.at('rules').atMost('rules', rules.length);
   each(errors.at('rules'), rules, checkRule);
   if (action === 'CUSTOM') each(errors.at('rules'), rules, checkKnownBeforeTokens);
 }

@@ -34,6 +34,7 @@ const MAX_SNI = 255;
 export function validateDestinationRule(spec: DestinationRuleSpec, errors: ValidationErrors): void {
   if (!isIpAddress(spec.host)) checkWildcardHost(errors.at('host'), spec.host);
   if (spec.trafficPolicy !== undefined) checkTrafficPolicy(spec.trafficPolicy, errors.at('trafficPolicy'));
+  errors.at('subsets').atMost('subsets', spec.subsets?.length);
   unique(errors.at('subsets'), spec.subsets, ['name'], 'subset', (subset) => subset.name);
   each(errors.at('subsets'), spec.subsets, (subset, at) => {
     checkDnsLabel(at.at('name'), subset.name);
@@ -48,6 +49,7 @@ function checkTrafficPolicy(policy: TrafficPolicy, errors: ValidationErrors): vo
   if (Object.keys(policy).length === 0) errors.add([], 'expected at least one setting, such as loadBalancer or tls');
   checkPortPolicy(policy, errors);
   const ports = policy.portLevelSettings;
+  errors.at('portLevelSettings').atMost('portSettings', ports?.length);
   unique(errors.at('portLevelSettings'), ports, ['port', 'number'], 'port', (setting) => setting.port.number);
   each(errors.at('portLevelSettings'), ports, (setting, at) => {
     checkPort(at.at('port', 'number'), setting.port.number);

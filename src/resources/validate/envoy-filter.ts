@@ -30,6 +30,7 @@ export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErr
     errors.add(['targetRefs'], 'expected either workloadSelector or targetRefs');
   }
   each(errors.at('targetRefs'), spec.targetRefs, checkTargetRef);
+  errors.at('configPatches').atMost('configPatches', spec.configPatches?.length);
   each(errors.at('configPatches'), spec.configPatches, checkPatch);
 }
 

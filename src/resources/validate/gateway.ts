@@ -2,12 +2,11 @@
 import { shown } from '../issues.ts';
 import type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';
 import type { ServerTlsSettings } from '../schema/tls-settings.ts';
-import { each, unique, type ValidationErrors } from './validation-errors.ts';
+import { each, sum, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,
   checkLabels,
   checkPort,
-  checkPortCount,
   checkProtocol,
   checkServerName,
   checkWildcardHost,
@@ -54,7 +53,11 @@ const CERTIFICATE_HASH = /^([0-9a-fA-F]{64}|[0-9a-fA-F]{2}(:[0-9a-fA-F]{2}){31})
 
 export function validateGateway(spec: GatewaySpec, errors: ValidationErrors): void {
   if (!spec.servers?.length) errors.add(['servers'], 'required, expected at least one server');
-  checkPortCount(errors.at('servers'), spec.servers);
+  errors.at('servers').atMost('servers', spec.servers?.length);
+  errors.at('servers').atMost(
+    'serverHosts',
+    sum(spec.servers, ({ hosts }) => hosts.length),
+  );
   unique(errors.at('servers'), spec.servers, ['port', 'name'], 'port name', (server) => server.port.name);
   each(errors.at('servers'), spec.servers, checkServer);
   checkLabels(errors.at('selector'), spec.selector);

@@ -1,7 +1,7 @@
 /** The hosts of a VirtualService compared with each other, as few of them and as many as an object can hold. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { checkDocument } from '../index.ts';
+import { checkDocument, documentLimits } from '../index.ts';
 import { HostIndex } from './host-index.ts';
 
 const HOSTS = ['a.b.c', 'b.c', '*.b.c', '*.c', '*', 'A.B.C', 'a.b.c.', 'xb.c', '*.xb.c', '*.a.b.c', 'c', '10.0.0.1'];
@@ -33,12 +33,13 @@ test('the first host that covers or overlaps another is found, as by comparing a
 test('a VirtualService with 100,000 hosts is checked', () => {
   const hosts = Array.from({ length: 100_000 }, (_, index) => `h${index}.example.com`);
   const route = [{ destination: { host: 'web' } }];
-  const checked = checkDocument({
+  const document = {
     apiVersion: 'networking.mesh.io/v1alpha3',
     kind: 'VirtualService',
     metadata: { name: 'web', namespace: 'shop' },
     spec: { hosts: [...hosts, '*.example.com'], tls: [{ match: [{ sniHosts: hosts }], route }] },
-  });
+  };
+  const checked = checkDocument(document, documentLimits(1000));
   assert.deepEqual(checked?.errors, [{ field: 'spec.hosts[100000]', message: 'overlaps with host "h0.example.com"' }]);
 });
 

@@ -1,5 +1,6 @@
 /** Semantic validation: what is refused beyond wrong types. One file per group of kinds. */
 import type { ValidationError } from '../issues.ts';
+import type { DocumentLimits } from '../limits.ts';
 import type { ContentOf } from '../schemas.ts';
 import type { Kind } from '../types.ts';
 import { validateAuthorizationPolicy } from './authorization.ts';
@@ -44,8 +45,12 @@ const VALIDATORS: Validators = {
 };
 
 /** Errors in content that matches its kind's schema; paths start at the content. */
-export function semanticErrors<K extends Kind>(kind: K, content: ContentOf<K>): ValidationError[] {
-  const { errors, found } = errorList();
+export function semanticErrors<K extends Kind>(
+  kind: K,
+  content: ContentOf<K>,
+  limits: DocumentLimits,
+): ValidationError[] {
+  const { errors, found } = errorList(limits);
   VALIDATORS[kind]?.(content, errors);
   return found;
 }

@@ -25,6 +25,7 @@ export function validatePeerAuthentication(spec: PeerAuthenticationSpec, errors:
 export function validateRequestAuthentication(spec: RequestAuthenticationSpec, errors: ValidationErrors): void {
   checkTarget(spec, errors);
   checkSelector(errors.at('selector'), spec.selector);
+  errors.at('jwtRules').atMost('jwtRules', spec.jwtRules?.length);
   each(errors.at('jwtRules'), spec.jwtRules, checkJwtRule);
 }
 

@@ -17,9 +17,9 @@ import {
   isUnixSocket,
 } from './values.ts';
 
-/** `unix://` and the longest path that the kernel accepts. */
 /** Each host has a cluster for each port. */
 const MAX_CLUSTERS = 16_384;
+/** `unix://` and the longest path that the kernel accepts. */
 const MAX_UNIX_ADDRESS = 'unix://'.length + 107;
 /** Protocols in which clients name the host that they want. */
 const NAMES_ITS_HOST: ReadonlySet<string> = new Set(['HTTP', 'HTTP2', 'GRPC', 'TLS']);
@@ -27,6 +27,8 @@ const DNS: ReadonlySet<string> = new Set(['DNS', 'DNS_ROUND_ROBIN']);
 
 export function validateServiceEntry(spec: ServiceEntrySpec, errors: ValidationErrors): void {
   if (spec.hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host');
+  errors.at('hosts').atMost('serviceHosts', spec.hosts.length);
+  errors.at('addresses').atMost('serviceAddresses', spec.addresses?.length);
   each(errors.at('hosts'), spec.hosts, (host, at) => {
     if (host === '*') at.add([], 'expected a host other than "*"');
     else if (!isIpAddress(host)) checkWildcardHost(at, host);

@@ -3,13 +3,12 @@ import { shown } from '../issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
 import { checkDestination } from './route-values.ts';
-import { each, unique, type ValidationErrors } from './validation-errors.ts';
+import { each, sum, unique, type ValidationErrors } from './validation-errors.ts';
 import {
   checkDefaultEndpoint,
   checkLabels,
   checkOptionalProtocol,
   checkPort,
-  checkPortCount,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -27,7 +26,12 @@ export function validateSidecar(spec: SidecarSpec, errors: ValidationErrors): vo
   ) {
     errors.add([], 'expected at least one of ingress, egress, outboundTrafficPolicy');
   }
-  checkPortCount(errors.at('ingress'), ingress);
+  errors.at('ingress').atMost('ingressListeners', ingress?.length);
+  errors.at('egress').atMost('egressListeners', egress?.length);
+  errors.at('egress').atMost(
+    'egressHosts',
+    sum(egress, ({ hosts }) => hosts.length),
+  );
   unique(errors.at('ingress'), ingress, ['port', 'number'], 'port', (listener) => listener.port.number);
   each(errors.at('ingress'), ingress, checkIngress);
   each(errors.at('egress'), egress, (listener, at) => checkEgress(listener, at));

@@ -1,5 +1,6 @@
 /** Collects the errors of one resource: validators walk the content and add what they refuse. */
 import type { ValidationError } from '../issues.ts';
+import { beyondLimit, DEFAULT_LIMITS, type DocumentLimit, type DocumentLimits } from '../limits.ts';
 
 export type Path = readonly (string | number)[];
 
@@ -8,36 +9,52 @@ export interface ValidationErrors {
   add(path: Path, message: string): void;
   /** A mistake for which only new documents are refused: stored ones keep the meaning that they have. */
   addForAuthor(path: Path, message: string): void;
+  /** Adds an error when the document asks for more than it may. */
+  atMost(limit: DocumentLimit, count: number | undefined): void;
   at(...steps: (string | number)[]): ValidationErrors;
 }
 
-export function errorList(): { readonly errors: ValidationErrors; readonly found: ValidationError[] } {
-  const found: ValidationError[] = [];
-  return { errors: new Place(found, undefined, []), found };
+export function errorList(limits: DocumentLimits = DEFAULT_LIMITS): {
+  readonly errors: ValidationErrors;
+  readonly found: ValidationError[];
+} {
+  const document = { found: [], limits };
+  return { errors: new Place(document, undefined, []), found: document.found };
+}
+
+/** What is shared by all locations of a document. */
+interface Checked {
+  readonly found: ValidationError[];
+  readonly limits: DocumentLimits;
 }
 
 /** A location in the content. Its path is built only when there is an error, which is rare. */
 class Place implements ValidationErrors {
-  readonly #found: ValidationError[];
+  readonly #document: Checked;
   readonly #around: Place | undefined;
   readonly #steps: Path;
 
-  constructor(found: ValidationError[], around: Place | undefined, steps: Path) {
-    this.#found = found;
+  constructor(document: Checked, around: Place | undefined, steps: Path) {
+    this.#document = document;
     this.#around = around;
     this.#steps = steps;
   }
 
   add(path: Path, message: string): void {
-    this.#found.push({ path: [...this.#path(), ...path], message });
+    this.#document.found.push({ path: [...this.#path(), ...path], message });
+  }
+
+  atMost(name: DocumentLimit, count = 0): void {
+    const limit = this.#document.limits[name];
+    if (count > limit) this.add([], beyondLimit(name, limit, count));
   }
 
   addForAuthor(path: Path, message: string): void {
-    this.#found.push({ path: [...this.#path(), ...path], message, stored: 'in force' });
+    this.#document.found.push({ path: [...this.#path(), ...path], message, stored: 'in force' });
   }
 
   at(...steps: (string | number)[]): ValidationErrors {
-    return new Place(this.#found, this, steps);
+    return new Place(this.#document, this, steps);
   }
 
   #path(): Path {
@@ -54,6 +71,11 @@ export function each<T>(
   items?.forEach((item, index) => {
     check(item, errors.at(index));
   });
+}
+
+/** The sum over a list. */
+export function sum<T>(items: readonly T[] | undefined, of: (item: T) => number): number {
+  return items?.reduce((total, item) => total + of(item), 0) ?? 0;
 }
 
 /**

@@ -11,7 +11,7 @@ import type {
 import { HostIndex } from './host-index.ts';
 import { checkHttpRoute } from './http-route.ts';
 import { checkDestination, checkWeights } from './route-values.ts';
-import { each, type ValidationErrors } from './validation-errors.ts';
+import { each, sum, type ValidationErrors } from './validation-errors.ts';
 import {
   checkExportTo,
   checkLabels,
@@ -31,6 +31,7 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   const hosts = spec.hosts ?? [];
   if (hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host: delegates are not served');
   else checkHosts(spec, hosts, errors.at('hosts'));
+  checkSize(spec, hosts, errors);
   each(errors.at('gateways'), spec.gateways, checkGatewayName);
   if (!spec.http?.length && !spec.tcp?.length && !spec.tls?.length) {
     errors.add([], 'expected at least one route under http, tls or tcp');
@@ -40,6 +41,21 @@ export function validateVirtualService(spec: VirtualServiceSpec, errors: Validat
   each(errors.at('tls'), spec.tls, (route, at) => checkTlsRoute(route, indexed, at));
   each(errors.at('tcp'), spec.tcp, checkTcpRoute);
   checkExportTo(errors.at('exportTo'), spec.exportTo);
+}
+
+function checkSize({ http, tls, tcp }: VirtualServiceSpec, hosts: readonly string[], errors: ValidationErrors): void {
+  errors.at('hosts').atMost('virtualServiceHosts', hosts.length);
+  for (const [field, routes] of Object.entries({ http, tls, tcp })) {
+    const at = errors.at(field);
+    const matches = sum<HttpRoute | TlsRoute | TcpRoute>(routes, ({ match }) => Math.max(1, match?.length ?? 0));
+    at.atMost('routes', routes?.length);
+    at.atMost('matches', matches);
+    at.atMost(
+      'destinations',
+      sum<HttpRoute | TlsRoute | TcpRoute>(routes, ({ route }) => route?.length ?? 0),
+    );
+    at.atMost('hostRoutes', hosts.length * matches);
+  }
 }
 
 function checkHosts(spec: VirtualServiceSpec, hosts: readonly string[], errors: ValidationErrors): void {

@@ -11,6 +11,7 @@ import { basename, resolve } from 'node:path';
 import type { Clock } from '../../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { SOURCE } from './documents.ts';
@@ -31,6 +32,8 @@ export interface DirectorySourceOptions {
   readonly resyncMs: number;
   /** Whether documents of the Gateway API are read; default: they are ignored. */
   readonly serviceApis?: boolean;
+  /** What one document may ask for; default: the usual limits. */
+  readonly limits?: DocumentLimits;
 }
 
 /**
@@ -77,7 +80,7 @@ class DirectorySource implements Source {
   #reading: Promise<void> | undefined;
 
   constructor(options: DirectorySourceOptions) {
-    const { log, clock, serviceApis = false } = options;
+    const { log, clock, serviceApis = false, limits = documentLimits(1) } = options;
     const root = resolve(options.dir);
     this.#options = options;
     this.#root = root;
@@ -103,7 +106,7 @@ class DirectorySource implements Source {
       },
       onScanDue: () => this.#look(),
     });
-    this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis });
+    this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis, limits });
     this.#firstRead.promise.catch(() => {});
   }
 

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { finish } from '../../core/slices.ts';
+import { documentLimits } from '../../resources/index.ts';
 import { readDocuments } from './documents.ts';
 
 function lines(file: string, text: string): string[] {
@@ -25,6 +26,17 @@ test('an error points at the line of its field, whichever parser read the docume
     'apiVersion: networking.mesh.io/v1alpha3\nkind: Gateway\nmetadata: {name: g}\nspec:\n  servers:\n  - prt: 1\n';
   assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway}`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
   assert.deepEqual(lines('a.yaml', `${POD}---\n${gateway} # ä`), ['Pod p:1', 'problem spec.servers[0].prt:12']);
+});
+
+test('a document that asks for more than the limits is a problem, and the other documents are read', () => {
+  const subsets = 'subsets: [{name: a}, {name: b}]';
+  const rule = `apiVersion: networking.mesh.io/v1alpha3\nkind: DestinationRule\nmetadata: {name: r}\nspec:\n  host: web\n  ${subsets}\n`;
+  const read = (factor: number) => finish(readDocuments('a.yaml', `${rule}---\n${POD}`, [], documentLimits(factor)));
+  const [refused, pod] = read(0.001).flatMap(({ found }) => found);
+  assert.ok(refused !== undefined && 'problem' in refused && pod !== undefined && 'resource' in pod);
+  assert.deepEqual([refused.problem.field, refused.problem.origin.line], ['spec.subsets', 6]);
+  assert.match(refused.problem.message, /at most 1 subsets, got 2/);
+  assert.ok(read(0.002).every(({ found }) => found.every((each) => 'resource' in each)));
 });
 
 test('lists are their items, JSON is read, kinds of other systems are ignored', () => {

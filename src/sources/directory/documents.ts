@@ -6,6 +6,8 @@ import type { Document } from 'yaml';
 import { messageOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
 import {
+  type DocumentLimits,
+  documentLimits,
   type Locate,
   type ParsedResource,
   type ResourceOrigin,
@@ -42,13 +44,18 @@ const DIRECTIVE = /^%/m;
  * Yields after each document.
  * @param previous parts of the last reading, reused where text and position are equal
  */
-export function* readDocuments(file: string, text: string, previous: readonly FilePart[] = []): Slices<FilePart[]> {
+export function* readDocuments(
+  file: string,
+  text: string,
+  previous: readonly FilePart[] = [],
+  limits: DocumentLimits = documentLimits(1),
+): Slices<FilePart[]> {
   const known = previous.length === 0 ? undefined : new Map(previous.map((part) => [placeOf(part), part]));
   const parts: FilePart[] = [];
   let index = 0;
   for (const piece of file.endsWith('.json') ? [{ text, line: 1 }] : cut(text)) {
     const before = known?.get(placeOf({ ...piece, index }));
-    const part = before ?? { ...piece, index, found: yield* readPart(file, piece, index) };
+    const part = before ?? { ...piece, index, found: yield* readPart(file, piece, index, limits) };
     parts.push(part);
     index += part.found.length;
     yield;
@@ -87,17 +94,22 @@ function countLines(text: string): number {
   return lines;
 }
 
-function* readPart(file: string, piece: Piece, index: number): Slices<ParsedResource[]> {
+function* readPart(file: string, piece: Piece, index: number, limits: DocumentLimits): Slices<ParsedResource[]> {
   const origin = { source: SOURCE, file, line: piece.line };
   try {
-    return yield* readPiece(origin, piece, index);
+    return yield* readPiece(origin, piece, index, limits);
   } catch (error) {
     // Nesting deeper than the stack, or too many aliases: hostile, but it affects this document only.
     return [unreadable(origin, index, messageOf(error), piece.text)];
   }
 }
 
-function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, index: number): Slices<ParsedResource[]> {
+function* readPiece(
+  origin: ResourceOrigin & { line: number },
+  piece: Piece,
+  index: number,
+  limits: DocumentLimits,
+): Slices<ParsedResource[]> {
   if (isTooDeep(piece.text)) return [unreadable(origin, index, `nested deeper than ${MAX_NESTING}`, piece.text)];
   const plain = readPlainYaml(piece.text);
   let parsed: ParsedYaml | undefined;
@@ -123,7 +135,7 @@ function* readPiece(origin: ResourceOrigin & { line: number }, piece: Piece, ind
   const raw: unknown = plain === undefined ? complete().document.toJS({ maxAliasCount: MAX_ALIASES }) : plain.value;
   if (raw === null || raw === undefined) return [];
   const line = plain === undefined ? (locate([])([]) ?? piece.line) : piece.line + plain.line;
-  return yield* readItems(raw, { origin: { ...origin, line }, index, text: piece.text, locate });
+  return yield* readItems(raw, { origin: { ...origin, line }, index, text: piece.text, limits, locate });
 }
 
 /** Counts open brackets, in strings as well: no real document has that many unclosed in a string. */

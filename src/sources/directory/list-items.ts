@@ -2,6 +2,7 @@
 
 import type { Slices } from '../../core/slices.ts';
 import {
+  type DocumentLimits,
   type Locate,
   type ParsedResource,
   parseResource,
@@ -19,6 +20,7 @@ export interface DocumentLocation {
   readonly index: number;
   /** The origin of the document. */
   readonly text: string;
+  readonly limits: DocumentLimits;
   /** Lines of values below a path of the document. */
   readonly locate: (prefix: readonly (string | number)[]) => Locate;
 }
@@ -59,12 +61,13 @@ function isBrokenList(raw: unknown): boolean {
   return Object.keys(raw).some((field) => !ENVELOPE.has(field));
 }
 
-function readOne(raw: unknown, { origin, index, text, locate }: DocumentLocation, path: Path): ParsedResource {
+function readOne(raw: unknown, location: DocumentLocation, path: Path): ParsedResource {
+  const { origin, index, text, locate, limits } = location;
   const isObject = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
-  if (isObject && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), index);
+  if (isObject && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), { index, limits });
   const found: ParsedResource = isObject
     ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
-    : parseResource(raw, origin, locate(path), index);
+    : parseResource(raw, origin, locate(path), { index, limits });
   // Nothing in it is read, so that a policy in it must not count as absent.
   const substitutes = salvaged(typeof raw === 'string' ? raw : text);
   return 'problem' in found && substitutes !== undefined ? { problem: { ...found.problem, substitutes } } : found;

@@ -2,7 +2,7 @@
 import { constants, readFileSync } from 'node:fs';
 import { errnoOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
-import type { ResourceProblem } from '../../resources/index.ts';
+import type { DocumentLimits, ResourceProblem } from '../../resources/index.ts';
 import { checkDecoded, NotUtf8 } from '../utf8.ts';
 import { type FilePart, readDocuments, SOURCE, salvagedPieces } from './documents.ts';
 
@@ -28,6 +28,7 @@ export function* readResourceFile(
   path: string,
   size: number,
   previous: readonly FilePart[] | undefined,
+  limits: DocumentLimits,
 ): Slices<{ readonly parts: FilePart[] } | UnreadableFile> {
   const problem = (state: UnreadableFile['state'], message: string, line?: number): UnreadableFile => {
     const origin = { source: SOURCE, file: path, ...(line === undefined ? {} : { line }) };
@@ -38,7 +39,7 @@ export function* readResourceFile(
   try {
     const text = readFileSync(path, { encoding: 'utf8', flag: READ_FLAGS });
     checkDecoded(text, () => readFileSync(path, { flag: READ_FLAGS }));
-    return { parts: yield* readDocuments(path, text, previous) };
+    return { parts: yield* readDocuments(path, text, previous, limits) };
   } catch (error) {
     if (error instanceof NotUtf8) return withPolicies(path, problem('encoding', error.message, error.line));
     const code = errnoOf(error);

@@ -6,6 +6,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import {
   apiVersionsOf,
+  type DocumentLimits,
   ignoredDocument,
   type ParsedResource,
   type ResourceEvent,
@@ -47,12 +48,14 @@ export interface DirectoryReaderOptions {
   readonly settling: SettlingPolicy;
   /** Whether documents of the Gateway API are read. */
   readonly serviceApis: boolean;
+  readonly limits: DocumentLimits;
 }
 
 export class DirectoryReader {
   readonly #root: string;
   readonly #settling: SettlingPolicy;
   readonly #serviceApis: boolean;
+  readonly #limits: DocumentLimits;
   readonly #ledger = createLedger();
   readonly #ignored: ReturnType<typeof createIgnoredKinds>;
   readonly #known = new Map<string, KnownFile>();
@@ -63,6 +66,7 @@ export class DirectoryReader {
     this.#root = options.root;
     this.#settling = options.settling;
     this.#serviceApis = options.serviceApis;
+    this.#limits = options.limits;
     this.#ignored = createIgnoredKinds(options.log);
   }
 
@@ -128,7 +132,7 @@ export class DirectoryReader {
     const { path, file } = change;
     const eventTime = this.#settling.firstEventTime(path, change.eventTime);
     if (file === undefined) return this.#takeMissing(path, eventTime) ? eventTime : undefined;
-    const read = await slicer.run(readResourceFile(path, file.size, this.#known.get(path)?.parts));
+    const read = await slicer.run(readResourceFile(path, file.size, this.#known.get(path)?.parts, this.#limits));
     const counts =
       'problem' in read
         ? this.#takeUnreadable(path, file, read, eventTime, isStart)

@@ -4,7 +4,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
-import { isSecurityKind, writtenKind } from '../../resources/index.ts';
+import { type DocumentLimits, isSecurityKind, writtenKind } from '../../resources/index.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember, MemberChange } from './kind-feed.ts';
 import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
@@ -34,6 +34,8 @@ export interface CollectionOptions {
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
   readonly onWarning: (type: ServedType, text: string) => void;
+  /** What one document may ask for. */
+  readonly limits: DocumentLimits;
   /** The collection has been listed, or is known not to be readable. */
   readonly onSettled: () => void;
   /** The server says that there is no such collection. */
@@ -105,7 +107,7 @@ export class Collection {
 
   #follow(): Reflector<ReadObject> {
     const { connection, clock, random, namespace, objectName, watchSeconds, pause } = this.#options;
-    const { source, member, failures } = this.#options;
+    const { source, member, failures, limits } = this.#options;
     const type = this.#type;
     const reflector = new Reflector<ReadObject>(
       {
@@ -120,7 +122,7 @@ export class Collection {
       },
       {
         onBegin: (isList) => this.#account?.begin(isList),
-        convert: (object) => this.#received(readObject(source, type.kind, object, clock.now())),
+        convert: (object) => this.#received(readObject(source, type.kind, object, clock.now(), limits)),
         convertUnreadable: (object, { message }) =>
           this.#received(unreadableObject(source, type.kind, object, message, clock.now())),
         onList: (items) => {

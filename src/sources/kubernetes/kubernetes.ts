@@ -11,7 +11,15 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import { InternalError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { apiVersionOf, type Connection } from '../../kubernetes/index.ts';
-import { CORE_KINDS, isSecurityKind, type Kind, MESH_KINDS, type Resource } from '../../resources/index.ts';
+import {
+  CORE_KINDS,
+  type DocumentLimits,
+  documentLimits,
+  isSecurityKind,
+  type Kind,
+  MESH_KINDS,
+  type Resource,
+} from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
@@ -61,6 +69,8 @@ export interface KubernetesSourceOptions {
   readonly required?: ReadonlySet<Kind>;
   /** Whether the kinds of the Gateway API are read like those of the mesh; default: no. */
   readonly serviceApis?: boolean;
+  /** What one document may ask for; default: the usual limits. */
+  readonly limits?: DocumentLimits;
   /**
    * Whether an Ingress is of the mesh, so that its Secrets are read. Ingresses and their classes are read where kinds
    * of the mesh are. Absent: they are not read.
@@ -205,7 +215,7 @@ class KubernetesSource implements Source {
   }
 
   #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
-    const { clock, random, watchSeconds, required } = this.#options;
+    const { clock, random, watchSeconds, required, limits = documentLimits(1) } = this.#options;
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
@@ -219,6 +229,7 @@ class KubernetesSource implements Source {
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),
       ...(this.#pause === undefined ? {} : { pause: this.#pause }),
       isRequired: required?.has(type.kind) === true,
+      limits,
       onWarning: (of, text) => this.#warned(of, text),
       onSettled: () => this.#settle(),
       onAbsent: () => this.#definitions?.lookSoon(),

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { documentLimits } from '../../resources/index.ts';
 import { readObject } from './read-object.ts';
 
 /** JSON of a nesting that an API server takes, and that no recursive reader does. */
@@ -23,6 +24,12 @@ test('an object that cannot be parsed is a problem of its own key', () => {
   assert.ok(event.type === 'invalid');
   assert.deepEqual([event.problem.id, event.problem.key, event.eventTime], [key, key, 5]);
   assert.equal(event.problem.origin.resourceVersion, '7');
+});
+
+test('an object that asks for more than the limits is a problem', () => {
+  const rule = object('networking', 'DestinationRule', { host: 'web', subsets: [{ name: 'a' }, { name: 'b' }] });
+  const read = (factor: number) => readObject('kubernetes', 'DestinationRule', rule, 0, documentLimits(factor)).event;
+  assert.deepEqual([read(0.001).type, read(0.002).type], ['invalid', 'set']);
 });
 
 test('a policy that cannot be parsed is replaced by the strictest one', () => {

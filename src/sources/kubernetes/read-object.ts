@@ -1,6 +1,8 @@
 /** From an object of an API server to a resource, or to what is wrong with it. */
 import type { KubernetesObject } from '../../kubernetes/index.ts';
 import {
+  type DocumentLimits,
+  documentLimits,
   isClusterScoped,
   type Kind,
   type ListedEvent,
@@ -22,10 +24,16 @@ export interface ReadObject {
 }
 
 /** @param eventTime monotonic ms at which the object was received */
-export function readObject(source: string, kind: Kind, object: KubernetesObject, eventTime: number): ReadObject {
+export function readObject(
+  source: string,
+  kind: Kind,
+  object: KubernetesObject,
+  eventTime: number,
+  limits: DocumentLimits = documentLimits(1),
+): ReadObject {
   const origin = originOf(source, object);
   const key = keyOfObject(kind, object);
-  const parsed = parse(object, origin);
+  const parsed = parse(object, origin, limits);
   if ('resource' in parsed) return { key, event: { type: 'set', resource: parsed.resource, eventTime } };
   // The API server has checked the name, whatever else is wrong: a problem of this key and no other.
   const problem = 'problem' in parsed ? parsed.problem : { origin, field: '', message: `expected ${kind}` };
@@ -60,9 +68,9 @@ function originOf(source: string, { metadata }: KubernetesObject): ResourceOrigi
 }
 
 /** An object that cannot be parsed at all, such as one of a nesting deeper than the stack, is refused by itself. */
-function parse(object: KubernetesObject, origin: ResourceOrigin): ParsedResource {
+function parse(object: KubernetesObject, origin: ResourceOrigin, limits: DocumentLimits): ParsedResource {
   try {
-    return parseResource(object, origin, () => undefined);
+    return parseResource(object, origin, () => undefined, { limits });
   } catch (error) {
     const { apiVersion, kind, metadata } = object;
     const { name, namespace } = metadata;

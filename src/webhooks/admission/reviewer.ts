@@ -22,7 +22,8 @@ import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from
 export interface Handlers {
   readonly createInjector: (settings: InjectionSettings) => Injector;
   readonly diff: (from: unknown, to: unknown) => readonly JsonPatchOperation[];
-  readonly validate: (request: AdmissionRequest) => AdmissionAnswer;
+  /** @param limitFactor by which the limits of documents are multiplied */
+  readonly validate: (request: AdmissionRequest, limitFactor?: number) => AdmissionAnswer;
   /** Kinds by group, as labels of metrics: any caller can send any other name. */
   readonly isKnownKind: (group: string, kind: string) => boolean;
 }
@@ -71,11 +72,14 @@ export class Reviewer {
     return injector === undefined ? { kind: 'settings needed' } : this.#decide(task, injector);
   }
 
-  #decide({ webhook, body }: Pick<ReviewTask, 'webhook' | 'body'>, injector: Injector): AdmissionReply {
+  #decide(
+    { webhook, body, limitFactor }: Pick<ReviewTask, 'webhook' | 'body' | 'limitFactor'>,
+    injector: Injector,
+  ): AdmissionReply {
     const { diff, validate } = this.#handlers;
     const decide = (request: AdmissionRequest): Answered =>
       webhook.kind === 'validate'
-        ? { answer: validate(request) }
+        ? { answer: validate(request, limitFactor) }
         : answerInjection(request, webhook.parameters, { injector, diff });
     let review: Review;
     try {

@@ -61,6 +61,8 @@ export interface AdmissionPoolOptions {
   readonly taskTimeoutMs?: number;
   /** Of validation. */
   readonly idleMs?: number;
+  /** By which validation multiplies the limits of documents. */
+  readonly limitFactor?: number;
 }
 
 interface Waiting {
@@ -83,6 +85,7 @@ class Line {
 
 class Pool implements AdmissionPool {
   readonly #lines: Readonly<Record<Webhook['kind'], Line>>;
+  readonly #limitFactor: number;
   #settings: Required<NumberedSettings> | undefined;
   /** The settings that were checked last. */
   #checked: Required<NumberedSettings> | undefined;
@@ -92,7 +95,8 @@ class Pool implements AdmissionPool {
   #isReviving = false;
   #closed = false;
 
-  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, ...options }: AdmissionPoolOptions) {
+  constructor({ maxWaiting = MAX_WAITING, idleMs = IDLE_MS, limitFactor = 1, ...options }: AdmissionPoolOptions) {
+    this.#limitFactor = limitFactor;
     const onEnded = (): void => void this.#revive();
     const injection = new ReviewThread({ ...options, idleMs: Number.POSITIVE_INFINITY, onEnded });
     const validation = new ReviewThread({ ...options, idleMs });
@@ -160,7 +164,10 @@ class Pool implements AdmissionPool {
     const { webhook, body } = review;
     const began = performance.now();
     try {
-      const task = (): AdmissionTask => ({ kind: 'review', webhook, body, injection: this.#numbered(webhook) });
+      const limitFactor = this.#limitFactor;
+      const task = (): AdmissionTask => {
+        return { kind: 'review', webhook, body, injection: this.#numbered(webhook), limitFactor };
+      };
       let reply = await thread.run(task);
       if (reply.kind === 'settings needed') {
         this.#sent = undefined;

@@ -36,6 +36,12 @@ test('a valid document is admitted', () => {
   assert.deepEqual(validateRequest(request(document(good))), { allowed: true, outcome: 'valid' });
 });
 
+test('the limits of documents are those of the settings', () => {
+  const two = document({ ...good, hosts: ['a.b', 'c.d'] });
+  assert.equal(validateRequest(request(two), 0.001).allowed, false);
+  assert.equal(validateRequest(request(two), 0.002).allowed, true);
+});
+
 test('all problems of a document are in one message, with their fields', () => {
   const several = { hosts: ['a..b', 'b..c'], http: [{ route: [destination], timeout: '-1s' }] };
   const { allowed, refusal, outcome } = validateRequest(request(document(several)));

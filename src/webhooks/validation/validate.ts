@@ -3,7 +3,14 @@
  * that what is admitted here comes into force there.
  */
 import { toCtlError } from '../../core/errors.ts';
-import { type CheckedDocument, checkDocument, type FieldMessage, MESH_KINDS } from '../../resources/index.ts';
+import {
+  type CheckedDocument,
+  checkDocument,
+  type DocumentLimits,
+  documentLimits,
+  type FieldMessage,
+  MESH_KINDS,
+} from '../../resources/index.ts';
 import type { AdmissionAnswer, AdmissionRequest } from '../types.ts';
 
 /** Problems in one message: more do not help its reader. */
@@ -15,16 +22,21 @@ const MAX_WARNING = 256;
 const CHECKED: ReadonlySet<string> = new Set(MESH_KINDS);
 const VALID: AdmissionAnswer = { allowed: true, outcome: 'valid' };
 
-/** Answers `/validate`. */
-export function validateRequest(request: AdmissionRequest): AdmissionAnswer {
+/**
+ * Answers `/validate`.
+ *
+ * @param limitFactor by which the limits of documents are multiplied
+ */
+export function validateRequest(request: AdmissionRequest, limitFactor = 1): AdmissionAnswer {
+  const limits = documentLimits(limitFactor);
   const { operation, subResource, object, oldObject } = request;
   // What is deleted does no harm; a status is not read.
   if ((operation !== 'CREATE' && operation !== 'UPDATE') || subResource !== '') return VALID;
-  const checked = check(named(object, request.namespace));
+  const checked = check(named(object, request.namespace), limits);
   if (checked === undefined || !isMeshKind(checked)) return VALID;
   const { errors } = checked;
   if (errors.length === 0) return { ...VALID, ...warningsOf(checked.warnings.map(line)) };
-  if (operation === 'UPDATE' && (isBeingDeleted(object) || isNoWorse(errors, check(oldObject)))) {
+  if (operation === 'UPDATE' && (isBeingDeleted(object) || isNoWorse(errors, check(oldObject, limits)))) {
     const effect = checked.stored ?? 'not in force';
     const known = errors.map((error) => `${effect}, as before this change: ${line(error)}`);
     return { ...VALID, ...warningsOf(known) };
@@ -46,9 +58,9 @@ function isMeshKind({ kind }: CheckedDocument): boolean {
   return kind === undefined || CHECKED.has(kind);
 }
 
-function check(document: unknown): CheckedDocument | undefined {
+function check(document: unknown, limits: DocumentLimits): CheckedDocument | undefined {
   try {
-    return checkDocument(document);
+    return checkDocument(document, limits);
   } catch (error) {
     const message = `expected an object that can be read: ${toCtlError(error).message}`;
     return { kind: undefined, errors: [{ field: '', message }], warnings: [] };

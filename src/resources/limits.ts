@@ -1,0 +1,45 @@
+/**
+ * Limits of what one document may ask for. What is generated for a document costs memory and time of the control plane
+ * and of every Envoy that it concerns, so documents that ask for far more than meshes need are refused. Operators can
+ * raise the limits, all by one factor (CTL_DOCUMENT_LIMIT_FACTOR).
+ */
+
+/** The limits without a factor, with what they count. */
+const LIMITS = {
+  configPatches: [2000, 'patches'],
+  egressListeners: [1000, 'egress listeners'],
+  ingressListeners: [1000, 'ingress listeners'],
+  egressHosts: [10_000, 'hosts of egress listeners'],
+  subsets: [1000, 'subsets'],
+  portSettings: [1000, 'ports with settings'],
+  virtualServiceHosts: [1000, 'hosts'],
+  routes: [5000, 'routes'],
+  matches: [10_000, 'matches of routes'],
+  destinations: [10_000, 'destinations of routes'],
+  /** Each host of a VirtualService has its own copies of the routes. */
+  hostRoutes: [100_000, 'hosts times matches'],
+  servers: [1000, 'servers'],
+  serverHosts: [10_000, 'hosts of servers'],
+  serviceHosts: [10_000, 'hosts'],
+  serviceAddresses: [10_000, 'addresses'],
+  rules: [5000, 'rules'],
+  jwtRules: [500, 'rules about tokens'],
+} as const satisfies Readonly<Record<string, readonly [limit: number, counted: string]>>;
+
+export type DocumentLimit = keyof typeof LIMITS;
+
+export type DocumentLimits = Readonly<Record<DocumentLimit, number>>;
+
+/** The limits with a factor. */
+export function documentLimits(factor: number): DocumentLimits {
+  const entries = Object.entries(LIMITS).map(([name, [limit]]) => [name, Math.max(1, Math.floor(limit * factor))]);
+  return Object.fromEntries(entries) as DocumentLimits;
+}
+
+export const DEFAULT_LIMITS = documentLimits(1);
+
+/** The message for a document that exceeds a limit. */
+export function beyondLimit(name: DocumentLimit, limit: number, count: number): string {
+  const [, counted] = LIMITS[name];
+  return `expected at most ${limit} ${counted}, got ${count}; operators can raise limits (CTL_DOCUMENT_LIMIT_FACTOR)`;
+}
