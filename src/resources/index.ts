@@ -38,6 +38,7 @@ export { type Locate, type ParsedResource, parseResource } from './parse.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';
+export { compileRegex } from './regex/index.ts';
 export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';
@@ -149,5 +150,4 @@ export {
   type Substitute,
 } from './types.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
-export { compileRegex } from './validate/values.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

@@ -24,6 +24,10 @@ const LIMITS = {
   serviceAddresses: [10_000, 'addresses'],
   rules: [5000, 'rules'],
   jwtRules: [500, 'rules about tokens'],
+  regexes: [10_000, 'regular expressions'],
+  /** Each Envoy keeps its programs, a step takes 16 bytes there. */
+  regexSteps: [1_000_000, 'steps of regular expressions'],
+  versionRegexes: [100, 'different regular expressions about versions'],
 } as const satisfies Readonly<Record<string, readonly [limit: number, counted: string]>>;
 
 export type DocumentLimit = keyof typeof LIMITS;
@@ -38,8 +42,9 @@ export function documentLimits(factor: number): DocumentLimits {
 
 export const DEFAULT_LIMITS = documentLimits(1);
 
-/** The message for a document that exceeds a limit. */
-export function beyondLimit(name: DocumentLimit, limit: number, count: number): string {
+/** The message for a document that exceeds a limit; without a count where that goes on. */
+export function beyondLimit(name: DocumentLimit, limit: number, count?: number): string {
   const [, counted] = LIMITS[name];
-  return `expected at most ${limit} ${counted}, got ${count}; operators can raise limits (CTL_DOCUMENT_LIMIT_FACTOR)`;
+  const got = count === undefined ? ' in one document' : `, got ${count}`;
+  return `expected at most ${limit} ${counted}${got}; operators can raise limits (CTL_DOCUMENT_LIMIT_FACTOR)`;
 }

@@ -86,19 +86,7 @@ function applies(patch: EnvoyConfigPatch, { meshVersion }: ProxyNode, part: Envo
   // One listener or cluster more for a sidecar, not two of one name.
   if (context === 'ANY' && part === 'inbound' && additionOf(patch) !== undefined) return false;
   const { proxyVersion = '' } = proxy ?? {};
-  return proxyVersion === '' || (meshVersion !== '' && versionTest(patch, proxyVersion)(meshVersion));
-}
-
-/** Compiled expressions, each as long as its patch: thousands of proxies are matched with the same few. */
-const versionTests = new WeakMap<EnvoyConfigPatch, (version: string) => boolean>();
-
-function versionTest(patch: EnvoyConfigPatch, proxyVersion: string): (version: string) => boolean {
-  let test = versionTests.get(patch);
-  if (test === undefined) {
-    test = compileRegex(proxyVersion);
-    versionTests.set(patch, test);
-  }
-  return test;
+  return proxyVersion === '' || (meshVersion !== '' && compileRegex(proxyVersion)(meshVersion));
 }
 
 /** What of an EnvoyFilter decides which views have its patches, as text; '' for what is none. */

@@ -6,7 +6,7 @@ import { PATCHED_MESSAGES } from '../patched-messages.ts';
 import type { EnvoyConfigPatch, EnvoyFilterSpec } from '../schema/envoy-filter.ts';
 import { checkTargetRef } from './policy-values.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
-import { checkLabels, checkRegex } from './values.ts';
+import { checkLabels, checkVersionRegex } from './values.ts';
 
 type ApplyTo = EnvoyConfigPatch['applyTo'];
 
@@ -32,6 +32,18 @@ export function validateEnvoyFilter(spec: EnvoyFilterSpec, errors: ValidationErr
   each(errors.at('targetRefs'), spec.targetRefs, checkTargetRef);
   errors.at('configPatches').atMost('configPatches', spec.configPatches?.length);
   each(errors.at('configPatches'), spec.configPatches, checkPatch);
+  checkVersions(spec, errors.at('configPatches'));
+}
+
+/** Patches mostly have the same expression. */
+function checkVersions({ configPatches }: EnvoyFilterSpec, errors: ValidationErrors): void {
+  const checked = new Set<string>();
+  each(errors, configPatches, ({ match }, at) => {
+    const version = match?.proxy?.proxyVersion;
+    if (version === undefined || checked.has(version)) return;
+    checked.add(version);
+    checkVersionRegex(at.at('match', 'proxy', 'proxyVersion'), version);
+  });
 }
 
 function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
@@ -42,8 +54,6 @@ function checkPatch(patch: EnvoyConfigPatch, errors: ValidationErrors): void {
   if (operation === 'REPLACE' && !FILTERS.has(applyTo) && applyTo !== 'CLUSTER') {
     errors.add(['patch', 'operation'], `expected another operation than REPLACE for ${applyTo}`);
   }
-  const version = match?.proxy?.proxyVersion;
-  if (version !== undefined) checkRegex(errors.at('match', 'proxy', 'proxyVersion'), version);
   const wanted = OBJECT_MATCH[applyTo];
   for (const field of ['listener', 'routeConfiguration', 'cluster'] as const) {
     if (match?.[field] !== undefined && field !== wanted) {

@@ -11,6 +11,11 @@ export interface ValidationErrors {
   addForAuthor(path: Path, message: string): void;
   /** Adds an error when the document asks for more than it may. */
   atMost(limit: DocumentLimit, count: number | undefined): void;
+  /**
+   * Counts what places of the document ask for together. False when that is more than it may ask for, with an error at
+   * the first place beyond.
+   */
+  spend(limit: DocumentLimit, amount: number): boolean;
   at(...steps: (string | number)[]): ValidationErrors;
 }
 
@@ -18,7 +23,7 @@ export function errorList(limits: DocumentLimits = DEFAULT_LIMITS): {
   readonly errors: ValidationErrors;
   readonly found: ValidationError[];
 } {
-  const document = { found: [], limits };
+  const document: Checked = { found: [], limits, spent: new Map() };
   return { errors: new Place(document, undefined, []), found: document.found };
 }
 
@@ -26,6 +31,7 @@ export function errorList(limits: DocumentLimits = DEFAULT_LIMITS): {
 interface Checked {
   readonly found: ValidationError[];
   readonly limits: DocumentLimits;
+  readonly spent: Map<DocumentLimit, number>;
 }
 
 /** A location in the content. Its path is built only when there is an error, which is rare. */
@@ -51,6 +57,15 @@ class Place implements ValidationErrors {
 
   addForAuthor(path: Path, message: string): void {
     this.#document.found.push({ path: [...this.#path(), ...path], message, stored: 'in force' });
+  }
+
+  spend(name: DocumentLimit, amount: number): boolean {
+    const { limits, spent } = this.#document;
+    const [limit, before] = [limits[name], spent.get(name) ?? 0];
+    spent.set(name, before + amount);
+    if (before + amount <= limit) return true;
+    if (before <= limit) this.add([], beyondLimit(name, limit));
+    return false;
   }
 
   at(...steps: (string | number)[]): ValidationErrors {

@@ -1,25 +1,10 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
-import { createRequire } from 'node:module';
 import { isIP } from 'node:net';
-import { messageOf } from '../../core/errors.ts';
 import { shown } from '../issues.ts';
+import { MAX_MATCHED_PROGRAM, readRegex } from '../regex/index.ts';
 import type { HeaderMatch } from '../schema/common.ts';
 import { each, type ValidationErrors } from './validation-errors.ts';
 
-type Re2 = typeof import('re2js').RE2JS;
-let loadedRe2: Re2 | undefined;
-
-/**
- * Maximum length of a regular expression: RE2 runs in linear time, but its program grows with the pattern
- * (CVE-2022-39278).
- */
-export const MAX_REGEX_LENGTH = 1024;
-/**
- * Maximum program of a regular expression: short patterns can have large programs (`(\\w{30}){30}`). Envoy counts
- * several instructions where RE2JS counts one, and refuses whole route configurations from
- * `re2.max_program_size.error_level` on, which bootstraps set to 32768.
- */
-const MAX_REGEX_PROGRAM = 4096;
 const MAX_PORT = 65_535;
 /** Maximum length of a header value in Envoy's configuration. */
 const MAX_HEADER_VALUE = 16_384;
@@ -125,47 +110,19 @@ export function checkPercent(errors: ValidationErrors, value: number | undefined
     errors.add([], `expected a percentage from 0 to 100, got ${value}`);
 }
 
-/** The regular expression library, loaded with the first expression, because most meshes have none. */
-function re2(): Re2 {
-  loadedRe2 ??= (createRequire(import.meta.url)('re2js') as typeof import('re2js')).RE2JS;
-  return loadedRe2;
-}
-
-/** A backslash with the character it escapes, and the code of a `\\x{…}`. */
-const ESCAPE = /\\(x\{([0-9a-fA-F]+)\}|.)/gs;
-
+/** A regular expression that Envoys match. */
 export function checkRegex(errors: ValidationErrors, pattern: string): void {
-  if (pattern === '') {
-    errors.add([], 'expected a regular expression that is not empty');
-    return;
-  }
-  if (pattern.length > MAX_REGEX_LENGTH) {
-    errors.add([], `expected a regular expression of at most ${MAX_REGEX_LENGTH} characters, got ${pattern.length}`);
-    return;
-  }
-  for (const [written, , code = '0'] of pattern.matchAll(ESCAPE)) {
-    // Envoy's RE2 compares bytes, and refuses a code of more than one byte.
-    if (Number.parseInt(code, 16) > 0xff) errors.add([], `expected the character itself instead of ${written}`);
-  }
-  try {
-    const size = re2().compile(pattern).programSize();
-    if (size > MAX_REGEX_PROGRAM)
-      errors.add(
-        [],
-        `expected a simpler regular expression: its program has ${size} steps, at most ${MAX_REGEX_PROGRAM}`,
-      );
-  } catch (cause) {
-    errors.add([], `expected a regular expression (RE2): ${messageOf(cause)}`);
-  }
+  if (!errors.spend('regexes', 1)) return;
+  const read = readRegex(pattern);
+  if ('problem' in read) errors.add([], read.problem);
+  else errors.spend('regexSteps', read.size);
 }
 
-/**
- * A regular expression that {@link checkRegex} accepts, as a function that tells whether a text contains a match. That
- * takes time that is linear in the text's length.
- */
-export function compileRegex(pattern: string): (text: string) => boolean {
-  const compiled = re2().compile(pattern);
-  return (text) => compiled.matcher(text).find();
+/** A regular expression on the version of a proxy, which the control plane matches. */
+export function checkVersionRegex(errors: ValidationErrors, pattern: string): void {
+  if (!errors.spend('versionRegexes', 1)) return;
+  const read = readRegex(pattern, MAX_MATCHED_PROGRAM);
+  if ('problem' in read) errors.add([], read.problem);
 }
 
 export function checkStringMatch(errors: ValidationErrors, match: HeaderMatch | undefined): void {

@@ -1,0 +1,52 @@
+/** Regular expressions that the control plane itself matches: those about versions of proxies. */
+import { createRequire } from 'node:module';
+
+type Re2 = typeof import('re2js').RE2JS;
+type Matcher = (text: string) => boolean;
+
+/** So that an expression takes milliseconds at most to compile, and to match with a text of {@link MAX_TEXT}. */
+export const MAX_MATCHED_PROGRAM = 128;
+/** Longer texts do not match, whatever the expression: versions are shorter. */
+const MAX_TEXT = 128;
+/** Expressions that are kept, those used last. Meshes have a few, for thousands of proxies. */
+const MAX_KEPT = 1000;
+/** Results that are kept for an expression. Meshes have a few versions of proxies. */
+const MAX_RESULTS = 32;
+
+let loaded: Re2 | undefined;
+const kept = new Map<string, Matcher>();
+
+/**
+ * An expression that `readRegex` accepts, of at most {@link MAX_MATCHED_PROGRAM} steps, as a function that tells
+ * whether a text contains a match.
+ */
+export function compileRegex(pattern: string): Matcher {
+  const matcher = kept.get(pattern) ?? remembering(compiled(pattern));
+  kept.delete(pattern);
+  kept.set(pattern, matcher);
+  for (const oldest of kept.keys()) {
+    if (kept.size <= MAX_KEPT) break;
+    kept.delete(oldest);
+  }
+  return matcher;
+}
+
+function compiled(pattern: string): Matcher {
+  // Loaded with the first expression, because most meshes have none.
+  loaded ??= (createRequire(import.meta.url)('re2js') as typeof import('re2js')).RE2JS;
+  const expression = loaded.compile(pattern);
+  return (text) => expression.matcher(text).find();
+}
+
+function remembering(matches: Matcher): Matcher {
+  const results = new Map<string, boolean>();
+  return (text) => {
+    if (text.length > MAX_TEXT) return false;
+    const known = results.get(text);
+    if (known !== undefined) return known;
+    if (results.size >= MAX_RESULTS) results.clear();
+    const result = matches(text);
+    results.set(text, result);
+    return result;
+  };
+}
