@@ -56,7 +56,7 @@ export function runGatewayController(inputs: ControllerInputs): GatewayTask | un
 }
 
 function infrastructure(settings: DiscoverySettings, { defaultConfig }: MeshConfig): InfrastructureSettings {
-  const { gatewayImage, namespace, revision, clusterID } = settings;
+  const { gatewayImage, gatewaySecretsRole: secretsRole, namespace, revision, clusterID } = settings;
   const host = `meshd${revisionSuffix(revision)}.${namespace}.svc`;
   return {
     image: gatewayImage === '' ? `ctl-agent:${buildInfo().version}` : gatewayImage,
@@ -64,5 +64,6 @@ function infrastructure(settings: DiscoverySettings, { defaultConfig }: MeshConf
     controlPlaneNamespace: namespace,
     clusterId: clusterID,
     rootConfigMap: ROOT_CONFIG_MAP,
+    secretsRole,
   };
 }

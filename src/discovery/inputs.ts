@@ -28,7 +28,7 @@ export function configuredSources(
   settings: DiscoverySettings,
   connection: Connection | undefined,
   namespaces: readonly string[],
-  serves: Pick<KubernetesSourceOptions, 'servesGateway' | 'servesIngress'>,
+  serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'>,
 ): Source[] {
   const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
   const limits = documentLimits(settings.documentLimitFactor);

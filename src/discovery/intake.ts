@@ -7,7 +7,15 @@ import { systemClock } from '../core/clock.ts';
 import type { SourceStatus } from '../debug/index.ts';
 import type { Connection } from '../kubernetes/index.ts';
 import type { Metrics } from '../observe/index.ts';
-import { KEY_SET_SOURCE, type MeshConfig, type ResourceEvent, type ResourceKey } from '../resources/index.ts';
+import {
+  KEY_SET_SOURCE,
+  type Kind,
+  type MeshConfig,
+  type ObjectAccess,
+  type ResourceEvent,
+  type ResourceKey,
+  resourceKey,
+} from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import { OWN_CLUSTER_SOURCE, type SourceIdentity, type SourceSink } from '../sources/index.ts';
 import { type AppliedSummary, createStore, RefusedPolicies, type Store } from '../store/index.ts';
@@ -29,7 +37,7 @@ export interface IntakeOptions {
   /** The mesh configuration at the start: its root namespace holds the mesh-wide policies. */
   readonly mesh: MeshConfig;
   /** Which Ingresses and Gateways are of the mesh: Secrets of others are not read. */
-  readonly serves: Pick<Translation, 'servesGateway' | 'servesIngress'>;
+  readonly serves: Pick<Translation, 'servesGateway' | 'servesIngress' | 'setAccess'>;
   readonly metrics: Metrics;
   /** Called after each batch. `seenAt`: monotonic ms, when its source last saw a sign of a change. */
   readonly onChanged: (keys: ReadonlySet<ResourceKey>, seenAt: number | undefined) => void;
@@ -68,8 +76,13 @@ export async function openIntake(options: IntakeOptions): Promise<Intake> {
   const lastGood = await openStateDirectory(settings.stateDir);
   const refusedPolicies = new RefusedPolicies({ lastGood, rootNamespace });
   const namespaces = readNamespaces(settings, mesh);
-  const { servesGateway, servesIngress } = options.serves;
-  const serves = mesh.ingressControllerMode === 'OFF' ? { servesGateway } : { servesGateway, servesIngress };
+  const { servesGateway, servesIngress, setAccess } = options.serves;
+  const onAccess = (kind: Kind, name: string, access: ObjectAccess): void => {
+    // Whatever its namespace: documents of this key do not exist.
+    if (setAccess(kind, name, access)) onChanged(new Set([resourceKey(kind, '', name)]), undefined);
+  };
+  const read = { servesGateway, onAccess };
+  const serves = mesh.ingressControllerMode === 'OFF' ? read : { ...read, servesIngress };
   const sources = createSources(configuredSources(settings, connection, namespaces, serves));
   const remotes = configuredRemotes(settings, connection, namespaces, {
     sources,

@@ -280,7 +280,7 @@ export class DiscoveryProgram {
   #connect(pipeline: Pipeline): void {
     this.#pipeline = pipeline;
     if (this.#earlyMesh !== undefined) this.#publishMesh(pipeline, this.#earlyMesh);
-    if (pipeline.store.hasPending()) pipeline.debouncer.flush();
+    pipeline.debouncer.flush();
   }
 
   async #openMeshFiles(cluster: Cluster | undefined): Promise<MeshFiles> {

@@ -5,7 +5,9 @@
 import {
   type AnyResource,
   INGRESS_KINDS,
+  type Kind,
   type MeshConfig,
+  type ObjectAccess,
   type Resource,
   type ResourceKey,
   resourceKey,
@@ -27,6 +29,11 @@ export interface Translation {
   readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
   /** Whether a Gateway of the Gateway API is of a class of the mesh, as the classes are now. */
   readonly servesGateway: (gateway: Resource<'KubernetesGateway'>) => boolean;
+  /**
+   * What is known of the Secrets or ConfigMaps of a name, from the next {@link apply} on.
+   * @returns whether that may change what is derived
+   */
+  readonly setAccess: (kind: Kind, name: string, access: ObjectAccess) => boolean;
   /** Undefined when the Gateway API is not served. */
   readonly gatewayApi: GatewayApiTranslator | undefined;
   readonly ingress: IngressTranslator;
@@ -44,10 +51,19 @@ export function createTranslation(
   settings: DiscoverySettings,
   resource: (key: ResourceKey) => AnyResource | undefined,
 ): Translation {
-  const { serviceApis, domain } = settings;
+  const { serviceApis, domain, configDir, gatewaySecretsRole } = settings;
   const controllerName = gatewayControllerName(settings);
   const revision = revisionName(settings.revision);
-  const gatewayApi = serviceApis ? new GatewayApiTranslator({ domain, controllerName, revision }) : undefined;
+  const gatewayApi = serviceApis
+    ? new GatewayApiTranslator({
+        domain,
+        controllerName,
+        revision,
+        // A directory is read as a whole.
+        areReadByName: configDir === '',
+        gatewaysReadSecrets: gatewaySecretsRole !== '',
+      })
+    : undefined;
   const ingress = new IngressTranslator({
     domain,
     namespace: ingressNamespace(settings),
@@ -74,6 +90,7 @@ export function createTranslation(
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },
     configure: (mesh) => ingress.configure(mesh),
+    setAccess: (kind, name, access) => gatewayApi?.setAccess(kind, name, access) ?? false,
     servesIngress: (document) => ingress.serves(document),
     servesGateway: ({ content }) => {
       const found = resource(resourceKey('GatewayClass', '', content.gatewayClassName));

@@ -19,10 +19,11 @@ import {
   type InfrastructureSettings,
   isContained,
   MANAGED_LABEL,
-  MANAGED_TYPES,
   type ManagedObject,
   managedName,
+  managedTypes,
   managedValue,
+  refersToOtherRole,
   wrongServiceType,
 } from './infrastructure.ts';
 import { ManagedObjects } from './managed-objects.ts';
@@ -86,6 +87,7 @@ export class Deployer {
     this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways are deployed again');
     this.#managed = new ManagedObjects({
       client,
+      types: managedTypes(options.infrastructure()),
       managedBy: this.#managedBy,
       clock,
       random,
@@ -143,7 +145,9 @@ export class Deployer {
     try {
       let wait = 0;
       if (this.#isAccepted(key, gateway)) wait = await this.#apply(key, gateway);
-      else if (this.#isOfOthers(gateway)) await this.#remove(gateway);
+      else if (this.#isOfOthers(gateway)) {
+        await this.#remove(gateway, () => true, 'its Gateway has another class');
+      }
       if (wait > 0) return wait;
       this.#succeeded(key);
       return 'done';
@@ -173,11 +177,14 @@ export class Deployer {
     const input = { ...gateway, version: gateway.type.version };
     this.#warnOfServiceType(key, gateway, wrongServiceType(input));
     checkName(gateway.name);
-    for (const managed of gatewayObjects(input, this.#options.infrastructure(), this.#managedBy)) {
+    const wanted = gatewayObjects(input, this.#options.infrastructure(), this.#managedBy);
+    for (const managed of wanted) {
       const wait = await this.#applyOne(key, managed);
       if (wait > 0) return wait;
       this.#ending.signal.throwIfAborted();
     }
+    const types = new Set(wanted.map(({ type }) => type));
+    await this.#remove(gateway, (type) => !types.has(type), 'its Gateway needs it no longer');
     return 0;
   }
 
@@ -203,7 +210,11 @@ export class Deployer {
     const pause = this.#repairBucket(key, type, hash).take();
     if (pause > 0) return pause;
     await this.#mayWrite();
-    const { uid } = (present ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
+    if (present !== undefined && refersToOtherRole(object, present)) {
+      await this.#managed.delete(type, present, this.#ending.signal);
+    }
+    const known = this.#managed.get(type, namespace, name);
+    const { uid } = (known ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
     const whole = { apiVersion: type.group === '' ? type.version : `${type.group}/${type.version}`, kind: type.kind };
     // The server refuses the identifier of an object that was deleted meanwhile, even if there is another of its name.
     const metadata = { ...object.metadata, ...(uid === undefined ? {} : { uid }) };
@@ -264,22 +275,17 @@ export class Deployer {
     throw new CtlError('already_exists', reason);
   }
 
-  async #remove({ namespace, name, uid }: FollowedObject): Promise<void> {
-    const { client, log } = this.#options;
-    for (const type of MANAGED_TYPES) {
+  async #remove(
+    { namespace, name, uid }: FollowedObject,
+    isUnwanted: (type: ResourceType) => boolean,
+    why: string,
+  ): Promise<void> {
+    for (const type of managedTypes(this.#options.infrastructure()).filter(isUnwanted)) {
       const object = this.#managed.get(type, namespace, managedName(name));
       const owners = recordsOf((object?.metadata as Record<string, unknown> | undefined)?.ownerReferences);
       if (object === undefined || !owners.some((owner) => owner.uid === uid)) continue;
-      const { metadata } = object;
-      const precondition = metadata.uid === undefined ? {} : { uid: metadata.uid };
-      try {
-        await client.delete(type, metadata.name, { namespace, ...precondition, signal: this.#ending.signal });
-      } catch (error) {
-        // Deleted already; 409: another object has that name by now.
-        if (error instanceof ApiError && (error.status === 404 || error.status === 409)) continue;
-        throw error;
-      }
-      log.info(`${type.kind} ${namespace}/${metadata.name} is deleted: its Gateway has another class`);
+      await this.#managed.delete(type, object, this.#ending.signal);
+      this.#options.log.info(`${type.kind} ${namespace}/${object.metadata.name} is deleted: ${why}`);
     }
   }
 

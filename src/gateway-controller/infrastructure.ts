@@ -1,6 +1,7 @@
 /**
- * The objects that run a Gateway: a ServiceAccount, a Deployment of `ctl-agent proxy router`, and a Service with the
- * ports of the listeners. All are owned by the Gateway, so that the garbage collector removes them with it.
+ * The objects that run a Gateway: a ServiceAccount, a Deployment of `ctl-agent proxy router`, a Service with the ports
+ * of the listeners, and, for certificates in Secrets of its namespace, a RoleBinding. All are owned by the Gateway, so
+ * that the garbage collector removes them with it.
  */
 import { createHash } from 'node:crypto';
 import { CtlError } from '../core/errors.ts';
@@ -17,6 +18,11 @@ export interface InfrastructureSettings {
   readonly clusterId: string;
   /** Name of the ConfigMap with the roots of the mesh, in each namespace. */
   readonly rootConfigMap: string;
+  /**
+   * Name of the ClusterRole by which gateways read the Secrets of their namespace; '': they read none, and get them
+   * from the control plane.
+   */
+  readonly secretsRole: string;
 }
 
 /** A Gateway as far as its objects depend on it. */
@@ -52,9 +58,20 @@ const DEPLOYMENT: ResourceType = {
   kind: 'Deployment',
   namespaced: true,
 };
+const RBAC_GROUP = 'rbac.authorization.k8s.io';
+const ROLE_BINDING: ResourceType = {
+  group: RBAC_GROUP,
+  version: 'v1',
+  plural: 'rolebindings',
+  kind: 'RoleBinding',
+  namespaced: true,
+};
 
-/** In the order in which they are applied. */
-export const MANAGED_TYPES: readonly ResourceType[] = [SERVICE_ACCOUNT, DEPLOYMENT, SERVICE];
+/** In the order in which they are applied. RoleBindings are read only where gateways read Secrets. */
+export function managedTypes({ secretsRole }: InfrastructureSettings): readonly ResourceType[] {
+  const types = [SERVICE_ACCOUNT, DEPLOYMENT, SERVICE];
+  return secretsRole === '' ? types : [...types, ROLE_BINDING];
+}
 
 /** The name of the Gateway, on its objects and Pods. */
 export const GATEWAY_NAME_LABEL = `${GATEWAY_GROUP}/gateway-name`;
@@ -111,6 +128,9 @@ export function gatewayObjects(
     { type: SERVICE_ACCOUNT, object: owned },
     { type: DEPLOYMENT, object: { ...owned, spec: deploymentSpec(gateway, settings) } },
     { type: SERVICE, object: { ...owned, spec: serviceSpec(gateway) } },
+    ...(settings.secretsRole !== '' && readsSecrets(gateway)
+      ? [{ type: ROLE_BINDING, object: { ...owned, ...secretsBinding(gateway, settings.secretsRole) } }]
+      : []),
   ];
   return objects.map(({ type, object }) => {
     const applied = createHash('sha256').update(JSON.stringify(object)).digest('hex').slice(0, 16);
@@ -183,6 +203,28 @@ function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
   };
 }
 
+/** Whether a listener has its certificate in a Secret of the Gateway's namespace. */
+function readsSecrets({ namespace, spec }: GatewayInput): boolean {
+  const references = recordsOf(spec.listeners).flatMap(({ tls }) =>
+    isRecord(tls) && tls.mode !== 'Passthrough' ? recordsOf(tls.certificateRefs) : [],
+  );
+  return references.some((reference) => (reference.namespace ?? namespace) === namespace);
+}
+
+/** The Secrets of the namespace for the account of this Gateway alone. */
+function secretsBinding({ namespace, name }: GatewayInput, role: string): Record<string, unknown> {
+  return {
+    roleRef: { apiGroup: RBAC_GROUP, kind: 'ClusterRole', name: role },
+    subjects: [{ kind: 'ServiceAccount', name: managedName(name), namespace }],
+  };
+}
+
+/** Whether an object has another `roleRef`, which the API server does not allow to change. */
+export function refersToOtherRole(wanted: ManagedObject['object'], present: KubernetesObject): boolean {
+  const { roleRef } = present as KubernetesObject & { readonly roleRef?: unknown };
+  return wanted.roleRef !== undefined && !isContained(wanted.roleRef, roleRef);
+}
+
 /** Without `replicas`: users and autoscalers set the number. */
 function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings): Record<string, unknown> {
   const { name } = gateway;
@@ -197,7 +239,8 @@ function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings)
       },
       spec: {
         serviceAccountName: managedName(name),
-        automountServiceAccountToken: false,
+        // With it the agent reads Secrets. Without a RoleBinding the account has no rights.
+        automountServiceAccountToken: settings.secretsRole !== '',
         securityContext: {
           runAsNonRoot: true,
           runAsUser: PROXY_USER,
@@ -215,7 +258,7 @@ function deploymentSpec(gateway: GatewayInput, settings: InfrastructureSettings)
 }
 
 function container(settings: InfrastructureSettings): Record<string, unknown> {
-  const { image, discoveryAddress, controlPlaneNamespace, clusterId } = settings;
+  const { image, discoveryAddress, controlPlaneNamespace, clusterId, secretsRole } = settings;
   const field = (name: string, fieldPath: string) => ({ name, valueFrom: { fieldRef: { fieldPath } } });
   return {
     name: 'proxy',
@@ -229,6 +272,7 @@ function container(settings: InfrastructureSettings): Record<string, unknown> {
       { name: 'MESH_NAMESPACE', value: controlPlaneNamespace },
       { name: 'CLUSTER_ID', value: clusterId },
       { name: 'PROXY_CONFIG', value: JSON.stringify({ discoveryAddress }) },
+      ...(secretsRole === '' ? [] : [{ name: 'ENABLE_INGRESS_GATEWAY_SDS', value: 'true' }]),
     ],
     ports: [{ name: 'http-status', containerPort: READINESS_PORT, protocol: 'TCP' }],
     // Envoy has its certificate and its first configuration.

@@ -1,15 +1,22 @@
 /**
- * The objects of this controller as the API server has them: Deployments, Services and ServiceAccounts with its label.
- * Those of others are not read.
+ * The objects of this controller as the API server has them: those of the managed types with its label. Those of others
+ * are not read.
  */
 import type { Clock } from '../core/clock.ts';
 import { createFailureLog, type Log } from '../core/log.ts';
-import { type KubernetesClient, type KubernetesObject, Reflector, type ResourceType } from '../kubernetes/index.ts';
+import {
+  ApiError,
+  type KubernetesClient,
+  type KubernetesObject,
+  Reflector,
+  type ResourceType,
+} from '../kubernetes/index.ts';
 import { reportFailure } from './failures.ts';
-import { GATEWAY_NAME_LABEL, MANAGED_LABEL, MANAGED_TYPES } from './infrastructure.ts';
+import { GATEWAY_NAME_LABEL, MANAGED_LABEL } from './infrastructure.ts';
 
 export interface ManagedObjectsOptions {
   readonly client: KubernetesClient;
+  readonly types: readonly ResourceType[];
   /** The value of the label. */
   readonly managedBy: string;
   readonly clock: Clock;
@@ -37,7 +44,7 @@ export class ManagedObjects {
 
   constructor(options: ManagedObjectsOptions) {
     this.#options = options;
-    this.#kinds = new Map(MANAGED_TYPES.map((type) => [type, this.#follow(type)]));
+    this.#kinds = new Map(options.types.map((type) => [type, this.#follow(type)]));
   }
 
   start(): void {
@@ -55,6 +62,19 @@ export class ManagedObjects {
 
   get(type: ResourceType, namespace: string, name: string): KubernetesObject | undefined {
     return this.#kinds.get(type)?.objects.get(`${namespace}/${name}`);
+  }
+
+  /** Deletes an object unless another one has its name by now. */
+  async delete(type: ResourceType, { metadata }: KubernetesObject, signal: AbortSignal): Promise<void> {
+    const { namespace = '', name, uid } = metadata;
+    try {
+      await this.#options.client.delete(type, name, { namespace, ...(uid === undefined ? {} : { uid }), signal });
+    } catch (error) {
+      // Deleted already; 409: another object has that name by now.
+      if (!(error instanceof ApiError) || (error.status !== 404 && error.status !== 409)) throw error;
+    }
+    const objects = this.#kinds.get(type)?.objects;
+    if (objects?.get(`${namespace}/${name}`)?.metadata.uid === uid) objects?.delete(`${namespace}/${name}`);
   }
 
   /**

@@ -19,6 +19,7 @@ export { usableInlineKeys } from './inline-keys.ts';
 export { fieldPath, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './issues.ts';
 export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
 export { meshKindNamed, resourceNames } from './kind-names.ts';
+export type { ObjectAccess } from './kinds.ts';
 export { type DocumentLimits, documentLimits } from './limits.ts';
 export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
 export {

@@ -36,4 +36,13 @@ export const discoveryGatewayEnv = {
       'Image of ctl-agent for the Pods of gateways that the control plane deploys (CTL_ENABLED_SERVICE_APIS); else ' +
       'ctl-agent of the same version.',
   },
+  GATEWAY_SECRETS_ROLE: {
+    setting: 'gatewaySecretsRole',
+    type: 'string',
+    default: '',
+    meaning:
+      'Name of a ClusterRole with `list` and `watch` of Secrets. Gateways that the control plane deploys are bound ' +
+      'to it in their own namespace while a listener has a certificate there, and read the Secrets themselves. ' +
+      'When empty, the control plane reads them and sends them.',
+  },
 } as const satisfies EnvTable;

@@ -5,7 +5,7 @@ import { readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { isDeepStrictEqual } from 'node:util';
-import { parse, parseAllDocuments } from 'yaml';
+import { parse } from 'yaml';
 import { CONTROLLER_NAME } from '../../src/translators/gateway-api/index.ts';
 import { createNetworkHere, eventually, netnsUnavailable, request, tempDir } from '../harness/index.ts';
 import {
@@ -23,12 +23,12 @@ import {
   startKubelet,
   startKubernetes,
 } from '../harness/kubernetes/index.ts';
+import { objectsOf, ofKind } from './support/chart-objects.ts';
 
 const withoutHelm = helmUnavailable() ?? false;
 const skip = kubernetesUnavailable() ?? withoutHelm;
 const skipPods = skip || ((await netnsUnavailable()) ?? false);
 
-const DEPLOY = join(import.meta.dirname, '../../deploy');
 const SYSTEM = 'mesh-system';
 
 const scheduling = {
@@ -92,19 +92,8 @@ const MAXIMAL: Readonly<Record<ChartName, object>> = {
     network: 'one',
     trustDomain: 'example.org',
     proxyConfig: { concurrency: 2 },
-    readSecrets: true,
+    readSecrets: false,
   },
-};
-
-const objectsOf = (yaml: string): ApiObject[] =>
-  parseAllDocuments(yaml)
-    .map((document) => document.toJS() as ApiObject | null)
-    .filter((object) => object !== null);
-
-const ofKind = (objects: readonly ApiObject[], kind: string): ApiObject => {
-  const [found] = objects.filter((object) => object.kind === kind);
-  assert.ok(found, `no ${kind}`);
-  return found;
 };
 
 /** A namespace in which the API server refuses Pods that are not restricted (Pod Security Standards). */
@@ -209,31 +198,6 @@ test('the chart has the definitions of the mesh and not those of Istio', { skip:
   );
 });
 
-test('with all options the chart gives the permissions of deploy/rbac.yaml', { skip: withoutHelm }, async (t) => {
-  const enabled = { enabled: true };
-  const values = { gatewayApi: enabled, remoteClusters: enabled, workloadRegistration: enabled };
-  const chart = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
-  const plain = objectsOf(readFileSync(join(DEPLOY, 'rbac.yaml'), 'utf8'));
-  const rules = (objects: readonly ApiObject[], kind: string) =>
-    objects.filter((object) => object.kind === kind).map((object) => object.rules);
-  for (const kind of ['ClusterRole', 'Role']) assert.deepEqual(rules(chart, kind), rules(plain, kind), kind);
-});
-
-test('a gateway has the right to Secrets and a token only when asked to', { skip: withoutHelm }, async (t) => {
-  const objects = async (values: object) =>
-    objectsOf(await renderChart(t, { chart: 'gateway', namespace: SYSTEM, values }));
-  const mounts = (all: readonly ApiObject[]) => {
-    const { template } = ofKind(all, 'Deployment').spec as { template: { spec: object } };
-    return JSON.stringify(template.spec).includes('"automountServiceAccountToken":true');
-  };
-  const [plain, reading] = [await objects({}), await objects({ readSecrets: true })];
-  assert.ok(!plain.some(({ kind }) => kind === 'Role' || kind === 'RoleBinding'));
-  const rule = { apiGroups: [''], resources: ['secrets'], verbs: ['get', 'list', 'watch'] };
-  assert.deepEqual(ofKind(reading, 'Role').rules, [rule]);
-  assert.equal(ofKind(reading, 'RoleBinding').metadata.namespace, SYSTEM);
-  assert.deepEqual([mounts(plain), mounts(reading)], [false, true]);
-});
-
 test('two revisions have no object in common', { skip: withoutHelm }, async (t) => {
   const render = async (revision: string) => {
     const values = { revision };
@@ -243,29 +207,6 @@ test('two revisions have no object in common', { skip: withoutHelm }, async (t) 
     objects.map(({ kind, metadata }) => `${kind}/${metadata.name}`),
   );
   assert.equal(new Set(names.flat()).size, names.flat().length);
-});
-
-test('a revision may read and write the objects of its own names', { skip: withoutHelm }, async (t) => {
-  const values = { revision: 'canary' };
-  const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: 'mesh-two', values }));
-  const allowed = (kind: string, resource: string) =>
-    (ofKind(objects, kind).rules as readonly { resources: string[]; resourceNames?: string[] }[])
-      .filter(({ resources }) => resources.includes(resource))
-      .flatMap(({ resourceNames = [] }) => resourceNames)
-      .sort();
-  const named = (kind: string) =>
-    objects
-      .filter((object) => object.kind === kind)
-      .map(({ metadata }) => metadata.name)
-      .sort();
-  assert.deepEqual(allowed('Role', 'configmaps'), named('ConfigMap'));
-  assert.deepEqual(named('ConfigMap'), ['mesh-sidecar-injector-canary', 'meshd-canary']);
-  const mutating = named('MutatingWebhookConfiguration');
-  assert.deepEqual(allowed('ClusterRole', 'mutatingwebhookconfigurations'), mutating);
-  const validating = named('ValidatingWebhookConfiguration');
-  assert.deepEqual(allowed('ClusterRole', 'validatingwebhookconfigurations'), validating);
-  // These are the defaults of the control plane.
-  assert.deepEqual([mutating, validating], [['mesh-sidecar-injector-canary'], ['meshd-mesh-two-canary']]);
 });
 
 test('the image of injected proxies is a value of their templates', { skip: withoutHelm }, async (t) => {
@@ -331,29 +272,6 @@ test('a budget that forbids every eviction is refused', { skip: withoutHelm }, a
       const values = { podDisruptionBudget: { maxUnavailable } };
       await assert.rejects(renderChart(t, { chart, namespace: SYSTEM, values }), /maxUnavailable/);
     }
-});
-
-test('Secrets and ConfigMaps of all namespaces are readable by name only', { skip: withoutHelm }, async (t) => {
-  const namesWith = async (values: object) => {
-    const objects = objectsOf(await renderChart(t, { chart: 'ctl-discovery', namespace: SYSTEM, values }));
-    const rules = ofKind(objects, 'ClusterRole').rules as readonly {
-      resources: string[];
-      resourceNames?: string[];
-      verbs: string[];
-    }[];
-    const found = rules.filter(
-      ({ resources, verbs }) => /secrets|configmaps/.test(resources.join()) && verbs.includes('list'),
-    );
-    return found.map(({ resources, resourceNames }) => [...resources, resourceNames]);
-  };
-  const roots = ['configmaps', ['mesh-ca-root-cert']];
-  assert.deepEqual(await namesWith({ gatewayApi: { enabled: true } }), [roots]);
-  const named = { credentialNames: ['pair'], gatewayApi: { enabled: true, authorityNames: ['authorities'] } };
-  assert.deepEqual(await namesWith(named), [
-    roots,
-    ['secrets', ['pair', 'pair-cacert']],
-    ['configmaps', ['authorities']],
-  ]);
 });
 
 interface ListedPod extends ApiObject {

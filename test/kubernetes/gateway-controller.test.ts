@@ -4,104 +4,25 @@
  */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { systemClock } from '../../src/core/clock.ts';
-import { type DesiredStatus, GatewayController } from '../../src/gateway-controller/index.ts';
-import { Connection, KubernetesClient, readKubeconfig } from '../../src/kubernetes/index.ts';
-import { createScope, eventually, type Owner } from '../harness/index.ts';
+import type { DesiredStatus } from '../../src/gateway-controller/index.ts';
+import { createScope, eventually } from '../harness/index.ts';
+import { conformanceUnavailable, type Kubernetes, kubernetesUnavailable } from '../harness/kubernetes/index.ts';
 import {
-  type ApiObject,
-  applyGatewayDefinitions,
-  conformanceUnavailable,
-  discoveryKubeconfig,
-  type Kubernetes,
-  kubernetesUnavailable,
-  startKubernetes,
-} from '../harness/kubernetes/index.ts';
+  API,
+  accepted,
+  CONTROLLER,
+  condition,
+  connect,
+  type Fields,
+  gateway,
+  keyOf,
+  NS,
+  readObject,
+  startController,
+  startGatewayCluster,
+} from './support/gateway-controller.ts';
 
 const skip = kubernetesUnavailable() ?? conformanceUnavailable() ?? false;
-
-const CONTROLLER = 'mesh.io/gateway-controller';
-const API = 'gateway.networking.k8s.io/v1';
-const NS = 'edge';
-
-type Fields = Readonly<Record<string, unknown>>;
-
-interface Running {
-  readonly desired: Map<string, DesiredStatus>;
-  readonly log: string[];
-  changed(...keys: readonly string[]): void;
-  close(): Promise<void>;
-}
-
-async function connect(owner: Owner, cluster: Kubernetes) {
-  const access = await readKubeconfig(await discoveryKubeconfig(owner, cluster));
-  const connection = new Connection({ access, clock: systemClock, random: Math.random, userAgent: 'test' });
-  return { client: new KubernetesClient(connection), close: () => connection.close() };
-}
-
-async function startController(owner: Owner, cluster: Kubernetes, first: readonly DesiredStatus[]): Promise<Running> {
-  const { client, close: disconnect } = await connect(owner, cluster);
-  const desired = new Map(first.map((status) => [keyOf(status), status]));
-  const lines: string[] = [];
-  const write = (message: string, fields?: Fields) => void lines.push(`${message} ${JSON.stringify(fields ?? {})}`);
-  const log = { debug: () => {}, info: write, warn: write, error: write };
-  const controller = new GatewayController({
-    client,
-    controllerName: CONTROLLER,
-    namespaces: [],
-    desired: () => desired,
-    isOfOtherRevision: () => false,
-    infrastructure: () => ({
-      image: 'ctl-agent:1',
-      discoveryAddress: 'meshd.mesh-system.svc:15012',
-      controlPlaneNamespace: 'mesh-system',
-      clusterId: 'Orchestrator',
-      rootConfigMap: 'mesh-ca-root-cert',
-    }),
-    statusQps: 100,
-    statusBurst: 500,
-    clock: systemClock,
-    now: Date.now,
-    random: Math.random,
-    statusLog: log,
-    deployLog: log,
-  });
-  controller.start();
-  let closed: Promise<void> | undefined;
-  const close = () => {
-    closed ??= controller.close().then(disconnect);
-    return closed;
-  };
-  owner.after(close);
-  return { desired, log: lines, changed: (...keys) => controller.changed(keys), close };
-}
-
-const keyOf = ({ kind, namespace, name }: DesiredStatus) => `${kind}/${namespace}/${name}`;
-
-const condition = (type: string, status: 'True' | 'False', reason: string, message = '') => ({
-  type,
-  status,
-  reason,
-  message,
-  observedGeneration: 1,
-});
-
-const gateway = (name: string, spec: Fields = {}, metadata: Fields = {}) => ({
-  apiVersion: API,
-  kind: 'Gateway',
-  metadata: { name, namespace: NS, ...metadata },
-  spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }], ...spec },
-});
-
-const accepted = (name: string): DesiredStatus => ({
-  kind: 'KubernetesGateway',
-  namespace: NS,
-  name,
-  status: {
-    conditions: [condition('Accepted', 'True', 'Accepted'), condition('Programmed', 'True', 'Programmed')],
-    listeners: [],
-  },
-});
 
 const route = (name: string) => ({
   apiVersion: API,
@@ -136,29 +57,11 @@ describe('the controller of the Gateway API', { skip }, () => {
   let cluster: Kubernetes;
 
   before(async () => {
-    cluster = await startKubernetes(owner);
-    await applyGatewayDefinitions(cluster.api);
-    // For a moment after a definition is created, lists of the kind are answered with 429.
-    for (const plural of ['gatewayclasses', 'gateways', 'httproutes', 'grpcroutes', 'backendtlspolicies'])
-      await eventually(async () =>
-        assert.equal((await cluster.api.request({ path: `/apis/${API}/${plural}` })).status, 200),
-      );
-    const gatewayClass = (name: string, controllerName: string) => ({
-      apiVersion: API,
-      kind: 'GatewayClass',
-      metadata: { name },
-      spec: { controllerName },
-    });
-    await cluster.api.apply([
-      { apiVersion: 'v1', kind: 'Namespace', metadata: { name: NS } },
-      gatewayClass('meshd', CONTROLLER),
-      gatewayClass('other', 'example.com/other'),
-    ]);
+    cluster = await startGatewayCluster(owner);
   });
   after(() => owner.close());
 
-  const read = async (apiVersion: string, kind: string, name: string): Promise<ApiObject> =>
-    cluster.api.get(await cluster.api.path({ apiVersion, kind, metadata: { namespace: NS, name } }));
+  const read = (apiVersion: string, kind: string, name: string) => readObject(cluster, apiVersion, kind, name);
   const parentsOf = async (name: string): Promise<readonly Parent[]> =>
     ((await read(API, 'HTTPRoute', name)).status as { parents: Parent[] }).parents;
 

@@ -13,6 +13,7 @@ import {
   exposeApiServer,
   helmPath,
   helmUnavailable,
+  IMAGES,
   type Image,
   kubernetesUnavailable,
   programImage,
@@ -25,15 +26,34 @@ const withoutKubectl = existsSync(KUBECTL) ? undefined : 'needs kubectl, which `
 const skip = kubernetesUnavailable() ?? helmUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
 
 interface PodObject extends ApiObject {
-  readonly status: { readonly conditions?: readonly { readonly type: string; readonly status: string }[] };
+  readonly status: {
+    readonly podIP?: string;
+    readonly conditions?: readonly { readonly type: string; readonly status: string }[];
+  };
 }
+
+/** What the gateway leads to. */
+const shop: ApiObject[] = [
+  {
+    apiVersion: 'v1',
+    kind: 'Pod',
+    metadata: { name: 'shop', namespace: 'default', labels: { app: 'shop' } },
+    spec: { containers: [{ name: 'app', image: 'echo', ports: [{ containerPort: 8080 }] }] },
+  },
+  {
+    apiVersion: 'v1',
+    kind: 'Service',
+    metadata: { name: 'shop', namespace: 'default' },
+    spec: { selector: { app: 'shop' }, ports: [{ name: 'http', port: 80, targetPort: 8080 }] },
+  },
+];
 
 const GATEWAY_PODS = '/api/v1/namespaces/mesh-ingress/pods';
 
-test('the control plane, a gateway, an upgrade and a second revision, as docs/deploying.md has them', {
+test('the control plane, a gateway with HTTPS, an upgrade and a second revision, as docs/deploying.md has them', {
   skip,
 }, async (t) => {
-  const cluster = await startKubernetes(t, { controllerManager: true });
+  const cluster = await startKubernetes(t, { controllerManager: true, serviceAccounts: true });
   const apiPort = await exposeApiServer(t, cluster.url);
   const [folder, kubeconfig] = await Promise.all([tempDir(t), cluster.kubeconfig(t)]);
   const log = join(folder, 'discovery.log');
@@ -45,6 +65,7 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
       controlPlane = container.podIP;
       return discovery(container);
     },
+    ...IMAGES,
     'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', { log: agentLog, apiPort }),
   };
   await startKubelet(t, {
@@ -72,6 +93,8 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
     return items.map(({ metadata }) => metadata.name).sort();
   };
 
+  // The account `default` of the namespace comes first.
+  await eventually(() => cluster.api.apply(shop));
   assert.match(await run(example('docs/deploying.md', 'install the control plane')), /STATUS: deployed/);
   assert.match(await run(example('docs/deploying.md', 'inject proxies into a namespace')), /default labeled/);
   assert.match(await run(example('docs/deploying.md', 'install a gateway')), /gateway: ingress/);
@@ -89,6 +112,15 @@ test('the control plane, a gateway, an upgrade and a second revision, as docs/de
     },
     { timeoutMs: 60_000 },
   );
+  await run(example('docs/deploying.md', 'serve HTTPS', { '/tmp/shop': join(folder, 'shop') }));
+  const { items } = await cluster.api.get<{ items: PodObject[] }>(GATEWAY_PODS);
+  const to = `shop.example.com:443:${items[0]?.status.podIP}:443`;
+  const call = `curl -sS --max-time 5 --cacert ${folder}/shop.pem --connect-to ${to} https://shop.example.com/`;
+  await eventually(async () => assert.match(await run(call), /shop/), { timeoutMs: 60_000 });
+  // The control plane has no right to the Secret.
+  const account = '--as system:serviceaccount:mesh-system:ctl-discovery';
+  assert.match(await run(`kubectl auth can-i list secret/shop-cert -n mesh-ingress ${account} || true`), /^no/);
+
   const upgraded = await run(example('docs/deploying.md', 'upgrade'));
   assert.match(upgraded, /virtualservices\.networking\.mesh\.io serverside-applied/);
   assert.match(upgraded, /REVISION: 2/);

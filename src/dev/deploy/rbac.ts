@@ -33,6 +33,22 @@ function rulesOf(file: string): string {
   return (parse(text) as readonly object[]).length === 0 ? '' : text.slice(text.indexOf('\n\n') + 2);
 }
 
+/** A ClusterRole that the program binds accounts of gateways to. */
+function gatewayRole(): string {
+  return `\
+---
+apiVersion: rbac.authorization.k8s.io/v1
+kind: ClusterRole
+metadata:
+  name: ctl-discovery-mesh-system-gateway-secrets
+rules:
+${indented(rulesOf('gateway-secrets.yaml'))}`;
+}
+
+function indented(rules: string): string {
+  return rules.replace(/^(?=.)/gm, '  ');
+}
+
 function roleAndBinding(kind: 'ClusterRole' | 'Role', files: readonly string[]): string {
   const rules = files.map(rulesOf).join('');
   if (rules === '') return '';
@@ -44,7 +60,7 @@ kind: ${kind}
 metadata:
   name: ctl-discovery
 ${namespace}rules:
-${rules.replace(/^(?=.)/gm, '  ')}---
+${indented(rules)}---
 apiVersion: rbac.authorization.k8s.io/v1
 kind: ${kind}Binding
 metadata:
@@ -63,7 +79,13 @@ subjects:
 export function rbacText(): string {
   return [
     HEAD,
-    roleAndBinding('ClusterRole', ['cluster.yaml', 'cluster-gateway-api.yaml', 'cluster-workloads.yaml']),
+    roleAndBinding('ClusterRole', [
+      'cluster.yaml',
+      'cluster-gateway-api.yaml',
+      'cluster-gateway-secrets.yaml',
+      'cluster-workloads.yaml',
+    ]),
+    gatewayRole(),
     roleAndBinding('Role', ['namespace.yaml', 'namespace-clusters.yaml']),
   ].join('');
 }

@@ -35,6 +35,7 @@ export async function startServer() {
 export interface Started {
   readonly namespaces: readonly string[];
   readonly image: string;
+  readonly secretsRole: string;
   readonly isOfOtherRevision: (gateway: string) => boolean;
   readonly settings: { discoveryAddress?: string };
   readonly clock: Clock;
@@ -64,6 +65,7 @@ export function startController(
       controlPlaneNamespace: 'mesh-system',
       clusterId: 'Orchestrator',
       rootConfigMap: 'roots',
+      secretsRole: options.secretsRole ?? '',
     }),
     statusQps: 100,
     statusBurst: 500,

@@ -4,7 +4,7 @@
 import type { Clock } from '../../core/clock.ts';
 import type { CtlError } from '../../core/errors.ts';
 import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
-import { type DocumentLimits, isSecurityKind, writtenKind } from '../../resources/index.ts';
+import { type DocumentLimits, isSecurityKind, type ObjectAccess, writtenKind } from '../../resources/index.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember, MemberChange } from './kind-feed.ts';
 import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
@@ -66,6 +66,12 @@ export class Collection {
   /** Whether the last answer was that there is no such collection. */
   get isAbsent(): boolean {
     return this.#absent;
+  }
+
+  /** Whether its objects are known; `forbidden`: the program has no right to read them. */
+  get access(): ObjectAccess {
+    if (this.#forbidden >= FORBIDDEN_ATTEMPTS) return 'forbidden';
+    return this.#listed ? 'read' : 'pending';
   }
 
   /**
@@ -140,7 +146,11 @@ export class Collection {
           member.onChanges(members);
         },
         onFailure: (error, verb) => this.#failed(error, verb),
-        onRecovered: () => this.#readable(),
+        onRecovered: () => {
+          const wasForbidden = this.access === 'forbidden';
+          this.#readable();
+          if (wasForbidden) this.#options.onSettled();
+        },
         onWarning: (text) => this.#options.onWarning(type, text),
       },
     );
@@ -185,6 +195,9 @@ export class Collection {
     const text = `cannot ${verb}: ${error.oneLine()}`;
     if (this.#listed) return `${text}; what was read before stays in force`;
     if (status !== 403 || this.#options.isRequired) return `${text}; waiting until it can be read`;
+    if (this.#options.objectName !== undefined) {
+      return `${text}; this program sends none of this name until it may read them`;
+    }
     if (isSecurityKind(this.#type.kind)) return `${text}; not ready without it, for its policies protect workloads`;
     return `${text}; nothing of this kind is in force until it may be read`;
   }

@@ -289,6 +289,28 @@ describe('the source of a scripted API server', () => {
       await waitUntil(() => server.watches(SECRETS) === 0);
     });
 
+    test('reports which names may be read, and which may not any more', async () => {
+      const server = await withSecrets('web');
+      server.set(pathOf(GATEWAYS), gateway('web'));
+      let forbidden = true;
+      server.intercept = ({ path, query }, stream) =>
+        path === SECRETS &&
+        forbidden &&
+        query.get('fieldSelector') === 'metadata.name=web' &&
+        server.fail(stream, 403, 'Forbidden');
+      const known = new Map<string, string>();
+      const { isSynced } = follow(server, {
+        clock: fastClock(10),
+        onAccess: (kind, name, access) => void known.set(`${kind} ${name}`, access),
+      });
+      await waitUntil(isSynced);
+      assert.deepEqual([known.get('Secret web'), known.get('Secret web-cacert')], ['forbidden', 'read']);
+      forbidden = false;
+      await waitUntil(() => known.get('Secret web') === 'read');
+      server.remove(pathOf(GATEWAYS), { name: 'edge', namespace: 'edge' });
+      await waitUntil(() => known.get('Secret web') === 'pending');
+    });
+
     test('is synced without Secrets that are forbidden, and says so in one line', async () => {
       const server = await withSecrets('web');
       server.set(pathOf(GATEWAYS), gateway('web'));

@@ -18,6 +18,7 @@ import {
   isSecurityKind,
   type Kind,
   MESH_KINDS,
+  type ObjectAccess,
   type Resource,
 } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
@@ -81,6 +82,8 @@ export interface KubernetesSourceOptions {
    * all are.
    */
   readonly servesGateway?: (gateway: Resource<'KubernetesGateway'>) => boolean;
+  /** Called when it becomes known whether Secrets, or ConfigMaps, of a name can be read. */
+  readonly onAccess?: (kind: Kind, name: string, access: ObjectAccess) => void;
   /**
    * Memory that the objects may use, bytes; default: any. What does not fit is a failure, as one to list or watch. With
    * a limit, the rate at which objects are read is limited as well.
@@ -231,9 +234,20 @@ class KubernetesSource implements Source {
       isRequired: required?.has(type.kind) === true,
       limits,
       onWarning: (of, text) => this.#warned(of, text),
-      onSettled: () => this.#settle(),
+      onSettled: () => {
+        this.#settle();
+        if (objectName !== undefined) this.#reportAccess(type, objectName);
+      },
       onAbsent: () => this.#definitions?.lookSoon(),
     });
+  }
+
+  /** A name that may not be read in one of the namespaces is `forbidden`: an object of it may exist there. */
+  #reportAccess(type: ServedType, objectName: string): void {
+    const collections = this.#collections.get(nameOf(type, objectName)) ?? [];
+    const found = new Set(collections.map(({ access }) => access));
+    const access = (['forbidden', 'pending', 'read'] as const).find((each) => found.has(each)) ?? 'pending';
+    this.#options.onAccess?.(type.kind, objectName, access);
   }
 
   /** Writes each warning once, in however many namespaces the kind is read. */
@@ -304,6 +318,7 @@ class KubernetesSource implements Source {
       if (collections[0]?.type !== type || wanted.has(name)) continue;
       this.#collections.delete(name);
       for (const collection of collections) void collection.remove();
+      this.#options.onAccess?.(type.kind, name.slice(name.indexOf('/') + 1), 'pending');
     }
   }
 

@@ -76,12 +76,9 @@ export function backendTls(documents: Documents, { meta, content }: Policy): Bac
       unresolved ??= { reason: 'InvalidKind', message: `${kind} ${name}: expected a ConfigMap of the core group` };
       continue;
     }
-    const authorities = authoritiesIn(documents.get('ConfigMap', meta.namespace, name)?.content);
-    if (authorities !== undefined) found.push(authorities);
-    else {
-      const message = `ConfigMap ${meta.namespace}/${name} does not exist or has no certificates (ca.crt)`;
-      unresolved ??= { reason: 'InvalidCACertificateRef', message };
-    }
+    const authorities = authoritiesIn(documents, meta.namespace, name);
+    if (typeof authorities === 'string') found.push(authorities);
+    else unresolved ??= { reason: 'InvalidCACertificateRef', message: authorities.missing };
   }
   if (found.length > 0) return { settings: { ...base, authorities: found.join('') }, rejected: undefined, unresolved };
   const message = unresolved?.message ?? 'no certificate authorities';

@@ -5,6 +5,7 @@
 import {
   type AnyResource,
   type Kind,
+  type ObjectAccess,
   type Resource,
   type ResourceKey,
   resourceKey,
@@ -31,6 +32,30 @@ export class Documents {
   /** Facts whose last reader is gone since the last {@link takeUnread}; some may have new readers. */
   readonly #unread = new Set<Fact>();
   #recording: Set<Fact> | undefined;
+  /** Of objects that are read by name: `Kind/name`. */
+  readonly #access = new Map<string, ObjectAccess>();
+  readonly #areReadByName: boolean;
+
+  /** @param areReadByName whether Secrets are unknown until `setAccess` says that those of a name are read */
+  constructor(areReadByName = false) {
+    this.#areReadByName = areReadByName;
+  }
+
+  /** @returns the fact that changed */
+  setAccess(kind: Kind, name: string, access: ObjectAccess): Fact | undefined {
+    const fact = accessFact(kind, name);
+    if ((this.#access.get(fact) ?? 'pending') === access) return undefined;
+    if (access === 'pending') this.#access.delete(fact);
+    else this.#access.set(fact, access);
+    return fact;
+  }
+
+  /** Whether documents of a name are known: one that is not among them then does not exist. */
+  accessTo(kind: Kind, name: string): ObjectAccess {
+    const fact = accessFact(kind, name);
+    this.note(fact);
+    return this.#areReadByName ? (this.#access.get(fact) ?? 'pending') : 'read';
+  }
 
   /** @returns the facts that changed; none for a document that is not read */
   put(key: ResourceKey, resource: AnyResource | undefined): readonly Fact[] {
@@ -114,6 +139,10 @@ export class Documents {
     if (facts.size === 0) this.#reads.delete(reader);
     else this.#reads.set(reader, facts);
   }
+}
+
+function accessFact(kind: Kind, name: string): Fact {
+  return `access/${kind}/${name}`;
 }
 
 function grantsFact(namespace: string): Fact {

@@ -105,7 +105,8 @@ function listenerStatus(
   attachedRoutes: number,
   generation: number | undefined,
 ): ListenerStatus {
-  const { name, kinds, rejected, unresolved, isServed, overlaps } = listener;
+  const { name, kinds, rejected, unresolved, unchecked, isServed, overlaps } = listener;
+  const resolved = unchecked === undefined ? RESOLVED : { ...RESOLVED, message: unchecked };
   const conflict = rejected?.isConflict === true ? rejected : undefined;
   const notServed: Complaint = { reason: 'Invalid', message: (rejected ?? unresolved)?.message ?? 'not served' };
   return {
@@ -120,7 +121,7 @@ function listenerStatus(
         { reason: 'Programmed', message: 'proxies are configured' },
         generation,
       ),
-      verdict('ResolvedRefs', unresolved, RESOLVED, generation),
+      verdict('ResolvedRefs', unresolved, resolved, generation),
       conflict === undefined
         ? condition('Conflicted', 'False', 'NoConflicts', 'no other listener conflicts', generation)
         : condition('Conflicted', 'True', conflict.reason, conflict.message, generation),

@@ -4,30 +4,47 @@ import type { FrontendTls, ObjectReference, Resource, SecretName, ServerTlsSetti
 import { authoritiesIn } from './authorities.ts';
 import type { Complaint } from './conditions.ts';
 import type { Documents } from './documents.ts';
-import { isPermitted, type Referrer } from './references.ts';
+import { absence, isPermitted, type Referrer } from './references.ts';
 
 export interface ServerCertificates {
   /** The Secrets that can be used. */
   readonly keyPairs: readonly SecretName[];
   readonly unresolved: Complaint | undefined;
+  /** What is not known of them, because the gateway reads them itself; undefined: all are known. */
+  readonly unchecked: string | undefined;
 }
 
+/** @param gatewayReads whether the gateway reads the Secrets of its namespace itself */
 export function serverCertificates(
   documents: Documents,
   namespace: string,
   references: readonly ObjectReference[],
+  gatewayReads: boolean,
 ): ServerCertificates {
   const keyPairs: SecretName[] = [];
   let unresolved: Complaint | undefined;
+  let unchecked: string | undefined;
   for (const reference of references) {
     const found = keyPairSecret(documents, namespace, reference);
-    if ('reason' in found) unresolved ??= found;
-    else keyPairs.push(found);
+    if (!('reason' in found)) keyPairs.push(found);
+    else if (gatewayReads && found.unknown?.namespace === namespace) {
+      keyPairs.push(found.unknown);
+      unchecked ??= ownSecret(namespace, reference.name);
+    } else unresolved ??= { reason: found.reason, message: found.message };
   }
   if (references.length === 0) {
     unresolved = { reason: 'InvalidCertificateRef', message: 'a listener that terminates TLS needs certificateRefs' };
   }
-  return { keyPairs, unresolved };
+  return { keyPairs, unresolved, unchecked };
+}
+
+function ownSecret(namespace: string, name: string): string {
+  return `the gateway itself reads Secret ${namespace}/${name}; the control plane does not know it`;
+}
+
+interface KeyPairComplaint extends Complaint {
+  /** The Secret where it may exist, and the control plane does not know it. */
+  readonly unknown?: SecretName;
 }
 
 /** The Secret of a reference of a Gateway, or why it cannot be used. */
@@ -35,7 +52,7 @@ export function keyPairSecret(
   documents: Documents,
   namespace: string,
   reference: ObjectReference,
-): SecretName | Complaint {
+): SecretName | KeyPairComplaint {
   const { group = '', kind = 'Secret', name } = reference;
   const invalid = (message: string): Complaint => ({ reason: 'InvalidCertificateRef', message });
   if (group !== '' || kind !== 'Secret') return invalid(`${kind} ${name}: expected a Secret of the core group`);
@@ -49,7 +66,11 @@ export function keyPairSecret(
     return { reason: 'RefNotPermitted', message };
   }
   const secret = documents.get('Secret', target, name);
-  if (secret === undefined) return invalid(`Secret ${target}/${name} does not exist or is not valid`);
+  if (secret === undefined) {
+    const complaint = invalid(absence(documents, 'Secret', target, name));
+    const isKnown = documents.accessTo('Secret', name) === 'read';
+    return isKnown ? complaint : { ...complaint, unknown: { namespace: target, name } };
+  }
   if (keyPairOf(secret.content) === undefined) {
     return invalid(`Secret ${target}/${name} has no certificate and key (tls.crt, tls.key)`);
   }
@@ -116,8 +137,7 @@ function authoritiesOf(documents: Documents, namespace: string, reference: Objec
     const message = `ConfigMap ${target}/${name}: no ReferenceGrant in namespace ${target} permits the reference`;
     return { reason: 'RefNotPermitted', message };
   }
-  const authorities = authoritiesIn(documents.get('ConfigMap', target, name)?.content);
-  if (authorities !== undefined) return authorities;
-  const message = `ConfigMap ${target}/${name} does not exist or has no certificates (ca.crt)`;
-  return { reason: 'InvalidCACertificateRef', message };
+  const authorities = authoritiesIn(documents, target, name);
+  if (typeof authorities === 'string') return authorities;
+  return { reason: 'InvalidCACertificateRef', message: authorities.missing };
 }

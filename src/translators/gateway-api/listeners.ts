@@ -43,6 +43,8 @@ export interface PlannedListener {
   readonly rejected: (Complaint & { readonly isConflict?: true }) | undefined;
   /** What its references lead to wrongly. */
   readonly unresolved: Complaint | undefined;
+  /** Which Secrets are not known here; undefined: all are known. */
+  readonly unchecked: string | undefined;
   /** Whether proxies get a configuration for it. */
   readonly isServed: boolean;
   /**
@@ -71,16 +73,22 @@ export interface GatewayPlan {
 
 type KubernetesGateway = Resource<'KubernetesGateway'>;
 
-/** The listeners of a Gateway of a class of this controller. */
+/**
+ * The listeners of a Gateway of a class of this controller.
+ * @param gatewayReads whether the gateway reads the Secrets of its namespace itself
+ */
 export function planGateway(
   documents: Documents,
   gateway: KubernetesGateway,
   gatewayClass: Resource<'GatewayClass'>,
+  gatewayReads: boolean,
 ): GatewayPlan {
   const { namespace, name, created } = gateway.meta;
   const rejected = classComplaint(gatewayClass) ?? gatewayComplaint(gateway);
   const base = { namespace, name, created, ...clientCertificate(documents, gateway) };
-  const planned = gateway.content.listeners.map((listener) => planListener(documents, gateway, listener));
+  const planned = gateway.content.listeners.map((listener) =>
+    planListener({ documents, gateway, gatewayReads }, listener),
+  );
   if (rejected === undefined) {
     const none = planned.every((listener) => listener.rejected !== undefined);
     const invalid = { reason: 'ListenersNotValid', message: 'no listener is valid' };
@@ -123,13 +131,20 @@ function gatewayComplaint({ content }: KubernetesGateway): Complaint | undefined
   return { reason: 'UnsupportedAddress', message: `addresses of type ${unknown.type} are not supported` };
 }
 
-function planListener(documents: Documents, gateway: KubernetesGateway, listener: GatewayListener): PlannedListener {
+interface ListenerContext {
+  readonly documents: Documents;
+  readonly gateway: KubernetesGateway;
+  readonly gatewayReads: boolean;
+}
+
+function planListener(context: ListenerContext, listener: GatewayListener): PlannedListener {
+  const { gateway } = context;
   const { name, port, protocol, allowedRoutes } = listener;
   const hostname = hasHostname(protocol) ? hostnameOf(listener.hostname) : '*';
   const use = useOf(listener);
   const supported = use === undefined ? [] : KINDS_OF[use];
   const kinds = allowedKinds(allowedRoutes?.kinds, supported);
-  const tls = use === 'https' || use === 'terminate' ? serverTls(documents, gateway, listener, use) : undefined;
+  const tls = use === 'https' || use === 'terminate' ? serverTls(context, listener, use) : undefined;
   const rejected: PlannedListener['rejected'] =
     conflictOf(gateway, listener) ?? protocolComplaint(listener, use) ?? tls?.rejected;
   const unresolved = kinds.complaint ?? tls?.unresolved;
@@ -144,6 +159,7 @@ function planListener(documents: Documents, gateway: KubernetesGateway, listener
     tls: tls?.settings,
     rejected,
     unresolved,
+    unchecked: tls?.unchecked,
     isServed: rejected === undefined && use !== undefined && (tls === undefined || tls.settings !== undefined),
     closedBecause:
       closedBecause(gateway, listener, rejected) ?? (rejected?.isConflict ? undefined : tls?.closedBecause),
@@ -278,16 +294,16 @@ interface ServerTls {
   readonly closedBecause: string | undefined;
   readonly rejected: Complaint | undefined;
   readonly unresolved: Complaint | undefined;
+  readonly unchecked: string | undefined;
 }
 
 function serverTls(
-  documents: Documents,
-  gateway: KubernetesGateway,
+  { documents, gateway, gatewayReads }: ListenerContext,
   listener: GatewayListener,
   use: 'https' | 'terminate',
 ): ServerTls {
   const { namespace } = gateway.meta;
-  const certificates = serverCertificates(documents, namespace, listener.tls?.certificateRefs ?? []);
+  const certificates = serverCertificates(documents, namespace, listener.tls?.certificateRefs ?? [], gatewayReads);
   const clients = use === 'https' ? clientValidation(documents, gateway, listener.port) : undefined;
   const isUsable = certificates.keyPairs.length > 0 && clients?.rejected === undefined;
   return {
@@ -297,6 +313,7 @@ function serverTls(
     closedBecause: isUsable ? undefined : (clients?.rejected ?? certificates.unresolved)?.message,
     rejected: clients?.rejected,
     unresolved: certificates.unresolved ?? clients?.unresolved,
+    unchecked: certificates.unchecked,
   };
 }
 

@@ -10,6 +10,19 @@ export interface Referrer {
   readonly namespace: string;
 }
 
+/** Why there is no document of a reference: it does not exist, or that is not known. */
+export function absence(documents: Documents, kind: 'ConfigMap' | 'Secret', namespace: string, name: string): string {
+  const what = `${kind} ${namespace}/${name}`;
+  switch (documents.accessTo(kind, name)) {
+    case 'forbidden':
+      return `${what} may not be read: the control plane has no right to list and watch ${kind}s of this name`;
+    case 'pending':
+      return `${what} has not been read yet`;
+    default:
+      return `${what} does not exist or is not valid`;
+  }
+}
+
 /**
  * Whether an object of the Gateway API may refer to another: within a namespace always, across namespaces where a
  * ReferenceGrant in the namespace of the other permits it.

@@ -10,6 +10,8 @@
  */
 import {
   type AnyResource,
+  type Kind,
+  type ObjectAccess,
   type Resource,
   type ResourceChange,
   type ResourceKey,
@@ -42,6 +44,13 @@ export interface GatewayApiOptions extends TranslatorOptions {
   readonly controllerName?: string;
   /** Gateways of other revisions are not served. Default: `default`, to which those without a label belong. */
   readonly revision?: string;
+  /**
+   * Whether Secrets and ConfigMaps are read by name, each where the program has the right to: what is known of them
+   * is then reported by `setAccess`. Default: all are known.
+   */
+  readonly areReadByName?: boolean;
+  /** Whether gateways read the Secrets of their own namespace themselves. Default: no. */
+  readonly gatewaysReadSecrets?: boolean;
 }
 
 /** What is to be computed again, by the key of its document. */
@@ -69,7 +78,8 @@ export class GatewayApiTranslator implements Translator {
   readonly #domain: string;
   readonly #controllerName: string;
   readonly #revision: string;
-  readonly #documents = new Documents();
+  readonly #documents: Documents;
+  readonly #gatewaysReadSecrets: boolean;
   readonly #backends: Backends;
   readonly #plans = new Map<string, GatewayPlan>();
   readonly #routes = new Map<ResourceKey, CandidateRoute>();
@@ -80,16 +90,23 @@ export class GatewayApiTranslator implements Translator {
   readonly #derived = new DerivedDocuments();
   readonly #statuses = new Map<ResourceKey, DesiredStatus>();
   #changedStatuses = new Set<ResourceKey>();
+  /** Facts of `setAccess` since the last `apply`. */
+  #changedAccess = new Set<Fact>();
 
-  constructor({ domain, controllerName = CONTROLLER_NAME, revision = DEFAULT_REVISION }: GatewayApiOptions) {
+  constructor(options: GatewayApiOptions) {
+    const { domain, controllerName = CONTROLLER_NAME, revision = DEFAULT_REVISION } = options;
     this.#domain = domain;
+    this.#documents = new Documents(options.areReadByName);
+    this.#gatewaysReadSecrets = options.gatewaysReadSecrets ?? false;
     this.#backends = new Backends(this.#documents, domain);
     this.#controllerName = controllerName;
     this.#revision = revision;
   }
 
   apply(changes: readonly ResourceChange[]): readonly ResourceChange[] {
-    const facts = changes.flatMap(({ key, after }) => this.#documents.put(key, after));
+    const ofAccess = this.#changedAccess;
+    this.#changedAccess = new Set();
+    const facts = [...ofAccess, ...changes.flatMap(({ key, after }) => this.#documents.put(key, after))];
     if (facts.length === 0) return [];
     const dirty = nothingDirty();
     for (const fact of facts) this.#mark(fact, dirty);
@@ -109,6 +126,16 @@ export class GatewayApiTranslator implements Translator {
     for (const gateway of this.#attached.takeChangedGateways()) dirty.statuses.add(`KubernetesGateway/${gateway}`);
     for (const key of dirty.statuses) this.#updateStatus(key);
     return this.#derived.take();
+  }
+
+  /**
+   * What is known of the objects of a name, from the next `apply` on.
+   * @returns whether anything changed
+   */
+  setAccess(kind: Kind, name: string, access: ObjectAccess): boolean {
+    const fact = this.#documents.setAccess(kind, name, access);
+    if (fact !== undefined) this.#changedAccess.add(fact);
+    return fact !== undefined;
   }
 
   /** The desired statuses of all objects that this controller is responsible for. */
@@ -169,7 +196,7 @@ export class GatewayApiTranslator implements Translator {
       const gateway = this.#documents.get('KubernetesGateway', namespace, name);
       const known = gateway && this.#documents.get('GatewayClass', '', gateway.content.gatewayClassName);
       const isServed = known && this.#isOurs(known) && revisionOf(this.#documents, gateway) === this.#revision;
-      return isServed ? planGateway(this.#documents, gateway, known) : undefined;
+      return isServed ? planGateway(this.#documents, gateway, known, this.#gatewaysReadSecrets) : undefined;
     });
     dirty.statuses.add(key);
     if (JSON.stringify(before) === JSON.stringify(plan)) return;

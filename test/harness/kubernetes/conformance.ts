@@ -19,7 +19,7 @@ import type { KubernetesApi } from './api.ts';
 import { conformancePath } from './conformance-programs.ts';
 import { type Kubernetes, startKubernetes } from './control-plane.ts';
 import { applyGatewayDefinitions, discoveryKubeconfig } from './deploy.ts';
-import { programImage } from './in-pod.ts';
+import { exposeApiServer, programImage } from './in-pod.ts';
 import { type Image, startKubelet } from './kubelet.ts';
 import { startLoadBalancer } from './load-balancer.ts';
 
@@ -78,7 +78,10 @@ const gatewayClass = {
   spec: { controllerName: 'mesh.io/gateway-controller' },
 };
 
-/** An operator allows Secrets of listeners and ConfigMaps of authorities by name; the suite has many. */
+/**
+ * An operator allows Secrets of other namespaces and ConfigMaps of authorities by name; the suite has many, and expects
+ * Secrets that do not exist in the status.
+ */
 const secretRights = [
   {
     apiVersion: 'rbac.authorization.k8s.io/v1',
@@ -95,10 +98,10 @@ const secretRights = [
   },
 ];
 
-function images(gatewayLog: string): Record<string, Image> {
+function images(gatewayLog: string, apiPort: number): Record<string, Image> {
   const echo: Image = () => [conformancePath('echo-basic')];
   const env = { TERMINATION_DRAIN_DURATION_SECONDS: '1' };
-  const agent = programImage('ctl-agent', { log: gatewayLog, env });
+  const agent = programImage('ctl-agent', { log: gatewayLog, apiPort, env });
   return {
     ...Object.fromEntries(ECHO_IMAGES.map((name) => [name, echo])),
     [DNS_IMAGE]: () => ['sleep', 'infinity'],
@@ -118,6 +121,8 @@ async function startControlPlane(owner: Owner, cluster: Kubernetes, address: str
       CTL_ENABLED_SERVICE_APIS: 'true',
       CTL_USE_ENDPOINT_SLICE: 'true',
       GATEWAY_IMAGE: AGENT_IMAGE,
+      // As deploy/rbac.yaml names it.
+      GATEWAY_SECRETS_ROLE: 'ctl-discovery-mesh-system-gateway-secrets',
       MESHD_CUSTOM_HOST: address,
       SELF_SIGNED_CA_DIR: folder,
     },
@@ -141,11 +146,11 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   const { api } = cluster;
   await applyGatewayDefinitions(api);
   await api.apply([gatewayClass, ...secretRights]);
-  const folder = await tempDir(owner);
+  const [folder, apiPort] = await Promise.all([tempDir(owner), exposeApiServer(owner, cluster.url)]);
   const gatewayLog = join(folder, 'gateways.log');
   startLoadBalancer(owner, { api, pool: [USABLE_ADDRESS] });
   // Tests of mirrors read the logs of backends.
-  const kubelet = await startKubelet(owner, { api, network, images: images(gatewayLog), logAddress: network.address });
+  const kubelet = await startKubelet(owner, { api, network, images: images(gatewayLog, apiPort), logAddress: network.address });
   const discovery = await startControlPlane(owner, cluster, network.address);
   await featuresWritten(api);
   const kubeconfig = await cluster.kubeconfig(owner);

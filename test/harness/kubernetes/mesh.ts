@@ -14,6 +14,7 @@ import { renderChart } from './helm.ts';
 import { IMAGES } from './images.ts';
 import { exposeApiServer, programImage } from './in-pod.ts';
 import { type Image, type Kubelet, startKubelet } from './kubelet.ts';
+import { startLoadBalancer } from './load-balancer.ts';
 import { startServiceProxy } from './service-proxy.ts';
 
 /** The namespace of the control plane. */
@@ -24,7 +25,10 @@ export interface MeshOptions {
   readonly images?: Readonly<Record<string, Image>>;
   /** More values of the chart. */
   readonly values?: Readonly<Record<string, unknown>>;
-  /** Serves the Gateway API; `conformanceUnavailable` must be undefined. Default false. */
+  /**
+   * Serves the Gateway API, with an address for each Service of type LoadBalancer; `conformanceUnavailable` must be
+   * undefined. Default false.
+   */
   readonly gatewayApi?: boolean;
   /** Folder of the built programs. Default: the one that `npm test` builds. */
   readonly programs?: string;
@@ -62,7 +66,7 @@ export async function startMesh(owner: Owner, options: MeshOptions = {}): Promis
     images: {
       ...IMAGES,
       [`ctl-discovery:${TAG}`]: programImage('ctl-discovery', { log, apiPort, ...programs }),
-      [`ctl-agent:${TAG}`]: programImage('ctl-agent', { log: agentLog, ...programs }),
+      [`ctl-agent:${TAG}`]: programImage('ctl-agent', { log: agentLog, apiPort, ...programs }),
       ...options.images,
     },
     hosts: () => services.hosts(),
@@ -70,7 +74,10 @@ export async function startMesh(owner: Owner, options: MeshOptions = {}): Promis
   const labels = { 'pod-security.kubernetes.io/enforce': 'restricted' };
   await api.apply([{ apiVersion: 'v1', kind: 'Namespace', metadata: { name: MESH_NAMESPACE, labels } }]);
   const { gatewayApi = false } = options;
-  if (gatewayApi) await applyGatewayDefinitions(api);
+  if (gatewayApi) {
+    await applyGatewayDefinitions(api);
+    startLoadBalancer(owner, { api });
+  }
   const values = { ...VALUES, ...(gatewayApi && { gatewayApi: { enabled: true } }), ...options.values };
   const release = { chart: 'ctl-discovery', namespace: MESH_NAMESPACE, values } as const;
   await api.apply(await renderChart(owner, release));

@@ -21,6 +21,13 @@ meshd{{ include "ctl-discovery.suffix" . }}
 {{ include "ctl-discovery.name" . }}-{{ .Release.Namespace }}
 {{- end }}
 
+{{/* The ClusterRole of gateways that read Secrets; empty: they read none. */}}
+{{- define "ctl-discovery.gatewaySecrets" -}}
+{{- if and .Values.gatewayApi.enabled .Values.gatewayApi.readSecrets -}}
+{{ include "ctl-discovery.clusterRole" . }}-gateway-secrets
+{{- end }}
+{{- end }}
+
 {{- define "ctl-discovery.selector" -}}
 app.kubernetes.io/name: ctl-discovery
 mesh.io/rev: {{ .Values.revision | default "default" | quote }}
@@ -66,7 +73,7 @@ service:
 */}}
 {{- define "ctl-discovery.rules" -}}
 {{- $text := .context.Files.Get .file }}
-{{- $names := dict "meshd" "service" "mesh-sidecar-injector" "injector" "meshd-mesh-system" "validator" }}
+{{- $names := dict "meshd" "service" "mesh-sidecar-injector" "injector" "meshd-mesh-system" "validator" "ctl-discovery-mesh-system-gateway-secrets" "gatewaySecrets" }}
 {{- range $name, $template := $names }}
 {{- $own := include (printf "ctl-discovery.%s" $template) $.context }}
 {{- $text = $text | replace (printf "resourceNames: [%s]" $name) (printf "resourceNames: [%s]" $own) }}
