@@ -1,22 +1,48 @@
 /** What the deployment of a Gateway adds to the status that is computed from documents. */
-import { type Condition, type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
+import { type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
-/** The status with Programmed False where the objects that run the Gateway are refused. */
-export function withDeployment(desired: DesiredStatus | undefined, problem: string | undefined) {
-  if (desired === undefined || problem === undefined) return desired;
+/** Why a condition is False. */
+export interface Complaint {
+  readonly reason: string;
+  readonly message: string;
+}
+
+/**
+ * The status with Programmed False where the objects that run the Gateway are refused, or none of its Pods is ready. The
+ * Gateway's own problems come first.
+ * @param problem why the objects are refused
+ * @param unready why no Pod is ready
+ */
+export function withDeployment(
+  desired: DesiredStatus,
+  problem: string | undefined,
+  unready: Complaint | undefined,
+): DesiredStatus {
   const status = desired.status as StatusFields;
   const conditions = recordsOf(status.conditions);
-  const accepted = conditions.find(({ type }) => type === 'Accepted');
-  // The Gateway's own problems come first.
-  if (accepted?.status !== 'True') return desired;
-  const { observedGeneration } = accepted;
-  const programmed: Condition = {
-    type: 'Programmed',
-    status: 'False',
-    reason: 'Invalid',
-    message: `not deployed: ${problem}`,
-    ...(typeof observedGeneration === 'number' ? { observedGeneration } : {}),
-  };
+  if (!isTrue(conditions, 'Accepted')) return desired;
+  if (problem !== undefined) {
+    const refused = { reason: 'Invalid', message: `not deployed: ${problem}` };
+    return { ...desired, status: { ...status, conditions: unprogrammed(conditions, refused) } };
+  }
+  if (unready === undefined) return desired;
+  const listeners = recordsOf(status.listeners).map((listener) => {
+    const ofListener = recordsOf(listener.conditions);
+    return isTrue(ofListener, 'Programmed') ? { ...listener, conditions: unprogrammed(ofListener, unready) } : listener;
+  });
+  const ofGateway = isTrue(conditions, 'Programmed') ? unprogrammed(conditions, unready) : conditions;
+  return { ...desired, status: { ...status, conditions: ofGateway, listeners } };
+}
+
+type Conditions = readonly StatusFields[];
+
+function isTrue(conditions: Conditions, type: string): boolean {
+  return conditions.some((condition) => condition.type === type && condition.status === 'True');
+}
+
+function unprogrammed(conditions: Conditions, { reason, message }: Complaint): Conditions {
+  const { observedGeneration } = conditions.find(({ type }) => type === 'Accepted') ?? {};
   const others = conditions.filter(({ type }) => type !== 'Programmed');
-  return { ...desired, status: { ...status, conditions: [...others, programmed] } };
+  const generation = typeof observedGeneration === 'number' ? { observedGeneration } : {};
+  return [...others, { type: 'Programmed', status: 'False', reason, message, ...generation }];
 }

@@ -2,9 +2,10 @@
 import assert from 'node:assert/strict';
 import type { ServerHttp2Stream } from 'node:http2';
 import { test } from 'node:test';
+import { isDeepStrictEqual } from 'node:util';
 import { type Clock, systemClock } from '../core/clock.ts';
-import type { SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
-import { API, CONTROLLER, define, GATEWAYS, GROUP, ROUTES, SERVICES } from './testing/gateway-server.ts';
+import type { ScriptedApiServer, SeenRequest } from '../kubernetes/testing/scripted-api-server.ts';
+import { API, CONTROLLER, define, GATEWAYS, GROUP, PODS, ROUTES, SERVICES } from './testing/gateway-server.ts';
 import {
   accepted,
   attached,
@@ -12,11 +13,19 @@ import {
   gateway,
   hasStatus,
   NS,
+  podOf,
   SPEED,
   startController,
   startServer,
   until,
 } from './testing/running-controller.ts';
+
+const programmedOf = (server: ScriptedApiServer, name: string) => {
+  const { conditions = [] } = (server.find(GATEWAYS, name, NS)?.status ?? {}) as {
+    conditions?: { type: string; status: string; reason: string; message: string }[];
+  };
+  return conditions.find(({ type }) => type === 'Programmed');
+};
 
 const isStatusWrite = ({ path }: SeenRequest) => path.endsWith('/status');
 
@@ -175,17 +184,59 @@ test('a Gateway whose objects are refused has the reason in its status until the
   control.refuse = ({ path, method }) =>
     path.includes('/deployments/') && method === 'PATCH' ? [403, 'Forbidden'] : undefined;
   const { lines } = startController(server, [accepted('web')]);
-  const programmed = () => {
-    const { conditions = [] } = (server.find(GATEWAYS, 'web', NS)?.status ?? {}) as {
-      conditions?: { type: string; status: string; message: string }[];
-    };
-    return conditions.find(({ type }) => type === 'Programmed');
-  };
+  const programmed = () => programmedOf(server, 'web');
+  server.set(PODS, podOf('web'));
   await until('the reason', () => programmed()?.status === 'False');
   assert.equal(programmed()?.message, 'not deployed: HTTP 403 Forbidden: scripted Forbidden');
   control.refuse = () => undefined;
   await until('programmed', () => programmed()?.status === 'True');
   assert.equal(lines.length, 2);
+});
+
+test('a Gateway is programmed while a Pod of its own is ready, and says else what its Pods are doing', async () => {
+  const { server } = await startServer();
+  server.set(GATEWAYS, gateway('web'));
+  const running = { state: { running: {} }, lastState: {}, restartCount: 0, ready: false };
+  const ended = { restartCount: 7, ready: false, name: 'proxy' };
+  const last = { lastState: { terminated: { exitCode: 3 } } };
+  const scheduled = { type: 'PodScheduled', status: 'False', message: '0/3 nodes' };
+  const loop = 'container proxy ends and is started again; it ended with exit code 3';
+  const waiting = (reason: string) => ({ ...running, name: 'proxy', state: { waiting: { reason, message: 'x' } } });
+  const rows: readonly (readonly [status: object, reason: string, message: string])[] = [
+    [{}, 'Pending', 'it has not acknowledged its listeners yet'],
+    [{ conditions: [scheduled] }, 'NoResources', 'it cannot be scheduled'],
+    [{ containerStatuses: [waiting('ContainerCreating')] }, 'Pending', 'it has not acknowledged its listeners yet'],
+    [
+      { containerStatuses: [waiting('ImagePullBackOff')] },
+      'ImagePullBackOff',
+      'container proxy is waiting: ImagePullBackOff',
+    ],
+    [
+      { containerStatuses: [{ ...ended, ...last, state: { waiting: { reason: 'CrashLoopBackOff' } } }] },
+      'CrashLoopBackOff',
+      loop,
+    ],
+    [{ containerStatuses: [{ ...ended, ...last, state: { running: {} } }] }, 'CrashLoopBackOff', loop],
+  ];
+  // A Pod of another account that has the label proves nothing.
+  server.set(PODS, { ...podOf('web'), metadata: { ...podOf('web').metadata, name: 'z' }, spec: {} });
+  startController(server, [accepted('web')]);
+  const programmed = () => programmedOf(server, 'web');
+  const is = async (...expected: readonly (string | undefined)[]) => {
+    const found = () => [programmed()?.status, programmed()?.reason, programmed()?.message];
+    await until(`${expected.join()}, not ${found().join()}`, () => isDeepStrictEqual(found(), expected));
+  };
+  const none = 'no Pod of Deployment web-meshd is ready';
+  await is('False', 'Pending', `${none}: there is none`);
+  for (const [status, reason, message] of rows) {
+    server.set(PODS, podOf('web', status));
+    await is('False', reason, `${none}: ${message}`);
+  }
+  server.set(PODS, podOf('web'));
+  await is('True', 'Programmed', '');
+  // It belongs to another Gateway from now on.
+  server.set(PODS, { ...podOf('web'), metadata: { ...podOf('other').metadata, name: 'web-pod' } });
+  await is('False', 'Pending', `${none}: there is none`);
 });
 
 test('objects of a Gateway that changed its class are deleted by identifier', async () => {

@@ -5,6 +5,7 @@
  *   translation ──desired statuses──▶ status writer ──▶ status of the objects
  *                                 └──▶ deployer ──────▶ Deployment, Service, ServiceAccount of each Gateway
  *   API server ──objects with their status, objects of gateways──▶ both
+ *              └─Pods of gateways──▶ status writer: a Gateway is programmed while one of them is ready
  *
  * The same writer writes the addresses of Ingresses, in a task of its own.
  */
@@ -12,16 +13,20 @@ import type { Log } from '../core/log.ts';
 import { withVersions } from './definition-versions.ts';
 import { Deployer } from './deployer.ts';
 import { withDeployment } from './deployment-status.ts';
+import { followedKey } from './followed-kind.ts';
 import { FollowedObjects } from './followed-objects.ts';
+import { GatewayPods } from './gateway-pods.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
 import { gatewayRules } from './merge-status.ts';
 import { StatusWriter } from './status-writer.ts';
-import type { DesiredStatuses, StatusControllerOptions } from './types.ts';
+import type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 export { isRefusal, reportFailure } from './failures.ts';
 export type { InfrastructureSettings } from './infrastructure.ts';
 export { IngressStatuses } from './ingress-statuses.ts';
 export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
+
+const GATEWAY = 'KubernetesGateway';
 
 export interface GatewayControllerOptions extends StatusControllerOptions {
   /** `spec.controllerName` of the classes whose Gateways are controlled. */
@@ -37,6 +42,7 @@ export class GatewayController {
   readonly #objects: FollowedObjects;
   readonly #statuses: StatusWriter;
   readonly #deployer: Deployer;
+  readonly #pods: GatewayPods;
 
   constructor(options: GatewayControllerOptions) {
     const { client, namespaces, clock, random, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
@@ -50,17 +56,25 @@ export class GatewayController {
     });
     this.#objects = objects;
     const desired = (): DesiredStatuses => ({
-      get: (key) =>
-        withVersions(withDeployment(options.desired().get(key), this.#deployer.problemOf(key)), objects.versions),
+      get: (key) => withVersions(this.#deployed(key, options.desired().get(key)), objects.versions),
     });
     const rules = gatewayRules(options.controllerName, options.isOfOtherRevision);
     this.#statuses = new StatusWriter({ ...options, desired, objects, rules, qps, burst, log: statusLog });
+    this.#pods = new GatewayPods({
+      client,
+      clock,
+      random,
+      log: statusLog,
+      onList: () => this.#statuses.changed(objects.keysOf(GATEWAY)),
+      onChanged: (namespace, gateway) => this.#statuses.changed([followedKey(GATEWAY, namespace, gateway)]),
+    });
     const onProblem = (key: string): void => this.#statuses.changed([key]);
     this.#deployer = new Deployer({ ...options, objects, log: deployLog, onProblem });
   }
 
   start(): void {
     this.#deployer.start();
+    this.#pods.start();
     this.#objects.start();
   }
 
@@ -70,6 +84,14 @@ export class GatewayController {
     this.#deployer.changed(keys);
   }
 
+  /** Undefined, which is not written, for a Gateway whose Pods are not known yet. */
+  #deployed(key: string, desired: DesiredStatus | undefined): DesiredStatus | undefined {
+    if (desired?.kind !== GATEWAY) return desired;
+    if (!this.#pods.isSynced) return undefined;
+    const unready = this.#pods.problemOf(desired.namespace, desired.name);
+    return withDeployment(desired, this.#deployer.problemOf(key), unready);
+  }
+
   /** `infrastructure` gives something else. */
   infrastructureChanged(): void {
     this.#deployer.infrastructureChanged();
@@ -77,6 +99,6 @@ export class GatewayController {
 
   /** Nothing is written after it has resolved. */
   async close(): Promise<void> {
-    await Promise.all([this.#objects.close(), this.#statuses.close(), this.#deployer.close()]);
+    await Promise.all([this.#objects, this.#pods, this.#statuses, this.#deployer].map((each) => each.close()));
   }
 }

@@ -20,6 +20,7 @@ import {
   readObject,
   startController,
   startGatewayCluster,
+  startReadyPod,
 } from './support/gateway-controller.ts';
 
 const skip = kubernetesUnavailable() ?? conformanceUnavailable() ?? false;
@@ -161,6 +162,7 @@ describe('the controller of the Gateway API', { skip }, () => {
       assert.deepEqual([status, reason, message], ['False', 'Invalid', `${expected} to be free`]);
     });
     await cluster.api.delete(service);
+    await startReadyPod(cluster, 'taken');
     await eventually(async () => {
       assert.ok((await read('v1', 'Service', 'taken-meshd')).metadata.ownerReferences);
       assert.equal((await programmed())?.status, 'True');

@@ -12,6 +12,7 @@ export const API = `/apis/${GROUP}/v1`;
 export const GATEWAYS = `${API}/gateways`;
 export const ROUTES = `${API}/httproutes`;
 export const SERVICES = '/api/v1/services';
+export const PODS = '/api/v1/pods';
 export const CONTROLLER = 'mesh.io/gateway-controller';
 
 type Refusal = readonly [status: number, reason: string, headers?: Readonly<Record<string, string>>];
@@ -20,7 +21,7 @@ type Refusal = readonly [status: number, reason: string, headers?: Readonly<Reco
 export async function startGatewayServer() {
   const server = await ScriptedApiServer.start();
   for (const path of [GATEWAYS, ROUTES, `${API}/gatewayclasses`]) server.serve(path);
-  for (const path of [SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments']) server.serve(path);
+  for (const path of [PODS, SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments']) server.serve(path);
   const control: Control = { refuse: () => undefined, kinds: [] };
   const writes: SeenRequest[] = [];
   for (const { name } of served().filter((each) => !each.name.includes('/'))) define(server, name);

@@ -116,5 +116,12 @@ export const gateway = (name: string): Listed => ({
   spec: { gatewayClassName: 'meshd', listeners: [{ name: 'http', port: 80, protocol: 'HTTP' }] },
 });
 
+/** A Pod of a Gateway, with this status; default: ready. */
+export const podOf = (name: string, status: object = { conditions: [{ type: 'Ready', status: 'True' }] }): Listed => ({
+  metadata: { name: `${name}-pod`, namespace: NS, labels: { 'gateway.networking.k8s.io/gateway-name': name } },
+  spec: { serviceAccountName: `${name}-meshd` },
+  status,
+});
+
 export const hasStatus = (server: ScriptedApiServer, name: string) =>
   JSON.stringify(server.find(ROUTES, name, NS)?.status ?? {}).includes(CONTROLLER);

@@ -142,7 +142,12 @@ async function featuresWritten(api: KubernetesApi): Promise<void> {
 /** Starts everything that the suite needs. It ends with the owner. */
 export async function startConformance(owner: Owner): Promise<Conformance> {
   const network = await createNetworkHere(owner);
-  const cluster = await startKubernetes(owner, { controllerManager: true, garbageCollector: true, definitions: true });
+  const cluster = await startKubernetes(owner, {
+    controllerManager: true,
+    garbageCollector: true,
+    serviceAccounts: true,
+    definitions: true,
+  });
   const { api } = cluster;
   await applyGatewayDefinitions(api);
   await api.apply([gatewayClass, ...secretRights]);

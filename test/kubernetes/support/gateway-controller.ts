@@ -127,6 +127,15 @@ export async function startGatewayCluster(owner: Owner): Promise<Kubernetes> {
   return cluster;
 }
 
+/** A Pod that runs a Gateway and is ready, as a kubelet would write it. */
+export async function startReadyPod({ api }: Kubernetes, name: string): Promise<void> {
+  const labels = { 'gateway.networking.k8s.io/gateway-name': name };
+  const pod = { apiVersion: 'v1', kind: 'Pod', metadata: { name: `${name}-pod`, namespace: NS, labels } };
+  const spec = { serviceAccountName: `${name}-meshd`, containers: [{ name: 'proxy', image: 'ctl-agent:1' }] };
+  await api.apply([{ ...pod, spec }]);
+  await api.patch(pod, { status: { conditions: [{ type: 'Ready', status: 'True' }] } }, 'status');
+}
+
 /** An object of the namespace {@link NS}. */
 export async function readObject(
   { api }: Kubernetes,
