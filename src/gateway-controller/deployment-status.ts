@@ -8,8 +8,8 @@ export interface Complaint {
 }
 
 /**
- * The status with Programmed False where the objects that run the Gateway are refused, or none of its Pods is ready. The
- * Gateway's own problems come first.
+ * The status with Programmed False where the objects that run the Gateway are refused, or none of its Pods is ready.
+ * The Gateway's own problems come first.
  * @param problem why the objects are refused
  * @param unready why no Pod is ready
  */

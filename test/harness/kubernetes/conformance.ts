@@ -79,8 +79,8 @@ const gatewayClass = {
 };
 
 /**
- * An operator allows Secrets of other namespaces and ConfigMaps of authorities by name; the suite has many, and expects
- * Secrets that do not exist in the status.
+ * An operator allows Secrets of other namespaces and ConfigMaps of authorities by name; the suite has many, and
+ * expects Secrets that do not exist in the status.
  */
 const secretRights = [
   {
@@ -155,7 +155,12 @@ export async function startConformance(owner: Owner): Promise<Conformance> {
   const gatewayLog = join(folder, 'gateways.log');
   startLoadBalancer(owner, { api, pool: [USABLE_ADDRESS] });
   // Tests of mirrors read the logs of backends.
-  const kubelet = await startKubelet(owner, { api, network, images: images(gatewayLog, apiPort), logAddress: network.address });
+  const kubelet = await startKubelet(owner, {
+    api,
+    network,
+    images: images(gatewayLog, apiPort),
+    logAddress: network.address,
+  });
   const discovery = await startControlPlane(owner, cluster, network.address);
   await featuresWritten(api);
   const kubeconfig = await cluster.kubeconfig(owner);
