@@ -57,7 +57,9 @@ describe('the rights of Gateways', { skip }, () => {
     await cluster.api.apply([gateway('reader', https({ name: 'pair', namespace: 'default' }))]);
     await eventually(() => assert.rejects(binding()));
     await eventually(async () => assert.equal((await secrets(NS)).status, 403));
-    assert.deepEqual(running.log, ['RoleBinding edge/reader-meshd is deleted: its Gateway needs it no longer {}']);
+    // The API server may still prepare kinds of routes, which is reported, too.
+    const about = running.log.filter((line) => !line.includes('storage is (re)initializing'));
+    assert.deepEqual(about, ['RoleBinding edge/reader-meshd is deleted: its Gateway needs it no longer {}']);
   });
 
   test('a Gateway is bound to the role of another revision, and to no role that is not for gateways', async (t) => {
