@@ -59,7 +59,7 @@ export function engineObserver(metrics: Metrics, pushes: PushLog, onGenerated: (
     failed: (message, type) => {
       if (type !== undefined) buildErrors([type]);
       metrics.ctl_total_xds_internal_errors.inc();
-      log.error(`generation failed, the last good version stays in force: ${message}`);
+      log.error(`generation failed: ${message}`);
     },
     viewFailed: ({ view, failures, error, retryInMs }, types) => {
       buildErrors(types);

@@ -32,15 +32,17 @@ import {
 } from './grpc/index.ts';
 import { inboundListeners, inboundListenerUnits, outboundListeners, outboundListenerUnits } from './listeners/index.ts';
 import { nameTable, nameTableUnits } from './names/index.ts';
-import { patcherOf } from './patches/index.ts';
+import { formerByUnit, patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
   type EnvoyView,
+  type FormerFilters,
   type GatewayView,
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
+  type GenerationFailure,
   type GenerationFinding,
   type GenerationResult,
   type GrpcClientView,
@@ -48,6 +50,7 @@ import {
   type InboundView,
   NOWHERE,
   type OutboundView,
+  type PatchProblem,
   type PlacedResources,
   type Placement,
   type TypeReads,
@@ -130,15 +133,21 @@ function bind<V extends View>(
   };
 }
 
-function generatorOf(snapshot: MeshReader, view: View, type: GeneratedType): BoundGenerator {
+function generatorOf(
+  snapshot: MeshReader,
+  view: View,
+  type: GeneratedType,
+  former: readonly FormerFilters[] = [],
+): BoundGenerator {
   const generator = unpatchedGeneratorOf(snapshot, view, type);
   if (!isEnvoyView(view) || view.patches === undefined || type === 'sds' || type === 'vhds' || type === 'nds')
     return generator;
-  const patcher = patcherOf(snapshot, view, type, () => unpatchedGeneratorOf(snapshot, view, 'rds').units());
+  const routes = () => unpatchedGeneratorOf(snapshot, view, 'rds').units();
+  const patcher = patcherOf(snapshot, view, type, routes, formerByUnit(former, type));
   if (patcher === undefined) return generator;
   return {
     units: () => [...generator.units(), ...patcher.added()],
-    generate: (unit, placements) => patcher.generate(unit) ?? patcher.patch(generator.generate(unit, placements)),
+    generate: (unit, placements) => patcher.generate(unit) ?? patcher.patch(unit, generator.generate(unit, placements)),
   };
 }
 
@@ -171,14 +180,18 @@ export function unitsOf(mesh: MeshSnapshot, view: View, type: GeneratedType): re
  * Builds the selected units, those that depend on the placement once for each of `placements`. Deterministic: equal
  * snapshots, views and selections give equal bytes, and a unit's bytes do not depend on what else is selected, or on
  * the other placements. Never throws because of the configuration.
+ *
+ * @param former what units were last made with, for EnvoyFilters that do not fit; nothing where they were made with the
+ *   current ones or never
  */
 export function generate(
   mesh: MeshSnapshot,
   view: View,
   selection: UnitSelection,
   placements: readonly Placement[] = [NOWHERE],
+  former: readonly FormerFilters[] = [],
 ): GenerationResult {
-  return finish(generateInSlices(mesh, view, selection, placements));
+  return finish(generateInSlices(mesh, view, selection, placements, former));
 }
 
 /** The same, interrupted after each unit. */
@@ -187,6 +200,7 @@ export function* generateInSlices(
   view: View,
   selection: UnitSelection,
   placements: readonly Placement[],
+  former: readonly FormerFilters[],
 ): Slices<GenerationResult> {
   const snapshot = MeshReader.of(mesh);
   const units: Partial<Record<GeneratedType, ReadonlyMap<Unit, readonly GeneratedResource[]>>> = {};
@@ -194,18 +208,19 @@ export function* generateInSlices(
   const reads: Partial<Record<GeneratedType, TypeReads>> = {};
   const findings: GenerationFinding[] = [];
   const failures: GenerationFailure[] = [];
+  const shared = sharedMisfits();
   const dangling = danglingRefs(snapshot, view);
   for (const type of GENERATED_TYPES) {
     const selected = selection[type];
     if (selected === undefined) continue;
-    const generator = generatorOf(snapshot, view, type);
+    const generator = generatorOf(snapshot, view, type, former);
     const built = new Map<Unit, readonly GeneratedResource[]>();
     const generated = yield* unitOutputs(generator, selected, placements, (facts) => factsOfView(facts, view, type));
     for (const [unit, output] of generated.outputs) {
       const problem = problemOf(output, (resources) => dangling(type, resources));
-      const message = problem ?? (output instanceof Error ? undefined : output.problem);
-      if (message !== undefined) failures.push({ type, unit, message });
+      if (problem !== undefined) failures.push({ type, unit, message: problem });
       if (output instanceof Error || problem !== undefined) continue;
+      if (output.problem !== undefined) failures.push({ type, unit, ...shared(output.problem) });
       if (output.placed === undefined) built.set(unit, output.resources);
       else placed.set(unit, output.placed);
       findings.push(...output.findings);
@@ -216,7 +231,16 @@ export function* generateInSlices(
   return { units, placed, reads, findings, failures };
 }
 
-type GenerationFailure = GenerationResult['failures'][number];
+/** Problems of units with the same misfits have one list of these: thousands of units may have hundreds of misfits. */
+function sharedMisfits(): (problem: PatchProblem) => PatchProblem {
+  const known = new Map<string, PatchProblem['misfits']>();
+  return ({ message, misfits }) => {
+    const name = JSON.stringify(misfits);
+    const shared = known.get(name) ?? misfits;
+    known.set(name, shared);
+    return { message, misfits: shared };
+  };
+}
 
 /** Outputs of the selected units of one type, and what was read for them. */
 interface UnitOutputs {

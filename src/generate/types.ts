@@ -64,7 +64,29 @@ export interface AppliedFilter {
 }
 
 /** The types whose resources EnvoyFilters patch. */
-export type PatchedType = 'cds' | 'lds' | 'rds';
+export const PATCHED_TYPES = ['cds', 'lds', 'rds'] as const;
+export type PatchedType = (typeof PATCHED_TYPES)[number];
+
+/** An EnvoyFilter as a unit was last made with it. */
+export interface FormerFilter extends AppliedFilter {
+  /** The content of the EnvoyFilter, serialized; absent where that and the patches are the current ones. */
+  readonly content?: Uint8Array;
+}
+
+/** What units were last made with: an input of generation that replaces EnvoyFilters which do not fit. */
+export interface FormerFilters {
+  readonly type: PatchedType;
+  /** Absent: all units of the type that no other entry names. */
+  readonly units?: readonly Unit[];
+  /** Without the EnvoyFilters that the units were not made with. */
+  readonly filters: readonly FormerFilter[];
+}
+
+/** An EnvoyFilter whose current version does not fit a unit, and what the unit is made with instead. */
+export interface Misfit {
+  readonly key: ResourceKey;
+  readonly use: 'former version' | 'nothing';
+}
 
 interface PatchedView {
   /**
@@ -278,14 +300,20 @@ export interface GenerationFinding {
   readonly message: string;
 }
 
+export interface PatchProblem {
+  /** One line. */
+  readonly message: string;
+  readonly misfits: readonly Misfit[];
+}
+
 /** A generator's output for one unit. No resources: the unit does not exist. */
 export interface UnitOutput {
   readonly resources: readonly GeneratedResource[];
   readonly findings: readonly GenerationFinding[];
   /** Present when the unit depends on the placement; `resources` is empty then. */
   readonly placed?: PlacedResources;
-  /** Why some patches are left out. A view that has an older version of the unit keeps that. One line. */
-  readonly problem?: string;
+  /** Which EnvoyFilters do not fit the unit, and why. */
+  readonly problem?: PatchProblem;
 }
 
 /**
@@ -314,6 +342,15 @@ export interface GenerationResult {
   readonly placed: ReadonlyMap<Unit, PlacedResources>;
   readonly reads: Readonly<Partial<Record<GeneratedType, TypeReads>>>;
   readonly findings: readonly GenerationFinding[];
-  /** Resources that could not be built: the unit's last good version stays. One line each. */
-  readonly failures: readonly { readonly type: GeneratedType; readonly unit: Unit; readonly message: string }[];
+  readonly failures: readonly GenerationFailure[];
+}
+
+/** A unit that could not be built, and keeps its last good version; or one with other EnvoyFilters than the mesh has. */
+export interface GenerationFailure {
+  readonly type: GeneratedType;
+  readonly unit: Unit;
+  /** One line. */
+  readonly message: string;
+  /** Present where the unit was built all the same. */
+  readonly misfits?: readonly Misfit[];
 }

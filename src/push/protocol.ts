@@ -4,7 +4,16 @@
  * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
  * everything. Long jobs are interrupted while others wait, and resumed by a later task.
  */
-import type { Fact, GeneratedType, GenerationFinding, Placement, Unit, View } from '../generate/index.ts';
+import type {
+  Fact,
+  FormerFilters,
+  GeneratedType,
+  GenerationFailure,
+  GenerationFinding,
+  Placement,
+  Unit,
+  View,
+} from '../generate/index.ts';
 import type { MeshDelta, ModelSettings } from '../model/index.ts';
 
 /**
@@ -23,6 +32,8 @@ export interface GenerateJob {
   readonly units: Readonly<Partial<Record<GeneratedType, 'all' | readonly Unit[]>>>;
   /** The placements of the view's proxies: clusters that depend on the placement are generated for each. */
   readonly placements: readonly Placement[];
+  /** What units were last made with, where that is not what the snapshot has. */
+  readonly former?: readonly FormerFilters[];
 }
 
 export interface GenerateTask {
@@ -69,6 +80,11 @@ export interface UnitAnswer {
   readonly base?: { readonly number: number; readonly gone: readonly string[] };
 }
 
+export interface FailureAnswer extends GenerationFailure {
+  /** As in `UnitAnswer`. */
+  readonly reads: number;
+}
+
 export interface JobAnswer {
   readonly viewKey: string;
   /** Nothing was generated: the snapshot does not have the view's scope, because its Sidecar was deleted. */
@@ -79,12 +95,7 @@ export interface JobAnswer {
   /** Types for which all units were generated: units not listed are gone. */
   readonly complete: readonly GeneratedType[];
   readonly findings: readonly GenerationFinding[];
-  readonly failures: readonly {
-    readonly type: GeneratedType;
-    readonly unit: Unit;
-    readonly message: string;
-    readonly reads: number;
-  }[];
+  readonly failures: readonly FailureAnswer[];
   /** Numbers of the sets of facts that were read to list the units of complete types. */
   readonly lists: Readonly<Partial<Record<GeneratedType, number>>>;
 }

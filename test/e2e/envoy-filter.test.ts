@@ -1,12 +1,13 @@
 /**
  * EnvoyFilters with real Envoys, over State of the World and Delta: patches come, change and go while requests are
- * answered, routes move into their route configuration and out again, and a patch with a mistake changes nothing.
+ * answered, routes move into their route configuration and out again, a patch with a mistake changes nothing, and one
+ * that does not fit keeps its former version.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
-import { eventually } from '../harness/index.ts';
-import { type Document, resource } from './support/config.ts';
-import type { MeshProxy } from './support/mesh.ts';
+import { eventually, startEcho } from '../harness/index.ts';
+import { type Document, endpoints, pod, resource, service } from './support/config.ts';
+import { type MeshProxy, MODES, sidecar } from './support/mesh.ts';
 import { startTraffic } from './support/steady-traffic.ts';
 import { lazy, suiteOwner } from './support/suite.ts';
 import { call, eventuallyAll } from './support/traffic.ts';
@@ -18,16 +19,20 @@ const mesh = (): VersionsMesh => shared.get();
 
 const MANAGER = 'envoy.filters.network.http_connection_manager';
 
+interface MarkingOptions {
+  readonly context?: string;
+  /** It is put behind the router, where it does not fit. */
+  readonly isBad?: boolean;
+}
+
 /** A script that marks requests. */
-function marking(mark: string): Document {
+function marking(mark: string, { context = 'SIDECAR_OUTBOUND', isBad = false }: MarkingOptions = {}): Document {
+  const subFilter = { name: 'envoy.filters.http.router' };
   return {
     applyTo: 'HTTP_FILTER',
-    match: {
-      context: 'SIDECAR_OUTBOUND',
-      listener: { filterChain: { filter: { name: MANAGER, subFilter: { name: 'envoy.filters.http.router' } } } },
-    },
+    match: { context, listener: { filterChain: { filter: { name: MANAGER, ...(!isBad && { subFilter }) } } } },
     patch: {
-      operation: 'INSERT_BEFORE',
+      operation: isBad ? 'ADD' : 'INSERT_BEFORE',
       value: {
         name: 'mark',
         typed_config: {
@@ -124,4 +129,46 @@ test('a patch with a mistake is refused in one line that names the field, and th
   await everywhere('good', 200);
   await config.remove('patches');
   await everywhere(undefined, 200);
+});
+
+test('a policy is in force at once while the edit of an EnvoyFilter does not fit, and its former version applies', async () => {
+  const { clients, config, discovery, startProxy } = mesh();
+  const app = await startEcho(owner, { name: 'app' });
+  const network = clients[0]?.address.replace(/\d+$/, '') ?? '';
+  const servers = await Promise.all(
+    MODES.map(async (mode, index) => {
+      const [name, address] = [`server-${mode}`, `${network}${30 + index}`];
+      const ingress = [{ number: HTTP_PORT, protocol: 'HTTP', to: `${app.address}:${app.port}` }];
+      const ports = [{ name: 'http', port: HTTP_PORT }];
+      await config.apply(
+        name,
+        pod(name, { ip: address, labels: { app: 'server' } }),
+        service(name, { clusterIP: `10.96.1.${index + 1}`, ports }),
+        endpoints(name, { [name]: address }, ports),
+        sidecar(name, { address, ingress }),
+      );
+      return startProxy({ name, address, mode });
+    }),
+  );
+  const statuses = async (server: MeshProxy) => {
+    const get = (path: string) => call({ address: server.address, port: HTTP_PORT, host: 'server', path });
+    const [open, secret] = [await get('/'), await get('/secret')];
+    return [open.reply?.headers['x-mark'], open.status, secret.status];
+  };
+  const everyServer = (mark: string, secret: number) =>
+    eventuallyAll(servers, async (server) => assert.deepEqual(await statuses(server), [mark, 200, secret]));
+  const context = 'SIDECAR_INBOUND';
+  await config.apply('patches', filter(marking('good', { context })));
+  await everyServer('good', 200);
+  await config.apply('patches', filter(marking('bad', { context, isBad: true })));
+  await eventually(() =>
+    assert.match(discovery().output(), /the former version of EnvoyFilter\/default\/patches applies/),
+  );
+  const rules = [{ to: [{ operation: { paths: ['/secret'] } }] }];
+  await config.apply('policy', resource('AuthorizationPolicy', 'policy', { action: 'DENY', rules }));
+  await everyServer('good', 403);
+  await config.apply('patches', filter(marking('better', { context })));
+  await everyServer('better', 403);
+  await config.remove('policy');
+  await config.remove('patches');
 });

@@ -5,8 +5,17 @@
  */
 import { messageOf } from '../../core/errors.ts';
 import type { MeshReader } from '../reads/index.ts';
-import type { AppliedFilter, EnvoyView, GeneratedResource, PatchedType, Unit, UnitOutput } from '../types.ts';
+import type {
+  EnvoyView,
+  FormerFilter,
+  FormerFilters,
+  GeneratedResource,
+  PatchedType,
+  Unit,
+  UnitOutput,
+} from '../types.ts';
 import { addedCluster, patchClusters } from './clusters.ts';
+import { type Former, fitting } from './fitting.ts';
 import { addedListener, patchListeners } from './listeners.ts';
 import type { Patches } from './patches.ts';
 import { patchesOf } from './read.ts';
@@ -21,43 +30,14 @@ export { PATCH_CONTEXTS } from './types.ts';
  */
 const ADDED = '|added|';
 
+const NOTHING: UnitOutput = { resources: [], findings: [] };
+
 /** What patches add to a type, by name; of several with one name the first counts, as in Istio. */
 function addedBy(patches: Patches, type: PatchedType): ReadonlyMap<string, Patch> {
   const target = { cds: 'CLUSTER', lds: 'LISTENER', rds: undefined } as const;
   const applyTo = target[type];
   const added = applyTo === undefined ? [] : patches.of(applyTo).filter(({ operation }) => operation === 'ADD');
   return new Map([...added].reverse().map((patch) => [patch.name, patch]));
-}
-
-/** Most EnvoyFilters that are left out one by one; where more do not fit, all later ones are left out. */
-const MAX_LEFT_OUT = 8;
-
-/**
- * Makes a unit without the EnvoyFilters that do not fit. Without the whole unit, proxies would lose more than the
- * mistake concerns; without all patches, a namespace could get rid of the root namespace's. Undefined: none fits.
- * @param make throws where one of the filters does not fit
- */
-function fitting(
-  filters: readonly AppliedFilter[],
-  make: (filters: readonly AppliedFilter[]) => UnitOutput,
-): UnitOutput | undefined {
-  let rest = filters;
-  for (let leftOut = 0; ; leftOut++) {
-    // The first `good` filters fit together, the first `bad` do not.
-    let good = 0;
-    let bad = rest.length + 1;
-    let made: UnitOutput | undefined;
-    for (let count = rest.length; good < count && count < bad; count = (good + bad) >> 1) {
-      try {
-        made = make(rest.slice(0, count));
-        good = count;
-      } catch {
-        bad = count;
-      }
-    }
-    if (good === rest.length || leftOut === MAX_LEFT_OUT) return made;
-    rest = rest.toSpliced(good, 1);
-  }
 }
 
 /** The patched list, the same object where the patches change none of its resources. */
@@ -80,10 +60,23 @@ function eachOnce<T>(lists: readonly T[], make: (list: T) => T): readonly T[] {
 export interface Patcher {
   /** The units that patches add. */
   readonly added: () => readonly Unit[];
-  /** A unit that patches add; undefined for any other unit. Throws CtlError for a patch that does not fit: one line. */
+  /** A unit that patches add; undefined for any other unit. Throws CtlError where no version fits: one line. */
   readonly generate: (unit: Unit) => UnitOutput | undefined;
-  /** The output of any other unit after the patches, without EnvoyFilters that do not fit: see {@link fitting}. */
-  readonly patch: (output: UnitOutput) => UnitOutput;
+  /** The output of any other unit after the patches that fit: see {@link fitting}. */
+  readonly patch: (unit: Unit, output: UnitOutput) => UnitOutput;
+}
+
+/** What each unit was last made with. */
+export function formerByUnit(former: readonly FormerFilters[], type: PatchedType): (unit: Unit) => Former {
+  const ofType = former.filter((each) => each.type === type);
+  const named = new Map<Unit, Former>();
+  let others: Former = new Map();
+  for (const { units, filters } of ofType) {
+    const byKey = new Map(filters.map((filter) => [filter.key, filter]));
+    if (units === undefined) others = byKey;
+    else for (const unit of units) named.set(unit, byKey);
+  }
+  return (unit) => named.get(unit) ?? others;
 }
 
 /** Where the proxy gets redirected connections: Envoy rejects the second listener with an address. */
@@ -94,6 +87,7 @@ function portsOfMesh({ mesh }: MeshReader, view: EnvoyView): readonly number[] {
 
 /**
  * @param routes the route configurations that the view has
+ * @param formerOf what a unit was last made with
  * @returns undefined where no patch is for the type
  */
 export function patcherOf(
@@ -101,6 +95,7 @@ export function patcherOf(
   view: EnvoyView,
   type: PatchedType,
   routes: () => readonly Unit[],
+  formerOf: (unit: Unit) => Former,
 ): Patcher | undefined {
   const applied = view.patches?.[type];
   if (applied === undefined) return undefined;
@@ -127,22 +122,35 @@ export function patcherOf(
     const patch = (list: readonly GeneratedResource[]) => unlessSame(list, (each) => patchAll(each, by));
     return { ...rest, resources: patch(resources), ...(placed !== undefined && { placed: eachOnce(placed, patch) }) };
   };
+  const makeAdded = (name: string, by: ReadonlyMap<string, Patch>): UnitOutput => {
+    const addition = by.get(name);
+    if (addition === undefined) return NOTHING;
+    const made = type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
+    return { resources: [made], findings: [] };
+  };
   return {
     added: () => [...added().keys()].map((name) => ADDED + name).sort(),
     generate: (unit) => {
       if (!unit.startsWith(ADDED)) return undefined;
-      const addition = added().get(unit.slice(ADDED.length));
-      if (addition === undefined) return { resources: [], findings: [] };
-      const made =
-        type === 'cds' ? addedCluster(addition) : addedListener(addition, routes, portsOfMesh(snapshot, view));
-      return { resources: [made], findings: [] };
+      const name = unit.slice(ADDED.length);
+      try {
+        return makeAdded(name, added());
+      } catch (error) {
+        const make = (filters: readonly FormerFilter[]) =>
+          makeAdded(name, addedBy(patchesOf(snapshot, filters)(), type));
+        const { output = NOTHING, misfits } = fitting(applied, formerOf(unit), make);
+        // A view that has it keeps it.
+        if (output.resources.length === 0) throw error;
+        return { ...output, problem: { message: messageOf(error), misfits } };
+      }
     },
-    patch: (output) => {
+    patch: (unit, output) => {
       try {
         return patchUnit(output, patches());
       } catch (error) {
-        const made = fitting(applied, (filters) => patchUnit(output, patchesOf(snapshot, filters)()));
-        return { ...(made ?? output), problem: messageOf(error) };
+        const make = (filters: readonly FormerFilter[]) => patchUnit(output, patchesOf(snapshot, filters)());
+        const { output: made = output, misfits } = fitting(applied, formerOf(unit), make);
+        return { ...made, problem: { message: messageOf(error), misfits } };
       }
     },
   };

@@ -1,12 +1,13 @@
 /** Failures of patches that do not fit; the golden files `envoy-filter-*` show patches that do. */
 import assert from 'node:assert/strict';
-import { test } from 'node:test';
+import { describe, test } from 'node:test';
+import { serialize } from 'node:v8';
 import type { Snapshot } from '../../model/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
-import type { GenerationResult, OutboundView } from '../types.ts';
+import { type FormerFilter, type FormerFilters, type GenerationResult, NOWHERE, type OutboundView } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 const { RouteConfiguration } = envoy.config.route.v3;
@@ -246,4 +247,92 @@ test('placements that share the clusters of a host share them after the patches,
     assert.ok(one !== undefined && one.length > 0);
     assert.equal(one, two, name);
   }
+});
+
+describe('EnvoyFilters that do not fit, with their former versions', () => {
+  const merging = (value: object): object => ({
+    applyTo: 'CLUSTER',
+    match: { cluster: { portNumber: 80 } },
+    patch: { operation: 'MERGE', value },
+  });
+  const named = (name: string) => [merging({ alt_stat_name: name })];
+  /** It does not fit: it renames the cluster. */
+  const bad = [merging({ name: 'bad' })];
+
+  interface Version {
+    readonly key: string;
+    readonly now: readonly object[];
+    /** What the unit was made with; `same`: the current version; absent: it was made without. */
+    readonly before?: readonly object[] | 'same';
+  }
+
+  /** The cluster of port 80, or the added one, and what is reported. */
+  function made(versions: readonly Version[], unit = 'web.example.com', units: readonly string[] | undefined = [unit]) {
+    const documents = versions.map(({ key, now }) => {
+      const [, namespace = '', name = ''] = key.split('/');
+      return meshResource('EnvoyFilter', namespace, name, { configPatches: now });
+    });
+    const all = (list: readonly object[]) => list.map((_, index) => index);
+    const filters = versions.flatMap(({ key, now, before }): FormerFilter[] => {
+      if (before === undefined) return [];
+      if (before === 'same') return [{ key, patches: all(now) }];
+      const [, namespace = '', name = ''] = key.split('/');
+      const { content } = meshResource('EnvoyFilter', namespace, name, { configPatches: before });
+      return [{ key, patches: all(before), content: new Uint8Array(serialize(content)) }];
+    });
+    const view = outboundView({ patches: { cds: versions.map(({ key, now }) => ({ key, patches: all(now) })) } });
+    const former: FormerFilters[] = [{ type: 'cds', ...(units && { units }), filters }];
+    const result = generate(meshOf([entry('web'), ...documents]), view, { cds: 'all' }, [NOWHERE], former);
+    const [cluster] = result.units.cds?.get(unit) ?? [];
+    const [failure] = result.failures.filter((each) => each.unit === unit);
+    return {
+      cluster: cluster && Cluster.decode(cluster.bytes),
+      misfits: failure?.misfits?.map(({ key, use }) => `${key} ${use}`),
+    };
+  }
+
+  const [A, B] = ['EnvoyFilter/default/a', 'EnvoyFilter/default/b'] as const;
+
+  test('the former version applies, also to units that are new', () => {
+    for (const units of [['web.example.com'], undefined]) {
+      const { cluster, misfits } = made([{ key: A, now: bad, before: named('one') }], 'web.example.com', units);
+      assert.deepEqual([cluster?.altStatName, misfits], ['one', [`${A} former version`]]);
+    }
+  });
+
+  test('the others keep their current versions', () => {
+    const { cluster, misfits } = made([
+      { key: A, now: bad, before: named('one') },
+      { key: B, now: [merging({ connect_timeout: '7s' })], before: [merging({ connect_timeout: '6s' })] },
+    ]);
+    assert.deepEqual([cluster?.altStatName, Number(cluster?.connectTimeout?.seconds)], ['one', 7]);
+    assert.deepEqual(misfits, [`${A} former version`]);
+  });
+
+  test('a former version that does not fit any more is left out', () => {
+    const { cluster, misfits } = made([{ key: A, now: bad, before: bad }]);
+    assert.deepEqual([cluster?.altStatName, misfits], ['', [`${A} nothing`]]);
+  });
+
+  test('all patches of an EnvoyFilter are of one version', () => {
+    const { cluster, misfits } = made([
+      {
+        key: A,
+        now: [merging({ alt_stat_name: 'two' }), ...bad],
+        before: [merging({ alt_stat_name: 'one' }), merging({ connect_timeout: '6s' })],
+      },
+    ]);
+    assert.deepEqual([cluster?.altStatName, Number(cluster?.connectTimeout?.seconds)], ['one', 6]);
+    assert.deepEqual(misfits, [`${A} former version`]);
+  });
+
+  test('an added cluster has its former version, and without one it is a failure of its own', () => {
+    const adding = (value: object) => [{ applyTo: 'CLUSTER', patch: { operation: 'ADD', value } }];
+    const eds = { name: 'added', type: 'EDS', eds_cluster_config: { eds_config: { ads: {} } } };
+    const now = adding(eds);
+    const known = made([{ key: A, now, before: adding({ name: 'added', alt_stat_name: 'one' }) }], '|added|added');
+    assert.deepEqual([known.cluster?.altStatName, known.misfits], ['one', [`${A} former version`]]);
+    const unknown = made([{ key: A, now }], '|added|added');
+    assert.deepEqual(unknown, { cluster: undefined, misfits: undefined });
+  });
 });

@@ -1,15 +1,18 @@
 /** The patches of a view, read of the mesh and decoded once for each version of an EnvoyFilter. */
+import { deserialize } from 'node:v8';
 import { fromProtoJson } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES, type Resource, type ResourceKey, unappliedPatch } from '../../resources/index.ts';
 import { type Facts, type MeshReader, noteAll, recorded } from '../reads/index.ts';
-import type { AppliedFilter } from '../types.ts';
+import type { FormerFilter } from '../types.ts';
 import { Patches } from './patches.ts';
 import type { Patch } from './types.ts';
 
 const NO_BYTES = new Uint8Array();
 
+type Content = Resource<'EnvoyFilter'>['content'];
+
 /** The patches, read at the first call. Each call records what was read: each is for another unit. */
-export function patchesOf(snapshot: MeshReader, applied: readonly AppliedFilter[]): () => Patches {
+export function patchesOf(snapshot: MeshReader, applied: readonly FormerFilter[]): () => Patches {
   let read: { readonly value: Patches; readonly facts: Facts } | undefined;
   return () => {
     if (read === undefined) read = recorded(() => readPatches(snapshot, applied));
@@ -18,11 +21,12 @@ export function patchesOf(snapshot: MeshReader, applied: readonly AppliedFilter[
   };
 }
 
-function readPatches(snapshot: MeshReader, filters: readonly AppliedFilter[]): Patches {
+function readPatches(snapshot: MeshReader, filters: readonly FormerFilter[]): Patches {
   const resources = snapshot.resources('EnvoyFilter');
-  const applied = filters.flatMap(({ key, patches: indexes }) => {
-    const filter = resources.get(key);
-    const all = filter === undefined ? [] : decoded(snapshot, key, filter);
+  const applied = filters.flatMap((filter) => {
+    const { key, content, patches: indexes } = filter;
+    const all =
+      content === undefined ? current(snapshot, key, resources.get(key)) : former(snapshot, filter, key, content);
     // A view may be older than the content of its filters while its proxies are moving to another one.
     return indexes.flatMap((index) => all[index] ?? []);
   });
@@ -30,26 +34,32 @@ function readPatches(snapshot: MeshReader, filters: readonly AppliedFilter[]): P
 }
 
 /** Undefined: a patch that is not applied, whose value was not checked. */
-function decoded(
-  snapshot: MeshReader,
-  key: ResourceKey,
-  filter: Resource<'EnvoyFilter'>,
-): readonly (Patch | undefined)[] {
-  return snapshot.memos
-    .weak<Resource<'EnvoyFilter'>, readonly (Patch | undefined)[]>('decoded patches')
-    .get(filter, () =>
-      (filter.content.configPatches ?? []).map((patch, index) => {
-        if (unappliedPatch(patch) !== undefined) return undefined;
-        const { applyTo, match = {} } = patch;
-        const { operation, value } = patch.patch;
-        return {
-          label: `${key}: spec.configPatches[${index}]`,
-          applyTo,
-          operation,
-          match,
-          name: typeof value?.name === 'string' ? value.name : '',
-          value: value === undefined ? NO_BYTES : fromProtoJson(PATCHED_MESSAGES[applyTo], value),
-        };
-      }),
-    );
+type Decoded = readonly (Patch | undefined)[];
+
+function current(snapshot: MeshReader, key: ResourceKey, filter: Resource<'EnvoyFilter'> | undefined): Decoded {
+  if (filter === undefined) return [];
+  const memo = snapshot.memos.weak<Resource<'EnvoyFilter'>, Decoded>('decoded patches');
+  return memo.get(filter, () => decoded(key, filter.content));
+}
+
+/** The same of a former version, for as long as the job has it. */
+function former(snapshot: MeshReader, filter: FormerFilter, key: ResourceKey, content: Uint8Array): Decoded {
+  const memo = snapshot.memos.weak<FormerFilter, Decoded>('decoded former patches');
+  return memo.get(filter, () => decoded(key, deserialize(content) as Content));
+}
+
+function decoded(key: ResourceKey, { configPatches = [] }: Content): Decoded {
+  return configPatches.map((patch, index) => {
+    if (unappliedPatch(patch) !== undefined) return undefined;
+    const { applyTo, match = {} } = patch;
+    const { operation, value } = patch.patch;
+    return {
+      label: `${key}: spec.configPatches[${index}]`,
+      applyTo,
+      operation,
+      match,
+      name: typeof value?.name === 'string' ? value.name : '',
+      value: value === undefined ? NO_BYTES : fromProtoJson(PATCHED_MESSAGES[applyTo], value),
+    };
+  });
 }

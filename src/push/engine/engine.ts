@@ -279,7 +279,7 @@ export class Engine implements PushEngine, SessionHost {
     return changed ?? { everything: true, meshWide: new Map(), scopes: new Map() };
   }
 
-  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. / */
+  /** Encodes changed endpoints; returns the views with new endpoints, in each placement concerned. */
   #updateEndpoints(concerned: ReadonlyMap<SessionView, readonly string[]>): PlacedSessionView[] {
     const changed: PlacedSessionView[] = [];
     const started = this.now();
@@ -312,7 +312,7 @@ export class Engine implements PushEngine, SessionHost {
    * @param change what changed in its current views and was not pushed yet
    */
   #assign(session: Session, { views, placement }: Assignment, change: PostponedPush): void {
-    const wanted = views.map((view) => this.#views.take(view, placement));
+    const wanted = views.map((view) => this.#views.take(view, placement, session.views));
     session.want(wanted);
     for (const view of wanted) this.#ensureGenerated(view, session, change.eventTime, change.reasons);
     if (this.#pushes.move(session, change) || session.isMoving) return;

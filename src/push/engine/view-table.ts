@@ -27,7 +27,7 @@ export interface ViewTableOptions {
   readonly scopes: ScopeOwner;
   /** Called with a scope that no view uses any more. */
   readonly onReleased: (id: string) => void;
-  /** The current one. */
+  /** The current one: jobs that are taken now are generated from it. */
   readonly snapshot: () => Snapshot;
 }
 
@@ -65,15 +65,21 @@ export class ViewTable {
     return this.#views.values();
   }
 
-  /** The state of a view in a placement, created when it is new. */
-  take(view: View, placement: Placement): PlacedSessionView {
+  /**
+   * The state of a view in a placement, created when it is new.
+   *
+   * @param current the views that the proxy has
+   */
+  take(view: View, placement: Placement, current: readonly PlacedSessionView[] = []): PlacedSessionView {
     const key = viewKey(view);
     let state = this.#views.get(key);
     if (state === undefined) {
       this.#options.scopes.acquire(scopeIdOfView(view));
-      state = new ViewState(key, view);
+      state = new ViewState(key, view, this.#options.snapshot);
       this.#views.set(key, state);
     }
+    const left = current.find((placed) => placed.view.view.part === view.part)?.view;
+    if (left !== undefined && left !== state) state.inherit(left);
     return state.ensurePlacement(placementFor(view, placement));
   }
 

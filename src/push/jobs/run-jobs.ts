@@ -104,7 +104,7 @@ export type GeneratedParts = readonly GeneratedPart[] | undefined;
 
 /** Generates what a job asks for; may be interrupted after each unit. */
 export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<GeneratedParts> {
-  const { view, placements } = job;
+  const { view, placements, former = [] } = job;
   if (scopeOfView(MeshReader.of(snapshot), view) === undefined) return undefined;
   const versions = versionsOf(snapshot.memos);
   const parts: GeneratedPart[] = [];
@@ -112,7 +112,9 @@ export function* generateJob(snapshot: MeshSnapshot, job: GenerateJob): Slices<G
     const selected = job.units[type];
     if (selected === undefined) continue;
     const selection = { [type]: selected === 'all' ? 'all' : new Set(selected) };
-    const { value: result, milliseconds } = yield* timed(generateInSlices(snapshot, view, selection, placements));
+    const { value: result, milliseconds } = yield* timed(
+      generateInSlices(snapshot, view, selection, placements, former),
+    );
     const hashed = yield* timed(hashInSlices(versions, result));
     parts.push({ type, result, milliseconds: milliseconds + hashed.milliseconds });
   }

@@ -3,7 +3,13 @@
  * becomes part of the view; what the patches say is read by generation.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { type AppliedFilter, type EnvoyView, PATCH_CONTEXTS, type PatchedType } from '../../generate/index.ts';
+import {
+  type AppliedFilter,
+  type EnvoyView,
+  PATCH_CONTEXTS,
+  PATCHED_TYPES,
+  type PatchedType,
+} from '../../generate/index.ts';
 import {
   type AnyResource,
   compileRegex,
@@ -25,7 +31,6 @@ const TARGETS: Readonly<Record<PatchedType, readonly ApplyTo[]>> = {
   lds: ['LISTENER', 'FILTER_CHAIN', 'NETWORK_FILTER', 'HTTP_FILTER', ...ROUTES],
   rds: ROUTES,
 };
-const PATCHED_TYPES = Object.keys(TARGETS) as readonly PatchedType[];
 
 /**
  * The patches for a part of a proxy's configuration, in the order in which they apply: the root namespace's first, then

@@ -207,6 +207,11 @@ export class Session implements ProxySession {
     return this.#types;
   }
 
+  /** The views that it has. */
+  get views(): readonly PlacedSessionView[] {
+    return this.#views;
+  }
+
   /** The views that it has, and those that it moves to. */
   get allViews(): readonly PlacedSessionView[] {
     return [...this.#views, ...(this.#next ?? [])];

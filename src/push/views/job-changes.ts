@@ -5,11 +5,12 @@
  * still refers to stays, and virtual hosts are added and removed with their route configuration.
  */
 import { InternalError } from '../../core/errors.ts';
-import { GENERATED_TYPES, type GeneratedType, type Unit } from '../../generate/index.ts';
+import { GENERATED_TYPES, type GeneratedType, type GenerationFailure, type Unit } from '../../generate/index.ts';
 import type { Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import type { UnitAnswer } from '../protocol.ts';
 import type { EncodedResource } from '../types.ts';
+import type { PlacedBundles } from './view-bundles.ts';
 
 /** The units of a view. */
 export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly EncodedResource[]>>>;
@@ -24,11 +25,7 @@ export function noUnits(): MutableUnits {
   return { cds: NO_UNITS, sds: NO_UNITS, lds: NO_UNITS, rds: NO_UNITS, vhds: NO_UNITS, nds: NO_UNITS };
 }
 
-export interface UnitFailure {
-  readonly type: GeneratedType;
-  readonly unit: Unit;
-  readonly message: string;
-}
+export type UnitFailure = GenerationFailure;
 
 /** New resources by unit; undefined: the unit is gone. */
 export type Edits = Map<Unit, readonly EncodedResource[] | undefined>;
@@ -38,7 +35,7 @@ export interface JobChanges {
   readonly units: Record<GeneratedType, Edits>;
   /** Edits of clusters that depend on the placement, for each of the job's placements. */
   readonly placed: readonly Edits[];
-  /** Failures of the answer, and withheld listeners. Their units stay as they are. */
+  /** Failures of the answer, and withheld listeners. The units without `misfits` stay as they are. */
   readonly failures: readonly UnitFailure[];
   /** The withheld listener units. */
   readonly withheld: ReadonlySet<Unit>;
@@ -139,8 +136,10 @@ function gone({ answer }: GeneratedJob, type: GeneratedType, current: ReadonlyMa
   return found;
 }
 
+/** Units that stay as they are. */
 function failedUnits({ answer }: Pick<GeneratedJob, 'answer'>, type: GeneratedType): ReadonlySet<Unit> {
-  return new Set(answer.failures.flatMap((failure) => (failure.type === type ? [failure.unit] : [])));
+  const failed = answer.failures.filter((failure) => failure.type === type && failure.misfits === undefined);
+  return new Set(failed.map(({ unit }) => unit));
 }
 
 /** The resources of a unit that an answer sends or names by number; undefined: the unit is gone. */
@@ -255,5 +254,23 @@ export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: 
   for (const [unit, resources] of edits) {
     if (resources === undefined) units.delete(unit);
     else units.set(unit, resources);
+  }
+}
+
+/** What `lendClusters` reads of placements. */
+type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
+
+/**
+ * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
+ * network has them. The priorities of endpoints may be those of another locality; without the clusters, routes to the
+ * host would lead nowhere.
+ */
+export function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
+  const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));
+  for (const [{ initialized, placement }, edits] of placements) {
+    if (initialized || edits.has(unit)) continue;
+    const lender = lenders.find((each) => each.placement.network === placement.network);
+    const clusters = lender?.clusters.get(unit);
+    if (clusters !== undefined) edits.set(unit, clusters);
   }
 }

@@ -87,7 +87,10 @@ export function endpointChanges(
       for (const [index, resource] of encoded.entries()) placed[index]?.set(name, resource);
     } catch (error) {
       const reason = messageOf(error);
-      failures.push({ type: 'eds', message: `eds ${clusterName} of ${key}: ${reason}` });
+      failures.push({
+        type: 'eds',
+        message: `eds ${clusterName} of ${key}: ${reason}; the last good version stays in force`,
+      });
     }
   }
   return { common, placed };

@@ -14,7 +14,7 @@ function newView() {
   const snapshot = emptySnapshot();
   const [view] = viewsOf(snapshot, sidecar('10.5.0.1', 'shop'));
   assert.ok(view !== undefined);
-  const state = new ViewState('key', view);
+  const state = new ViewState('key', view, () => snapshot);
   const generator = new InlineGenerator(snapshot);
   const interner = new Interner();
   const encoders = { interner, endpoints: new EndpointEncoder(interner), templates: new BundleTemplates() };

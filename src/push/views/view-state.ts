@@ -15,12 +15,13 @@ import {
 } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import { type GeneratedJob, type Lane, laneOf } from '../jobs/index.ts';
-import type { GenerateJob } from '../protocol.ts';
+import type { FailureAnswer, GenerateJob, JobAnswer } from '../protocol.ts';
 import { placementKey } from '../proxies/index.ts';
 import type { PushReason } from '../types.ts';
-import { applyEdits, applyUnits, type Edits, jobChanges, noUnits, type UnitFailure } from './job-changes.ts';
+import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
+import { applyEdits, applyUnits, jobChanges, lendClusters, noUnits, type UnitFailure } from './job-changes.ts';
 import { type Member, PlacedView } from './placed-view.ts';
-import { type ChangedTypes, type Encoders, type PlacedBundles, ViewBundles } from './view-bundles.ts';
+import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
 
 type DirtyUnits = Map<GeneratedType, 'all' | ReadonlySet<Unit>>;
@@ -55,9 +56,6 @@ export interface EndpointsResult<S extends Member> {
 
 const NONE: ReadonlySet<Unit> = new Set();
 
-/** What `lendClusters` reads of placements. */
-type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
-
 /** The view in one of its placements. */
 type Placed<S extends Member> = PlacedView<S, ViewState<S>>;
 
@@ -73,12 +71,12 @@ export class ViewState<S extends Member> {
   /** True after a failed job, until the next commit. */
   lastJobFailed = false;
   /**
-   * Snapshot version of the last commit. While nothing is dirty or in flight, the view is at the engine's version. /
+   * Snapshot version of the last commit. While nothing is dirty or in flight, the view is at the engine's version.
    */
   committedVersion = 0;
   /** Snapshot version of the last commit without failing units. */
   completeVersion = 0;
-  /** Units `type/unit` that could not be generated: their last good version stays. */
+  /** Units `type/unit` that could not be generated, or not with the EnvoyFilters that the mesh has. */
   readonly #failing = new Set<string>();
   /** Types that some proxy has asked for: no others are generated. */
   readonly #requested = new Set<GeneratedType>();
@@ -93,10 +91,16 @@ export class ViewState<S extends Member> {
   readonly #placedUnits = new Set<Unit>();
   readonly #findings = new Map<string, readonly GenerationFinding[]>();
   readonly #bundles: ViewBundles<Placed<S>>;
+  readonly #snapshot: () => Snapshot;
+  /** Undefined for a view without patches. */
+  readonly #filters: FilterVersions | undefined;
 
-  constructor(key: string, view: View) {
+  /** @param snapshot the one that a job is generated from which is taken now */
+  constructor(key: string, view: View, snapshot: () => Snapshot) {
     this.key = key;
     this.view = view;
+    this.#snapshot = snapshot;
+    this.#filters = 'patches' in view && view.patches !== undefined ? new FilterVersions(view) : undefined;
     this.#bundles = new ViewBundles(key, view);
   }
 
@@ -235,6 +239,11 @@ export class ViewState<S extends Member> {
     this.inFlight = true;
   }
 
+  /** A proxy that has the other view is about to move to this one. */
+  inherit(other: ViewState<S>): void {
+    if (!this.built) this.#filters?.inherit(other.#filters, this.#sessions.size > 0);
+  }
+
   /**
    * Takes the job when its turn has come, with everything that is dirty by then: a job generates at least what its
    * snapshot changed. When it is taken again (a worker crashed), it includes what became dirty in the meantime.
@@ -251,7 +260,9 @@ export class ViewState<S extends Member> {
       add(selection, 'cds', this.#placedUnits);
     const units: Partial<Record<GeneratedType, 'all' | readonly Unit[]>> = {};
     for (const [type, selected] of selection) units[type] = selected === 'all' ? 'all' : [...selected].sort();
-    return { viewKey: this.key, view: this.view, units, placements: placed.map(({ placement }) => placement) };
+    const former = this.#filters?.take(this.#snapshot(), units) ?? [];
+    const placements = placed.map(({ placement }) => placement);
+    return { viewKey: this.key, view: this.view, units, placements, ...(former.length > 0 && { former }) };
   }
 
   #returnJob(): void {
@@ -279,29 +290,38 @@ export class ViewState<S extends Member> {
   /**
    * Takes over a job's results: units, bundles, and the endpoints of its clusters. Throws before anything is changed.
    */
-  commit(job: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
+  commit(made: GeneratedJob, snapshot: Snapshot, encoders: Encoders): CommitResult<S> {
+    const job = { ...made, answer: this.#withKept(made.answer) };
     const { dirty, placed = [] } = this.#taken ?? {};
     const clusters = placed.map((each) => each.clusters);
     const { units, placed: edits, failures, withheld } = jobChanges(job, this.#units, clusters, encoders.interner);
-    const lines = failures.map(({ type, unit, message }): BuildFailure => {
-      return { type, message: `${type} ${unit} of ${this.key}: ${message}` };
+    const lines = failures.map((failure): BuildFailure => {
+      const { type, unit, message } = failure;
+      return { type, message: `${type} ${unit} of ${this.key}: ${message}${consequence(failure)}` };
     });
     const ofPlaced = new Map(placed.map((each, index) => [each, edits[index] ?? new Map()]));
-    for (const { type, unit } of failures) if (type === 'cds') lendClusters(unit, ofPlaced);
+    const kept = failures.filter(({ misfits }) => misfits === undefined);
+    for (const { type, unit } of kept) if (type === 'cds') lendClusters(unit, ofPlaced);
     const complete = job.answer.complete.includes('cds') || this.#generated.has('cds');
     const placements = this.#placed.values();
     const { changed, apply } = this.#bundles.next(
       { units: this.#units, edits: units, placements, placed: ofPlaced, complete },
       { snapshot, encoders, failures: lines },
     );
+    const keptNames = new Set(kept.map(nameOf));
     // From here on nothing throws.
     apply();
     applyUnits(this.#units, units);
     for (const [each, ofEach] of ofPlaced) applyEdits(each.clusters, ofEach);
-    this.#updatePlacedUnits(job, failures);
+    this.#updatePlacedUnits(job, kept);
+    this.#filters?.commit(
+      made.answer,
+      (type, unit) => keptNames.has(nameOf({ type, unit })),
+      (type, unit) => this.#has(type, unit),
+    );
     this.#updateWithheld(job, withheld);
     this.#updateFailing(job, failures);
-    this.#updateFindings(job, failures);
+    this.#updateFindings(job, kept);
     this.built = true;
     for (const type of job.answer.complete) this.#generated.add(type);
     this.inFlight = false;
@@ -313,6 +333,25 @@ export class ViewState<S extends Member> {
     for (const each of this.#placed.values())
       lines.push(...this.beginPlacement(each, snapshot, encoders, eventTime, reasons));
     return { changed, failures: lines, eventTime, reasons };
+  }
+
+  #has(type: GeneratedType, unit: Unit): boolean {
+    return this.#units[type].has(unit) || (type === 'cds' && this.#placedUnits.has(unit));
+  }
+
+  /** The answer, with failures of the units that would lose an EnvoyFilter: these stay as they are. */
+  #withKept(answer: JobAnswer): JobAnswer {
+    const failures = answer.failures.map(({ misfits, ...failure }): FailureAnswer => {
+      const { type, unit } = failure;
+      if (misfits === undefined) return failure;
+      if (!this.#has(type, unit) || this.#filters?.losesFilter(type, unit, misfits) !== true)
+        return { ...failure, misfits };
+      return {
+        ...failure,
+        message: `${failure.message}; no version of an EnvoyFilter that applied fits any more`,
+      };
+    });
+    return { ...answer, failures };
   }
 
   /** Encodes the endpoints of these hosts' clusters again. */
@@ -367,21 +406,6 @@ export class ViewState<S extends Member> {
       const key = `${finding.type}/${finding.unit}`;
       if (!failed.has(key)) this.#findings.set(key, [...(this.#findings.get(key) ?? []), finding]);
     }
-  }
-}
-
-/**
- * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
- * network has them. The priorities of endpoints may be those of another locality; without the clusters, routes to the
- * host would lead nowhere.
- */
-function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
-  const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));
-  for (const [{ initialized, placement }, edits] of placements) {
-    if (initialized || edits.has(unit)) continue;
-    const lender = lenders.find((each) => each.placement.network === placement.network);
-    const clusters = lender?.clusters.get(unit);
-    if (clusters !== undefined) edits.set(unit, clusters);
   }
 }
 
