@@ -207,6 +207,7 @@ describe('proxies of one caller that reject everything', { timeout: 60_000 }, ()
       honest.acknowledge(changed);
       await eventually(() => assert.ok(hostile.every(({ received }, index) => received > (before[index] ?? 0))));
     }
-    assert.ok(responses() - first <= 2 * 3 * hostile.length, `${responses() - first} responses to three changes`);
+    // Some had not ended their search when the changes began. A search for each change would be 64 responses.
+    assert.ok(responses() - first <= 5 * 3 * hostile.length, `${responses() - first} responses to three changes`);
   });
 });

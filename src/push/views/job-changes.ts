@@ -10,7 +10,6 @@ import type { Interner } from '../bundles/index.ts';
 import type { GeneratedJob } from '../jobs/index.ts';
 import type { UnitAnswer } from '../protocol.ts';
 import type { EncodedResource } from '../types.ts';
-import type { PlacedBundles } from './view-bundles.ts';
 
 /** The units of a view. */
 export type Units = Readonly<Record<GeneratedType, ReadonlyMap<Unit, readonly EncodedResource[]>>>;
@@ -254,23 +253,5 @@ export function applyEdits(units: Map<Unit, readonly EncodedResource[]>, edits: 
   for (const [unit, resources] of edits) {
     if (resources === undefined) units.delete(unit);
     else units.set(unit, resources);
-  }
-}
-
-/** What `lendClusters` reads of placements. */
-type PlacedClusters = Pick<PlacedBundles, 'placement' | 'clusters' | 'initialized'>;
-
-/**
- * Gives placements that begin now the clusters of a unit that could not be generated as another placement of the same
- * network has them. The priorities of endpoints may be those of another locality; without the clusters, routes to the
- * host would lead nowhere.
- */
-export function lendClusters(unit: Unit, placements: ReadonlyMap<PlacedClusters, Edits>): void {
-  const lenders = [...placements.keys()].filter(({ initialized, clusters }) => initialized && clusters.has(unit));
-  for (const [{ initialized, placement }, edits] of placements) {
-    if (initialized || edits.has(unit)) continue;
-    const lender = lenders.find((each) => each.placement.network === placement.network);
-    const clusters = lender?.clusters.get(unit);
-    if (clusters !== undefined) edits.set(unit, clusters);
   }
 }
