@@ -69,7 +69,12 @@ export function bootstrapJson(options: BootstrapOptions): JsonValue {
     node: { id, cluster: id.split('~')[2] ?? id, metadata, ...(locality === undefined ? {} : { locality }) },
     admin: { address: { socket_address: { address: adminAddress, port_value: adminPort } } },
     // Envoy's default limit for regular expressions is too low for what users write; sidecars start with this one.
-    layered_runtime: { layers: [{ name: 'static', static_layer: { 're2.max_program_size.error_level': 32768 } }] },
+    layered_runtime: {
+      layers: [
+        { name: 'static', static_layer: { 're2.max_program_size.error_level': 32768 } },
+        { name: 'admin', admin_layer: {} },
+      ],
+    },
     static_resources: {
       listeners: staticResources?.listeners ?? [],
       clusters: [...(staticResources?.clusters ?? []), ...(ads ? [adsCluster(ads.address, ads.port)] : [])],

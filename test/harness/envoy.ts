@@ -47,8 +47,8 @@ export interface Envoy {
   readonly id: string;
   readonly adminPort: number;
   readonly pid: number;
-  /** GET on the admin port; throws unless the answer is 200. */
-  admin(path: string): Promise<string>;
+  /** A request, by default GET, to the admin port; throws unless the answer is 200. */
+  admin(path: string, method?: string): Promise<string>;
   /** Waits until Envoy says LIVE: it then has its first clusters and listeners. */
   waitLive(timeoutMs?: number): Promise<void>;
   /** `/config_dump` with endpoints, as parsed JSON. */
@@ -97,11 +97,12 @@ function startArgv(owner: Owner, name: string, argv: readonly string[]): Promise
 }
 
 function controlled(child: Child, id: string, adminPort: number, namespace: Namespace | undefined): Envoy {
-  const admin = async (path: string): Promise<string> => {
+  const admin = async (path: string, method = 'GET'): Promise<string> => {
     if (namespace !== undefined) {
-      return namespace.run('curl', '-sS', '--fail', '--max-time', '15', `http://127.0.0.1:${adminPort}${path}`);
+      const url = `http://127.0.0.1:${adminPort}${path}`;
+      return namespace.run('curl', '-sS', '--fail', '--max-time', '15', '--request', method, url);
     }
-    const answer = await request({ port: adminPort, path });
+    const answer = await request({ port: adminPort, path, method });
     if (answer.status !== 200) throw new Error(`envoy ${id}: ${path} answered ${answer.status}: ${answer.body}`);
     return answer.body;
   };
