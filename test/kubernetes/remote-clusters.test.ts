@@ -102,7 +102,7 @@ describe('a mesh of two clusters', { skip }, () => {
   before(async () => {
     [near, far] = await Promise.all([
       startKubernetes(owner, { definitions: true }),
-      startKubernetes(owner, { controllerManager: true }),
+      startKubernetes(owner, { controllerManager: true, ownIdentity: true }),
     ]);
     relay = await startRelay(Number(new URL(far.url).port));
     owner.after(() => relay.close());

@@ -68,6 +68,11 @@ export interface KubernetesOptions {
   readonly controllerManager?: boolean;
   /** The definitions of the mesh's kinds, without those of the `istio.io` groups. Default false. */
   readonly definitions?: boolean;
+  /**
+   * Starts without the data of a first start: clusters that are to be told apart need other identities, such as the uid
+   * of the Service `default/kubernetes`. Default false.
+   */
+  readonly ownIdentity?: boolean;
   /** Runs the garbage collector in it. Default false: what the owner of deleted objects owned stays. */
   readonly garbageCollector?: boolean;
   /**
@@ -325,7 +330,7 @@ export async function startKubernetes(parent: Owner, options: KubernetesOptions 
     'admin.kubeconfig': kubeconfig({ url, ca: authority.certificate, credential: admin }),
   });
   const dataFolder = join(folder, 'etcd');
-  const first = firstData(options.definitions ? 'definitions' : 'empty');
+  const first = options.ownIdentity ? undefined : firstData(options.definitions ? 'definitions' : 'empty');
   if (first !== undefined) await copyData(first, dataFolder);
   const etcd = await startEtcd(owner, dataFolder, [etcdPort, peerPort]);
   const api = createApi(owner, { url, ca: authority.certificate, credential: admin });
