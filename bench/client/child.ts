@@ -15,7 +15,7 @@ export function startAsked<Command extends object, Result>(owner: Owner, file: s
   const ended = exited.then(([code]) => {
     throw new Error(`${file} has ended with code ${String(code)}`);
   });
-  // Whoever asks sees it.
+  // Callers that wait for it see the error.
   ended.catch(() => {});
   owner.after(async () => {
     child.kill('SIGKILL');

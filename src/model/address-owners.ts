@@ -70,7 +70,7 @@ export function isAddressOfOthers(
   indexes: AddressIndexes,
   reads: Set<string>,
 ): boolean {
-  // Clusters may use the same addresses: this pod has it, whoever has it elsewhere.
+  // Clusters may use the same addresses: this Pod has it here, whatever has it elsewhere.
   if (pod?.meta.namespace === namespace && hasAddress(pod, address)) return false;
   return ownerOutside(address, namespace, indexes, reads) !== undefined;
 }

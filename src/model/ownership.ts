@@ -91,7 +91,7 @@ export function hostConflicts(services: readonly Service[], context: OwnershipCo
 
 /**
  * Whether routes of `namespace` for a host may apply to callers of other namespaces. A host that is an address is that
- * of requests to whoever has the address.
+ * of requests to the owner of the address.
  */
 export function mayRouteForOthers(host: string, namespace: string, context: OwnershipContext): boolean {
   if (isIpAddress(host)) return decidesForAll(namespace, context);

@@ -16,7 +16,7 @@ export { unappliedPatch } from './envoy-patches.ts';
 export { fingerprintOf, inCluster } from './fingerprint.ts';
 export { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 export { usableInlineKeys } from './inline-keys.ts';
-export { fieldPath, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './issues.ts';
+export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './issues.ts';
 export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
 export { meshKindNamed, resourceNames } from './kind-names.ts';
 export type { ObjectAccess } from './kinds.ts';
@@ -35,7 +35,7 @@ export {
   parseProxyConfig,
 } from './mesh-config.ts';
 export { withoutNulls } from './nulls.ts';
-export { type Locate, type ParsedResource, parseResource } from './parse.ts';
+export { type ParsedResource, parseResource } from './parse.ts';
 export { PATCHED_MESSAGES } from './patched-messages.ts';
 export { isPathTemplate } from './path-templates.ts';
 export { GATEWAY_GROUP } from './policy-targets.ts';

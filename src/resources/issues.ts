@@ -1,5 +1,6 @@
 /** Turns schema issues into the one line a person needs: which field, and what was expected there. */
 import type { z } from 'zod';
+import type { ResourceKey, ResourceOrigin, ResourceProblem } from './types.ts';
 
 /** An error inside a document. */
 export interface ValidationError {
@@ -117,4 +118,36 @@ function got(input: unknown): string {
 
 function oneLine(text: string): string {
   return text.replaceAll('\n', ' ');
+}
+
+/** Line (1-based) of the value at a path of the document, where the source knows lines. */
+export type Locate = (path: readonly (string | number)[]) => number | undefined;
+
+/** What is wrong with a document that is refused. */
+export function problemOf(
+  errors: readonly ValidationError[],
+  origin: ResourceOrigin,
+  locate: Locate,
+  index: number,
+  key: ResourceKey | undefined,
+): ResourceProblem {
+  const first = errors[0] ?? { path: [], message: 'expected a valid resource' };
+  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
+  const line = lineOf(first.path, locate) ?? origin.line;
+  return {
+    id: key ?? `${origin.file ?? origin.source}#${index}`,
+    ...(key === undefined ? {} : { key }),
+    origin: line === undefined ? origin : { ...origin, line },
+    field: fieldPath(first.path),
+    message: `${first.message}${more}`,
+  };
+}
+
+/** Line of the value, or of the closest enclosing value when it is missing. */
+export function lineOf(path: readonly (string | number)[], locate: Locate): number | undefined {
+  for (let length = path.length; length > 0; length--) {
+    const line = locate(path.slice(0, length));
+    if (line !== undefined) return line;
+  }
+  return undefined;
 }

@@ -9,7 +9,17 @@ import { dryRunError, meantAsDryRun } from './dry-run.ts';
 import { fingerprintOf } from './fingerprint.ts';
 import { type IgnoredDocument, ignoredDocument } from './ignored.ts';
 import { isIngressTls, withClosedListeners } from './ingress-tls.ts';
-import { fieldPath, shown, UNKNOWN_FIELD, type ValidationError, validationErrorsOf, withoutValue } from './issues.ts';
+import {
+  fieldPath,
+  type Locate,
+  lineOf,
+  problemOf,
+  shown,
+  UNKNOWN_FIELD,
+  type ValidationError,
+  validationErrorsOf,
+  withoutValue,
+} from './issues.ts';
 import { DEFAULT_LIMITS, type DocumentLimits } from './limits.ts';
 import { EMPTY_VALUE, pathsToNulls, withoutNulls } from './nulls.ts';
 import { resembles } from './resembles.ts';
@@ -44,9 +54,6 @@ export type ParsedResource =
   | { readonly resource: AnyResource }
   | { readonly problem: ResourceProblem }
   | { readonly ignored: IgnoredDocument };
-
-/** Line (1-based) of the value at a path of the document, where the source knows lines. */
-export type Locate = (path: readonly (string | number)[]) => number | undefined;
 
 const CORE: ReadonlySet<Kind> = new Set(CORE_KINDS);
 const SERVICE_API: ReadonlySet<Kind> = new Set(SERVICE_API_KINDS);
@@ -369,34 +376,6 @@ function coreInput(envelope: Envelope, document: Record<string, unknown>): Recor
   const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...rest } = document;
   const { deletionTimestamp } = envelope;
   return deletionTimestamp === undefined ? rest : { ...rest, deletionTimestamp };
-}
-
-function problemOf(
-  errors: readonly ValidationError[],
-  origin: ResourceOrigin,
-  locate: Locate,
-  index: number,
-  key: ResourceKey | undefined,
-): ResourceProblem {
-  const first = errors[0] ?? { path: [], message: 'expected a valid resource' };
-  const more = errors.length > 1 ? ` (and ${errors.length - 1} more)` : '';
-  const line = lineOf(first.path, locate) ?? origin.line;
-  return {
-    id: key ?? `${origin.file ?? origin.source}#${index}`,
-    ...(key === undefined ? {} : { key }),
-    origin: line === undefined ? origin : { ...origin, line },
-    field: fieldPath(first.path),
-    message: `${first.message}${more}`,
-  };
-}
-
-/** Line of the value, or of the closest enclosing value when it is missing. */
-function lineOf(path: readonly (string | number)[], locate: Locate): number | undefined {
-  for (let length = path.length; length > 0; length--) {
-    const line = locate(path.slice(0, length));
-    if (line !== undefined) return line;
-  }
-  return undefined;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

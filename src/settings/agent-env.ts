@@ -136,8 +136,8 @@ export const agentEnv = {
     type: 'boolean',
     default: false,
     meaning:
-      'Drains until there are no connections, instead of TERMINATION_DRAIN_DURATION_SECONDS; whoever ends the agent ' +
-      'sets the limit.',
+      'Drains until there are no connections, instead of TERMINATION_DRAIN_DURATION_SECONDS; the sender of the ' +
+      'signal sets the limit.',
   },
   MINIMUM_DRAIN_DURATION: {
     setting: 'minimumDrainMs',

@@ -13,7 +13,7 @@
  * last.
  *
  * With EXIT_ON_ZERO_ACTIVE_CONNECTIONS the time is that of the connections: callers are discouraged for
- * MINIMUM_DRAIN_DURATION, the listeners are closed, and Envoy ends with the last connection. Whoever has sent the
+ * MINIMUM_DRAIN_DURATION, the listeners are closed, and Envoy ends with the last connection. The sender of the
  * signal sets the limit (`terminationGracePeriodSeconds` of a Pod, `TimeoutStopSec` of a unit).
  */
 import { messageOf } from '../../core/errors.ts';

@@ -1,7 +1,7 @@
 /**
  * Which views of a proxy the registry accounts for: those that the workload at its address needs. A proxy states almost
  * everything about itself, so that views could be any number; those that workloads of the registry need are limited by
- * the size of the mesh, whoever asks for them.
+ * the size of the mesh, for all callers.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
 import { isClientView, NOWHERE, unrecorded, type View } from '../../generate/index.ts';

@@ -1,10 +1,9 @@
 /** The sessions of connected proxies and the queue of pushes to them. */
+export { mergedPush, type PostponedPush } from './postponed-push.ts';
 export { Roster } from './roster.ts';
 export {
-  mergedPush,
   NOTHING_SHARED,
   type PlacedSessionView,
-  type PostponedPush,
   Session,
   type SessionHost,
   type SessionView,

@@ -4,8 +4,9 @@
  */
 import type { TimeShares } from '../../core/time-shares.ts';
 import type { PendingPush, PushOutcome } from '../types.ts';
+import { changedTypes, mergedPush, type PostponedPush } from './postponed-push.ts';
 import { PushQueue } from './push-queue.ts';
-import { changedTypes, mergedPush, type PostponedPush, type Session, type SessionView } from './session.ts';
+import type { Session, SessionView } from './session.ts';
 
 export interface SessionPushesOptions {
   /** Pushes that may be in flight at a time. */

@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { sidecar } from '../testing/mesh.ts';
 import type { PushReason } from '../types.ts';
-import { mergedPush, NOTHING_SHARED, Session, type SessionHost } from './session.ts';
+import { mergedPush } from './postponed-push.ts';
+import { NOTHING_SHARED, Session, type SessionHost } from './session.ts';
 
 const CONFIG: ReadonlySet<PushReason> = new Set(['config']);
 

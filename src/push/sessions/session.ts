@@ -7,6 +7,7 @@ import { byXdsType, XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { GENERATED_FOR, type GeneratedType } from '../../generate/index.ts';
 import type { Bundle, Parts, PendingPush, ProxySession, PushOutcome, PushSink } from '../types.ts';
 import type { Bundles, PlacedView, ViewState } from '../views/index.ts';
+import type { PostponedPush } from './postponed-push.ts';
 
 /** What a session needs of the engine. */
 export interface SessionHost {
@@ -33,32 +34,6 @@ export interface SessionHost {
 interface SharedContent {
   readonly bundles: readonly Bundles[];
   readonly content: Parts;
-}
-
-/** A push that waits for another part of the same proxy; it gets its version when it is sent. */
-export type PostponedPush = Omit<PendingPush, 'version'>;
-
-/** A push merged with an earlier one that was postponed. */
-export function mergedPush(push: PostponedPush, held: PostponedPush | undefined): PostponedPush {
-  if (held === undefined) return push;
-  return {
-    types: push.types.union(held.types),
-    eventTime: Math.min(push.eventTime, held.eventTime),
-    reasons: push.reasons.union(held.reasons),
-  };
-}
-
-/** Types for which these parts have different resources. */
-export function changedTypes(before: Parts, now: Parts): ReadonlySet<XdsType> {
-  return new Set(XDS_TYPES.filter((type) => differs(before[type], now[type])));
-}
-
-function differs(before: readonly Bundle[], now: readonly Bundle[]): boolean {
-  if (before.length !== now.length) return true;
-  return now.some((bundle, index) => {
-    const { changed, removed } = bundle.diffFrom(before[index]);
-    return changed.length > 0 || removed.length > 0;
-  });
 }
 
 export type SessionView = ViewState<Session>;

@@ -22,6 +22,7 @@ import { consequence, FilterVersions, nameOf } from './filter-versions.ts';
 import { applyEdits, applyUnits, jobChanges, noUnits, type UnitFailure } from './job-changes.ts';
 import { lendClusters } from './lent-clusters.ts';
 import { type Member, PlacedView } from './placed-view.ts';
+import { UnitProblems } from './unit-problems.ts';
 import { type ChangedTypes, type Encoders, ViewBundles } from './view-bundles.ts';
 import type { BuildFailure } from './view-endpoints.ts';
 
@@ -77,8 +78,7 @@ export class ViewState<S extends Member> {
   committedVersion = 0;
   /** Snapshot version of the last commit without failing units. */
   completeVersion = 0;
-  /** Units `type/unit` that could not be generated, or not with the EnvoyFilters that the mesh has. */
-  readonly #failing = new Set<string>();
+  readonly #problems = new UnitProblems();
   /** Types that some proxy has asked for: no others are generated. */
   readonly #requested = new Set<GeneratedType>();
   /** Types that were generated. */
@@ -90,7 +90,6 @@ export class ViewState<S extends Member> {
   readonly #units = noUnits();
   /** Units whose clusters depend on the placement. */
   readonly #placedUnits = new Set<Unit>();
-  readonly #findings = new Map<string, readonly GenerationFinding[]>();
   readonly #bundles: ViewBundles<Placed<S>>;
   readonly #snapshot: () => Snapshot;
   /** Undefined for a view without patches. */
@@ -161,7 +160,7 @@ export class ViewState<S extends Member> {
 
   /** True when no unit failed to be generated. */
   get isComplete(): boolean {
-    return this.#failing.size === 0;
+    return this.#problems.noneFails;
   }
 
   get isDirty(): boolean {
@@ -174,7 +173,7 @@ export class ViewState<S extends Member> {
   }
 
   findings(): readonly GenerationFinding[] {
-    return [...this.#findings.values()].flat();
+    return this.#problems.findings();
   }
 
   /** The unit that has a resource of this name, in any placement. */
@@ -321,8 +320,9 @@ export class ViewState<S extends Member> {
       (type, unit) => this.#has(type, unit),
     );
     this.#updateWithheld(job, withheld);
-    this.#updateFailing(job, failures);
-    this.#updateFindings(job, kept);
+    this.#problems.updateFailing(job.answer, failures);
+    this.#problems.updateFindings(job.answer, keptNames);
+    if (this.isComplete) this.completeVersion = job.version;
     this.built = true;
     for (const type of job.answer.complete) this.#generated.add(type);
     this.inFlight = false;
@@ -379,34 +379,10 @@ export class ViewState<S extends Member> {
     }
   }
 
-  #updateFailing({ answer, version }: GeneratedJob, failures: readonly UnitFailure[]): void {
-    for (const type of answer.complete)
-      for (const key of this.#failing) if (key.startsWith(`${type}/`)) this.#failing.delete(key);
-    for (const { type, unit } of answer.units) this.#failing.delete(`${type}/${unit}`);
-    for (const { type, unit } of failures) this.#failing.add(`${type}/${unit}`);
-    if (this.isComplete) this.completeVersion = version;
-  }
-
   #updateWithheld({ answer }: GeneratedJob, withheld: ReadonlySet<Unit>): void {
     const made = new Set(answer.units.filter(({ type }) => type === 'lds').map(({ unit }) => unit));
     const still = answer.complete.includes('lds') ? [] : [...this.#withheld].filter((unit) => !made.has(unit));
     this.#withheld = still.length + withheld.size === 0 ? NONE : new Set([...still, ...withheld]);
-  }
-
-  /**
-   * Replaces the findings of the units that were generated; a unit that keeps its last good version keeps its findings.
-   */
-  #updateFindings({ answer }: GeneratedJob, failures: readonly UnitFailure[]): void {
-    const failed = new Set(failures.map(({ type, unit }) => `${type}/${unit}`));
-    for (const key of [...this.#findings.keys()]) {
-      if (!failed.has(key) && answer.complete.some((type) => key.startsWith(`${type}/`))) this.#findings.delete(key);
-    }
-    for (const { type, unit } of answer.units)
-      if (!failed.has(`${type}/${unit}`)) this.#findings.delete(`${type}/${unit}`);
-    for (const finding of answer.findings) {
-      const key = `${finding.type}/${finding.unit}`;
-      if (!failed.has(key)) this.#findings.set(key, [...(this.#findings.get(key) ?? []), finding]);
-    }
   }
 }
 

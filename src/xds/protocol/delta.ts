@@ -11,13 +11,14 @@
 import { CtlError } from '../../core/errors.ts';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/index.ts';
+import type { Answer } from './inflight.ts';
 import { type Interest, MAX_SUBSCRIBED_NAMES, WILDCARD, withoutWildcard } from './interest.ts';
 import { bodyOf, type Plan } from './plan.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { DeltaRequest } from './requests.ts';
 import { NO_DIFFERENCES, reportedResources, resourcesOutside } from './resume.ts';
 import type { SharedResults } from './shared-results.ts';
-import type { Answer, Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
 export class DeltaProtocol implements Variant<DeltaRequest> {

@@ -3,9 +3,10 @@
  * plans and rejections is here, what the variants do differently comes in as a {@link Variant}.
  */
 import type { Bundle } from '../../push/index.ts';
+import { type Answer, NO_ANSWER } from './inflight.ts';
 import type { AnyRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
-import { type Answer, NO_ANSWER, type Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 import type { ResponseContext, Variant } from './variant.ts';
 
 /** Takes a request of the subscription's type. Throws CtlError invalid_argument when it subscribes to too much. */

@@ -7,6 +7,7 @@ import { byXdsType, XDS, XDS_TYPES, type XdsType } from '../../core/xds-types.ts
 import type { Parts, TypeStatus } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE } from './client-state.ts';
 import { receive, respond } from './driver.ts';
+import type { Answer } from './inflight.ts';
 import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
@@ -14,7 +15,7 @@ import { REMOVE_ALL, REMOVE_NONE } from './removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
 import type { ResponseMessage } from './responses.ts';
 import type { Selections } from './selection.ts';
-import { type Answer, Subscription } from './subscription.ts';
+import { Subscription } from './subscription.ts';
 import type { Variant } from './variant.ts';
 import { VhdsState } from './vhds-state.ts';
 

@@ -7,6 +7,7 @@
 import { XDS, type XdsType } from '../../core/xds-types.ts';
 import type { Bundle, EncodedResource } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE, findResource, type KnownResource, knownResource } from './client-state.ts';
+import type { Answer } from './inflight.ts';
 import { covers, type Interest, WILDCARD, withoutWildcard } from './interest.ts';
 import type { NameSet } from './name-set.ts';
 import { bodyOf, type Plan } from './plan.ts';
@@ -14,7 +15,7 @@ import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import type { SotwRequest } from './requests.ts';
 import { chunked } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';
-import type { Answer, Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 import type { EncodedPlan, ResponseContext, Variant } from './variant.ts';
 
 /**

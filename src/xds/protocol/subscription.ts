@@ -22,45 +22,15 @@ import {
   withUnknownVersions,
 } from './client-state.ts';
 import { History } from './history.ts';
+import { ACKED, type Answer, type Inflight, NO_ANSWER } from './inflight.ts';
 import { covers, type Interest } from './interest.ts';
 import type { Plan, Plans } from './plan.ts';
 import { type KnownProxy, planByName, planSearch } from './plan-by-name.ts';
 import { Doubts } from './rejections/doubts.ts';
 import { type Rejection, Rejections } from './rejections/rejection.ts';
 import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
-import type { ResourceLists } from './selection.ts';
 import { PORTION, Unanswered } from './unanswered.ts';
 
-/** A response that has not been acknowledged. */
-export interface Inflight {
-  readonly nonce: string;
-  /** The state of the proxy once it acknowledges. */
-  next: ClientState;
-  readonly changed: ResourceLists;
-  /** Names that the response removed. */
-  readonly removed: readonly string[];
-  readonly forced: ReadonlySet<string>;
-  /** Names that it reported as missing. */
-  readonly missing: readonly string[];
-  readonly responseRequired: boolean;
-  readonly snapshot: number;
-  /** It has only a part of what is suspected to be rejected. */
-  readonly ofSearch: boolean;
-  /** It replaced everything that the proxy had. */
-  readonly full: boolean;
-}
-
-/** The meaning of the nonce and error of a request. */
-export interface Answer {
-  readonly kind: 'none' | 'ack' | 'nack' | 'stale';
-  /** NACK: resources of the response that was answered. */
-  readonly changed: readonly EncodedResource[];
-  /** NACK: names that are kept back from now on. */
-  readonly quarantined: readonly string[];
-}
-
-export const NO_ANSWER: Answer = { kind: 'none', changed: [], quarantined: [] };
-const ACKED: Answer = { ...NO_ANSWER, kind: 'ack' };
 const NO_FORCED: ReadonlySet<string> = new Set();
 
 export class Subscription implements KnownProxy {

@@ -4,13 +4,14 @@
  */
 import type { XdsType } from '../../core/xds-types.ts';
 import type { Bundle } from '../../push/index.ts';
+import type { Answer } from './inflight.ts';
 import type { Interest } from './interest.ts';
 import type { Plan } from './plan.ts';
 import type { RemovalPolicy } from './removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
 import type { Mode, ResponseMessage } from './responses.ts';
 import type { SharedResults } from './shared-results.ts';
-import type { Answer, Subscription } from './subscription.ts';
+import type { Subscription } from './subscription.ts';
 
 /** Where and when a response is made. */
 export interface ResponseContext {

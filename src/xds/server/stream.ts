@@ -23,6 +23,7 @@ import type { CallerLimits, StreamLimits } from './caller-limits.ts';
 import { authorizedNode, type PodFinder } from './node-authorization.ts';
 import type { ObservedStream, XdsObserver } from './observer.ts';
 import type { RecentFrames } from './recent-frames.ts';
+import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { Transport } from './transport.ts';
 import { withClusters } from './with-clusters.ts';
@@ -39,15 +40,6 @@ const MAX_NAMED = 10;
 
 /** Most unknown types that are reported per stream. */
 const MAX_UNKNOWN_TYPES = 16;
-
-/** Where the content of a secret begins in an error message of Envoy. */
-const SECRET_CONTENT = /\b(?:inline_(?:bytes|string)|private_key)\b|PRIVATE KEY/;
-
-/** The request with its error message cut off before the content of a secret, for logs and debug pages. */
-function withoutContent<Request extends AnyRequest>(request: Request): Request {
-  const at = request.nack?.search(SECRET_CONTENT) ?? -1;
-  return at < 0 ? request : { ...request, nack: `${request.nack?.slice(0, at)}…` };
-}
 
 export interface StreamDeps<Request extends AnyRequest> {
   readonly transport: Transport;
@@ -203,7 +195,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       else this.#unknownType(request.typeUrl);
       return;
     }
-    const shown = XDS[type].confidential ? withoutContent(request) : request;
+    const shown = XDS[type].confidential ? withoutSecrets(request) : request;
     const answer = this.#machine.receive(type, shown, session.content(), this.#deps.clock.wall());
     this.#limits.names.hold(type, this.#machine.names(type), this.#machine.reported(type));
     if (answer.kind === 'stale') this.#deps.observer.expiredNonce(type, session.connectionId);

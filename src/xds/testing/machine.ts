@@ -2,9 +2,9 @@
 
 import assert from 'node:assert/strict';
 import { XDS, type XdsType } from '../../core/xds-types.ts';
+import type { Answer } from '../protocol/inflight.ts';
 import { AdsMachine, type Outgoing } from '../protocol/machine.ts';
 import type { DeltaRequest, SotwRequest } from '../protocol/requests.ts';
-import type { Answer } from '../protocol/subscription.ts';
 import { encodeResponse } from '../server/encode-response.ts';
 import {
   Content,

@@ -6,10 +6,10 @@ import assert from 'node:assert/strict';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import { WireReader } from '../../protobuf/wire/index.ts';
 import type { Parts } from '../../push/types.ts';
+import type { Answer } from '../protocol/inflight.ts';
 import { AdsMachine, type PushResult } from '../protocol/machine.ts';
 import { NameSet, NO_NAMES } from '../protocol/name-set.ts';
 import type { AnyRequest } from '../protocol/requests.ts';
-import type { Answer } from '../protocol/subscription.ts';
 import type { Variant } from '../protocol/variant.ts';
 
 function copyOf(parts: Parts): Parts {
