@@ -4,7 +4,7 @@
  *
  * Most of Envoy's extensions are reached only through `google.protobuf.Any`, so each one in use stands here by name.
  * A name that the file does not define fails the build. The files come from the packages that
- * `src/dev/proto/tree.ts` names, or from `proto/` itself for messages of our own.
+ * `tools/proto/tree.ts` names, or from `proto/` itself for messages of our own.
  */
 export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   // Well-known types: named because they travel inside Any or are encoded on their own.

@@ -1,6 +1,6 @@
 /**
  * Paths of files that are opened at run time. In development the sources run as they are. In the bundles of `dist/`
- * modules are elsewhere, and `src/dev/build.ts` defines their path as MESHD_DIST.
+ * modules are elsewhere, and `tools/build.ts` defines their path as MESHD_DIST.
  */
 
 /**
@@ -17,5 +17,5 @@ export function workerUrl(name: WorkerName): URL {
   return new URL(`${MESHD_DIST}workers/${name}.js`, import.meta.url);
 }
 
-/** Folder in `dist/` with the code that V8 compiled ahead (`src/dev/build.ts`). */
+/** Folder in `dist/` with the code that V8 compiled ahead (`tools/build.ts`). */
 export const COMPILED = 'compiled';

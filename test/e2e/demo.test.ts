@@ -11,7 +11,7 @@ import { envoyPath, eventually, netnsUnavailable } from '../harness/index.ts';
 
 const noNamespaces = await netnsUnavailable();
 
-const MAIN = join(import.meta.dirname, '../../src/dev/demo/main.ts');
+const MAIN = join(import.meta.dirname, '../../tools/demo/main.ts');
 
 interface Demo {
   readonly process: ChildProcess;

@@ -6,10 +6,10 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { parse } from 'yaml';
-import { type DemoMesh, startMesh } from '../../src/dev/demo/mesh.ts';
-import { freePlaces } from '../../src/dev/demo/ports.ts';
-import { copySamples } from '../../src/dev/demo/samples.ts';
-import { readState } from '../../src/dev/demo/state.ts';
+import { type DemoMesh, startMesh } from '../../tools/demo/mesh.ts';
+import { freePlaces } from '../../tools/demo/ports.ts';
+import { copySamples } from '../../tools/demo/samples.ts';
+import { readState } from '../../tools/demo/state.ts';
 import { envoyPath, eventually, freePort, startChild, tempDir } from '../harness/index.ts';
 import { example, ROOT } from './support/documents.ts';
 

@@ -26,9 +26,7 @@ test('a linter of Dockerfiles has no complaint', { skip: lint }, async () => {
 
 test('the Dockerfile has the Node.js and the Envoy of the tests', async () => {
   const read = (path: string) => readFile(join(import.meta.dirname, '../..', path), 'utf8');
-  const [dockerfile, setup, manifest] = await Promise.all(
-    ['Dockerfile', 'src/dev/setup.mjs', 'package.json'].map(read),
-  );
+  const [dockerfile, setup, manifest] = await Promise.all(['Dockerfile', 'tools/setup.mjs', 'package.json'].map(read));
   const { devDependencies } = JSON.parse(manifest ?? '') as { devDependencies: { node: string } };
   assert.equal(/^ARG NODE_IMAGE=node:([\d.]+)-/m.exec(dockerfile ?? '')?.[1], devDependencies.node);
   const envoy = /^const ENVOY_VERSION = '([\d.]+)';$/m.exec(setup ?? '')?.[1];

@@ -16,7 +16,7 @@ const BUILD_TIMEOUT_MS = 120_000;
 export async function buildAside(owner: Owner): Promise<string> {
   const folder = join(REPOSITORY, `.cache/built-${process.pid}`);
   owner.after(() => rm(folder, { recursive: true, force: true }));
-  const build = [join(REPOSITORY, 'src/dev/build.ts'), folder];
+  const build = [join(REPOSITORY, 'tools/build.ts'), folder];
   await promisify(execFile)(process.execPath, build, { timeout: BUILD_TIMEOUT_MS });
   return folder;
 }

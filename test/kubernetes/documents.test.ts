@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { join } from 'node:path';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import { blocksOf, documentsOf } from '../../src/dev/docs/markdown.ts';
+import { blocksOf, documentsOf } from '../../tools/docs/markdown.ts';
 import {
   type ApiObject,
   applyDefinitions,

@@ -15,7 +15,7 @@ const withoutKubectl = existsSync(KUBECTL) ? undefined : 'needs kubectl, which `
 const skip = kubernetesUnavailable() ?? helmUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
 
 test('the playground serves the samples to kubectl and leaves nothing behind', { skip }, async (t) => {
-  const program = join(REPOSITORY, 'src/dev/kubernetes/main.ts');
+  const program = join(REPOSITORY, 'tools/kubernetes/main.ts');
   // The playground is not a test: with this variable it would not stop in order.
   const env = { NODE_TEST_CONTEXT: undefined };
   const child = await startChild(t, { name: 'playground', command: process.execPath, args: [program], env });

@@ -1,7 +1,7 @@
 /** Examples of the documents, as a reader copies them, with the ports and folders of a test in place of the written ones. */
 import assert from 'node:assert/strict';
 import { join } from 'node:path';
-import { blocksOf, readDocument } from '../../../src/dev/docs/markdown.ts';
+import { blocksOf, readDocument } from '../../../tools/docs/markdown.ts';
 
 export const ROOT = join(import.meta.dirname, '../../..');
 

@@ -47,7 +47,7 @@ export async function buildFromContext(owner: Owner): Promise<string> {
     });
   await symlink(join(REPOSITORY, 'node_modules'), join(folder, 'node_modules'));
   const env = { ...process.env, BUILD_REVISION: 'abc123', GIT_DIR: '/nonexistent' };
-  await promisify(execFile)(process.execPath, [join(folder, 'src/dev/build.ts')], { cwd: folder, env });
+  await promisify(execFile)(process.execPath, [join(folder, 'tools/build.ts')], { cwd: folder, env });
   return folder;
 }
 

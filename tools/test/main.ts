@@ -1,0 +1,255 @@
+/**
+ * `npm test`: lint and format, types, unit tests, golden tests, end-to-end tests, and tests against a real Kubernetes
+ * API server, one stage after the other, each timed.
+ *
+ *   npm test                      everything
+ *   npm test -- unit golden       only these stages
+ *   npm test -- e2e restart       end-to-end tests whose path contains `restart`
+ *
+ * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types
+ * count as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
+ */
+import { spawn } from 'node:child_process';
+import { globSync } from 'node:fs';
+import { availableParallelism } from 'node:os';
+import { join } from 'node:path';
+import { buildAside, createScope, type Scope } from '../../test/harness/index.ts';
+import {
+  buildConformance,
+  buildHelm,
+  buildKubernetes,
+  FIRST_DATA,
+  makeFirstData,
+} from '../../test/harness/kubernetes/index.ts';
+import { wideLines } from '../checks/line-width.ts';
+import { type Outcome, runTests } from './files.ts';
+import { runTestsInOwnNetwork } from './network.ts';
+
+/** Ctrl-C and SIGTERM stop the current stage in order, so that it removes its processes and namespaces. */
+const interrupted = new AbortController();
+for (const signal of ['SIGINT', 'SIGTERM'] as const) process.once(signal, () => interrupted.abort());
+
+const REPOSITORY = join(import.meta.dirname, '../..');
+const BIN = join(REPOSITORY, 'node_modules/.bin');
+
+/**
+ * Test processes and their children keep the code that V8 compiled: without it each file compiles all modules that it
+ * loads. Node compares the text of a module before it uses its code.
+ */
+process.env.NODE_COMPILE_CACHE ??= join(REPOSITORY, '.cache/compiled-tests');
+
+interface Stage {
+  readonly name: string;
+  run(filter: readonly string[]): Promise<Outcome>;
+}
+
+/** A stage that runs one program. It passes when the exit code is 0. */
+function programStage(name: string, program: string, ...args: readonly string[]): Stage {
+  return {
+    name,
+    run: () =>
+      new Promise((resolve) => {
+        const child = spawn(join(BIN, program), args, { cwd: REPOSITORY, stdio: 'inherit' });
+        const settle = (passed: boolean) =>
+          resolve({ passed: passed ? 1 : 0, failed: passed ? 0 : 1, skipped: 0, failures: passed ? [] : [name] });
+        child.once('error', () => settle(false));
+        child.once('exit', (code) => settle(code === 0));
+      }),
+  };
+}
+
+interface TestStageOptions {
+  readonly patterns: readonly string[];
+  /** How many files run at once. */
+  readonly concurrency: number;
+  /** The limit for a test file. */
+  readonly timeoutMs: number;
+  /** Prints every test, not only failures: for slow stages. */
+  readonly verbose: boolean;
+  /** Parts of paths of files that run first, because they take longest. */
+  readonly first?: readonly string[];
+  /** Runs before the first test; what it throws fails the stage. */
+  readonly prepare?: () => Promise<void>;
+  /** Default `runTests`. */
+  readonly runner?: typeof runTests;
+}
+
+/** Files with the parts of paths first, in their order: a long file that starts last runs alone at the end. */
+function longestFirst(files: readonly string[], first: readonly string[]): string[] {
+  const rank = (file: string): number => first.findIndex((part) => file.includes(part)) + 1 || first.length + 1;
+  return files.toSorted((one, other) => rank(one) - rank(other));
+}
+
+function testStage(name: string, options: TestStageOptions): Stage {
+  return {
+    name,
+    async run(filter) {
+      const all = globSync([...options.patterns], { cwd: REPOSITORY }).sort();
+      const chosen = filter.length === 0 ? all : all.filter((file) => filter.some((word) => file.includes(word)));
+      const files = longestFirst(chosen, options.first ?? []).map((file) => join(REPOSITORY, file));
+      if (files.length === 0) return { passed: 0, failed: 0, skipped: 0, failures: [] };
+      const { prepare, runner = runTests, concurrency, timeoutMs, verbose } = options;
+      await prepare?.();
+      return runner({ files, folder: REPOSITORY, concurrency, timeoutMs, verbose, signal: interrupted.signal });
+    },
+  };
+}
+
+/** What the linter cannot check is part of its stage: wide lines, and the documents. */
+function lintStage(): Stage {
+  const linter = programStage('lint', 'biome', 'check', '--error-on-warnings', '.');
+  return {
+    name: 'lint',
+    async run(filter) {
+      // Loaded here: it loads both programs for their tables.
+      const { documentProblems, writeReference } = await import('../docs/problems.ts');
+      if (process.env.UPDATE_REFERENCE === '1') writeReference(REPOSITORY);
+      const outcome = await linter.run(filter);
+      const problems = [...wideLines(REPOSITORY), ...documentProblems(REPOSITORY)];
+      for (const line of problems) process.stdout.write(`${line}\n`);
+      return problems.length === 0 ? outcome : { passed: 0, failed: 1, skipped: 0, failures: ['lint'] };
+    },
+  };
+}
+
+const CORES = availableParallelism();
+/**
+ * Tests with programs of their own wait for a third of their time: for timers, drains, watches. With more files at once
+ * the cores are crowded, and timeouts inside the programs pass.
+ */
+const WAITING_FILES = CORES + 1;
+
+/** What ends with the run. */
+const scope: Scope = createScope();
+let built: Promise<string> | undefined;
+
+/** Builds the programs for all tests that start them. */
+async function preparePrograms(): Promise<void> {
+  built ??= buildAside(scope);
+  process.env.TEST_PROGRAMS = await built;
+}
+
+/** Without Go these tests are skipped: each says so and is counted. A build that fails fails the stage. */
+async function prepareKubernetes(): Promise<void> {
+  await preparePrograms();
+  const report = (line: string) => void process.stdout.write(`set-up: ${line}\n`);
+  const options = { report, signal: interrupted.signal };
+  const reason = (await buildKubernetes(options)) ?? (await buildConformance(options)) ?? (await buildHelm(options));
+  if (reason !== undefined) report(`tests of this stage are SKIPPED: ${reason}`);
+  else process.env[FIRST_DATA] ??= await makeFirstData(scope);
+}
+
+const STAGES: readonly Stage[] = [
+  lintStage(),
+  programStage('types', 'tsc', '-p', 'tsconfig.json'),
+  testStage('unit', {
+    patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts'],
+    first: ['frame-sequences', 'reflector-faults', '.property.'],
+    concurrency: CORES,
+    timeoutMs: 120_000,
+    verbose: false,
+  }),
+  testStage('golden', {
+    patterns: ['test/golden/**/*.test.ts', 'test/*.test.ts'],
+    first: ['test/incremental', 'test/bench.test', 'test/bench-neighbours', 'test/golden.test'],
+    concurrency: CORES,
+    timeoutMs: 300_000,
+    verbose: false,
+    // For the benches.
+    prepare: preparePrograms,
+  }),
+  testStage('e2e', {
+    patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
+    first: [
+      'rotation',
+      'identity-faults',
+      'jwks',
+      'peer-auth',
+      'agent-',
+      'identity-ca',
+      'demo',
+      'owned-names',
+      'scale',
+    ],
+    concurrency: WAITING_FILES,
+    // Of a whole file, which on a crowded machine takes several times as long.
+    timeoutMs: 900_000,
+    verbose: true,
+    prepare: preparePrograms,
+  }),
+  testStage('kubernetes', {
+    patterns: ['test/kubernetes/**/*.test.ts'],
+    first: [
+      'faults',
+      'authority',
+      'remote-clusters',
+      'source',
+      'helm',
+      'chart',
+      'conformance',
+      'mesh',
+      'leader',
+      'jwt',
+    ],
+    concurrency: WAITING_FILES,
+    timeoutMs: 900_000,
+    verbose: true,
+    prepare: prepareKubernetes,
+    runner: runTestsInOwnNetwork,
+  }),
+];
+
+/** Names of stages choose stages. Every other word selects files whose path contains it. */
+function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filter: readonly string[] } {
+  const names = new Set(STAGES.map((stage) => stage.name));
+  const wanted = new Set(args.filter((word) => names.has(word)));
+  const filter = args.filter((word) => !names.has(word));
+  if (wanted.size > 0) return { stages: STAGES.filter((stage) => wanted.has(stage.name)), filter };
+  // Words without a stage select test files only.
+  const withFiles = filter.length === 0 ? STAGES : STAGES.filter(({ name }) => name !== 'lint' && name !== 'types');
+  return { stages: withFiles, filter };
+}
+
+function describe(outcome: Outcome): string {
+  const skipped = outcome.skipped > 0 ? `, ${outcome.skipped} skipped` : '';
+  return `${outcome.passed} passed, ${outcome.failed} failed${skipped}`;
+}
+
+/** Runs a stage. A failed preparation fails the stage, and the other stages run. */
+async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcome> {
+  try {
+    return await stage.run(filter);
+  } catch (error) {
+    process.stdout.write(`  FAIL ${stage.name}: ${error instanceof Error ? error.message : String(error)}\n`);
+    return { passed: 0, failed: 1, skipped: 0, failures: [stage.name] };
+  }
+}
+
+async function main(args: readonly string[]): Promise<number> {
+  const { stages, filter } = chooseStages(args);
+  const total = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
+  for (const stage of stages) {
+    if (interrupted.signal.aborted) break;
+    process.stdout.write(`\n== ${stage.name}\n`);
+    const started = performance.now();
+    const outcome = await runStage(stage, filter);
+    const seconds = ((performance.now() - started) / 1000).toFixed(1);
+    process.stdout.write(`== ${stage.name} in ${seconds} s: ${describe(outcome)}\n`);
+    total.passed += outcome.passed;
+    total.failed += outcome.failed;
+    total.skipped += outcome.skipped;
+    total.failures.push(...outcome.failures.map((failure) => `${stage.name}: ${failure}`));
+  }
+  const nothing = total.passed + total.failed === 0;
+  if (nothing) process.stdout.write(`\nno test was run for: ${args.join(' ')}\n`);
+  if (total.failures.length > 0)
+    process.stdout.write(`\nfailed:\n${total.failures.map((line) => `  ${line}\n`).join('')}`);
+  process.stdout.write(`\n${describe(total)}\n`);
+  return total.failed > 0 || nothing || interrupted.signal.aborted ? 1 : 0;
+}
+
+try {
+  process.exitCode = await main(process.argv.slice(2));
+} finally {
+  await scope.close();
+}
