@@ -66,6 +66,24 @@ describe('a queue that is fair in time', () => {
     assert.ok(order.slice(0, 4).includes('a'), order.join(' '));
   });
 
+  it('with a quantum, goes on with a caller until it has used that, then with one whose turn has begun', () => {
+    const shares = new TimeShares(4);
+    const queue = new TimeFairQueue<string>(shares);
+    const next = (cost = 1): string | undefined => {
+      const item = queue.next();
+      if (item !== undefined) shares.charge(item.charAt(0), cost);
+      return item;
+    };
+    for (const item of ['a1', 'b1', 'c1', 'a2', 'a3', 'b2', 'a4', 'a5']) queue.add(item.charAt(0), item);
+    assert.deepEqual([next(), next(), next(), next()], ['a1', 'a2', 'a3', 'a4']);
+    assert.deepEqual([next(3), next(3), next(), next()], ['b1', 'b2', 'c1', 'a5']);
+    // The virtual time has moved on to 4 ms: b has used 6 ms and goes on, c begins anew.
+    queue.add('d', 'd1');
+    queue.add('c', 'c2');
+    queue.add('b', 'b3');
+    assert.deepEqual([next(), next(), next(), next()], ['b3', 'd1', 'c2', undefined]);
+  });
+
   it('waits once for an item, and forgets one that is removed', () => {
     const served = new Served();
     served.add('a', 1, 1, 2);
@@ -86,8 +104,8 @@ describe('a queue that is fair in time', () => {
       fc.record({ kind: fc.constant('next' as const), cost: fc.integer({ min: 1, max: 20 }) }),
     );
     fc.assert(
-      fc.property(fc.array(step, { maxLength: 200 }), (steps) => {
-        const shares = new TimeShares();
+      fc.property(fc.array(step, { maxLength: 200 }), fc.constantFrom(0, 8, 50), (steps, quantum) => {
+        const shares = new TimeShares(quantum);
         const queue = new TimeFairQueue<{ readonly caller: string; readonly number: number }>(shares);
         const added = new Map<string, number>();
         const served = new Map<string, number>();
@@ -105,10 +123,13 @@ describe('a queue that is fair in time', () => {
           shares.charge(item.caller, cost);
           for (const used of since.values()) used.set(item.caller, (used.get(item.caller) ?? 0) + cost);
           if (waiting(item.caller) === 0) since.delete(item.caller);
-          // Two items: one was served before, the other is not interrupted.
+          // Two items: one was served before, the other is not interrupted. And a quantum of each.
           for (const [name, used] of since)
             for (const [other, time] of used)
-              assert.ok(time <= (used.get(name) ?? 0) + 2 * 20, `${other} used ${time} ms while ${name} waited`);
+              assert.ok(
+                time <= (used.get(name) ?? 0) + 2 * (20 + quantum),
+                `${other} used ${time} ms while ${name} waited`,
+              );
         };
         for (const next of steps) {
           if (next.kind === 'next') {

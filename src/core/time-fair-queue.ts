@@ -3,30 +3,35 @@
  * their order. Several queues of one thread may share the account of time: who has used much time by one kind of work
  * waits longer for the others.
  */
+import { Lane } from './lane.ts';
 import { TimeShares } from './time-shares.ts';
 
-interface Lane<T> {
+interface CallerLane<T> {
   readonly caller: string;
-  readonly items: Set<T>;
+  readonly items: Lane<T>;
+  /** Its entry in the heap; others are outdated. */
+  filed: Filed<T> | undefined;
 }
 
-/** A lane with items, by the time that its caller had used when it was filed. */
+/** A lane, by the rank that its caller had when it was filed. */
 interface Filed<T> {
-  readonly lane: Lane<T>;
-  readonly used: number;
-  /** Lanes with equal times are served in this order. */
+  readonly lane: CallerLane<T>;
+  readonly rank: number;
+  /** Lanes of equal rank are served in this order. */
   readonly order: number;
 }
 
 function isBefore<T>(a: Filed<T>, b: Filed<T>): boolean {
-  return a.used === b.used ? a.order < b.order : a.used < b.used;
+  return a.rank === b.rank ? a.order < b.order : a.rank < b.rank;
 }
 
 export class TimeFairQueue<T> {
   readonly #shares: TimeShares;
-  readonly #lanes = new Map<string, Lane<T>>();
+  readonly #lanes = new Map<string, CallerLane<T>>();
   /** A binary heap: the lane of the next caller is the first. */
   readonly #heap: Filed<T>[] = [];
+  /** The lane of the item that was taken last. */
+  #served: CallerLane<T> | undefined;
   #order = 0;
   #size = 0;
 
@@ -39,17 +44,21 @@ export class TimeFairQueue<T> {
     return this.#size;
   }
 
-  /** Appends an item to those of its caller. Does nothing when it waits already. */
-  add(caller: string, item: T): void {
+  /**
+   * Appends an item to those of its caller. One that waits already is not added again.
+   * @param preferred before the caller's other items
+   */
+  add(caller: string, item: T, preferred = false): void {
     let lane = this.#lanes.get(caller);
     if (lane === undefined) {
-      lane = { caller, items: new Set() };
+      lane = { caller, items: new Lane(), filed: undefined };
       this.#lanes.set(caller, lane);
-      this.#file(lane);
     }
-    if (lane.items.has(item)) return;
-    lane.items.add(item);
+    if (!lane.items.add(item, preferred)) return;
     this.#size++;
+    // Its turn may have begun since it was filed.
+    const rank = this.#shares.rankOf(caller);
+    if (lane.filed === undefined || rank < lane.filed.rank) this.#file(lane, rank);
   }
 
   /** Removes an item that waits; does nothing when it does not. */
@@ -58,34 +67,42 @@ export class TimeFairQueue<T> {
     if (this.#lanes.get(caller)?.items.delete(item) === true) this.#size--;
   }
 
-  /** Removes and returns the next item. What it costs has to be charged to its caller. */
+  /** Removes and returns the next item. What it costs has to be charged to its caller before the next call. */
   next(): T | undefined {
-    for (;;) {
-      const filed = this.#unfile();
-      if (filed === undefined) return undefined;
+    // The one that was served last is filed only now that its cost is known.
+    if (this.#served !== undefined) this.#settle(this.#served);
+    for (let filed = this.#unfile(); filed !== undefined; filed = this.#unfile()) {
       const { lane } = filed;
-      if (lane.items.size === 0) {
-        this.#lanes.delete(lane.caller);
-        continue;
-      }
+      if (lane.filed !== filed) continue;
+      lane.filed = undefined;
+      const rank = this.#shares.rankOf(lane.caller);
+      if (lane.items.size === 0) this.#lanes.delete(lane.caller);
       // It has used time since it was filed.
-      if (this.#heap.length > 0 && this.#shares.isBeyond(lane.caller, filed.used)) this.#file(lane);
+      else if (this.#heap.length > 0 && rank > filed.rank) this.#file(lane, rank);
       else return this.#take(lane);
     }
+    return undefined;
   }
 
-  #take(lane: Lane<T>): T | undefined {
-    const [item] = lane.items;
+  #take(lane: CallerLane<T>): T | undefined {
+    const item = lane.items.take();
     if (item === undefined) return undefined;
-    lane.items.delete(item);
     this.#size--;
     this.#shares.serve(lane.caller);
-    this.#file(lane);
+    this.#served = lane;
     return item;
   }
 
-  #file(lane: Lane<T>): void {
-    const filed = { lane, used: this.#shares.usedBy(lane.caller), order: this.#order++ };
+  #settle(lane: CallerLane<T>): void {
+    this.#served = undefined;
+    if (lane.filed !== undefined) return;
+    if (lane.items.size > 0) this.#file(lane, this.#shares.rankOf(lane.caller));
+    else this.#lanes.delete(lane.caller);
+  }
+
+  #file(lane: CallerLane<T>, rank: number): void {
+    const filed = { lane, rank, order: this.#order++ };
+    lane.filed = filed;
     const heap = this.#heap;
     let at = heap.length;
     heap.push(filed);

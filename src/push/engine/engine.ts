@@ -29,6 +29,7 @@ import {
   NOTHING_SHARED,
   type PlacedSessionView,
   type PostponedPush,
+  QUANTUM_MS,
   Roster,
   Session,
   type SessionHost,
@@ -54,7 +55,7 @@ const EDS_ONLY: ReadonlySet<XdsType> = new Set(['eds']);
 
 export class Engine implements PushEngine, SessionHost {
   /** The time of the main thread that callers have used: by pushes, and by what streams cause. */
-  readonly shares = new TimeShares();
+  readonly shares = new TimeShares(QUANTUM_MS);
   readonly #options: EngineOptions;
   readonly #pushes: SessionPushes;
   readonly #interner = new Interner();

@@ -8,10 +8,11 @@ import { PushQueue } from './push-queue.ts';
 interface Target {
   readonly name: string;
   readonly caller: string;
+  readonly begun: boolean;
 }
 
-function target(name: string, caller = 'caller'): Target {
-  return { name, caller };
+function target(name: string, caller = 'caller', begun = false): Target {
+  return { name, caller, begun };
 }
 
 function pending(types: readonly XdsType[], version: number, eventTime = version): PendingPush {
@@ -50,6 +51,21 @@ describe('push queue', () => {
     assert.deepEqual(pushes[1]?.pending.types, new Set(['eds', 'rds']));
     assert.equal(pushes[1]?.pending.version, 3);
     assert.equal(pushes[1]?.pending.eventTime, 20);
+  });
+
+  it('serves the sessions of a caller that were sent a part before its others, and no other caller later', async () => {
+    const { queue, pushes } = harness(1);
+    queue.enqueue(target('busy', 'another'), pending(['cds'], 1));
+    for (const each of [target('new'), target('begun', 'caller', true), target('third', 'third')])
+      queue.enqueue(each, pending(['cds'], 1));
+    for (let index = 0; index < 3; index++) {
+      pushes[index]?.end('sent');
+      await settle();
+    }
+    assert.deepEqual(
+      pushes.map(({ session }) => session.name),
+      ['busy', 'begun', 'third', 'new'],
+    );
   });
 
   it('runs pushes that end at once one after the other, and work that arrives for a session during its push', () => {

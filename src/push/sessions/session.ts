@@ -301,6 +301,11 @@ export class Session implements ProxySession {
     this.#converging = undefined;
   }
 
+  /** True when a part of what is on its way to the proxy was sent. */
+  get begun(): boolean {
+    return this.#converging?.sent === true;
+  }
+
   /** True when no change is on the way to the proxy. */
   get settled(): boolean {
     if (this.#converging !== undefined || this.#postponed !== undefined || this.#next !== undefined) return false;

@@ -30,6 +30,7 @@ import { ADS_PATHS, ADS_PATHS_V2, ADS_SERVICE } from './services.ts';
 import { AdsStream } from './stream.ts';
 import { at, MAX_TIMER_MS } from './timers.ts';
 import { createTransport, type ReadingTransport } from './transport.ts';
+import { UnsentBytes } from './unsent-bytes.ts';
 import type { WorkloadConnected } from './workload-stream.ts';
 
 export interface XdsServerOptions {
@@ -142,7 +143,7 @@ export class XdsServer {
   readonly #shared: SharedResults;
   readonly #requests: RequestFormats;
   readonly #frames: RecentFrames;
-  readonly #limits = new CallerLimits();
+  readonly #limits: CallerLimits;
   #draining = false;
 
   constructor(options: XdsServerOptions) {
@@ -153,6 +154,7 @@ export class XdsServer {
     this.#shared = new SharedResults(memos);
     this.#requests = new RequestFormats(this.#shared.names, memos);
     this.#frames = new RecentFrames(memos.enabled);
+    this.#limits = new CallerLimits(new UnsentBytes({ shares: options.shares }));
     this.#quota = new ReceiveMemoryQuota({ maxRequestBytes: options.maxReceiveBytes });
     this.#limiter = new PerAddressLimiter(options.maxStreams);
     this.#health = new Health({

@@ -278,7 +278,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     }
     const { unsent } = this.#limits;
     if (unsent.mayWrite) return this.#send(session);
-    unsent.wait(this.#advance);
+    unsent.wait(this.#advance, session.begun);
     return 'deferred';
   }
 

@@ -15,8 +15,13 @@ function fill(caller: CallerBytes, bytes: number, most = 10_000): (() => void)[]
 /** A count whose next turns the test begins. */
 function counted(capacityBytes: number) {
   const turns: (() => void)[] = [];
-  const unsent = new UnsentBytes({ capacityBytes, nextTurn: (run) => void turns.push(run) });
-  return { unsent, turn: () => turns.shift()?.() };
+  const timers: (() => void)[] = [];
+  const unsent = new UnsentBytes({
+    capacityBytes,
+    nextTurn: (run) => void turns.push(run),
+    after: (_ms, run) => void timers.push(run),
+  });
+  return { unsent, turn: () => turns.shift()?.(), time: () => timers.shift()?.() };
 }
 
 describe('the memory of responses that have not left', () => {
@@ -30,14 +35,13 @@ describe('the memory of responses that have not left', () => {
     assert.ok(unsent.total < 1024 * KIB);
   });
 
-  it('lets each caller have one response, however large, also when everything is used up', () => {
+  it('lets a caller have one response, however large', () => {
     const { unsent } = counted(1024);
-    const [first, second] = [unsent.enter('a'), unsent.enter('b')];
+    const first = unsent.enter('a');
     const [end] = fill(first, 60 * KIB);
     assert.equal(first.mayWrite, false);
-    assert.equal(fill(second, 60 * KIB).length, 1);
     end?.();
-    assert.deepEqual([first.bytes, first.mayWrite, second.mayWrite], [0, true, false]);
+    assert.deepEqual([first.bytes, first.mayWrite], [0, true]);
   });
 
   it('counts copies for each write, and a large chunk that writes share once', () => {
@@ -97,6 +101,78 @@ describe('the memory of responses that have not left', () => {
   });
 });
 
+describe('when everything is used up', () => {
+  /** Callers that each have a response waiting, until no more is free. */
+  function used(capacityBytes: number) {
+    const { unsent, turn, time } = counted(capacityBytes);
+    const ends: (() => void)[] = [];
+    for (let index = 0; unsent.enter(`first ${index}`).mayWrite; index++)
+      ends.push(...fill(unsent.enter(`first ${index}`), 20 * KIB, 1));
+    return { unsent, turn, time, ends };
+  }
+
+  it('no caller may write, those that wait do when something has left, and the memory stays bounded', () => {
+    const { unsent, turn, ends } = used(100 * KIB);
+    const most = unsent.total;
+    const writes: (() => void)[] = ends;
+    for (let index = 0; index < 1000; index++) {
+      const caller = unsent.enter(`later ${index}`);
+      assert.equal(caller.mayWrite, false);
+      const write = (): void => {
+        if (caller.mayWrite) writes.push(caller.add([Buffer.alloc(20 * KIB)], 0));
+        else caller.wait(write, false);
+      };
+      caller.wait(write, false);
+    }
+    for (let index = 0; index < 1000; index++) {
+      writes[index]?.();
+      turn();
+      assert.ok(unsent.total <= most, String(unsent.total));
+    }
+    assert.equal(writes.length, 1000 + 5);
+  });
+
+  it('and too little leaves, some callers without waiting responses are served anyway', () => {
+    const { unsent, turn, time } = used(100 * KIB);
+    const served: string[] = [];
+    const wait = (name: string): void => {
+      const caller = unsent.enter(name);
+      caller.wait(() => {
+        assert.ok(caller.mayWrite || caller.bytes > 0);
+        served.push(name);
+        caller.add([Buffer.alloc(20 * KIB)], 0);
+      }, false);
+    };
+    wait('first 0');
+    for (let index = 0; index < 20; index++) wait(`later ${index}`);
+    turn();
+    assert.deepEqual(served, []);
+    time();
+    assert.deepEqual(
+      served,
+      Array.from({ length: 16 }, (_, index) => `later ${index}`),
+    );
+    time();
+    assert.equal(served.length, 20);
+  });
+
+  it('and enough leaves, nobody is', () => {
+    const { unsent, turn, time, ends } = used(100 * KIB);
+    const caller = unsent.enter('later');
+    fill(unsent.enter('last'), 90 * KIB, 1);
+    let served = 0;
+    caller.wait(() => served++, false);
+    unsent.enter('other').add([Buffer.alloc(50 * KIB)], 0);
+    ends[0]?.();
+    turn();
+    time();
+    assert.equal(served, 0);
+    for (const end of ends.slice(1)) end();
+    turn();
+    assert.equal(served, 1);
+  });
+});
+
 describe('streams that wait because their caller has too much unsent', () => {
   it('continue in order when something has left, as many as there is memory for', () => {
     const { unsent, turn } = counted(100 * KIB);
@@ -108,15 +184,28 @@ describe('streams that wait because their caller has too much unsent', () => {
       caller.wait(() => {
         continued.push(index);
         again.push(caller.add([Buffer.alloc(20 * KIB)], 0));
-      });
+      }, false);
     turn();
     assert.deepEqual(continued, []);
     ends[0]?.();
     turn();
     assert.deepEqual(continued, [0]);
     for (const end of [...ends.slice(1), ...again]) end();
-    turn();
+    for (let index = 0; index < 10; index++) turn();
     assert.deepEqual(continued, [0, 1, 2, 3]);
+  });
+
+  it('continue first when they were sent a part of their configuration', () => {
+    const { unsent, turn } = counted(100 * KIB);
+    const caller = unsent.enter('a');
+    const [end] = fill(caller, 200 * KIB);
+    const continued: string[] = [];
+    caller.wait(() => continued.push('new'), false);
+    caller.wait(() => continued.push('begun'), true);
+    end?.();
+    turn();
+    turn();
+    assert.deepEqual(continued, ['begun', 'new']);
   });
 
   it('that have ended do not continue, and a caller without streams is forgotten', () => {
@@ -125,7 +214,7 @@ describe('streams that wait because their caller has too much unsent', () => {
     unsent.enter('a');
     const [end] = fill(caller, 200);
     const run = () => assert.fail('it has ended');
-    caller.wait(run);
+    caller.wait(run, false);
     caller.leave(run);
     caller.leave(run);
     assert.equal(unsent.enter('a'), caller, 'a response of it is still counted');

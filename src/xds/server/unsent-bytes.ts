@@ -4,7 +4,14 @@
  * disconnects only after a timeout. So a caller may not have more waiting than is free: a single one gets half of the
  * capacity, two get a third each, and another one still finds some (see src/core/fair-queue.ts). Its streams are then
  * served when something has left. A caller may always have one response waiting, however large.
+ *
+ * When everything is used up, as while thousands of callers connect, all wait for what leaves: the callers that have
+ * used least time are served first, and of one caller the streams that were sent a part of their configuration. If
+ * little leaves, clients that do not read have used it up: some callers without waiting responses are served anyway.
  */
+import { Lane } from '../../core/lane.ts';
+import { TimeFairQueue } from '../../core/time-fair-queue.ts';
+import type { TimeShares } from '../../core/time-shares.ts';
 
 /** Memory of the responses of all callers, bytes: that of 128 slices over TLS and their copies. */
 const CAPACITY_BYTES = 16 * 1024 * 1024;
@@ -15,8 +22,22 @@ const SHARED_FROM_BYTES = 64 * 1024;
 /** What the waiting write of a stream takes besides its bytes. */
 const WRITE_BYTES = 512;
 
-/** Most streams of one caller that are continued in a turn of the event loop. */
+/**
+ * What a response may take at most besides shared bytes. In a turn, as many streams are continued as there is room for.
+ */
+const RESPONSE_BYTES = 128 * 1024;
+
+/** Most streams that are continued in a turn of the event loop. */
 const CONTINUED_PER_TURN = 64;
+
+/** While everything is used up, the time in which some has to leave, ms. */
+const STALLED_MS = 50;
+
+/** The part of the capacity that has to leave in this time: a client that reads a little is slow as well. */
+const STALLED_SHARE = 1 / 16;
+
+/** Callers that are served when too little has left. */
+const SERVED_ANYWAY = 16;
 
 interface Holders {
   readonly bytes: number;
@@ -28,6 +49,10 @@ export interface UnsentOptions {
   readonly capacityBytes?: number;
   /** Calls `run` in the next turn of the event loop. */
   readonly nextTurn?: (run: () => void) => void;
+  /** Calls `run` after some ms, unless the program ends before. */
+  readonly after?: (ms: number, run: () => void) => void;
+  /** The time that callers have used, by other work of the thread as well. */
+  readonly shares?: TimeShares | undefined;
 }
 
 export class UnsentBytes {
@@ -35,13 +60,21 @@ export class UnsentBytes {
   readonly #nextTurn: (run: () => void) => void;
   readonly #callers = new Map<string, CallerBytes>();
   readonly #shared = new Map<Uint8Array, Holders>();
-  readonly #waiting = new Set<CallerBytes>();
+  readonly #after: (ms: number, run: () => void) => void;
+  /** Callers with streams that wait. */
+  readonly #waiting: TimeFairQueue<CallerBytes>;
   #total = 0;
+  /** Bytes that have left since the last look at whether some do. */
+  #leftBytes = 0;
   #planned = false;
+  #watched = false;
 
-  constructor({ capacityBytes = CAPACITY_BYTES, nextTurn = setImmediate }: UnsentOptions = {}) {
+  constructor(options: UnsentOptions = {}) {
+    const { capacityBytes = CAPACITY_BYTES, nextTurn = setImmediate, after = later, shares } = options;
     this.#capacity = capacityBytes;
     this.#nextTurn = nextTurn;
+    this.#after = after;
+    this.#waiting = new TimeFairQueue(shares);
   }
 
   /** Bytes of all callers. */
@@ -65,7 +98,12 @@ export class UnsentBytes {
   }
 
   admits(of: CallerBytes): boolean {
-    return of.bytes === 0 || of.bytes <= this.#capacity - this.#total;
+    if (of.bytes === 0) return of.servedAnyway || this.#isFree;
+    return of.bytes <= this.#capacity - this.#total;
+  }
+
+  get #isFree(): boolean {
+    return this.#total < this.#capacity;
   }
 
   /**
@@ -74,6 +112,7 @@ export class UnsentBytes {
    * @returns ends it, when its bytes have left or were given up
    */
   add(of: CallerBytes, chunks: readonly Uint8Array[], copied: number): () => void {
+    of.servedAnyway = false;
     let own = WRITE_BYTES + copied;
     let shared: Uint8Array[] | undefined;
     for (const chunk of chunks) {
@@ -96,6 +135,7 @@ export class UnsentBytes {
   #charge(of: CallerBytes, bytes: number): void {
     of.bytes += bytes;
     this.#total += bytes;
+    if (bytes < 0) this.#leftBytes -= bytes;
   }
 
   #hold(of: CallerBytes, chunk: Uint8Array): void {
@@ -129,19 +169,73 @@ export class UnsentBytes {
 
   /** A stream of the caller waits. */
   waits(of: CallerBytes): void {
-    this.#waiting.add(of);
+    this.#waiting.add(of.caller, of);
     this.#continue();
   }
 
   #continue(): void {
-    if (this.#planned || this.#waiting.size === 0) return;
-    this.#planned = true;
-    this.#nextTurn(() => {
-      this.#planned = false;
-      for (const of of [...this.#waiting]) if (!of.continue()) this.#waiting.delete(of);
-      for (const of of this.#waiting) if (of.mayWrite) this.#continue();
+    if (this.#waiting.size === 0) return;
+    if (!this.#isFree) this.#watch();
+    else if (!this.#planned) {
+      this.#planned = true;
+      this.#nextTurn(() => {
+        this.#planned = false;
+        this.#round();
+      });
+    }
+  }
+
+  /** Continues streams of the callers whose turn it is and that may write: as many as there is room for. */
+  #round(): void {
+    const room = Math.min(Math.ceil((this.#capacity - this.#total) / RESPONSE_BYTES), CONTINUED_PER_TURN);
+    const mayNotWrite: CallerBytes[] = [];
+    for (let count = 0; count < room && this.#isFree; ) {
+      const of = this.#waiting.next();
+      if (of === undefined) break;
+      if (of.waits && !of.mayWrite) mayNotWrite.push(of);
+      else if (this.#serve(of)) count++;
+    }
+    // The others are continued when something has left.
+    if (this.#waiting.size > 0) this.#continue();
+    for (const of of mayNotWrite) this.#waiting.add(of.caller, of);
+  }
+
+  /** Continues one stream of the caller; false when none waits. */
+  #serve(of: CallerBytes): boolean {
+    const served = of.continue();
+    if (of.waits) this.#waiting.add(of.caller, of);
+    return served;
+  }
+
+  /** Whether enough leaves while everything is used up. */
+  #watch(): void {
+    if (this.#watched) return;
+    this.#watched = true;
+    this.#leftBytes = 0;
+    this.#after(STALLED_MS, () => {
+      this.#watched = false;
+      if (!this.#isFree && this.#leftBytes < this.#capacity * STALLED_SHARE) this.#serveAnyway();
+      this.#continue();
     });
   }
+
+  #serveAnyway(): void {
+    const haveSome: CallerBytes[] = [];
+    for (let count = 0; count < SERVED_ANYWAY; ) {
+      const of = this.#waiting.next();
+      if (of === undefined) break;
+      if (of.bytes > 0) haveSome.push(of);
+      else {
+        of.servedAnyway = true;
+        if (this.#serve(of)) count++;
+      }
+    }
+    for (const of of haveSome) this.#waiting.add(of.caller, of);
+  }
+}
+
+function later(ms: number, run: () => void): void {
+  setTimeout(run, ms).unref();
 }
 
 /** The responses of one caller that have not left. */
@@ -151,8 +245,9 @@ export class CallerBytes {
   bytes = 0;
   /** Number of open streams. */
   streams = 0;
-  /** Streams that wait, in order. */
-  readonly #waiting = new Set<() => void>();
+  /** Its next response is written although everything is used up. */
+  servedAnyway = false;
+  readonly #waiting = new Lane<() => void>();
 
   constructor(all: UnsentBytes, caller: string) {
     this.#all = all;
@@ -164,13 +259,21 @@ export class CallerBytes {
     return this.#all.admits(this);
   }
 
+  /** Some of its streams wait. */
+  get waits(): boolean {
+    return this.#waiting.size > 0;
+  }
+
   add(chunks: readonly Uint8Array[], copied: number): () => void {
     return this.#all.add(this, chunks, copied);
   }
 
-  /** Calls `run` once when {@link mayWrite} has become true; it may be false again by then. */
-  wait(run: () => void): void {
-    this.#waiting.add(run);
+  /**
+   * Calls `run` once when {@link mayWrite} has become true; it may be false again by then.
+   * @param begun the stream was sent a part of its configuration; it is continued before others of the caller
+   */
+  wait(run: () => void, begun: boolean): void {
+    this.#waiting.add(run, begun);
     this.#all.waits(this);
   }
 
@@ -180,14 +283,10 @@ export class CallerBytes {
     this.#all.leave(this);
   }
 
-  /** Continues some streams; false when none waits any more. */
+  /** Continues a stream; false when none waits. */
   continue(): boolean {
-    let count = 0;
-    for (const run of this.#waiting) {
-      if (count++ >= CONTINUED_PER_TURN || !this.mayWrite) break;
-      this.#waiting.delete(run);
-      run();
-    }
-    return this.#waiting.size > 0;
+    const run = this.#waiting.take();
+    run?.();
+    return run !== undefined;
   }
 }

@@ -60,6 +60,7 @@ export class FakeEngine implements PushEngine {
         setImmediate(push);
       },
       need: () => undefined,
+      begun: false,
       synced: (version) => this.synced.push(version),
       close: () => {
         closed = true;
