@@ -3,7 +3,7 @@
  * OUTPUT_CERTS and the connections to the control plane all use the same one.
  *
  *   token source ─▶ CA client ─▶ secret source ─▶ SDS server (UDS) ─▶ Envoy
- *                                            └──▶ OUTPUT_CERTS, metrics
+ *                                          └─▶ OUTPUT_CERTS, metrics
  */
 
 /** Whether the Envoy is a sidecar of a workload or a gateway. */

@@ -1,6 +1,6 @@
 /**
- * A workload's identity, as a SPIFFE ID: `spiffe://<trust_domain>/ns/<namespace>/sa/<service_account>`.
- * Sources: specification "policy-resources" rule 2; https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md
+ * A workload's identity, as a SPIFFE ID: `spiffe://<trust_domain>/ns/<namespace>/sa/<service_account>`. Source:
+ * https://github.com/spiffe/spiffe/blob/main/standards/SPIFFE-ID.md
  */
 import { CtlError } from './errors.ts';
 

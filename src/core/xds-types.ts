@@ -22,7 +22,7 @@ interface Row {
   readonly unreferenced: boolean;
   /** Resources have private keys: what a proxy quotes of them is cut off before it is logged. */
   readonly confidential: boolean;
-  /** Gauge of rejected resources, where the specification has one. */
+  /** Gauge of rejected resources, where Istio has one. */
   readonly rejectGauge: string | undefined;
 }
 

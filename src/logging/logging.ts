@@ -1,6 +1,6 @@
 /**
  * Logging of both programs: a level for each scope, text or JSON, optional callers and stack traces, several targets
- * and a rotating file (specification: ctl-agent "Common logging flags").
+ * and a rotating file.
  *
  * There is one logger for each scope. It stays valid when levels change at run time. A call below the level of the
  * scope costs one comparison, so debug lines are allowed in hot paths when their arguments are cheap; check

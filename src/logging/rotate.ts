@@ -20,7 +20,7 @@ export interface RotateOptions {
 const MEBIBYTE = 1024 * 1024;
 
 /**
- * The size of `--log_rotate_max_size` in bytes. The specification says megabytes, but its default is 104857600, which
+ * The size of `--log_rotate_max_size` in bytes. Istio documents megabytes, but the default is 104857600, which
  * is 100 MiB in bytes and 100 TiB in megabytes. So a number below 1048576 is in megabytes and a larger one, like the
  * default, in bytes: log files of a tebibyte are not useful.
  */

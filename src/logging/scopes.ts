@@ -1,7 +1,6 @@
 /**
- * The log scopes of both programs and the log levels, as the specification lists them (ctl-discovery "Discovery log
- * scopes", ctl-agent "Common logging flags"). The parser of the logging flags, the loggers and the introspection page
- * use these tables.
+ * The log scopes of both programs and the log levels. The names are those of Istio 1.7. The parser of the logging
+ * flags, the loggers and the introspection page use these tables.
  */
 
 export type ProgramName = 'ctl-agent' | 'ctl-discovery';

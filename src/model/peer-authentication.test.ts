@@ -1,7 +1,4 @@
-/**
- * Which mutual TLS mode applies where: the specification's scope rules row by row, and against an oracle without
- * indexes.
- */
+/** Which mutual TLS mode applies where: the rules of precedence row by row, and against an oracle without indexes. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
@@ -162,7 +159,7 @@ const written: fc.Arbitrary<Written> = fc.record({
   ),
 });
 
-/** A literal implementation of the specification: walks all policies for each question. */
+/** A literal implementation of the rules of precedence: walks all policies for each question. */
 function oracle(policies: readonly Written[], namespace: string, labels: Record<string, string>, port: number): string {
   const key = ({ created, namespace: of, name }: Written) => [created ?? 0, of, name] as const;
   const oldestFirst = [...policies].sort((a, b) => {

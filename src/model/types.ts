@@ -1,10 +1,12 @@
 /**
  * The snapshot: the mesh as plain immutable data, built incrementally from resource changes. Equal inputs make equal
- * snapshots, in whatever order they arrive. The main thread has the complete {@link Snapshot}; workers have a {@link
- * MeshSnapshot}, which is what generation may read.
+ * snapshots, in whatever order they arrive. The main thread has the complete {@link Snapshot}; workers have a
+ * {@link MeshSnapshot}, which is what generation may read.
  *
- * resources ──changes──▶ services, endpoints, workloads ──▶ indexes (by address, host, namespace) ──▶ scopes (lazy,
- * carried over)
+ *   resources ─changes─▶ services, endpoints, workloads ─▶ indexes (by address, host, namespace) ─▶ sidecar scopes
+ *
+ * Sidecar scopes are built when they are first read, and carried over to the next snapshot until something in them
+ * changes.
  */
 import type { Memos } from '../core/memo.ts';
 import type { PMap } from '../core/pmap.ts';

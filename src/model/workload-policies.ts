@@ -1,8 +1,8 @@
 /**
  * Which request authentication and authorization policies and EnvoyFilters apply to a workload: those of the root
  * namespace (for the whole mesh) and those of its own namespace, each with or without a selector. All of them apply;
- * none replaces another. Those with targets (`targetRefs`) apply to these only. Source: specification
- * "policy-resources", and Istio's security policy scopes.
+ * none replaces another. Those with targets (`targetRefs`) apply to these only. Source: Istio's reference of its
+ * security policies.
  */
 import { PMap } from '../core/pmap.ts';
 import { type AnyResource, GATEWAY_GROUP, keyOf, type ResourceKey } from '../resources/index.ts';

@@ -1,12 +1,13 @@
 /**
- * The metrics of ctl-discovery: name, type, meaning and labels (specification: ctl-agent and ctl-discovery "Metrics").
- * Instruments, their TypeScript types, tests and reference documents are derived from this table. A metric has an entry
- * only when the program measures it. Labels have few values: with a label per proxy the scrape would grow with the
- * mesh. The debug interface shows single proxies and resources.
+ * The metrics of ctl-discovery: name, type, meaning and labels. Instruments, their TypeScript types, tests and
+ * reference documents are derived from this table. A metric has an entry only when the program measures it. Labels have
+ * few values: with a label per proxy the scrape would grow with the mesh. The debug interface shows single proxies and
+ * resources.
  */
 
 /**
- * The types of the specification: Count and Sum only grow, LastValue is the current value, Distribution a histogram.
+ * The types of OpenCensus, which Istio 1.7 uses: Count and Sum only grow, LastValue is the current value, Distribution
+ * a histogram.
  */
 export type MetricType = 'Count' | 'Sum' | 'LastValue' | 'Distribution';
 

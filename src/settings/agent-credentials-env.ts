@@ -1,7 +1,6 @@
 /**
- * The environment variables of `ctl-agent proxy` for the cloud of the workload and for token exchange (specification:
- * ctl-agent "Environment variables"). The last group is not in the specification: it names the servers, which other
- * agents have built in.
+ * The environment variables of `ctl-agent proxy` for the cloud of the workload and for token exchange. The last group
+ * names the servers, which other agents have built in.
  */
 import type { EnvTable } from './env-table.ts';
 
@@ -27,7 +26,7 @@ export const agentCredentialsEnv = {
     meaning: 'URL of the hosted cluster.',
   },
 
-  // Not in the specification.
+  // Names of servers.
   CLOUD_METADATA_HOST: {
     setting: 'cloudMetadataHost',
     type: 'string',

@@ -1,4 +1,4 @@
-/** Variables of DNS of the agent (specification: ctl-agent "Environment variables"). */
+/** Variables of DNS of the agent. */
 import type { EnvTable } from './env-table.ts';
 
 /** The variables that `mesh-iptables` and the agent read, so that queries arrive where they are answered. */

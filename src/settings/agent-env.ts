@@ -1,7 +1,6 @@
 /**
- * The environment variables of `ctl-agent proxy` (specification: ctl-agent "Environment variables"), grouped by
- * identity of the proxy, bootstrap, life cycle and endpoints. The last group is not in the specification: these names
- * are the ones that such agents commonly use.
+ * The environment variables of `ctl-agent proxy`, grouped by identity of the proxy, bootstrap, life cycle and
+ * endpoints. The names of the last group are not those of Istio's agent.
  */
 
 import { agentCredentialsEnv } from './agent-credentials-env.ts';
@@ -159,7 +158,7 @@ export const agentEnv = {
     meaning: "Where the application's metrics are, JSON with scrape, port and path.",
   },
 
-  // Not in the specification.
+  // Not in Istio's agent.
   DISABLE_ENVOY: {
     setting: 'disableEnvoy',
     type: 'boolean',

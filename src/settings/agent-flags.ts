@@ -1,4 +1,4 @@
-/** The flags of ctl-agent (specification: ctl-agent "Endpoints"). */
+/** The flags of ctl-agent. */
 import { isIP } from 'node:net';
 import { loggingFlags, versionFlags } from './common-flags.ts';
 import { usageError } from './errors.ts';

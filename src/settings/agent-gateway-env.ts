@@ -1,4 +1,4 @@
-/** Variables of the agent of a gateway (specification: ctl-agent "Environment variables"). */
+/** Variables of the agent of a gateway. */
 import type { EnvTable } from './env-table.ts';
 
 export const agentGatewayEnv = {

@@ -1,6 +1,6 @@
 /**
- * Flags and variables of `ctl-agent mesh-iptables` and `mesh-clean-iptables` (specification: ctl-agent "ctl-agent
- * mesh-iptables"). A flag whose default is a variable has the same setting as that variable, which has the default.
+ * Flags and variables of `ctl-agent mesh-iptables` and `mesh-clean-iptables`. A flag whose default is a variable has
+ * the same setting as that variable, which has the default.
  */
 
 import { agentDnsCaptureEnv } from './agent-dns-env.ts';
@@ -72,7 +72,7 @@ export const meshCleanIptablesFlags = {
   ...agentCommonFlags,
 } as const satisfies FlagTable;
 
-/** The specification lists PROXY_USER with the variables, and the others as defaults of the flags. */
+/** PROXY_USER has no flag; the others are defaults of flags. */
 export const meshIptablesEnv = {
   PROXY_USER: { setting: 'proxyUser', type: 'string', default: 'mesh-proxy', meaning: 'Proxy user name.' },
   PROXY_PORT: { setting: 'proxyPort', type: 'string', default: '15001', meaning: 'Default of --proxy-port.' },

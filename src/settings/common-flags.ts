@@ -1,6 +1,6 @@
 /**
- * Flags of several commands: logging on every command of both programs (specification: ctl-agent "Common logging
- * flags"), introspection and keepalive on every command of ctl-discovery, and the flags of `version`.
+ * Flags of several commands: logging on every command of both programs, introspection and keepalive on every command of
+ * ctl-discovery, and the flags of `version`.
  */
 
 import { type ProgramName, parseScopeLevels, parseScopeList } from '../logging/index.ts';

@@ -1,7 +1,4 @@
-/**
- * The environment variables of the certificate authority of ctl-discovery (specification: ctl-discovery "Environment
- * variables").
- */
+/** The environment variables of the certificate authority of ctl-discovery. */
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryCaEnv = {

@@ -1,4 +1,4 @@
-/** Variables of the control plane's DNS server (specification: ctl-agent "Environment variables", column Disc). */
+/** Variables of the control plane's DNS server. */
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryDnsEnv = {

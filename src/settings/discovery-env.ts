@@ -1,6 +1,6 @@
 /**
- * The environment variables of ctl-discovery (specification: ctl-discovery and ctl-agent "Environment variables").
- * Grouped by topic: instance, push, gRPC, service model, generation. Settings of the model have the same names there.
+ * The environment variables of ctl-discovery. Grouped by topic: instance, push, gRPC, service model, generation.
+ * Settings of the model have the same names there.
  */
 
 import { discoveryCaEnv } from './discovery-ca-env.ts';
@@ -62,8 +62,7 @@ export const discoveryEnv = {
     default: 1,
     min: 0.01,
     meaning:
-      'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others). It is ' +
-      'not part of the specification.',
+      'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others).',
   },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',

@@ -1,4 +1,4 @@
-/** The flags of ctl-discovery (specification: ctl-discovery "Flags on every command" and "ctl-discovery discovery"). */
+/** The flags of ctl-discovery. */
 import { introspectionFlags, keepaliveFlags, loggingFlags, versionFlags } from './common-flags.ts';
 import { usageError } from './errors.ts';
 import type { FlagTable } from './flag-table.ts';
@@ -34,7 +34,7 @@ const calledAddresses = {
 /** Flags of `ctl-discovery request`. */
 export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
 
-/** Flags of `ctl-discovery get`, which is not in the specification. */
+/** Flags of `ctl-discovery get`. */
 export const discoveryGetFlags = {
   httpAddr: calledAddresses.httpAddr,
   namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; without it all namespaces.' },
@@ -48,7 +48,7 @@ export const discoveryGetFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
-/** Flags of `ctl-discovery issue-token`, which is not in the specification. */
+/** Flags of `ctl-discovery issue-token`. */
 export const discoveryIssueTokenFlags = {
   audience: {
     type: 'string',
@@ -66,7 +66,7 @@ export const discoveryIssueTokenFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
-/** Flags of `ctl-discovery issue-workload`, which is not in the specification. */
+/** Flags of `ctl-discovery issue-workload`. */
 export const discoveryIssueWorkloadFlags = {
   address: { type: 'string', default: '', meaning: 'IP address of the machine; without it the first that it has.' },
   audience: discoveryIssueTokenFlags.audience,
@@ -105,7 +105,7 @@ export const discoveryIssueWorkloadFlags = {
   ...discoveryCommonFlags,
 } as const satisfies FlagTable;
 
-/** Flags of `ctl-discovery inject`, which is not in the specification. */
+/** Flags of `ctl-discovery inject`. */
 export const discoveryInjectFlags = {
   file: {
     type: 'stringArray',

@@ -1,7 +1,4 @@
-/**
- * The environment variables of the controller of the Gateway API (specification: ctl-agent "Environment variables" for
- * those of statuses).
- */
+/** The environment variables of the controller of the Gateway API. */
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryGatewayEnv = {

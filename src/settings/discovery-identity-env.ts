@@ -1,8 +1,4 @@
-/**
- * The environment variables of ctl-discovery for authentication of its callers and for its own certificate
- * (specification: ctl-discovery and ctl-agent "Environment variables"). LOCAL_TOKEN_ISSUER_DIR and
- * CTL_JWT_PUB_KEY_REFRESH_INTERVAL are not in the specification.
- */
+/** The environment variables of ctl-discovery for authentication of its callers and for its own certificate. */
 
 import type { EnvTable } from './env-table.ts';
 

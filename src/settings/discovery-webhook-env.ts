@@ -1,4 +1,4 @@
-/** The environment variables of the webhooks of ctl-discovery (specification: ctl-discovery "Environment variables"). */
+/** The environment variables of the webhooks of ctl-discovery. */
 import type { EnvTable } from './env-table.ts';
 
 export const discoveryWebhookEnv = {
@@ -13,7 +13,7 @@ export const discoveryWebhookEnv = {
   VALIDATION_WEBHOOK_CONFIG_NAME: {
     setting: 'validationWebhookConfigName',
     type: 'string',
-    // biome-ignore lint/suspicious/noTemplateCurlyInString: the default as the specification writes it
+    // biome-ignore lint/suspicious/noTemplateCurlyInString: the namespace replaces it at start
     default: 'meshd-${namespace}',
     meaning:
       'Name of the validating webhook configuration to patch when the command-line installer is not used. ' +

@@ -1,14 +1,14 @@
 /**
- * Durations in Go's form (`1m0s`, `100ms`, `1.5h`), which the specification uses for every flag and variable. Inside
- * the programs a duration is a number of milliseconds, as timers take it. Parsing and formatting go through whole
- * nanoseconds, so that a duration is shown exactly as the user wrote it.
+ * Durations in Go's form (`1m0s`, `100ms`, `1.5h`), which every flag and variable uses. Inside the programs a duration
+ * is a number of milliseconds, as timers take it. Parsing and formatting go through whole nanoseconds, so that a
+ * duration is shown exactly as the user wrote it.
  */
 
 import { usageError } from './errors.ts';
 
 const NS_PER_MS = 1_000_000n;
 
-/** The largest duration Go can hold, 2^63 - 1 ns. The specification uses it to say "no limit". */
+/** The largest duration Go can hold, 2^63 - 1 ns. Istio's defaults use it to say "no limit". */
 const MAX_NS = (1n << 63n) - 1n;
 
 const UNIT_NS: Readonly<Record<string, bigint>> = {

@@ -11,7 +11,7 @@ import { parseBoolean, parseDurationFrom, parseFloating, parseInteger } from './
 interface EnvBase {
   /** The setting's name in the program. */
   readonly setting: string;
-  /** The description, in the words of the specification. */
+  /** The description in the reference and in the output of `env`. */
   readonly meaning: string;
 }
 

@@ -5,7 +5,7 @@
 
 /** The fields of every flag. `check` throws an `Error` that says what is wrong with a value. */
 interface FlagBase<V> {
-  /** The help text, in the words of the specification. */
+  /** The help text. */
   readonly meaning: string;
   /** One letter, without its dash. */
   readonly short?: string;
@@ -20,10 +20,7 @@ interface BoolFlag extends FlagBase<boolean> {
 interface TextFlag extends FlagBase<string> {
   readonly type: 'string';
   readonly default: string;
-  /**
-   * The value when the flag is not given, where that differs from the default in the specification. `meaning` explains
-   * it.
-   */
+  /** The value when the flag is not given, where that differs from `default`, which `--help` shows. */
   readonly whenNotGiven?: string;
   /** The allowed values, besides the default. */
   readonly values?: readonly string[];

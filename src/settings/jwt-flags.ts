@@ -1,4 +1,4 @@
-/** The flags of ctl-jwt (specification: policy resources, "JWT generator tool"). */
+/** The flags of ctl-jwt. */
 
 import type { FlagTable } from './flag-table.ts';
 

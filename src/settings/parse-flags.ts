@@ -1,9 +1,9 @@
 /**
  * The parser of command lines. citty defines the commands, but its own parser accepts unknown flags, drops invalid
- * values and has neither lists nor `-x=value`. The specification's programs use the conventions of pflag, and so does
- * this parser: `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, combined
- * letters of bools, `--` ends the flags, a repeated flag takes its last value and a repeated list grows. An unknown
- * flag is an error.
+ * values and has neither lists nor `-x=value`. Users of Istio expect the conventions of pflag, which this parser has:
+ * `--name value`, `--name=value`, `--bool`, `--bool=false`, `-n value`, `-nvalue`, `-n=value`, combined letters of
+ * bools, `--` ends the flags, a repeated flag takes its last value and a repeated list grows. An unknown flag is an
+ * error.
  */
 
 import type { CtlError } from '../core/errors.ts';

@@ -16,7 +16,7 @@ test('the plain-text gRPC address is on loopback only, unless the flag names ano
   assert.equal(settingsOf(['--grpcAddr', ':15010'], {}).grpcAddr, ':15010');
 });
 
-test('without flags and variables the settings have the defaults of the specification', () => {
+test('without flags and variables the settings have the documented defaults', () => {
   const settings = settingsOf([], {});
   assert.equal(settings.httpAddr, ':8080');
   assert.equal(settings.trustDomain, '');

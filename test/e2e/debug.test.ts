@@ -204,7 +204,7 @@ test('pages show the current services, endpoints, configuration and connections'
   assert.equal(assigned[0]?.endpoints.length, 3);
 });
 
-test('metrics have the families of the specification, with values of this mesh', async () => {
+test('metrics have the documented families, with values of this mesh', async () => {
   const { discovery } = mesh();
   const text = await discovery().metrics();
   const families = new Set([...text.matchAll(/^# TYPE (\S+) /gm)].map((match) => String(match[1])));

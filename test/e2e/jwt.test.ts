@@ -1,7 +1,6 @@
 /**
- * End users' tokens as a client sees them (specification "policy-resources": end-user JWT rules, errors), through
- * ctl-discovery, real gateways and real sidecars, with really signed tokens, called by curl. The table of all outcomes
- * is printed at the end.
+ * End users' tokens as a client sees them, through ctl-discovery, real gateways and real sidecars, with really signed
+ * tokens, called by curl. The table of all outcomes is printed at the end.
  */
 import assert from 'node:assert/strict';
 import { createHmac } from 'node:crypto';

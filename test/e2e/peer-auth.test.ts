@@ -1,7 +1,7 @@
 /**
- * Peer authentication as users see it (specification "policy-resources": rules 1 to 3, the outcome table, scope and
- * precedence rules 1 to 7), request by request through agents, real Envoys and redirection. Each policy is applied to
- * the running mesh and deleted again. The table of all outcomes is printed at the end.
+ * Peer authentication as users see it (identity, outcome, precedence), request by request through agents, real Envoys
+ * and redirection. Each policy is applied to the running mesh and deleted again. The table of all outcomes is printed
+ * at the end.
  */
 import assert from 'node:assert/strict';
 import { chmod, copyFile } from 'node:fs/promises';

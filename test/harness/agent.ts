@@ -16,7 +16,7 @@ export interface AgentPorts {
   readonly prometheus: number;
 }
 
-/** The ports of the specification, for agents that have a network namespace to themselves. */
+/** The default ports, for agents that have a network namespace to themselves. */
 export const STANDARD_AGENT_PORTS: AgentPorts = { admin: 15000, status: 15020, readiness: 15021, prometheus: 15090 };
 
 export interface AgentOptions {

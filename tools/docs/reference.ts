@@ -137,8 +137,8 @@ function metricsPage(): string {
     '## `ctl-discovery`: port 15014, `/metrics`',
     metricTable(METRICS),
     '## `ctl-agent`: port 15020, `/stats/prometheus`',
-    'Together with the metrics of Envoy and of the application. Further names that the specification lists for both ' +
-      'programs stay at 0 here.',
+    'Together with the metrics of Envoy and of the application. Metrics of ctl-discovery that agents of Istio ' +
+      'export, too, stay at 0 here.',
     metricTable(AGENT_METRICS),
   );
 }

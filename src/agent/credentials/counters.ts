@@ -1,4 +1,4 @@
-/** Counters of outgoing requests by type (specification: ctl-agent "Metrics exported by the agent"). */
+/** Counters of outgoing requests by type. */
 import type { IdentityMetric } from '../types.ts';
 
 /** The types of requests besides those to the authority. */

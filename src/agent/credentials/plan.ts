@@ -50,7 +50,7 @@ export type CredentialsSettings = Pick<
   | 'tokenExchangeEndpoint'
 >;
 
-/** Names of the metadata server's platform: the specification's, and the one of Istio's agents. */
+/** Names of the metadata server's platform: the one of ctl-agent, and the one of Istio's agents. */
 const FETCHERS: readonly string[] = ['CloudComputeEngine', 'GoogleComputeEngine'];
 const PLUGINS: readonly string[] = ['CloudTokenExchange', 'GoogleTokenExchange'];
 

@@ -1,6 +1,6 @@
 /**
- * Settings of the agent's DNS server: DNS_AGENT, DNS_ADDR, DNS_SERVER and MESH_META_DNS_CAPTURE (specification:
- * ctl-agent "Environment variables"), checked before anything is started.
+ * Settings of the agent's DNS server: DNS_AGENT, DNS_ADDR, DNS_SERVER and MESH_META_DNS_CAPTURE, checked before
+ * anything is started.
  */
 import { isIP } from 'node:net';
 import { CtlError, messageOf } from '../../core/errors.ts';

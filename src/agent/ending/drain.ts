@@ -1,7 +1,6 @@
 /**
- * Ends the agent (specification: ctl-agent "States and transitions"). Running → Draining on the first request to end →
- * Terminated when the drain time has passed, or at once when Envoy has ended by itself or a second request arrives.
- * There is one deadline, and no step can exceed it.
+ * Ends the agent. Running → Draining on the first request to end → Terminated when the drain time has passed, or at
+ * once when Envoy has ended by itself or a second request arrives. There is one deadline, and no step can exceed it.
  *
  *   0               half of the time                 all of it
  *   ├── discourage ──┼── no new connections ─────────┤ SIGTERM, SIGKILL

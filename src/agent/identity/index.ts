@@ -3,10 +3,9 @@
  * from files), renewed, and served to Envoy over the secret discovery service.
  *
  *   token, certificate ─▶ CA client ─▶ rotation ─┐
- *   mounted files ───────────────────▶ follower ─┤
- *   SPIFFE Workload API ─────────────▶ follower ─┴▶ secrets ─▶ SDS server ─▶ Envoy
- *   files, Secrets of a gateway's namespace ──────────────────────┘
- *                                                          └─▶ OUTPUT_CERTS, metrics
+ *   mounted files ───────────────────▶ follower ─┼─▶ workload's secrets ─┬─▶ OUTPUT_CERTS, metrics
+ *   SPIFFE Workload API ─────────────▶ follower ─┘                       ├─▶ SDS server ─▶ Envoy
+ *   files, Secrets of a gateway's namespace ─────────────────────────────┘
  */
 import { readFile } from 'node:fs/promises';
 import { isIP } from 'node:net';

@@ -1,4 +1,4 @@
-/** Counters of the identity part (specification: ctl-agent "Metrics exported by the agent"), as plain numbers. */
+/** Counters of the identity part, as plain numbers. */
 import { X509Certificate } from 'node:crypto';
 import type { IdentityMetric, WorkloadSecrets } from '../types.ts';
 import { splitPem } from './certificates.ts';

@@ -1,6 +1,6 @@
 /**
- * Converts the variables of captured DNS (specification: ctl-agent "Environment variables") to a `DnsCapture`. They are
- * variables, not flags, because the agent and Envoy of the same workload need the same values.
+ * Converts the variables of captured DNS to a `DnsCapture`. They are variables, not flags, because the agent and Envoy
+ * of the same workload need the same values.
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError, messageOf } from '../../core/errors.ts';
@@ -17,7 +17,7 @@ export interface DnsSettings {
   readonly dnsAddress: string;
 }
 
-/** Envoy's port for captured DNS (specification: ctl-agent "Network ports named"). */
+/** Envoy's port for captured DNS. */
 const ENVOY_DNS_PORT = 15013;
 /** The name server of a resolv.conf that names none, see resolv.conf(5). */
 const DEFAULT_SERVER = '127.0.0.1';

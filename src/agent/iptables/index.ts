@@ -1,7 +1,6 @@
 /**
- * Entry point of traffic redirection: rules that redirect a workload's connections to the proxy, and their removal
- * (specification: ctl-agent "ctl-agent mesh-iptables"). Rules are data (`rules.ts`), `footprint.ts` lists what they
- * leave behind, and only `run.ts` changes the host.
+ * Entry point of traffic redirection: rules that redirect a workload's connections to the proxy, and their removal.
+ * Rules are data (`rules.ts`), `footprint.ts` lists what they leave behind, and only `run.ts` changes the host.
  */
 import { getScope } from '../../logging/index.ts';
 import { applyRedirection, cleanRedirection } from './apply.ts';

@@ -1,6 +1,5 @@
 /**
- * Converts flags and variables (specification: ctl-agent "ctl-agent mesh-iptables") to a `Redirection`. All values are
- * checked here: they become parts of rules unchanged.
+ * Converts flags and variables to a `Redirection`. All values are checked here: they become parts of rules unchanged.
  */
 import { isIP, isIPv6 } from 'node:net';
 import { CtlError } from '../../core/errors.ts';

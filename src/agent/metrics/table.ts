@@ -1,6 +1,6 @@
 /**
- * The metrics of ctl-agent: name, type, meaning and labels (specification: ctl-agent "Metrics exported by the agent").
- * The table has only metrics that the agent changes; the others are in `unmoved.ts`.
+ * The metrics of ctl-agent: name, type, meaning and labels. The table has only metrics that the agent changes; the
+ * others are in `unmoved.ts`.
  */
 
 interface AgentMetricSpec {
@@ -32,8 +32,7 @@ export const AGENT_METRICS = {
     meaning: 'Latency of outgoing requests, milliseconds.',
     labels: ['request_type'],
   },
-  // A Sum in the specification, and so in the text, although it also falls: its value is the number of current
-  // connections.
+  // A Sum, as in Istio's agent, although it also falls: its value is the number of current connections.
   total_active_connections: { type: 'Sum', meaning: 'Active SDS connections.' },
   total_pushes: { type: 'Sum', meaning: 'SDS pushes.' },
   total_push_errors: { type: 'Sum', meaning: 'Failed SDS pushes.' },

@@ -1,7 +1,6 @@
 /**
- * Metrics that the specification lists for both programs, but that only the discovery program changes: pushes, the
- * service registry, webhooks. The agent exports them with the value 0 (specification: ctl-agent "Metrics exported by
- * the agent").
+ * Metrics that both programs export, as Istio's do, but that only the discovery program changes: pushes, the service
+ * registry, webhooks. The agent exports them with the value 0.
  */
 import { METRICS, type MetricSpec } from '../../observe/index.ts';
 import { convertFamily, type Family } from './scrape/families.ts';

@@ -1,4 +1,4 @@
-/** `ctl-agent proxy [sidecar|router]`: runs Envoy beside a workload (specification: ctl-agent "ctl-agent proxy"). */
+/** `ctl-agent proxy [sidecar|router]`: runs Envoy beside a workload. */
 
 import type { ProxyRole } from '../../agent/index.ts';
 import { closeLogging, getScope } from '../../logging/index.ts';

@@ -1,4 +1,4 @@
-/** `ctl-agent wait`: waits until the proxy is ready (specification: ctl-agent "wait"). */
+/** `ctl-agent wait`: waits until the proxy is ready. */
 import { setTimeout as sleep } from 'node:timers/promises';
 import { messageOf } from '../../core/errors.ts';
 import { closeLogging, getScope } from '../../logging/index.ts';

@@ -20,7 +20,7 @@ const { CaresDnsResolverConfig } = envoy.extensions.network.dns_resolver.cares.v
 const { DnsTable } = envoy.data.dns.v3;
 const { UDP } = envoy.config.core.v3.SocketAddress.Protocol;
 
-/** Where queries are redirected to (specification: ctl-agent "Network ports named"). */
+/** Where queries are redirected to. */
 const DNS_PORT = 15013;
 
 /** Envoy has one table for a listener, and replaces the listener when a name changes. */

@@ -187,8 +187,7 @@ function inspected(
 
 /**
  * Ports that no service declares: connections go to the application unchanged, and requests among them are handled as
- * those of other ports, under the same policies and with the same header about the client's certificate (specification
- * "policy-resources", rule 2).
+ * those of other ports, under the same policies and with the same header about the client's certificate.
  */
 function passthroughChains(snapshot: MeshReader, view: InboundView, family: IpFamily): FilterChain[] {
   const [cluster, everything] =

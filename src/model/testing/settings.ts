@@ -1,4 +1,4 @@
-/** Settings of a mesh in tests: the defaults of the specification. */
+/** Settings of a mesh in tests: the defaults of ctl-discovery. */
 import type { ModelSettings } from '../types.ts';
 
 export const DEFAULT_SETTINGS: ModelSettings = {

@@ -2,8 +2,10 @@
  * Wraps an encoded Envoy message into the field that both protocols send. Written by hand: it runs once per resource on
  * the main thread, and this layout lets one buffer serve SotW and Delta:
  *
- * DeltaDiscoveryResponse.resources (2) = Resource { version (1), name (3), resource (2) = Any { type_url (1), value (2)
- * } } └── from here on: DiscoveryResponse.resources (2)
+ *   DeltaDiscoveryResponse.resources (2) = Resource {
+ *     version (1), name (3),
+ *     resource (2) = Any { type_url (1), value (2) }   ◀─ from here on: DiscoveryResponse.resources (2)
+ *   }
  */
 import { hash } from 'node:crypto';
 import { XDS, type XdsType } from '../../core/xds-types.ts';

@@ -2,8 +2,8 @@
  * The push engine: takes published snapshots, has changed units generated once per view, and pushes to the proxies of
  * those views. It runs on the main thread and does nothing whose cost grows with (proxies x resources).
  *
- * publish ──▶ changed facts ──▶ units that read them ──jobs──▶ generator ──▶ commit (bundles) ──▶ queue ──▶ sinks └──▶
- * endpoints: encoded here, at once ────────────────────────────────────────────▶
+ *   publish ─▶ changed facts ─┬─▶ units that read them ─jobs─▶ generator ─▶ commit (bundles) ─┬─▶ queue ─▶ sinks
+ *                             └─▶ endpoints, which are encoded here at once ──────────────────┘
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';

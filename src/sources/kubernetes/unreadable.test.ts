@@ -26,7 +26,7 @@ const metadata = (name: string, version: string, ...more: readonly Buffer[]) =>
   field(1, Buffer.concat([field(1, name), field(3, 'shop'), field(5, `uid-${name}`), field(6, version), ...more]));
 const service = (name: string, version: string, address: string) =>
   Buffer.concat([metadata(name, version), field(2, field(3, address))]);
-/** The field of the specification says that it is longer than the message. */
+/** The field `spec` says that it is longer than the message. */
 const broken = (name: string, version: string) =>
   Buffer.concat([metadata(name, version), Buffer.from([(2 << 3) | 2, 100, 1])]);
 const END_OF_LIST = metadata(

@@ -9,7 +9,7 @@ import {
 import { hostNames, matchingRoute } from './routes.ts';
 
 type Path = readonly (string | number)[];
-/** Reports a problem of a field of the specification. */
+/** Reports a problem of a field of `spec`. */
 type Warn = (path: Path, message: string) => void;
 
 /** Maximum warnings of one Ingress. */

@@ -134,7 +134,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'the specification: DENY without a valid token, for the listed paths only',
+    what: 'DENY without a valid token, for the listed paths only',
     policies: [
       policy(
         'tokens',

@@ -176,7 +176,7 @@ export const SCENARIOS: readonly Scenario[] = [
     ],
   },
   {
-    what: 'the specification: a token is needed for the listed paths only',
+    what: 'a token is needed for the listed paths only',
     policies: [
       policy(
         'tokens',

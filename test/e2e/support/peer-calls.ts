@@ -74,7 +74,7 @@ export async function httpOutcome(from: Workload, to: Workload, args: readonly s
   return `200 ${seenIdentity(headers['x-forwarded-client-cert'], from, to)}`;
 }
 
-/** Specification "policy-resources", rule 2. */
+/** The identity of the caller, as the application sees it. */
 function seenIdentity(header: string | readonly string[] | undefined, from: Workload, to: Workload): string {
   if (header === undefined) return 'plain';
   const [, by, uri] = /^By=([^;]+);Hash=[0-9a-f]{64};Subject="";URI=([^;,]+)$/.exec(String(header)) ?? [];
