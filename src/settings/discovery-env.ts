@@ -61,8 +61,7 @@ export const discoveryEnv = {
     type: 'float',
     default: 1,
     min: 0.01,
-    meaning:
-      'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others).',
+    meaning: 'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others).',
   },
   CTL_ENABLED_SERVICE_APIS: {
     setting: 'serviceApis',

@@ -1,10 +1,10 @@
-/** The commands of docs/deploying.md, word for word, with Helm, kubectl and a simulated kubelet. */
+/** The commands of docs/deploying.md and of the README, word for word, with Helm, kubectl and a simulated kubelet. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import { dirname, join } from 'node:path';
-import { test } from 'node:test';
+import { type TestContext, test } from 'node:test';
 import { promisify } from 'node:util';
 import { example, ROOT } from '../e2e/support/documents.ts';
 import { createNetworkHere, eventually, netnsUnavailable, tempDir } from '../harness/index.ts';
@@ -19,6 +19,7 @@ import {
   programImage,
   startKubelet,
   startKubernetes,
+  startServiceProxy,
 } from '../harness/kubernetes/index.ts';
 
 const KUBECTL = process.env.KUBECTL_PATH ?? '';
@@ -26,6 +27,7 @@ const withoutKubectl = existsSync(KUBECTL) ? undefined : 'needs kubectl, which `
 const skip = kubernetesUnavailable() ?? helmUnavailable() ?? (await netnsUnavailable()) ?? withoutKubectl ?? false;
 
 interface PodObject extends ApiObject {
+  readonly spec: unknown;
   readonly status: {
     readonly podIP?: string;
     readonly conditions?: readonly { readonly type: string; readonly status: string }[];
@@ -50,29 +52,22 @@ const shop: ApiObject[] = [
 
 const GATEWAY_PODS = '/api/v1/namespaces/mesh-ingress/pods';
 
-test('the control plane, a gateway with HTTPS, an upgrade and a second revision, as docs/deploying.md has them', {
-  skip,
-}, async (t) => {
+/** A cluster whose images of the mesh are named `<registry>ctl-discovery:0.1.0` and `<registry>ctl-agent:0.1.0`. */
+async function startCluster(t: TestContext, registry: string, applications: Readonly<Record<string, Image>>) {
   const cluster = await startKubernetes(t, { controllerManager: true, serviceAccounts: true });
   const apiPort = await exposeApiServer(t, cluster.url);
   const [folder, kubeconfig] = await Promise.all([tempDir(t), cluster.kubeconfig(t)]);
-  const log = join(folder, 'discovery.log');
-  const discovery = programImage('ctl-discovery', { log, apiPort });
-  const agentLog = join(folder, 'agent.log');
-  let controlPlane = '';
-  const images: Readonly<Record<string, Image>> = {
-    'registry.example/ctl-discovery:0.1.0': (container) => {
-      controlPlane = container.podIP;
-      return discovery(container);
-    },
-    ...IMAGES,
-    'registry.example/ctl-agent:0.1.0': programImage('ctl-agent', { log: agentLog, apiPort }),
-  };
+  const [log, agentLog] = [join(folder, 'discovery.log'), join(folder, 'agent.log')];
+  const services = startServiceProxy(t, cluster.api);
   await startKubelet(t, {
     api: cluster.api,
     network: await createNetworkHere(t),
-    images,
-    hosts: () => `${controlPlane} meshd.mesh-system.svc`,
+    images: {
+      ...applications,
+      [`${registry}ctl-discovery:0.1.0`]: programImage('ctl-discovery', { log, apiPort }),
+      [`${registry}ctl-agent:0.1.0`]: programImage('ctl-agent', { log: agentLog, apiPort }),
+    },
+    hosts: () => services.hosts(),
   });
   const env = {
     ...process.env,
@@ -87,6 +82,36 @@ test('the control plane, a gateway with HTTPS, an upgrade and a second revision,
       throw new Error(`${String(error)}\n${await readFile(log, 'utf8').catch(() => 'no log')}`);
     }
   };
+  const pods = async (path: string) => (await cluster.api.get<{ items: PodObject[] }>(path)).items;
+  /** The address of the one Pod of the gateway, which has its roots and its configuration. */
+  const gatewayAddress = () =>
+    eventually(
+      async () => {
+        const [pod, ...others] = await pods(GATEWAY_PODS);
+        const ready = pod?.status.conditions?.find(({ type }) => type === 'Ready')?.status;
+        const output = await readFile(agentLog, 'utf8').catch(() => 'no log');
+        assert.deepEqual([ready, others.length], ['True', 0], JSON.stringify(pod?.status) + output);
+        return pod?.status.podIP ?? assert.fail('a Pod without address');
+      },
+      { timeoutMs: 60_000 },
+    );
+  return { cluster, folder, run, pods, gatewayAddress };
+}
+
+test("the README's quickstart: a request through the gateway reaches a Pod with a sidecar", { skip }, async (t) => {
+  const { cluster, run, pods, gatewayAddress } = await startCluster(t, '', { nginx: IMAGES.echo });
+  await eventually(() => cluster.api.get('/api/v1/namespaces/default/serviceaccounts/default'));
+  assert.match(await run(example('README.md', 'a mesh with a gateway')), /virtualservice\S*hello created/);
+  const call = `curl -sS --fail --max-time 5 http://${await gatewayAddress()}/`;
+  await eventually(async () => assert.match(await run(call), /hello-/), { timeoutMs: 60_000 });
+  const [hello] = await pods('/api/v1/namespaces/default/pods?labelSelector=app%3Dhello');
+  assert.match(JSON.stringify(hello?.spec), /mesh-proxy/);
+});
+
+test('the control plane, a gateway with HTTPS, an upgrade and a second revision, as docs/deploying.md has them', {
+  skip,
+}, async (t) => {
+  const { cluster, folder, run, gatewayAddress } = await startCluster(t, 'registry.example/', IMAGES);
   const deployments = async () => {
     const path = '/apis/apps/v1/namespaces/mesh-system/deployments';
     const { items } = await cluster.api.get<{ items: ApiObject[] }>(path);
@@ -98,23 +123,9 @@ test('the control plane, a gateway with HTTPS, an upgrade and a second revision,
   assert.match(await run(example('docs/deploying.md', 'install the control plane')), /STATUS: deployed/);
   assert.match(await run(example('docs/deploying.md', 'inject proxies into a namespace')), /default labeled/);
   assert.match(await run(example('docs/deploying.md', 'install a gateway')), /gateway: ingress/);
-  // It has its roots, its certificate and its configuration.
-  await eventually(
-    async () => {
-      const { items } = await cluster.api.get<{ items: PodObject[] }>(GATEWAY_PODS);
-      const ready = items.flatMap(({ status }) => status.conditions ?? []).filter(({ type }) => type === 'Ready');
-      const output = await readFile(agentLog, 'utf8').catch(() => 'no log');
-      assert.deepEqual(
-        ready.map(({ status }) => status),
-        ['True'],
-        JSON.stringify(items[0]?.status) + output,
-      );
-    },
-    { timeoutMs: 60_000 },
-  );
+  const gateway = await gatewayAddress();
   await run(example('docs/deploying.md', 'serve HTTPS', { '/tmp/shop': join(folder, 'shop') }));
-  const { items } = await cluster.api.get<{ items: PodObject[] }>(GATEWAY_PODS);
-  const to = `shop.example.com:443:${items[0]?.status.podIP}:443`;
+  const to = `shop.example.com:443:${gateway}:443`;
   const call = `curl -sS --max-time 5 --cacert ${folder}/shop.pem --connect-to ${to} https://shop.example.com/`;
   await eventually(async () => assert.match(await run(call), /shop/), { timeoutMs: 60_000 });
   // The control plane has no right to the Secret.

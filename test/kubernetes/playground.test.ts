@@ -1,4 +1,4 @@
-/** `npm run kubernetes`, used with kubectl and curl, and by the commands of the README. */
+/** `npm run kubernetes`, used with kubectl and curl, and by the commands of docs/contributing.md. */
 import assert from 'node:assert/strict';
 import { execFile } from 'node:child_process';
 import { existsSync } from 'node:fs';
@@ -74,9 +74,9 @@ test('the playground serves the samples to kubectl and leaves nothing behind', {
   const { body } = await request({ port: debug, path: '/debug/syncz', headers });
   assert.match(body, /"proxy": "gateway-[^"]*\.demo"/);
 
-  // README's quickstart, with the line that it says to copy.
+  // The commands of the document, with the line that it says to copy.
   const exports = /^ {2}(export KUBECONFIG=.* GATEWAY=.*)$/m.exec(printed)?.[1] ?? assert.fail(printed);
-  const script = `${exports}\n${example('README.md', 'the playground')}`;
+  const script = `${exports}\n${example('docs/contributing.md', 'the playground')}`;
   const { stdout } = await promisify(execFile)('sh', ['-ec', script], { cwd: ROOT, timeout: 60_000 });
   assert.match(stdout, /virtualservice\S*front configured[\s\S]*hello-v2 scaled/);
   const any = { port: gateway, path: '/hello' };
