@@ -47,6 +47,22 @@ export function proseOf(text: string): { readonly line: number; readonly text: s
   return lines;
 }
 
+/** The paragraphs and list items of a document, each with its first line. Tables, headings and examples are none. */
+export function paragraphsOf(text: string): { readonly line: number; readonly text: string }[] {
+  const paragraphs: { line: number; text: string }[] = [];
+  let last = 0;
+  for (const { line, text: content } of proseOf(text)) {
+    if (/^\s*$|^[|#]/.test(content)) continue;
+    const current = paragraphs.at(-1);
+    const marker = /^\s*(?:-|\d+\.) /.exec(content)?.[0] ?? '';
+    if (current === undefined || line > last + 1 || marker !== '') {
+      paragraphs.push({ line, text: content.slice(marker.length) });
+    } else current.text += ` ${content}`;
+    last = line;
+  }
+  return paragraphs;
+}
+
 /** The anchors of a document's headings, as hosting sites make them. */
 export function anchorsOf(text: string): Set<string> {
   const headings = proseOf(text).filter((line) => /^#+ /.test(line.text));

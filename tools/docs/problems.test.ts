@@ -52,6 +52,7 @@ for (const [what, text, problem] of [
   ['a variable that does not exist', '`CTL_NONE`', /^docs\/a\.md:1: no table has CTL_NONE/],
   ['a flag that does not exist', '`--noneSuch`', /^docs\/a\.md:1: no table has --noneSuch/],
   ['a metric that does not exist', '`ctl_none`', /^docs\/a\.md:1: no table has ctl_none/],
+  ['a long paragraph', `- short\n- ${'a\n  '.repeat(91)}`, /^docs\/a\.md:2: a paragraph of 91 words, at most 90/],
   ['a long line of prose', 'a'.repeat(141), /^docs\/a\.md:1: 141 columns/],
 ] as const) {
   test(`a problem is found: ${what}`, (context) => {
@@ -62,7 +63,7 @@ for (const [what, text, problem] of [
 }
 
 test('a problem is found: a long README', (context) => {
-  const folder = repository(context, { 'README.md': 'line\n'.repeat(131) });
+  const folder = repository(context, { 'README.md': '# A\n'.repeat(131) });
   assert.deepEqual(documentProblems(folder), ['README.md: 131 lines, at most 130']);
 });
 

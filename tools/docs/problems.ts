@@ -10,7 +10,7 @@ import { parseResource } from '../../src/resources/index.ts';
 import { agentEnv, discoveryFlags } from '../../src/settings/index.ts';
 import { MODULES } from '../checks/modules.ts';
 import { documentedAnnotations } from './annotations.ts';
-import { anchorsOf, type Block, blocksOf, documentsOf, proseOf } from './markdown.ts';
+import { anchorsOf, type Block, blocksOf, documentsOf, paragraphsOf, proseOf } from './markdown.ts';
 import { referencePages } from './reference.ts';
 
 /** The first line of an example that no test runs, with the reason. */
@@ -18,6 +18,9 @@ const NOT_RUN = /^Not run (?:here|by a test): \S/;
 
 /** Columns of prose; tables may be wider. */
 const MAX_COLUMNS = 140;
+
+/** Words of a paragraph or list item in `docs`. */
+const MAX_WORDS = 90;
 
 /** The maximum number of lines of documents that must stay short. */
 const MAX_LINES: Readonly<Record<string, number>> = { 'README.md': 130, 'bench/RESULTS.md': 100 };
@@ -170,6 +173,17 @@ const size: Check = ({ documents }) => [
   }),
 ];
 
+/** A paragraph can be read at one glance. */
+const paragraphs: Check = ({ documents }) =>
+  [...documents]
+    .filter(([document]) => document === 'README.md' || /^docs\/(?!reference)/.test(document))
+    .flatMap(([document, text]) =>
+      paragraphsOf(text)
+        .map(({ line, text: content }) => ({ line, words: content.trim().split(/\s+/).length }))
+        .filter(({ words }) => words > MAX_WORDS)
+        .map(({ line, words }) => `${document}:${line}: a paragraph of ${words} words, at most ${MAX_WORDS}`),
+    );
+
 /** `docs/reference` agrees with the tables. */
 const reference: Check = ({ documents }) => {
   const pages = referencePages();
@@ -206,6 +220,7 @@ const CHECKS: readonly Check[] = [
   modules,
   ports,
   size,
+  paragraphs,
   reference,
   annotations,
 ];
