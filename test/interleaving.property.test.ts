@@ -9,8 +9,8 @@ import fc from 'fast-check';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
 import type { Snapshot } from '../src/model/types.ts';
-import { Replica } from '../src/push/jobs/replica.ts';
-import { ReplicaLog } from '../src/push/jobs/replica-log.ts';
+import { MeshCopy } from '../src/push/jobs/mesh-copy.ts';
+import { MeshCopyLog } from '../src/push/jobs/mesh-copy-log.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
 import type { GenerateAnswer, GenerateJob, JobAnswer } from '../src/push/protocol.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
@@ -72,9 +72,9 @@ test('jobs that are interrupted for others generate what they would without inte
   fc.assert(
     fc.property(FIRST, STEPS, (base, steps) => {
       let snapshot = createModel(DEFAULT_SETTINGS, defaultMeshConfig(), defaultMeshNetworks());
-      const log = new ReplicaLog(snapshot);
+      const log = new MeshCopyLog(snapshot);
       const resources = new Map<ResourceKey, AnyResource>();
-      const replica = new Replica({ sliceMs: 0 });
+      const copy = new MeshCopy({ sliceMs: 0 });
       const received = new Received();
       const giveWay = new Int32Array(new SharedArrayBuffer(4));
       const suspended: Begun[] = [];
@@ -110,21 +110,21 @@ test('jobs that are interrupted for others generate what they would without inte
           if (job === undefined) continue;
           giveWay[0] = 1;
           const id = ++lastId;
-          const answer = replica.run({ update: log.since(version), jobs: [job], id, giveWay });
+          const answer = copy.run({ update: log.since(version), jobs: [job], id, giveWay });
           ended({ id, job, snapshot }, answer);
         } else if ('resume' in step) {
           const [begun] = suspended.splice(step.resume % Math.max(1, suspended.length), 1);
           if (begun === undefined) continue;
           giveWay[0] = step.giveWay ? 1 : 0;
           seen.resumed++;
-          ended(begun, replica.run({ update: log.since(version), jobs: [], resumed: begun.id, giveWay }));
+          ended(begun, copy.run({ update: log.since(version), jobs: [], resumed: begun.id, giveWay }));
         } else {
           const [begun] = suspended.splice(step.drop % Math.max(1, suspended.length), 1);
           if (begun === undefined) continue;
-          const answer = replica.run({ update: log.since(version), jobs: [], dropped: [begun.id] });
+          const answer = copy.run({ update: log.since(version), jobs: [], dropped: [begun.id] });
           version = answer.version;
         }
-        assert.equal(replica.suspended, suspended.length);
+        assert.equal(copy.suspended, suspended.length);
       }
     }),
     { numRuns: 25 },

@@ -1,20 +1,20 @@
 /**
  * The piscina entry point of generation. It runs in worker threads so that watches, endpoint pushes and streams never
- * wait for it. A thread that dies loses nothing but its replica.
+ * wait for it. A thread that dies loses nothing but its mesh copy.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
 import { delayOptimization } from '../src/core/v8-flags.ts';
-import { Replica } from '../src/push/jobs/index.ts';
+import { MeshCopy } from '../src/push/jobs/index.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 
 // The main thread has loaded its code by now: see v8-flags.
 delayOptimization();
 
-const replica = new Replica();
+const copy = new MeshCopy();
 
 /** Runs one task; the answer's bytes are moved to the main thread instead of copied. */
 export function run(task: GenerateTask): unknown {
-  const answer = replica.run(task);
+  const answer = copy.run(task);
   if (answer.kind !== 'done') return answer;
   return move({
     get [transferableSymbol]() {

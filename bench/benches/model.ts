@@ -1,12 +1,12 @@
 /**
  * The cost of the model without a server: the step from one snapshot to the next, the first snapshot of a large mesh,
- * and the replica of a generation worker that was restarted.
+ * and the mesh copy of a generation worker that was restarted.
  */
 import { fileURLToPath } from 'node:url';
 import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { defaultScopeId, Model } from '../../src/model/index.ts';
 import { workerUrl } from '../../src/paths.ts';
-import { ReplicaLog } from '../../src/push/jobs/replica-log.ts';
+import { MeshCopyLog } from '../../src/push/jobs/mesh-copy-log.ts';
 import { WorkerSlot } from '../../src/push/jobs/worker-slot.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
 import type { AnyResource } from '../../src/resources/types.ts';
@@ -116,19 +116,19 @@ function fromNothing(resources: readonly AnyResource[], rounds: number): Times {
 interface Restart {
   /** CPU of the main thread. */
   readonly main: number;
-  /** From the task that brings the replica up to date to its answer, in a thread that has loaded its code. */
+  /** From the task that brings the mesh copy up to date to its answer, in a thread that has loaded its code. */
   readonly ready: number;
 }
 
-/** The cost of a worker that has lost its replica, as after a crash. */
+/** The cost of a worker that has lost its mesh copy, as after a crash. */
 async function restart({ snapshot }: Model): Promise<Restart> {
   const slot = new WorkerSlot(fileURLToPath(workerUrl('generate')), (error) => {
     throw error;
   });
   try {
-    await slot.run(new ReplicaLog(empty().snapshot), { jobs: [] }, TIMEOUT_MS);
+    await slot.run(new MeshCopyLog(empty().snapshot), { jobs: [] }, TIMEOUT_MS);
     slot.version = 0;
-    const log = new ReplicaLog(snapshot);
+    const log = new MeshCopyLog(snapshot);
     const cpu = process.threadCpuUsage();
     const started = performance.now();
     const answer = await slot.run(log, { jobs: [] }, TIMEOUT_MS);
@@ -165,7 +165,7 @@ export const model: Bench = {
     const restarts: Restart[] = [];
     for (let round = 0; round <= rounds; round++) restarts.push(await restart(loaded));
     rows.push(row(`worker restarted, ${pods} pods: CPU of the main thread`, times(restarts.map(({ main }) => main))));
-    rows.push(row('… until its replica is ready, wall time', times(restarts.map(({ ready }) => ready))));
+    rows.push(row('… until its mesh copy is ready, wall time', times(restarts.map(({ ready }) => ready))));
     const columns = ['what', 'first ms', 'median ms'];
     return { rows: [], tables: [{ title: 'The model, without the server around it', columns, rows }] };
   },

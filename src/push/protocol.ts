@@ -1,8 +1,8 @@
 /**
- * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a replica of
- * what generation reads of the mesh. A task first updates the replica from `fromVersion` to `toVersion`, then
- * generates. A worker whose replica has another version (it was restarted after a crash) answers `behind`, and is sent
- * everything. Long jobs are interrupted while others wait, and resumed by a later task.
+ * Messages between the main thread and a generation worker: a closed union of plain data. Each worker has a mesh copy:
+ * what generation reads of the mesh. A task first updates the mesh copy from `fromVersion` to `toVersion`, then
+ * generates. A worker whose mesh copy has another version (it was restarted after a crash) answers `behind`, and is
+ * sent everything. Long jobs are interrupted while others wait, and resumed by a later task.
  */
 import type {
   Fact,
@@ -18,9 +18,9 @@ import type { MeshDelta, ModelSettings } from '../model/index.ts';
 
 /**
  * What changed between two snapshot versions, as far as generation reads it. With `fromVersion` 0 the update is
- * complete and replaces the replica; then mesh configuration, networks and settings are present.
+ * complete and replaces the mesh copy; then mesh configuration, networks and settings are present.
  */
-export interface ReplicaUpdate extends Omit<MeshDelta, 'version'> {
+export interface MeshCopyUpdate extends Omit<MeshDelta, 'version'> {
   readonly fromVersion: number;
   readonly toVersion: number;
   readonly settings?: ModelSettings;
@@ -37,7 +37,7 @@ export interface GenerateJob {
 }
 
 export interface GenerateTask {
-  readonly update: ReplicaUpdate;
+  readonly update: MeshCopyUpdate;
   readonly jobs: readonly GenerateJob[];
   /** Identifies the jobs, should the worker suspend them. */
   readonly id?: number;
@@ -50,7 +50,7 @@ export interface GenerateTask {
    * run for a slice of time. Absent: they run to their end.
    */
   readonly giveWay?: Int32Array;
-  /** Ids of scopes that no view uses any more: the replica stops updating them. */
+  /** Ids of scopes that no view uses any more: the mesh copy stops updating them. */
   readonly released?: 'all' | readonly string[];
   /** The worker must discard its numbers of units and sets of facts, and send the resources and facts again. */
   readonly forget?: true;
@@ -112,7 +112,7 @@ export interface ReadsMessage {
 
 export type GenerateAnswer =
   | { readonly kind: 'behind'; readonly version: number }
-  /** A job threw; the replica is at `version` nevertheless. */
+  /** A job threw; the mesh copy is at `version` nevertheless. */
   | { readonly kind: 'failed'; readonly version: number; readonly message: string; readonly milliseconds: number }
   /** The jobs were interrupted and can be resumed. */
   | { readonly kind: 'suspended'; readonly version: number; readonly milliseconds: number }

@@ -46,7 +46,7 @@ export interface EngineOptions {
 export interface Publication {
   readonly snapshot: Snapshot;
   readonly changes: ChangeSet;
-  /** The same, as an update for the workers' replicas. */
+  /** The same, as an update for the workers' mesh copies. */
   readonly delta: MeshDelta;
   /** The resource changes behind it. */
   readonly resources: readonly ResourceChange[];

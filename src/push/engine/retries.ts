@@ -8,7 +8,7 @@ import type { FailingView } from '../types.ts';
 
 /** Delay of the first retry: enough to restart a worker that died for another reason. */
 export const FIRST_RETRY_MS = 250;
-/** The longest delay: every failed attempt may cost a worker thread and the building of its replica. */
+/** The longest delay: every failed attempt may cost a worker thread and the building of its mesh copy. */
 export const MAX_RETRY_MS = 300_000;
 /** A change that concerns the view may repair it: after one, the delay is at most this, from the last failure. */
 export const MAX_RETRY_AFTER_CHANGE_MS = 60_000;

@@ -51,7 +51,7 @@ const doneWith = (job: string, reads = 'reads: { reset: false, facts: [], sets: 
 const DONE = doneWith('from: task.update.fromVersion, runs, units: []');
 
 describe('generation pool', () => {
-  it('rejects a job that throws at once, without building the replica again', async () => {
+  it('rejects a job that throws at once, without building the mesh copy again', async () => {
     const crashes: unknown[] = [];
     const pool = poolOf(
       `if (runs === 2) return { kind: 'failed', version: task.update.toVersion, message: 'cannot', milliseconds: 1 }; ${DONE}`,
@@ -86,7 +86,7 @@ describe('generation pool', () => {
     await pool.submit(JOB);
     await Promise.all(pool.threads.map((thread) => thread.terminate()));
     const { answer } = await pool.submit(JOB);
-    // It got the whole replica before the job.
+    // It got the whole mesh copy before the job.
     assert.deepEqual(answer, { from: 1, runs: 3, units: [], ...NO_MORE });
   });
 
@@ -165,7 +165,7 @@ describe('generation pool', () => {
     assert.deepEqual(answer, { from: 1, runs: 2, units: [], ...NO_MORE });
   });
 
-  it('does not reject a job because a replica cannot be built, and tries to build it again', async () => {
+  it('does not reject a job because a mesh copy cannot be built, and tries to build it again', async () => {
     const crashes: unknown[] = [];
     const file = join(dir, 'fails-twice');
     writeFileSync(file, '');

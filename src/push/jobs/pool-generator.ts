@@ -12,7 +12,7 @@ import type { GenerateAnswer } from '../protocol.ts';
 import { namesUnknownReads } from '../reads/index.ts';
 import type { GeneratedJob, Generator, JobSource, SubmitOptions } from './generator.ts';
 import { JobQueue, type Lane } from './job-queue.ts';
-import { ReplicaLog } from './replica-log.ts';
+import { MeshCopyLog } from './mesh-copy-log.ts';
 import { type SlotWork, WorkerSlot } from './worker-slot.ts';
 
 /**
@@ -23,10 +23,10 @@ const JOB_TIMEOUT_MS = 15_000;
 const ISOLATED_TIMEOUT_MS = 60_000;
 /** A job that takes longer, without the time in which it was suspended, is given up. */
 const MAX_JOB_MS = 60_000;
-/** Limit for building a replica of the mesh from nothing. */
-const REPLICA_TIMEOUT_MS = 60_000;
+/** Limit for building a mesh copy from nothing. */
+const MESH_COPY_TIMEOUT_MS = 60_000;
 
-/** Pause of a worker whose replica could not be built: the first one and the longest, ms. */
+/** Pause of a worker whose mesh copy could not be built: the first one and the longest, ms. */
 const FIRST_REST_MS = 10;
 const MAX_REST_MS = 30_000;
 
@@ -85,7 +85,7 @@ export class PoolGenerator implements Generator {
   /** The thread of isolated jobs; exists while there are any. */
   #isolated: WorkerSlot | undefined;
   /** Undefined until there is a snapshot; jobs wait for it. */
-  #log: ReplicaLog | undefined;
+  #log: MeshCopyLog | undefined;
   #closed = false;
 
   constructor(options: PoolOptions) {
@@ -101,11 +101,11 @@ export class PoolGenerator implements Generator {
 
   /** Sets the first snapshot. The threads start earlier, and load their code in the meantime. */
   begin(snapshot: MeshSnapshot): void {
-    this.#log = new ReplicaLog(snapshot);
+    this.#log = new MeshCopyLog(snapshot);
     this.#dispatch();
   }
 
-  /** Makes the workers build their replicas before the first job, so that the first proxies do not wait for that. */
+  /** Makes the workers build their mesh copies before the first job, so that the first proxies do not wait for that. */
   prepare(): void {
     const log = this.#log;
     if (log === undefined) return;
@@ -172,7 +172,7 @@ export class PoolGenerator implements Generator {
     this.#dispatchIsolated(log);
   }
 
-  #dispatchIsolated(log: ReplicaLog): void {
+  #dispatchIsolated(log: MeshCopyLog): void {
     const slot = this.#isolated;
     if (slot?.busy === true) slot.contended = slot.lane !== undefined && this.#suspects.hasOthersThan(slot.lane);
     else if (this.#suspects.size > 0) {
@@ -184,7 +184,7 @@ export class PoolGenerator implements Generator {
     }
   }
 
-  /** The idle workers; that with the most recent replica first. */
+  /** The idle workers; that with the most recent mesh copy first. */
   #freeSlots(): readonly WorkerSlot[] {
     return this.#slots.filter(({ busy }) => !busy).sort((a, b) => b.version - a.version);
   }
@@ -202,10 +202,10 @@ export class PoolGenerator implements Generator {
     else this.#options.later(backoff(slot.failures, FIRST_REST_MS, MAX_REST_MS, this.#options.random), free);
   }
 
-  /** Updates a worker's replica; false when that fails. */
-  async #update(slot: WorkerSlot, log: ReplicaLog): Promise<boolean> {
+  /** Updates a worker's mesh copy; false when that fails. */
+  async #update(slot: WorkerSlot, log: MeshCopyLog): Promise<boolean> {
     try {
-      return (await slot.run(log, { jobs: [] }, REPLICA_TIMEOUT_MS)).kind === 'done';
+      return (await slot.run(log, { jobs: [] }, MESH_COPY_TIMEOUT_MS)).kind === 'done';
     } catch (error) {
       if (!this.#closed) this.#options.onCrash(error);
       return false;
@@ -213,14 +213,14 @@ export class PoolGenerator implements Generator {
   }
 
   /** Has a worker serve the next job that it may; false when there is none. */
-  #serve(slot: WorkerSlot, log: ReplicaLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
+  #serve(slot: WorkerSlot, log: MeshCopyLog, queue: JobQueue<Waiting>, timeoutMs: number): boolean {
     const next = queue.next(({ suspended }) => suspended === undefined || suspended.slot === slot);
     if (next === undefined) return false;
     const { item: waiting, lane } = next;
     this.#waiting.delete(waiting.source);
     slot.lane = lane;
     void this.#work(slot, async () => {
-      // A replica is built in a task of its own, so that a failure is not blamed on the job. Updates are small and go
+      // A mesh copy is built in a task of its own, so that a failure is not blamed on the job. Updates are small and go
       // with the job.
       const healthy = slot.version > 0 || (await this.#update(slot, log));
       const outcome = healthy ? await this.#run(slot, log, waiting, lane, timeoutMs) : 'unhealthy';
@@ -234,7 +234,7 @@ export class PoolGenerator implements Generator {
   }
 
   /** Runs a job until it is done, or others wait. Its time is charged to its lane, also when it fails. */
-  async #run(slot: WorkerSlot, log: ReplicaLog, waiting: Waiting, lane: Lane, timeoutMs: number): Promise<Outcome> {
+  async #run(slot: WorkerSlot, log: MeshCopyLog, waiting: Waiting, lane: Lane, timeoutMs: number): Promise<Outcome> {
     const queue = this.#queueOf(waiting);
     const id = waiting.suspended?.id ?? ++this.#lastId;
     const started = performance.now();
@@ -295,8 +295,8 @@ export class PoolGenerator implements Generator {
     return true;
   }
 
-  /** Drops what every worker has. Workers without a replica get everything, and need no log. */
-  #trim(log: ReplicaLog): void {
+  /** Drops what every worker has. Workers without a mesh copy get everything, and need no log. */
+  #trim(log: MeshCopyLog): void {
     const versions = this.#slots.map(({ version }) => version).filter((version) => version > 0);
     if (versions.length > 0) log.trim(Math.min(...versions));
   }

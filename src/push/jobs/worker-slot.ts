@@ -1,12 +1,12 @@
 /**
  * One worker thread, and what it is known to have. Each is a piscina pool of one thread, so that the main thread knows
- * the version of every replica. Piscina restarts a thread that dies; the new one has nothing.
+ * the version of every mesh copy. Piscina restarts a thread that dies; the new one has nothing.
  */
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
 import type { GenerateAnswer, GenerateJob, GenerateTask } from '../protocol.ts';
 import type { Lane } from './job-queue.ts';
-import type { ReplicaLog } from './replica-log.ts';
+import type { MeshCopyLog } from './mesh-copy-log.ts';
 import { ReceivedUnits } from './unit-numbers.ts';
 
 /** Released scopes queued for an idle worker; with more, the worker gets the order to release all. */
@@ -17,12 +17,12 @@ const MAX_RELEASED = 4096;
  */
 const MAX_SUSPENDED = 32;
 
-/** What a worker is to do: jobs to begin, or those of an earlier task to resume; none: only to update its replica. */
+/** What a worker is to do: jobs to begin, or those of an earlier task to resume; none: only to update its mesh copy. */
 export type SlotWork = { readonly jobs: readonly GenerateJob[]; readonly id?: number } | { readonly resumed: number };
 
 export class WorkerSlot {
   readonly #pool: Piscina<GenerateTask, GenerateAnswer>;
-  /** Version of the worker's replica; 0 when it has none. */
+  /** Version of the worker's mesh copy; 0 when it has none. */
   version = 0;
   /** Units that the worker need not send again; undefined: the worker must discard its numbers. */
   receivedUnits: ReceivedUnits | undefined;
@@ -38,7 +38,7 @@ export class WorkerSlot {
   #dropped: number[] = [];
   /** 1: others wait, see `GenerateTask.giveWay`. */
   readonly #giveWay = new Int32Array(new SharedArrayBuffer(Int32Array.BYTES_PER_ELEMENT));
-  /** Consecutive failures to update its replica. */
+  /** Consecutive failures to update its mesh copy. */
   failures = 0;
 
   /** @param onError called when the worker dies between tasks; without a listener the process would exit */
@@ -88,10 +88,10 @@ export class WorkerSlot {
   }
 
   /**
-   * Updates the replica and runs the jobs, to their end or until others wait. Rejects when the thread dies, or takes
+   * Updates the mesh copy and runs the jobs, to their end or until others wait. Rejects when the thread dies, or takes
    * longer than `timeoutMs` and is terminated.
    */
-  async run(log: ReplicaLog, work: SlotWork, timeoutMs: number): Promise<GenerateAnswer> {
+  async run(log: MeshCopyLog, work: SlotWork, timeoutMs: number): Promise<GenerateAnswer> {
     // A new worker has given out no numbers.
     const forget = this.receivedUnits === undefined || this.version === 0;
     if (forget) this.receivedUnits = new ReceivedUnits();

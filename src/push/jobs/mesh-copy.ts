@@ -1,12 +1,12 @@
 /**
- * A worker's replica of what generation reads of the mesh. Only changes cross the thread border, as plain data; the
+ * A worker's mesh copy: what generation reads of the mesh. Only changes cross the thread border, as plain data; the
  * same code as on the main thread applies them.
  */
 import { InternalError, messageOf } from '../../core/errors.ts';
 import type { Slices } from '../../core/slices.ts';
 import { scopeIdOfView } from '../../generate/index.ts';
 import { MeshModel, type MeshSnapshot } from '../../model/index.ts';
-import type { GenerateAnswer, GenerateJob, GenerateTask, ReplicaUpdate } from '../protocol.ts';
+import type { GenerateAnswer, GenerateJob, GenerateTask, MeshCopyUpdate } from '../protocol.ts';
 import { scopeOfKey } from '../proxies/index.ts';
 import { answersTo, type GeneratedFor, generateJob } from './run-jobs.ts';
 import { SentUnits } from './unit-numbers.ts';
@@ -17,7 +17,7 @@ import { SentUnits } from './unit-numbers.ts';
  */
 const SLICE_MS = 50;
 
-/** Jobs in progress. They are generated from one snapshot, also when the replica is updated while they are suspended. */
+/** Jobs in progress. Each is generated from one snapshot, also when the mesh copy is updated while it is suspended. */
 interface Run {
   readonly snapshot: MeshSnapshot;
   readonly work: Slices<GeneratedFor[]>;
@@ -29,12 +29,12 @@ function* generateAll(snapshot: MeshSnapshot, jobs: readonly GenerateJob[]): Sli
   return generated;
 }
 
-export interface ReplicaOptions {
+export interface MeshCopyOptions {
   /** How long jobs run before they are suspended for others, ms. */
   readonly sliceMs?: number;
 }
 
-export class Replica {
+export class MeshCopy {
   readonly #sliceMs: number;
   #model: MeshModel | undefined;
   #version = 0;
@@ -44,16 +44,16 @@ export class Replica {
   /** Suspended jobs by id. */
   readonly #suspended = new Map<number, Run>();
 
-  constructor({ sliceMs = SLICE_MS }: ReplicaOptions = {}) {
+  constructor({ sliceMs = SLICE_MS }: MeshCopyOptions = {}) {
     this.#sliceMs = sliceMs;
   }
 
-  /** The replica's snapshot; undefined before the first update. */
+  /** The mesh copy's snapshot; undefined before the first update. */
   get snapshot(): MeshSnapshot | undefined {
     return this.#model?.snapshot;
   }
 
-  /** Number of scopes that the replica keeps up to date. */
+  /** Number of scopes that the mesh copy keeps up to date. */
   get scopes(): number {
     return this.#model?.scopes ?? 0;
   }
@@ -64,9 +64,9 @@ export class Replica {
   }
 
   /**
-   * Updates the replica and runs the task's jobs. Answers `behind` when the update does not start at the replica's
+   * Updates the mesh copy and runs the task's jobs. Answers `behind` when the update does not start at the mesh copy's
    * version, `failed` when a job throws, `suspended` when the jobs gave way to others, and `lost` when there is nothing
-   * to resume; the replica stays usable in all cases. Throws when the update cannot be applied; then the replica is
+   * to resume; the mesh copy stays usable in all cases. Throws when the update cannot be applied; then the mesh copy is
    * empty.
    */
   run(task: GenerateTask): GenerateAnswer {
@@ -135,7 +135,7 @@ export class Replica {
     }
   }
 
-  #update(update: ReplicaUpdate): MeshModel | undefined {
+  #update(update: MeshCopyUpdate): MeshModel | undefined {
     const { fromVersion, toVersion, ...delta } = update;
     if (fromVersion !== 0 && fromVersion !== this.#version) return undefined;
     if (fromVersion !== 0 && toVersion === fromVersion) return this.#model;
@@ -152,7 +152,7 @@ export class Replica {
   }
 }
 
-function emptyMesh({ settings, mesh, networks }: ReplicaUpdate): MeshModel {
+function emptyMesh({ settings, mesh, networks }: MeshCopyUpdate): MeshModel {
   if (settings === undefined || mesh === undefined || networks === undefined) {
     throw new InternalError('an update from version 0 carries settings, mesh configuration and networks');
   }

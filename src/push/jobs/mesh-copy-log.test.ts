@@ -5,7 +5,7 @@ import type { Snapshot } from '../../model/types.ts';
 import { defaultMeshConfig } from '../../resources/mesh-config.ts';
 import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
 import { emptySnapshot, endpoints, meshResource, service, virtualService } from '../testing/mesh.ts';
-import { ReplicaLog } from './replica-log.ts';
+import { MeshCopyLog } from './mesh-copy-log.ts';
 
 function set(after: AnyResource): ResourceChange {
   return { key: keyOf(after), before: undefined, after };
@@ -18,7 +18,7 @@ function gone(key: ResourceKey): ResourceChange {
 /** A log together with the snapshots whose changes it has. */
 class LoggedMesh {
   snapshot: Snapshot = emptySnapshot();
-  readonly log = new ReplicaLog(this.snapshot);
+  readonly log = new MeshCopyLog(this.snapshot);
 
   step(changes: readonly ResourceChange[], mesh?: Snapshot['mesh']): void {
     const { snapshot, delta } = applyChanges(this.snapshot, { changes, ...(mesh === undefined ? {} : { mesh }) });
@@ -30,7 +30,7 @@ class LoggedMesh {
 const WEB = service('shop', 'web');
 const WEB_KEY = 'shop/web.shop.svc.cluster.local';
 
-describe('replica log', () => {
+describe('mesh copy log', () => {
   it('sends everything that generation reads to a new worker, with settings and mesh', () => {
     const mesh = new LoggedMesh();
     mesh.step([set(WEB), set(virtualService('shop', 'web', '1s')), set(endpoints('shop', 'web', '10.0.0.1'))]);

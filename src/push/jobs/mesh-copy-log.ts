@@ -1,12 +1,12 @@
 /**
- * What has to be sent to workers to update their replicas: the newest values that changed since a worker's version, or
- * everything for a new worker. Kept by name, not by update, so that a worker that is idle during thousands of changes
- * still catches up cheaply.
+ * What has to be sent to workers to update their mesh copies: the newest values that changed since a worker's version,
+ * or everything for a new worker. Kept by name, not by update, so that a worker that is idle during thousands of
+ * changes still catches up cheaply.
  */
 import type { PMap } from '../../core/pmap.ts';
 import { CONFIG_KINDS, type ConfigKind, type MeshDelta, type MeshSnapshot } from '../../model/index.ts';
 import type { AnyResource, ResourceKey } from '../../resources/index.ts';
-import type { ReplicaUpdate } from '../protocol.ts';
+import type { MeshCopyUpdate } from '../protocol.ts';
 
 /** Changed values kept; a worker that is further behind is sent everything, which then costs little more. */
 const MAX_CHANGED = 8192;
@@ -40,7 +40,7 @@ function configsOf(snapshot: MeshSnapshot, kind: ConfigKind): Iterable<readonly 
 }
 
 /** Everything that generation may read of a snapshot, as an update from nothing. */
-function everything(snapshot: MeshSnapshot): ReplicaUpdate {
+function everything(snapshot: MeshSnapshot): MeshCopyUpdate {
   const { version, mesh, networks, workloadRanges, settings, services, peers, carriedEndpoints } = snapshot;
   return {
     fromVersion: 0,
@@ -56,7 +56,7 @@ function everything(snapshot: MeshSnapshot): ReplicaUpdate {
   };
 }
 
-export class ReplicaLog {
+export class MeshCopyLog {
   /** In order of version; a value that changes again moves to the end. */
   readonly #changed = new Map<string, Changed>();
   /** The oldest version that an update can start from. */
@@ -117,7 +117,7 @@ export class ReplicaLog {
   }
 
   /** The merged update for a worker at `version`; everything when that is 0 or too old. */
-  since(version: number): ReplicaUpdate {
+  since(version: number): MeshCopyUpdate {
     const { version: current, mesh, networks, workloadRanges } = this.#snapshot;
     if (version === 0 || version < this.#oldest || version > current) return everything(this.#snapshot);
     const changed = version === current ? [] : [...this.#changed.values()].filter((each) => each.version > version);

@@ -7,8 +7,8 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
-import { Replica } from '../src/push/jobs/replica.ts';
-import { ReplicaLog } from '../src/push/jobs/replica-log.ts';
+import { MeshCopy } from '../src/push/jobs/mesh-copy.ts';
+import { MeshCopyLog } from '../src/push/jobs/mesh-copy-log.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
@@ -19,7 +19,7 @@ import { FIRST, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-m
 const WORKERS = 3;
 
 interface Worker {
-  replica: Replica;
+  copy: MeshCopy;
   version: number;
 }
 
@@ -48,9 +48,9 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
     fc.property(FIRST, STEPS, fc.boolean(), (base, steps, edsForHeadless) => {
       const settings = { ...DEFAULT_SETTINGS, edsForHeadless };
       let snapshot = createModel(settings, MESHES[0] ?? defaultMeshConfig(), defaultMeshNetworks());
-      const log = new ReplicaLog(snapshot);
+      const log = new MeshCopyLog(snapshot);
       const resources = new Map<ResourceKey, AnyResource>();
-      const workers = Array.from({ length: WORKERS }, (): Worker => ({ replica: new Replica(), version: 0 }));
+      const workers = Array.from({ length: WORKERS }, (): Worker => ({ copy: new MeshCopy(), version: 0 }));
       const none = { mesh: undefined, networks: undefined, asked: [], died: [], released: undefined, trim: false };
       for (const { edits, mesh, networks, asked, died, released, trim } of [{ ...none, edits: base }, ...steps]) {
         const step = applyChanges(snapshot, {
@@ -60,7 +60,7 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
         });
         snapshot = step.snapshot;
         log.append(snapshot, step.delta);
-        for (const index of died) workers[index] = { replica: new Replica(), version: 0 };
+        for (const index of died) workers[index] = { copy: new MeshCopy(), version: 0 };
         const jobs = jobsOf(snapshot);
         for (const index of asked) {
           const worker = workers[index];
@@ -68,7 +68,7 @@ test('workers that lag, skip updates or restart generate the same bytes as the m
           const update = log.since(worker.version);
           // Cloned as between threads.
           const task = structuredClone({ update, jobs, forget: true as const, ...(released && { released }) });
-          const answer = worker.replica.run(task);
+          const answer = worker.copy.run(task);
           assert.ok(answer.kind === 'done', answer.kind === 'failed' ? answer.message : answer.kind);
           assert.equal(answer.version, snapshot.version);
           worker.version = answer.version;
