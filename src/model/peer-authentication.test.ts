@@ -52,7 +52,7 @@ describe('the mode of port 80 of workload app=web in namespace shop', () => {
       'PERMISSIVE',
     ],
     [
-      'UNSET and nothing inherit, scope by scope',
+      'UNSET and nothing inherit, level by level',
       [
         policy('mesh-system/p', mtls('STRICT')),
         policy('shop/a', mtls('UNSET')),

@@ -1,9 +1,9 @@
 /**
  * Peer authentication: which transport the policies in force require of a workload. Policies without selector apply to
  * a namespace, or in the root namespace to the whole mesh; those with a selector to matching workloads of their
- * namespace. The narrower scope wins, within a scope the oldest policy; what it leaves unset is inherited from the
- * wider scope. Source: Istio's reference of PeerAuthentication. The substitute of a refused policy wins over all others
- * of its scope, and over narrower ones where the policy's selector is unknown.
+ * namespace. The narrower level wins, within a level the oldest policy; what it leaves unset is inherited from the
+ * wider level. Source: Istio's reference of PeerAuthentication. The substitute of a refused policy wins over all others
+ * of its level, and over narrower ones where the policy's selector is unknown.
  */
 import { PMap } from '../core/pmap.ts';
 import type { Resource } from '../resources/index.ts';

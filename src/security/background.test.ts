@@ -217,7 +217,7 @@ describe('a SPIFFE bundle', () => {
     documents[url] = { keys: [] };
     await advance(10 * MINUTE);
     assert.deepEqual(trust.roots('other.example'), [first]);
-    assert.deepEqual(problems, [`bundle of other.example: ${url}: has no key for x509-svid`]);
+    assert.deepEqual(problems, [`trust bundle of other.example: ${url}: has no key for x509-svid`]);
     documents[url] = { keys: [{ use: 'x509-svid', x5c: x5c('two') }] };
     await advance(10 * MINUTE);
     assert.equal(trust.roots('other.example').length, 1);

@@ -101,7 +101,8 @@ export function followBundles(options: BundleOptions): { readonly started: Promi
           }
         },
         onValue: (roots) => trust.set(trustDomain, url.href, roots),
-        onProblem: ({ message }) => onProblem(new CtlError('unavailable', `bundle of ${trustDomain}: ${message}`)),
+        onProblem: ({ message }) =>
+          onProblem(new CtlError('unavailable', `trust bundle of ${trustDomain}: ${message}`)),
         clock,
         random,
         cooldownMs: MIN_REFRESH_MS,
