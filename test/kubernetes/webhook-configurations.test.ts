@@ -159,7 +159,7 @@ describe('the webhook configurations of two replicas', { skip }, () => {
     const ca = makeCa({ name: 'next', ...times });
     const next = pemOf(derOf(ca));
     await more(5);
-    // As docs/kubernetes.md has it: agents get the new root before it signs.
+    // As docs/kubernetes-identity.md says: agents get the new root before it signs.
     await editSecret({ 'former-certs.pem': next });
     await haveBundle(before + next);
     await more(10);
