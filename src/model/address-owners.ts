@@ -1,7 +1,7 @@
 /**
  * Who owns an address that documents of several namespaces name: the Service whose virtual IP it is, the Pod that has
  * it, the node, or the API server. Everyone can write Endpoints, EndpointSlices and ServiceEntries about any address,
- * so these own nothing. The rules are in docs/security-model.md.
+ * so these own nothing. The rules are in docs/tenants.md.
  */
 import { type Resource, type ResourceKey, resourceKey } from '../resources/index.ts';
 import { type Groups, membersOf } from './groups.ts';

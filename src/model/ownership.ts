@@ -1,7 +1,7 @@
 /**
  * Who owns a host name that documents of several namespaces use. One below the mesh's own DNS domain is owned by the
  * namespace that it contains. A namespace's documents about names of others apply to its own callers at most. The rules
- * are in docs/security-model.md; those about addresses are in `address-owners.ts`.
+ * are in docs/tenants.md; those about addresses are in `address-owners.ts`.
  */
 import type { MeshConfig } from '../resources/index.ts';
 import { isWildcardHost } from './hosts.ts';

@@ -1,6 +1,6 @@
 /**
  * One namespace writes down the addresses of another namespace's Pod and of the API server, or takes all connections of
- * their port. Connections of a third namespace to these addresses still arrive there. Rules: docs/security-model.md.
+ * their port. Connections of a third namespace to these addresses still arrive there. Rules: docs/tenants.md.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';

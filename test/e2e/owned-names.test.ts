@@ -1,6 +1,6 @@
 /**
  * One namespace names hosts, virtual IPs, address ranges and routes of another namespace's Service. Calls of a third
- * namespace, over mutual TLS, still reach the Service. Rules: docs/security-model.md.
+ * namespace, over mutual TLS, still reach the Service. Rules: docs/tenants.md.
  */
 import assert from 'node:assert/strict';
 import { before, test } from 'node:test';
