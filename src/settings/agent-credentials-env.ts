@@ -52,6 +52,6 @@ export const agentCredentialsEnv = {
     default: '',
     meaning:
       'URL that issues the access token of a service account for an exchanged token (generateAccessToken); when ' +
-      'empty --stsPort answers the exchanged token.',
+      'empty --stsPort returns the exchanged token.',
   },
 } as const satisfies EnvTable;

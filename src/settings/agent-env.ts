@@ -36,7 +36,7 @@ export const agentEnv = {
     setting: 'metaClusterId',
     type: 'string',
     default: '',
-    meaning: 'Cluster in the metadata of the node; wins over CLUSTER_ID.',
+    meaning: 'Cluster in the metadata of the node; takes precedence over CLUSTER_ID.',
   },
   TRUST_DOMAIN: {
     setting: 'trustDomain',
@@ -169,7 +169,7 @@ export const agentEnv = {
     setting: 'envoyPath',
     type: 'string',
     default: '',
-    meaning: 'The Envoy binary; wins over binaryPath of the proxy configuration.',
+    meaning: 'The Envoy binary; takes precedence over binaryPath of the proxy configuration.',
   },
   ENVOY_STATUS_PORT: {
     setting: 'readinessPort',

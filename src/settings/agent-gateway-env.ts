@@ -8,7 +8,7 @@ export const agentGatewayEnv = {
     default: false,
     meaning:
       'The agent of a gateway reads the TLS Secrets that `credentialName` names and serves them to Envoy. Its ' +
-      'service account needs the rights to get, list and watch secrets.',
+      'service account needs the permission to get, list and watch Secrets.',
   },
   INGRESS_GATEWAY_NAMESPACE: {
     setting: 'gatewaySecretsNamespace',

@@ -44,7 +44,7 @@ export const agentIdentityEnv = {
     setting: 'caTokenFile',
     type: 'string',
     default: '',
-    meaning: 'File of the token; wins over the one of JWT_POLICY.',
+    meaning: 'File of the token; takes precedence over the one of JWT_POLICY.',
   },
   USE_TOKEN_FOR_CSR: {
     setting: 'useTokenForCsr',

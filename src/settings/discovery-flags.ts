@@ -236,7 +236,7 @@ export const discoveryFlags = {
     default: '1m0s',
     min: 0,
     meaning:
-      'Controller resync interval: how often files are looked at whatever their events say, and API discovery is ' +
+      'Controller resync interval: how often files are checked even without file events, and API discovery is ' +
       'read where custom resource definitions may not be watched. 0s: never.',
   },
   secureGRPCAddr: {

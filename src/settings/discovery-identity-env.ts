@@ -20,9 +20,9 @@ export const discoveryIdentityEnv = {
     type: 'boolean',
     default: true,
     meaning:
-      'When true, pages under /debug answer callers with a token of the root namespace (everything), callers with a ' +
-      'token of another namespace (what belongs to that namespace), and requests from this machine to localhost ' +
-      '(everything). When false, everyone who reaches the address sees everything except profiles.',
+      'When true, pages under /debug are served to callers with a token of the root namespace (everything), callers ' +
+      'with a token of another namespace (what belongs to that namespace), and requests from this machine to ' +
+      'localhost (everything). When false, everyone who reaches the address sees everything except profiles.',
   },
   CTL_DEBUG_TOKEN_FILE: {
     setting: 'debugTokenFile',
@@ -81,7 +81,8 @@ export const discoveryIdentityEnv = {
     setting: 'meshdCustomHost',
     type: 'string',
     default: '',
-    meaning: 'Custom host name of the control plane for which it signs the server certificate; several by commas.',
+    meaning:
+      'Custom host name of the control plane for which it signs the server certificate; several, separated by commas.',
   },
   CTL_CERT_PROVIDER: {
     setting: 'certProvider',

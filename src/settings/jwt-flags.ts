@@ -11,19 +11,21 @@ export const jwtFlags = {
     default: '',
     meaning:
       'Signature algorithm: RS256 to RS512 or PS256 to PS512 of an RSA key, ES256, ES384, ES512 or EdDSA of the key ' +
-      'that it is made for; by default what fits the key, RS256 for RSA.',
+      'that it is made for; by default the one that fits the key, RS256 for RSA.',
   },
   aud: {
     type: 'stringSlice',
     default: [],
-    meaning: 'Audience of the token; several with commas or given repeatedly are written as a list. None by default.',
+    meaning:
+      'Audience of the token; several, separated by commas or given repeatedly, are written as a list. None by ' +
+      'default.',
   },
   claims: {
     type: 'stringArray',
     default: [],
     meaning:
-      'Further claims: name:value,name:value with texts as values, or a JSON object for values of any kind; may be ' +
-      'given repeatedly. A claim given here replaces what other flags say of it.',
+      'Further claims: name:value,name:value with strings as values, or a JSON object for values of any kind; may be ' +
+      'given repeatedly. A claim given here overrides the other flags.',
   },
   expire: {
     type: 'int',

@@ -296,7 +296,7 @@ const TRAFFIC = {
     'mesh.io/reroute-virtual-interfaces',
     interfaces,
     '',
-    'The same; with both, this one counts.',
+    'As `traffic.sidecar.mesh.io/kubevirtInterfaces`. With both, this one takes precedence.',
   ),
 } as const;
 
