@@ -107,6 +107,8 @@ export interface ProxySession {
   parts(type: XdsType): readonly Bundle[];
   /** Snapshot version of the parts. */
   version(): number;
+  /** The version up to which the parts are complete: without units that could not be generated. */
+  completeVersion(): number;
   /**
    * Generates what is needed to answer requests of a type. Undefined when it exists already; otherwise resolves when it
    * does, and rejects with CtlError when it cannot be generated.

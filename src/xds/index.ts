@@ -4,6 +4,7 @@
  */
 
 export {
+  type ConnectedProxy,
   createXdsServer,
   isIdentityKey,
   type KnownPod,

@@ -32,7 +32,7 @@ export class WorkloadRegistration {
   }
 
   /** See `WorkloadConnected`. */
-  connected(node: ConnectedNode): WorkloadStream | undefined {
+  connected(node: ConnectedNode): Required<Pick<WorkloadStream, 'health' | 'disconnected'>> | undefined {
     if (node.workloadGroup === undefined || this.#closed) return undefined;
     const stream: RegisteringStream = {
       node: { ...node, workloadGroup: node.workloadGroup.slice(0, LONGEST_GROUP) },

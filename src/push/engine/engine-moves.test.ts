@@ -136,11 +136,14 @@ describe('engine: moving between views', () => {
 
     it('keeps its views until the other view includes the change', async () => {
       const { mesh, generator, proxy } = await moving();
+      const { version } = mesh.engine.snapshot;
       assert.ok(hasDb(content(proxy.session)));
+      assert.equal(proxy.session.completeVersion(), version - 1);
       generator.held = false;
       generator.release('');
       await mesh.settled();
       for (const seen of proxy.seen) assert.ok(hasDb(seen));
+      assert.equal(proxy.session.completeVersion(), version);
       const fresh = new Mesh(inline, after).connect({ ...sidecar('10.5.0.1', 'client'), labels: { app: 'web' } });
       await fresh.session.ready;
       assert.deepEqual(content(proxy.session), content(fresh.session));

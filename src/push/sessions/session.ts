@@ -262,9 +262,9 @@ export class Session implements ProxySession {
     return version;
   }
 
-  /** The version up to which the parts are complete: without units that could not be generated. */
   completeVersion(): number {
-    let version = this.version();
+    // The parts of a proxy that moves lack the change that moves it.
+    let version = this.isMoving ? Math.min(this.version(), this.#wantedVersion - 1) : this.version();
     for (const view of this.#views) if (!view.isComplete) version = Math.min(version, view.completeVersion);
     return version;
   }

@@ -13,6 +13,7 @@ import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
 import { REMOVE_ALL, REMOVE_NONE } from './removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
+import { type ResourceState, resourceStates } from './resource-states.ts';
 import type { ResponseMessage } from './responses.ts';
 import type { Selections } from './selection.ts';
 import { Subscription } from './subscription.ts';
@@ -287,6 +288,11 @@ export class AdsMachine<Request extends AnyRequest> {
   /** True when the proxy has subscribed to some type. */
   get active(): boolean {
     return XDS_TYPES.some((type) => this.#subscriptions[type].interest !== undefined);
+  }
+
+  /** The resources of a type that the proxy should have, by name; undefined: it has not asked for the type. */
+  states(type: XdsType, parts: Parts): ReadonlyMap<string, ResourceState> | undefined {
+    return resourceStates(this.#subscriptions[type], parts[type]);
   }
 
   countBytes(type: XdsType, bytes: number): void {

@@ -4,4 +4,4 @@ export { isIdentityKey } from './caller-key.ts';
 export type { KnownPod, PodFinder } from './node-authorization.ts';
 export type { PushedResponse, RejectedResponse, XdsObserver } from './observer.ts';
 export { createXdsServer, type XdsServer, type XdsServerOptions } from './server.ts';
-export type { WorkloadConnected, WorkloadStream } from './workload-stream.ts';
+export type { ConnectedProxy, WorkloadConnected, WorkloadStream } from './workload-stream.ts';

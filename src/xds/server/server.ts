@@ -74,7 +74,7 @@ export interface XdsServerOptions {
   readonly podOf?: PodFinder;
   /** ID of the program's own cluster: that of callers whose credential is bound to one of its Pods. */
   readonly ownCluster?: string;
-  /** Registers workloads that connect; left out: none is. */
+  /** Follows the streams of proxies; left out: nothing does. */
   readonly workloadConnected?: WorkloadConnected;
   /** More services on the same listeners; they authenticate their callers themselves. */
   readonly services?: readonly GrpcService[];

@@ -2,7 +2,6 @@
  * One ADS stream: passes requests to the protocol machine, pushes of the engine to the machine, and responses to the
  * writer. All pushes come through the engine's queue and so are throttled; an ACK needs no slot of the queue.
  */
-
 import { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { XDS, type XdsType, xdsTypeOfUrl } from '../../core/xds-types.ts';
@@ -27,7 +26,7 @@ import { withoutSecrets } from './rejected-secrets.ts';
 import { ResponseWriter, type WrittenFrame } from './response-writer.ts';
 import type { Transport } from './transport.ts';
 import { withClusters } from './with-clusters.ts';
-import { HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
+import { connectedProxy, HEALTH_TYPE, type WorkloadConnected, type WorkloadStream } from './workload-stream.ts';
 
 /**
  * How long responses wait for requests that Envoy sends at once and other clients may never send: listeners and routes
@@ -58,7 +57,7 @@ export interface StreamDeps<Request extends AnyRequest> {
   /** ID of the program's own cluster. */
   readonly ownCluster?: string | undefined;
   readonly observer: XdsObserver;
-  /** Absent: workloads do not register themselves. */
+  /** Absent: nothing follows streams. */
   readonly workloadConnected?: WorkloadConnected | undefined;
   /** Wall clock and monotonic clock, ms. */
   readonly clock: { wall(): number; monotonic(): number };
@@ -75,7 +74,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   /** Requests that arrived before the session was ready: few, because reading is paused. */
   readonly #deferred: Request[] = [];
   #session: ProxySession | undefined;
-  /** Undefined for a proxy whose workload does not register itself. */
+  /** Undefined for a proxy that nothing follows. */
   #workload: WorkloadStream | undefined;
   #ready = false;
   #closed = false;
@@ -152,7 +151,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
       const session = engine.connect(authorized, this, callerKey, type === undefined ? [] : [type]);
       this.#session = session;
       observer.connected(this.#observed, session.node);
-      this.#workload = this.#deps.workloadConnected?.(authorized);
+      this.#workload = this.#deps.workloadConnected?.(authorized, connectedProxy(session, this.#machine));
       await session.ready;
     } finally {
       leave();
@@ -191,7 +190,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
     if (session === undefined) return;
     const type = xdsTypeOfUrl(request.typeUrl);
     if (type === undefined) {
-      if (request.typeUrl === HEALTH_TYPE) this.#workload?.health(request.nack);
+      if (request.typeUrl === HEALTH_TYPE) this.#workload?.health?.(request.nack);
       else this.#unknownType(request.typeUrl);
       return;
     }
@@ -203,6 +202,7 @@ export class AdsStream<Request extends AnyRequest> implements PushSink {
   }
 
   #rejected(type: XdsType, request: Request, { quarantined }: Answer, session: ProxySession): void {
+    this.#workload?.rejected?.();
     const named = quarantined.slice(0, MAX_NAMED);
     this.#deps.observer.rejected({
       ...this.#observed,

@@ -55,6 +55,7 @@ export class FakeEngine implements PushEngine {
       content: () => this.#content.parts,
       parts: this.#content.partsOf,
       version: () => this.#content.version,
+      completeVersion: () => this.#content.version,
       request: () => {
         this.requests++;
         setImmediate(push);
