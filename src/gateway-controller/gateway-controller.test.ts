@@ -118,6 +118,25 @@ test('a status that another controller removes each time is repaired a few times
   assert.ok(writes.length - first <= seconds / 25 + 1, `${writes.length - first} writes in ${seconds} s`);
 });
 
+test('a status that is to be another one all the time is written some times, then seldom', async () => {
+  const { server, writes } = await startServer();
+  server.set(ROUTES, { metadata: { name: 'a', namespace: NS } });
+  const startedAt = Date.now();
+  const { desired, changed } = startController(server, [attached('a')]);
+  let turns = 0;
+  const turn = setInterval(() => {
+    const reason = `Turn${++turns}`;
+    const text = JSON.stringify(attached('a')).replace('"reason":"Accepted"', `"reason":"${reason}"`);
+    desired.set(`HTTPRoute/${NS}/a`, JSON.parse(text));
+    changed(`HTTPRoute/${NS}/a`);
+  }, 1);
+  cleanup.push(() => clearInterval(turn));
+  await until('more than the first writes', () => writes.length > 35);
+  const seconds = ((Date.now() - startedAt) * SPEED) / 1000;
+  // 30 at once, and one in 2 s.
+  assert.ok(writes.length <= 31 + seconds / 2, `${writes.length} writes in ${seconds} s`);
+});
+
 test('an object of a Gateway that is changed back each time is applied a few times, then seldom', async () => {
   const { server, writes } = await startServer();
   server.set(GATEWAYS, gateway('web'));

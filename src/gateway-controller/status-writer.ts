@@ -54,6 +54,11 @@ const CONCURRENCY = 4;
 /** How often the status of one object is repaired in a row without a pause. Two controllers may fight for a field. */
 const QUICK_REPAIRS = 5;
 const REPAIR_PAUSE_MS = 30_000;
+/**
+ * Writes of the status of one object: a second, and at once. What it depends on, such as what a proxy accepts, may
+ * change all the time; other objects must not wait for it.
+ */
+const WRITES_OF_OBJECT = { rate: 0.5, burst: 30 };
 /** Between attempts to write a kind after failures. */
 const PAUSE_BASE_MS = 1_000;
 const PAUSE_MAX_MS = 60_000;
@@ -73,6 +78,7 @@ export class StatusWriter {
   readonly #queue: WorkQueue;
   readonly #bucket: TokenBucket;
   readonly #written = new Map<string, Written>();
+  readonly #ofObjects = new Map<string, TokenBucket>();
   /** Of kinds, by plural. */
   readonly #failures = new Map<string, FailureLog>();
   /** Of objects whose status is refused, by key. */
@@ -102,12 +108,15 @@ export class StatusWriter {
     const object = this.#options.objects.get(key);
     if (object === undefined) {
       this.#written.delete(key);
+      this.#ofObjects.delete(key);
       this.#refused.delete(key);
       return 'done';
     }
     if (this.#change(key, object) === undefined) return 'done';
     const pause = this.#pauseOf(key, object);
     if (pause > 0) return pause;
+    const wait = this.#bucketOf(key).take();
+    if (wait > 0) return wait;
     if (!(await this.#mayWrite())) return 'done';
     // Both may have changed meanwhile.
     const newest = this.#options.objects.get(key);
@@ -150,6 +159,14 @@ export class StatusWriter {
     const written = this.#written.get(key);
     if (written === undefined || written.times <= QUICK_REPAIRS || !this.#isRepair(key, written)) return 0;
     return written.at + REPAIR_PAUSE_MS - now;
+  }
+
+  #bucketOf(key: string): TokenBucket {
+    const known = this.#ofObjects.get(key);
+    if (known !== undefined) return known;
+    const bucket = new TokenBucket({ ...WRITES_OF_OBJECT, now: this.#options.clock.now });
+    this.#ofObjects.set(key, bucket);
+    return bucket;
   }
 
   /** Waits until the rate allows a write; false when the writer ends. */
