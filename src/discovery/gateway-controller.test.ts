@@ -66,7 +66,13 @@ async function startLeader(className: string, more: Partial<DiscoverySettings> =
   const changes = documentsOf(documents.join('')).map((after) => ({ key: keyOf(after), before: undefined, after }));
   translation.apply({ changes, eventTime: 0 });
   const cluster = { client: new KubernetesClient(connection), leadership: leadership as Leadership };
-  const task = runGatewayController({ settings, cluster, translation, mesh: meshWith('first.example:15012') });
+  const task = runGatewayController({
+    settings,
+    cluster,
+    translation,
+    mesh: meshWith('first.example:15012'),
+    version: () => 1,
+  });
   assert.ok(task);
   cleanup.push(() => task.close());
   const deployment = () => server.find('/apis/apps/v1/deployments', 'web-meshd', 'edge');

@@ -1,21 +1,32 @@
 /**
  * Runs the controller of the Gateway API where this replica leads: it writes the statuses that the translation computes
- * and deploys gateways.
+ * and deploys gateways. All replicas note what the proxies of Gateways acknowledge.
  */
+import { randomUUID } from 'node:crypto';
 import { buildInfo } from '../core/build-info.ts';
-import { GatewayController, type InfrastructureSettings } from '../gateway-controller/index.ts';
+import { AcknowledgedListeners, GatewayController, type InfrastructureSettings } from '../gateway-controller/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
 import { ROOT_CONFIG_MAP } from '../security/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
+import type { WorkloadConnected } from '../xds/index.ts';
 import { gatewayControllerName } from './gateway-controller-name.ts';
 import { type ControllerInputs, runWhileLeading, statusOptions } from './leader-controller.ts';
 import type { LeaderTask } from './leadership.ts';
-import { revisionSuffix } from './revision.ts';
+import { revisionName, revisionSuffix } from './revision.ts';
 
 const SECURE_PORT = 15_012;
+/** Begins the keys of Gateways; `namespace/name` follows. */
+const GATEWAY = 'KubernetesGateway/';
+
+export interface GatewayInputs extends ControllerInputs {
+  /** The version of the snapshot that proxies are served from. */
+  readonly version: () => number;
+}
 
 export interface GatewayTask extends LeaderTask {
+  /** Notes what the proxy acknowledges, if it is that of a Gateway. */
+  readonly connected: WorkloadConnected;
   /** Follows the mesh configuration: it has the address of the control plane for proxies. */
   configure(mesh: MeshConfig): void;
 }
@@ -24,14 +35,26 @@ export interface GatewayTask extends LeaderTask {
  * Starts to take part in the election; undefined when the Gateway API is not served. Called once everything has been
  * read: statuses that are computed from less would be wrong.
  */
-export function runGatewayController(inputs: ControllerInputs): GatewayTask | undefined {
+export function runGatewayController(inputs: GatewayInputs): GatewayTask | undefined {
   const { settings, cluster, translation } = inputs;
   const translator = translation.gatewayApi;
   if (translator === undefined) return undefined;
   let current = infrastructure(settings, inputs.mesh);
+  const options = statusOptions(inputs);
+  const acknowledgements = new AcknowledgedListeners({
+    ...options,
+    namespace: settings.namespace,
+    revision: revisionName(settings.revision),
+    identity: cluster.leadership.identity,
+    id: randomUUID(),
+    log: options.statusLog,
+    version: inputs.version,
+    listenersOf: (key) => translator.statuses().get(key)?.listeners,
+  });
   const create = () =>
     new GatewayController({
-      ...statusOptions(inputs),
+      ...options,
+      acknowledgements,
       controllerName: gatewayControllerName(settings),
       desired: () => translator.statuses(),
       isOfOtherRevision: (namespace, name) => translator.isOfOtherRevision(namespace, name),
@@ -40,12 +63,19 @@ export function runGatewayController(inputs: ControllerInputs): GatewayTask | un
     });
   // Each Gateway belongs to one revision, which has a leader.
   const task = runWhileLeading(cluster.leadership, 'gateway-api', create);
-  translation.onStatuses('gatewayApi', task.changed);
+  translation.onStatuses('gatewayApi', (keys) => {
+    acknowledgements.changed([...keys].flatMap((key) => (key.startsWith(GATEWAY) ? key.slice(GATEWAY.length) : [])));
+    task.changed(keys);
+  });
   return {
     get isLeading() {
       return task.isLeading;
     },
-    close: () => task.close(),
+    connected: (node, proxy) => acknowledgements.connected(node, proxy),
+    async close() {
+      await task.close();
+      await acknowledgements.close();
+    },
     configure(mesh) {
       const next = infrastructure(settings, mesh);
       if (next.discoveryAddress === current.discoveryAddress) return;

@@ -111,18 +111,12 @@ export class DiscoveryProgram {
     const engine = this.#startEngine(model, pool);
     const debouncer = this.#startDebouncer(intake, publisher);
     // Ended after the drain, so that this replica leads until another serves its proxies.
-    this.#runControllers(files, intake, cluster);
+    this.#runControllers(files, intake, engine, cluster);
     const webhooks = await this.#startWebhooks(files, identity, engine);
     const server = await this.#startXds(engine, identity);
     this.#closers.add(await startDns({ settings: this.#settings, env: this.#env, engine, identity }));
 
-    this.#connect({
-      store: intake.store,
-      publisher,
-      debouncer,
-      engine,
-      server,
-    });
+    this.#connect({ store: intake.store, publisher, debouncer, engine, server });
     server.setServing(true);
     const refused = intake.store.problems().length;
     getScope('default').info(`serving ${publisher.snapshot.services.size} services, ${refused} documents refused`);
@@ -224,14 +218,14 @@ export class DiscoveryProgram {
     this.#pipeline.engine.publish(publication);
   }
 
-  #runControllers({ mesh }: MeshFiles, { refusedDocuments }: Intake, cluster: Cluster | undefined): void {
+  #runControllers({ mesh }: MeshFiles, { refusedDocuments }: Intake, engine: Engine, cluster?: Cluster): void {
     if (cluster === undefined) return;
     const inputs = { settings: this.#settings, cluster, translation: this.#translation, mesh };
     runDocumentEvents(inputs, refusedDocuments);
-    this.#gateways = runGatewayController(inputs);
+    this.#gateways = runGatewayController({ ...inputs, version: () => engine.snapshot.version });
     runIngressStatuses(inputs);
     // All tasks at the same time: each may wait for an API server that does not answer.
-    this.#closers.add(() => cluster.leadership.close());
+    this.#closers.add(async () => void (await Promise.all([cluster.leadership.close(), this.#gateways?.close()])));
   }
 
   #startPool(): PoolGenerator | undefined {
@@ -259,8 +253,11 @@ export class DiscoveryProgram {
 
   /** Engine → proxies. */
   async #startXds(engine: Engine, identity: MeshIdentity): Promise<XdsServer> {
-    const connected: WorkloadConnected = (node) => this.#registration?.connected(node);
-    const server = await startXdsServer(this.#settings, engine, identity, this.#metrics, connected);
+    const followers: readonly WorkloadConnected[] = [
+      (node) => this.#registration?.connected(node),
+      (node, proxy) => this.#gateways?.connected(node, proxy),
+    ];
+    const server = await startXdsServer(this.#settings, engine, identity, this.#metrics, followers);
     this.#closers.add(() => server.close({ drainMs: this.#settings.terminationDrainDurationSeconds * 1000 }));
     return server;
   }

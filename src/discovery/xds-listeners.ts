@@ -22,7 +22,7 @@ export async function startXdsServer(
   engine: Engine,
   { secured }: MeshIdentity,
   metrics: Metrics,
-  workloadConnected: WorkloadConnected,
+  followers: readonly WorkloadConnected[],
 ): Promise<XdsServer> {
   const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
   if (secured !== undefined) {
@@ -36,7 +36,7 @@ export async function startXdsServer(
     ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
     podOf: knownPods(engine, settings.clusterID),
     ownCluster: settings.clusterID,
-    workloadConnected,
+    workloadConnected: followedBy(followers),
     services: secured?.services ?? [],
     maxReceiveBytes: settings.grpcMaxRecvMsgSize,
     maxStreams: settings.grpcMaxStreams,
@@ -47,6 +47,25 @@ export async function startXdsServer(
   });
   await server.start();
   return server;
+}
+
+/** Several that follow the same streams. */
+function followedBy(followers: readonly WorkloadConnected[]): WorkloadConnected {
+  return (node, proxy) => {
+    const streams = followers.flatMap((follow) => follow(node, proxy) ?? []);
+    if (streams.length <= 1) return streams[0];
+    return {
+      health(problem) {
+        for (const each of streams) each.health?.(problem);
+      },
+      rejected() {
+        for (const each of streams) each.rejected?.();
+      },
+      disconnected() {
+        for (const each of streams) each.disconnected();
+      },
+    };
+  };
 }
 
 /** Logs every address that listens, and warns when other machines reach one that asks for no credential. */

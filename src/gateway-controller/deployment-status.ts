@@ -34,13 +34,13 @@ export function withDeployment(
   return { ...desired, status: { ...status, conditions: ofGateway, listeners } };
 }
 
-type Conditions = readonly StatusFields[];
+export type Conditions = readonly StatusFields[];
 
-function isTrue(conditions: Conditions, type: string): boolean {
+export function isTrue(conditions: Conditions, type: string): boolean {
   return conditions.some((condition) => condition.type === type && condition.status === 'True');
 }
 
-function unprogrammed(conditions: Conditions, { reason, message }: Complaint): Conditions {
+export function unprogrammed(conditions: Conditions, { reason, message }: Complaint): Conditions {
   const { observedGeneration } = conditions.find(({ type }) => type === 'Accepted') ?? {};
   const others = conditions.filter(({ type }) => type !== 'Programmed');
   const generation = typeof observedGeneration === 'number' ? { observedGeneration } : {};

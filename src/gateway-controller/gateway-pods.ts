@@ -108,6 +108,12 @@ export class GatewayPods {
     return { reason: worst.reason, message: `${what}: ${worst.message}` };
   }
 
+  /** Names of the Pods of a Gateway that are ready. */
+  readyPods(namespace: string, gateway: string): readonly string[] {
+    const names = [...(this.#ofGateways.get(`${namespace}/${gateway}`) ?? [])];
+    return names.filter((name) => this.#pods.get(`${namespace}/${name}`)?.problem === undefined);
+  }
+
   #set(pod: LabelledPod): void {
     const { namespace, name, gateway } = pod;
     if (gateway === undefined) return;

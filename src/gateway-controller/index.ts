@@ -5,7 +5,8 @@
  *   translation ──desired statuses──▶ status writer ──▶ status of the objects
  *                                 └──▶ deployer ──────▶ Deployment, Service, ServiceAccount of each Gateway
  *   API server ──objects with their status, objects of gateways──▶ both
- *              └─Pods of gateways──▶ status writer: a Gateway is programmed while one of them is ready
+ *              └─Pods of gateways──▶ status writer: a Gateway is programmed while one of them is ready …
+ *   acknowledgements of proxies ───▶ status writer: … and has acknowledged its listeners
  *
  * The same writer writes the addresses of Ingresses, in a task of its own.
  */
@@ -18,12 +19,14 @@ import { FollowedObjects } from './followed-objects.ts';
 import { GatewayPods } from './gateway-pods.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
 import { gatewayRules } from './merge-status.ts';
+import { type Acknowledgements, withAcknowledged } from './programmed/index.ts';
 import { StatusWriter } from './status-writer.ts';
 import type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 export { isRefusal, reportFailure } from './failures.ts';
 export type { InfrastructureSettings } from './infrastructure.ts';
 export { IngressStatuses } from './ingress-statuses.ts';
+export { AcknowledgedListeners, type Acknowledgements } from './programmed/index.ts';
 export type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
 const GATEWAY = 'KubernetesGateway';
@@ -34,6 +37,7 @@ export interface GatewayControllerOptions extends StatusControllerOptions {
   /** Whether a Gateway of these classes belongs to another revision, whose leader writes its status and objects. */
   readonly isOfOtherRevision: (namespace: string, name: string) => boolean;
   readonly infrastructure: () => InfrastructureSettings;
+  readonly acknowledgements: Acknowledgements;
   /** Of the objects of gateways. */
   readonly deployLog: Log;
 }
@@ -43,6 +47,9 @@ export class GatewayController {
   readonly #statuses: StatusWriter;
   readonly #deployer: Deployer;
   readonly #pods: GatewayPods;
+  readonly #acknowledgements: Acknowledgements;
+  /** Ends following them; undefined until the start. */
+  #unfollow: (() => Promise<void>) | undefined;
 
   constructor(options: GatewayControllerOptions) {
     const { client, namespaces, clock, random, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
@@ -55,6 +62,7 @@ export class GatewayController {
       onChanged: (keys) => this.changed(keys),
     });
     this.#objects = objects;
+    this.#acknowledgements = options.acknowledgements;
     const desired = (): DesiredStatuses => ({
       get: (key) => withVersions(this.#deployed(key, options.desired().get(key)), objects.versions),
     });
@@ -76,6 +84,9 @@ export class GatewayController {
     this.#deployer.start();
     this.#pods.start();
     this.#objects.start();
+    this.#unfollow = this.#acknowledgements.follow((gateways) =>
+      this.#statuses.changed(gateways.map((gateway) => `${GATEWAY}/${gateway}`)),
+    );
   }
 
   /** The desired statuses of these keys have changed. */
@@ -88,8 +99,13 @@ export class GatewayController {
   #deployed(key: string, desired: DesiredStatus | undefined): DesiredStatus | undefined {
     if (desired?.kind !== GATEWAY) return desired;
     if (!this.#pods.isSynced) return undefined;
-    const unready = this.#pods.problemOf(desired.namespace, desired.name);
-    return withDeployment(desired, this.#deployer.problemOf(key), unready);
+    const { namespace, name, listeners = [] } = desired;
+    const unready = this.#pods.problemOf(namespace, name);
+    const deployed = withDeployment(desired, this.#deployer.problemOf(key), unready);
+    const reports = this.#acknowledgements.of(`${namespace}/${name}`);
+    const ready = this.#pods.readyPods(namespace, name);
+    const proxies = reports.flatMap((report) => ready.flatMap((pod) => report.get(pod) ?? []));
+    return withAcknowledged(deployed, { listeners, proxies, current: this.#objects.get(key)?.status ?? {} });
   }
 
   /** `infrastructure` gives something else. */
@@ -99,6 +115,7 @@ export class GatewayController {
 
   /** Nothing is written after it has resolved. */
   async close(): Promise<void> {
-    await Promise.all([this.#objects, this.#pods, this.#statuses, this.#deployer].map((each) => each.close()));
+    const parts = [this.#objects, this.#pods, this.#statuses, this.#deployer];
+    await Promise.all([this.#unfollow?.(), ...parts.map((each) => each.close())]);
   }
 }

@@ -2,6 +2,7 @@
 import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { KubernetesClient } from '../kubernetes/index.ts';
+import type { ServedListener } from '../translators/index.ts';
 
 /** A condition without the time of its last change (Kubernetes Condition). */
 export interface Condition {
@@ -25,6 +26,8 @@ export interface DesiredStatus {
   readonly uid?: string;
   readonly generation?: number;
   readonly status: object;
+  /** Of a Gateway: the listeners that its proxies have to acknowledge. */
+  readonly listeners?: readonly ServedListener[];
 }
 
 /** By key of the resource: `Kind/namespace/name`. */

@@ -9,7 +9,7 @@ export { Connection, type ConnectionObserver, type ConnectionOptions } from './c
 export { inClusterAccess } from './in-cluster.ts';
 export { type KubeconfigOptions, type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
 export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
-export { createLeaseAccess, type LeaseAccess } from './lease.ts';
+export { createLeaseAccess, LEASES, type LeaseAccess, microTime } from './lease.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
 export { Reflector, type ReflectorHandlers, type ReflectorOptions } from './reflector.ts';
 export type { ObjectChange } from './watch-stream.ts';

@@ -51,7 +51,7 @@ export interface LeaseAccessOptions {
 /** Time for one request, ms: several fit into the time in which a leader must have renewed its Lease. */
 const REQUEST_TIMEOUT_MS = 4000;
 
-const LEASES: ResourceType = {
+export const LEASES: ResourceType = {
   group: 'coordination.k8s.io',
   version: 'v1',
   plural: 'leases',

@@ -11,6 +11,7 @@ export {
   type ListenerStatus,
   type PolicyAncestorStatus,
   type RouteParentStatus,
+  type ServedListener,
   type StatusContent,
   SUPPORTED_FEATURES,
 } from './gateway-api/index.ts';

@@ -86,6 +86,6 @@ export function rbacText(): string {
       'cluster-workloads.yaml',
     ]),
     gatewayRole(),
-    roleAndBinding('Role', ['namespace.yaml', 'namespace-clusters.yaml']),
+    roleAndBinding('Role', ['namespace.yaml', 'namespace-gateways.yaml', 'namespace-clusters.yaml']),
   ].join('');
 }

@@ -21,7 +21,9 @@ type Refusal = readonly [status: number, reason: string, headers?: Readonly<Reco
 export async function startGatewayServer() {
   const server = await ScriptedApiServer.start();
   for (const path of [GATEWAYS, ROUTES, `${API}/gatewayclasses`]) server.serve(path);
-  for (const path of [PODS, SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments']) server.serve(path);
+  const leases = '/apis/coordination.k8s.io/v1/leases';
+  for (const path of [PODS, SERVICES, '/api/v1/serviceaccounts', '/apis/apps/v1/deployments', leases])
+    server.serve(path);
   const control: Control = { refuse: () => undefined, kinds: [] };
   const writes: SeenRequest[] = [];
   for (const { name } of served().filter((each) => !each.name.includes('/'))) define(server, name);

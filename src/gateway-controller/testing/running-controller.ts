@@ -59,6 +59,7 @@ export function startController(
     namespaces,
     desired: () => desired,
     isOfOtherRevision: (_, name) => isOfOtherRevision(name),
+    acknowledgements: { of: () => [], follow: () => async () => {} },
     infrastructure: () => ({
       image,
       discoveryAddress: settings.discoveryAddress ?? 'meshd.mesh-system.svc:15012',

@@ -1,4 +1,5 @@
 /** Statuses of GatewayClasses and Gateways. */
+import { hash } from 'node:crypto';
 import type { Resource } from '../../resources/index.ts';
 import { type Complaint, condition, verdict } from './conditions.ts';
 import type { Documents } from './documents.ts';
@@ -6,7 +7,7 @@ import { SUPPORTED_FEATURES } from './features.ts';
 import { acceptsInsecureClients } from './listener-tls.ts';
 import { classComplaint, type GatewayPlan, type PlannedListener } from './listeners.ts';
 import { GATEWAY_GROUP } from './references.ts';
-import type { Condition, ListenerStatus, StatusContent } from './status-types.ts';
+import type { Condition, ListenerStatus, ServedListener, StatusContent } from './status-types.ts';
 
 export function classStatus(gatewayClass: Resource<'GatewayClass'>): StatusContent {
   const { generation } = gatewayClass.meta;
@@ -128,6 +129,19 @@ function listenerStatus(
       ...(overlaps ? [overlappingTls(generation)] : []),
     ],
   };
+}
+
+/** Characters of a digest, 6 bits each: a Gateway has few listeners, and nobody gains by a collision. */
+const DIGEST_LENGTH = 12;
+
+/** The listeners of a Gateway that proxies get a configuration for. */
+export function servedListeners({ listeners }: GatewayPlan): readonly ServedListener[] {
+  return listeners
+    .filter(({ isServed }) => isServed)
+    .map(({ name, port, protocol, hostname, use, tls }) => {
+      const digest = hash('sha256', JSON.stringify([port, protocol, hostname, use, tls]), 'base64url');
+      return { name, port, digest: digest.slice(0, DIGEST_LENGTH) };
+    });
 }
 
 function overlappingTls(generation: number | undefined): Condition {

@@ -8,6 +8,7 @@ export type {
   ListenerStatus,
   PolicyAncestorStatus,
   RouteParentStatus,
+  ServedListener,
   StatusContent,
 } from './status-types.ts';
 export { CONTROLLER_NAME, type GatewayApiOptions, GatewayApiTranslator } from './translator.ts';

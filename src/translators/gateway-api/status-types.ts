@@ -45,6 +45,14 @@ export interface StatusContent {
   readonly ancestors?: readonly PolicyAncestorStatus[];
 }
 
+/** A listener of a Gateway that proxies get a configuration for. */
+export interface ServedListener {
+  readonly name: string;
+  readonly port: number;
+  /** Of all that decides its configuration, without routes. */
+  readonly digest: string;
+}
+
 /** What the status of an object should say. */
 export interface DesiredStatus {
   readonly key: ResourceKey;
@@ -56,4 +64,6 @@ export interface DesiredStatus {
   readonly uid?: string;
   readonly generation?: number;
   readonly status: StatusContent;
+  /** Of a Gateway: the listeners that its proxies have to acknowledge. */
+  readonly listeners?: readonly ServedListener[];
 }

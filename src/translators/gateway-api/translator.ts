@@ -27,14 +27,14 @@ import { BackendUsers } from './backend-users.ts';
 import { Backends } from './backends.ts';
 import { type Compiled, compile, type RouteResource } from './compiled.ts';
 import { Documents, type Fact } from './documents.ts';
-import { classStatus, gatewayStatus } from './gateway-status.ts';
+import { classStatus, gatewayStatus, servedListeners } from './gateway-status.ts';
 import { type GatewayPlan, planFact, planGateway } from './listeners.ts';
 import { policyAncestors } from './policy-status.ts';
 import { DEFAULT_REVISION, revisionOf } from './revisions.ts';
 import { RouteConflicts } from './route-conflicts.ts';
 import { isRouteKind, parentStatuses, translateRoute } from './routes.ts';
 import { hostDocuments, listenerDocuments } from './served-hosts.ts';
-import type { DesiredStatus, StatusContent } from './status-types.ts';
+import type { DesiredStatus, ServedListener, StatusContent } from './status-types.ts';
 
 /** The controller name in GatewayClasses that are served. */
 export const CONTROLLER_NAME = 'mesh.io/gateway-controller';
@@ -313,7 +313,7 @@ export class GatewayApiTranslator implements Translator {
       const attachedRoutes = (listener: string) => this.#attached.count(`${namespace}/${name}`, listener);
       return { gateway, status: gatewayStatus({ documents: this.#documents, gateway, plan, attachedRoutes }) };
     });
-    this.#setStatus(key, found?.gateway, found?.status);
+    this.#setStatus(key, found?.gateway, found?.status, plan && servedListeners(plan));
   }
 
   #updatePolicyStatus(key: ResourceKey, namespace: string, name: string): void {
@@ -326,7 +326,12 @@ export class GatewayApiTranslator implements Translator {
     this.#setStatus(key, found?.policy, ancestors.length === 0 ? undefined : { ancestors });
   }
 
-  #setStatus(key: ResourceKey, resource: AnyResource | undefined, status: StatusContent | undefined): void {
+  #setStatus(
+    key: ResourceKey,
+    resource: AnyResource | undefined,
+    status: StatusContent | undefined,
+    listeners?: readonly ServedListener[],
+  ): void {
     const before = this.#statuses.get(key);
     const kind = kindOf(key);
     if (resource === undefined || status === undefined || kind === undefined) {
@@ -343,6 +348,7 @@ export class GatewayApiTranslator implements Translator {
       ...(origin.uid === undefined ? {} : { uid: origin.uid }),
       ...(generation === undefined ? {} : { generation }),
       status,
+      ...(listeners === undefined ? {} : { listeners }),
     };
     if (JSON.stringify(before) === JSON.stringify(after)) return;
     this.#statuses.set(key, after);

@@ -51,6 +51,7 @@ export async function startController(
     namespaces: [],
     desired: () => desired,
     isOfOtherRevision: () => false,
+    acknowledgements: { of: () => [], follow: () => async () => {} },
     infrastructure: () => ({
       image: 'ctl-agent:1',
       discoveryAddress: 'meshd.mesh-system.svc:15012',

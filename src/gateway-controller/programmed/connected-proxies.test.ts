@@ -1,0 +1,156 @@
+/** What is noted of the proxies of Gateways that are connected to a replica. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { ProxyNode } from '../../core/proxy.ts';
+import { type FakeClock, fakeClock } from '../../core/testing/fake-clock.ts';
+import { GatewayProxy, gatewayNode, served } from '../testing/gateway-proxies.ts';
+import { ConnectedProxies } from './connected-proxies.ts';
+import { MAX_ERROR, MAX_PODS } from './report.ts';
+
+function start(ports: readonly number[] = [80]) {
+  const clock: FakeClock = fakeClock();
+  const state = { listeners: ports.map((port) => served(port)), version: 1 };
+  const proxies = new ConnectedProxies({
+    clock,
+    listenersOf: (key) => (key === 'KubernetesGateway/edge/web' ? state.listeners : undefined),
+    version: () => state.version,
+    onChanged: () => {},
+  });
+  const has = (pod = 'web-1') => {
+    const { acknowledged = [], rejected = [] } = proxies.of('edge/web')?.get(pod) ?? {};
+    return { acknowledged: [...acknowledged].sort(), rejected: [...rejected] };
+  };
+  const change = async (changed: readonly number[], version: number) => {
+    state.listeners = changed.map((port) => served(port));
+    proxies.changed(['edge/web']);
+    // It is published at once.
+    state.version = version;
+    await Promise.resolve();
+  };
+  return { clock, proxies, has, change };
+}
+
+function proxyAt(version: number, states: Readonly<Record<number, 'acknowledged' | 'outstanding'>>): GatewayProxy {
+  const proxy = new GatewayProxy();
+  proxy.version = version;
+  for (const [port, state] of Object.entries(states)) proxy.states.set(Number(port), state);
+  return proxy;
+}
+
+test('a listener is acknowledged when the proxy has acknowledged it in the snapshot with the listener', async () => {
+  const { clock, proxies, has, change } = start();
+  const proxy = proxyAt(1, { 80: 'outstanding' });
+  proxies.connected(gatewayNode(), proxy);
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, []);
+  proxy.states.set(80, 'acknowledged');
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+
+  await change([80, 81], 2);
+  // The next snapshot is not generated for it yet, so that it has no listener on the port.
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+  proxy.version = 2;
+  proxy.states.set(81, 'outstanding');
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+  proxy.states.set(81, 'acknowledged');
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80', 'digest-81']);
+});
+
+test('a listener for which Envoy needs none is acknowledged once the proxy has asked for listeners', async () => {
+  const { clock, proxies, has } = start();
+  const proxy = proxyAt(1, {});
+  proxy.asks = false;
+  proxies.connected(gatewayNode(), proxy);
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, []);
+  proxy.asks = true;
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+});
+
+test('a listener that comes back has to be acknowledged once more', async () => {
+  const { clock, proxies, has, change } = start([80, 81]);
+  const proxy = proxyAt(1, { 80: 'acknowledged', 81: 'acknowledged' });
+  proxies.connected(gatewayNode(), proxy);
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80', 'digest-81']);
+  await change([80], 2);
+  await change([80, 81], 3);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80']);
+  proxy.version = 3;
+  await clock.advance(1000);
+  assert.deepEqual(has().acknowledged, ['digest-80', 'digest-81']);
+});
+
+test('a rejection counts until the proxy acknowledges the listener, also after it was acknowledged', async () => {
+  const { clock, proxies, has } = start([80, 1080]);
+  const proxy = proxyAt(1, { 80: 'acknowledged', 1080: 'acknowledged' });
+  const stream = proxies.connected(gatewayNode(), proxy);
+  await clock.advance(1000);
+  proxy.states.set(80, { rejected: `no\n  ${'x'.repeat(1000)}` });
+  stream?.rejected();
+  await clock.advance(1000);
+  assert.deepEqual(has(), {
+    acknowledged: ['digest-1080'],
+    rejected: [['digest-80', `no ${'x'.repeat(MAX_ERROR - 3)}`]],
+  });
+  proxy.states.set(80, 'outstanding');
+  await clock.advance(1000);
+  assert.equal(has().rejected.length, 1);
+  proxy.states.set(80, 'acknowledged');
+  await clock.advance(1000);
+  assert.deepEqual(has(), { acknowledged: ['digest-1080', 'digest-80'], rejected: [] });
+});
+
+test('only proxies count that have proven to be those of the Gateway', async () => {
+  const identity = { trustDomain: 'cluster.local', namespace: 'edge', serviceAccount: 'web-meshd' };
+  const others: readonly [string, Partial<ProxyNode>][] = [
+    ['without a credential', { identity: undefined }],
+    ['of another account', { identity: { ...identity, serviceAccount: 'other' } }],
+    ['of another Gateway', { identity: { ...identity, serviceAccount: 'other-meshd' } }],
+    ['of another namespace', { identity: { ...identity, namespace: 'shop' } }],
+    ['without the label', { labels: {} }],
+  ];
+  for (const [what, changes] of others) {
+    const { clock, proxies } = start();
+    assert.equal(proxies.connected(gatewayNode(changes), proxyAt(1, { 80: 'acknowledged' })), undefined, what);
+    await clock.advance(1000);
+    assert.equal(proxies.report().size, 0, what);
+  }
+});
+
+test('a Gateway is looked at until its proxies have acknowledged everything, and costs nothing then', async () => {
+  const { clock, proxies } = start();
+  const proxy = proxyAt(1, { 80: 'outstanding' });
+  const stream = proxies.connected(gatewayNode(), proxy);
+  await clock.advance(1000);
+  const before = proxy.looks;
+  assert.ok(before >= 4);
+  proxy.states.set(80, 'acknowledged');
+  await clock.advance(1000);
+  const settled = proxy.looks;
+  await clock.advance(60_000);
+  assert.equal(proxy.looks, settled);
+  assert.deepEqual(clock.pending(), []);
+  stream?.disconnected();
+  assert.equal(proxies.of('edge/web'), undefined);
+});
+
+test('of many proxies of a Gateway the first count, and others when these end', async () => {
+  const { clock, proxies } = start();
+  const streams = Array.from({ length: MAX_PODS + 1 }, (_, index) =>
+    proxies.connected(gatewayNode({ workload: `web-${index}.edge` }), proxyAt(1, { 80: 'acknowledged' })),
+  );
+  await clock.advance(1000);
+  assert.equal(proxies.of('edge/web')?.size, MAX_PODS);
+  assert.equal(proxies.of('edge/web')?.has(`web-${MAX_PODS}`), false);
+  streams[0]?.disconnected();
+  await clock.advance(1000);
+  assert.deepEqual([...(proxies.of('edge/web')?.get(`web-${MAX_PODS}`)?.acknowledged ?? [])], ['digest-80']);
+});

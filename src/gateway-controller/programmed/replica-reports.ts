@@ -1,0 +1,139 @@
+/** The reports of the other replicas, read by the one that leads. Those that are not renewed are deleted. */
+import type { Timer } from '../../core/clock.ts';
+import { createFailureLog, type FailureLog } from '../../core/log.ts';
+import { ApiError, LEASES, Reflector } from '../../kubernetes/index.ts';
+import { reportFailure } from '../failures.ts';
+import { isRecord } from '../types.ts';
+import { decodeGateway, type GatewayReport, splitReport } from './report.ts';
+import { REPORT_ANNOTATION, REPORT_LABEL, REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
+
+export interface ReplicaReportsOptions extends ReportPlace {
+  /** The reports of these Gateways (`namespace/name`) have changed. */
+  onChanged(gateways: readonly string[]): void;
+}
+
+/** A Lease as it was read. */
+interface ReadLease {
+  readonly name: string;
+  readonly uid: string;
+  readonly version: string;
+  readonly isOwn: boolean;
+  readonly text: string;
+}
+
+interface Replica {
+  readonly lease: ReadLease;
+  /** When this version of the Lease was first seen: clocks of machines differ. */
+  readonly seenAt: number;
+  /** JSON by `namespace/name` of the Gateway; empty once it has expired. */
+  readonly gateways: ReadonlyMap<string, string>;
+}
+
+/** How often it is checked which reports have expired, ms. */
+const CHECK_MS = 5_000;
+const NOTHING: ReadonlyMap<string, string> = new Map();
+
+export class ReplicaReports {
+  readonly #options: ReplicaReportsOptions;
+  readonly #reflector: Reflector<ReadLease>;
+  readonly #failures: FailureLog;
+  /** By name of the Lease. */
+  readonly #replicas = new Map<string, Replica>();
+  #timer: Timer | undefined;
+
+  constructor(options: ReplicaReportsOptions) {
+    this.#options = options;
+    const { client, namespace, revision, identity, clock, random, log } = options;
+    const what = 'what other replicas report about proxies of gateways';
+    const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
+    this.#failures = createFailureLog(log, 'the Lease of a replica that has ended cannot be deleted', 'it is deleted');
+    const labelSelector = `${REPORT_LABEL}=${revision}`;
+    this.#reflector = new Reflector<ReadLease>(
+      { connection: client.connection, type: LEASES, namespace, labelSelector, clock, random },
+      {
+        convert: ({ metadata, spec }) => ({
+          name: metadata.name,
+          uid: metadata.uid ?? '',
+          version: metadata.resourceVersion ?? '',
+          isOwn: isRecord(spec) && spec.holderIdentity === identity,
+          text: metadata.annotations?.[REPORT_ANNOTATION] ?? '',
+        }),
+        onList: (leases) => {
+          const gone = new Set(this.#replicas.keys());
+          for (const lease of leases) {
+            gone.delete(lease.name);
+            this.#set(lease);
+          }
+          for (const name of gone) this.#replace(name, undefined);
+        },
+        onChanges: (changes) => {
+          for (const change of changes) {
+            if (change.type === 'set') this.#set(change.item);
+            else this.#replace(change.object.metadata.name, undefined);
+          }
+        },
+        onFailure: (error) => reportFailure(failures, error),
+        onRecovered: () => failures.succeeded(),
+      },
+    );
+  }
+
+  start(): void {
+    this.#reflector.start();
+    this.#check();
+  }
+
+  async close(): Promise<void> {
+    this.#timer?.cancel();
+    await this.#reflector.close();
+  }
+
+  /** The reports about a Gateway (`namespace/name`). */
+  of(gateway: string): readonly GatewayReport[] {
+    return [...this.#replicas.values()].flatMap(({ gateways }) => {
+      const text = gateways.get(gateway);
+      return text === undefined ? [] : [decodeGateway(text)];
+    });
+  }
+
+  #set(lease: ReadLease): void {
+    const known = this.#replicas.get(lease.name);
+    // Listed again.
+    if (lease.isOwn || known?.lease.version === lease.version) return;
+    const gateways = known?.lease.text === lease.text ? known.gateways : splitReport(lease.text);
+    this.#replace(lease.name, { lease, seenAt: this.#options.clock.now(), gateways });
+  }
+
+  #replace(name: string, replica: Replica | undefined): void {
+    const before = this.#replicas.get(name)?.gateways ?? NOTHING;
+    const after = replica?.gateways ?? NOTHING;
+    if (replica === undefined) this.#replicas.delete(name);
+    else this.#replicas.set(name, replica);
+    const changed = [...new Set([...before.keys(), ...after.keys()])].filter(
+      (key) => before.get(key) !== after.get(key),
+    );
+    if (changed.length > 0) this.#options.onChanged(changed);
+  }
+
+  #check(): void {
+    const { clock } = this.#options;
+    for (const [name, { lease, seenAt }] of this.#replicas) {
+      if (clock.now() - seenAt < REPORT_SECONDS * 1000) continue;
+      this.#replace(name, { lease: { ...lease, text: '' }, seenAt, gateways: NOTHING });
+      void this.#delete(lease);
+    }
+    this.#timer = clock.setTimer(CHECK_MS, () => this.#check());
+  }
+
+  /** Not where it was renewed meanwhile. Does not reject. */
+  async #delete({ name, uid, version }: ReadLease): Promise<void> {
+    const { client, namespace } = this.#options;
+    try {
+      await client.delete(LEASES, name, { namespace, uid, resourceVersion: version });
+      this.#failures.succeeded();
+    } catch (error) {
+      if (!(error instanceof ApiError && (error.status === 404 || error.status === 409)))
+        reportFailure(this.#failures, error);
+    }
+  }
+}
