@@ -79,7 +79,7 @@ export interface ProxyNode {
   readonly identity: Identity | undefined;
   /** `region/zone/subzone`; '' when not sent. */
   readonly locality: string;
-  /** Names of `node.extensions`, sorted; undefined when the node sent none. */
+  /** Names of `node.extensions`, of those that generation checks; undefined when the node sent none. */
   readonly extensions: readonly string[] | undefined;
   /** `1.40.0` of user_agent_build_version, or ''. */
   readonly version: string;

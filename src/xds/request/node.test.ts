@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { encodeFields } from '../../protobuf/wire/index.ts';
 import { encodeNode, nested, SIDECAR_ID, type StructValue } from '../testing/content.ts';
 import {
@@ -16,6 +17,10 @@ import {
 
 function sidecar(metadata: StructValue = {}, more?: Buffer) {
   return parseNode(encodeNode(SIDECAR_ID, metadata, more));
+}
+
+function extension(name: string): Buffer {
+  return nested(9, encodeFields([[1, name]]));
 }
 
 function fault(work: () => unknown): string {
@@ -52,7 +57,7 @@ describe('parseNode', () => {
       ]),
     );
     const build = nested(8, nested(1, Buffer.from([8, 1, 16, 40, 24, 2])));
-    const extension = (name: string) => nested(9, encodeFields([[1, name]]));
+    const [first = '', later = ''] = ASKED_EXTENSIONS;
     const node = sidecar(
       {
         NAMESPACE: 'shop',
@@ -68,7 +73,7 @@ describe('parseNode', () => {
         MESH_ID: 'anything',
         SOME_NUMBER: 5,
       },
-      Buffer.concat([locality, build, extension('b'), extension('a'), extension('b')]),
+      Buffer.concat([locality, build, extension(later), extension('b'), extension(first), extension(later)]),
     );
     assert.deepEqual(node, {
       id: SIDECAR_ID,
@@ -84,13 +89,20 @@ describe('parseNode', () => {
       serviceAccount: 'web',
       identity: undefined,
       locality: 'eu/eu-1',
-      extensions: ['a', 'b'],
+      extensions: [first, later],
       version: '1.40.2',
       meshVersion: '1.20.0',
       discoversVirtualHosts: true,
       shortEndpointNames: false,
       sds: true,
     });
+  });
+
+  it('keeps no name of an extension that generation does not check', () => {
+    const names = Array.from({ length: 516 }, (_, index) => extension(`envoy.filters.http.number_${index}`));
+    assert.deepEqual(sidecar({}, Buffer.concat(names)).extensions, []);
+    const all = ASKED_EXTENSIONS.map((name) => extension(name));
+    assert.deepEqual(sidecar({}, Buffer.concat([...names, ...all])).extensions, ASKED_EXTENSIONS);
   });
 
   it('takes the namespace from the domain, REDIRECT and no extensions by default', () => {

@@ -15,6 +15,7 @@ import {
   SDS_CLUSTER_METADATA,
   USER_SDS_METADATA,
 } from '../../core/proxy.ts';
+import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { LENGTH_DELIMITED, type WireField, WireReader } from '../../protobuf/wire/index.ts';
 import { workloadLabels } from '../../resources/index.ts';
 import { isEnabled } from '../../settings/index.ts';
@@ -39,7 +40,10 @@ interface RawNode {
   readonly metadata: Map<string, string>;
   labels: Record<string, string>;
   locality: string;
-  extensions: string[] | undefined;
+  /** Names of extensions, of those that generation checks; undefined: the node sent none at all. */
+  extensions: Set<string> | undefined;
+  /** Number of extensions that the node sent. */
+  extensionCount: number;
   version: string;
   /** Metadata of `SWITCH_KEYS` that are on. */
   readonly switches: Set<string>;
@@ -174,6 +178,11 @@ function readBuildVersion(reader: WireReader): string {
   return found ? numbers.join('.') : '';
 }
 
+/**
+ * The others are not kept: an Envoy sends the names of 500 extensions, which would be half of the memory of its stream.
+ */
+const ASKED: ReadonlySet<string> = new Set(ASKED_EXTENSIONS);
+
 function readExtensionName(reader: WireReader): string {
   let name = '';
   for (let field = reader.next(); field !== undefined; field = reader.next())
@@ -189,6 +198,7 @@ function readNode(bytes: Buffer): RawNode {
     labels: {},
     locality: '',
     extensions: undefined,
+    extensionCount: 0,
     version: '',
     proxyConfig: false,
   };
@@ -199,9 +209,10 @@ function readNode(bytes: Buffer): RawNode {
     else if (field.number === 4) node.locality = readLocality(reader.inside(field));
     else if (field.number === 8) node.version = readBuildVersion(reader.inside(field));
     else if (field.number === 9) {
-      node.extensions ??= [];
-      if (node.extensions.length >= MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
-      node.extensions.push(readExtensionName(reader.inside(field)));
+      node.extensions ??= new Set();
+      if (++node.extensionCount > MAX_EXTENSIONS) throw invalid(`more than ${MAX_EXTENSIONS}`, 'node.extensions');
+      const name = readExtensionName(reader.inside(field));
+      if (ASKED.has(name)) node.extensions.add(name);
     }
   }
   return node;
@@ -324,7 +335,7 @@ export function parseNode(bytes: Buffer | undefined): ProxyNode {
     serviceAccount: text('SERVICE_ACCOUNT'),
     identity: undefined,
     locality: raw.locality,
-    extensions: raw.extensions === undefined ? undefined : [...new Set(raw.extensions)].sort(),
+    extensions: raw.extensions && ASKED_EXTENSIONS.filter((name) => raw.extensions?.has(name)),
     version: raw.version,
     meshVersion: text('MESH_VERSION') || text('ISTIO_VERSION'),
     discoversVirtualHosts: isAtLeast(raw.version, VHDS_SINCE),
