@@ -177,6 +177,7 @@ export function xdsObserver(metrics: Metrics): XdsObserver {
       tooLarge(peer, `a request of ${peer} is too large, raise MESH_GPRC_MAXRECVMSGSIZE: ${details}`);
     },
     refused: (peer, error: CtlError) => refused(peer, error, 'a stream'),
+    endedEarly: (reason) => metrics.ctl_grpc_connections_ended_early.inc({ reason }),
     unknownType: ({ connectionId, caller }, typeUrl) =>
       unknownTypes(caller, `${connectionId} requests the unknown type ${typeUrl.slice(0, 200)}`),
     internalError: (error, connectionId) => {

@@ -21,6 +21,7 @@ import {
   windowUpdate,
 } from './frames/frames.ts';
 import { PeerSettings } from './frames/peer-settings.ts';
+import { HANDSHAKE_MS } from './handshakes/tls-listener.ts';
 import { MAX_HEADER_LIST_BYTES } from './headers/header-blocks.ts';
 import { PacedReader } from './limits/paced-reader.ts';
 import { networkOf } from './limits/per-address-limiter.ts';
@@ -37,9 +38,6 @@ const GOAWAY_MS = 1000;
 
 /** Longest text in GOAWAY. */
 const MAX_DEBUG_CHARACTERS = 256;
-
-/** Time that a handshake takes with a client's certificate (P-256), ms. */
-export const HANDSHAKE_MS = 1.5;
 
 /** Times in ms; see GrpcServerOptions. */
 export interface ConnectionTimeouts {
@@ -214,6 +212,11 @@ export class Connection {
   #idle(): void {
     this.#idleSince = this.#options.now();
     if (this.#incoming.retired) this.#finish();
+  }
+
+  /** Whether the client has sent the preface. */
+  get begun(): boolean {
+    return this.#frames.begun;
   }
 
   /** Whether it carries no stream. */

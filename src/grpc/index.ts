@@ -8,6 +8,7 @@ export type {
   CallHead,
   CallReader,
   ConnectionInfo,
+  EarlyEnd,
   GrpcListener,
   GrpcServer,
   GrpcService,

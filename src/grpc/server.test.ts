@@ -13,7 +13,7 @@ const asIs = (bytes: Buffer): Buffer => bytes;
 
 const OPTIONS: Omit<GrpcServerOptions, 'services'> = {
   listeners: [{ host: '127.0.0.1', port: 0 }],
-  observer: { refused: () => {}, requestTooLarge: () => {}, internalError: assert.ifError },
+  observer: { refused: () => {}, endedEarly: () => {}, requestTooLarge: () => {}, internalError: assert.ifError },
   maxStreams: 100,
   maxConnections: 100,
   keepaliveIntervalMs: 10_000,

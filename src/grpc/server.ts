@@ -3,11 +3,12 @@
  * connections with one timer.
  */
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
-import { createServer as createTlsServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
+import type { TLSSocket } from 'node:tls';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { readShared, readSharedSecured, type SharedReads } from './buffers/shared-reads.ts';
-import { Connection, HANDSHAKE_MS } from './connection.ts';
+import { Connection } from './connection.ts';
 import { Http2Error } from './frames/frames.ts';
+import { TlsListener } from './handshakes/tls-listener.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers/headers.ts';
 import { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 import { type Task, TurnScheduler } from './limits/turn-scheduler.ts';
@@ -15,6 +16,7 @@ import { listenTogether, portOf } from './listening.ts';
 import type { Stream } from './streams/stream.ts';
 import type {
   ConnectionInfo,
+  EarlyEnd,
   GrpcListener,
   GrpcServer,
   GrpcServerOptions,
@@ -103,35 +105,30 @@ class Http2GrpcServer implements GrpcServer {
     const make = () =>
       createServer({ noDelay: true, pauseOnConnect: secure === undefined }, (socket) => {
         if (!this.#admit(socket)) return;
-        if (secure === undefined) this.#begin(socket, 0, () => this.#connected(readShared(socket), undefined));
-        // Node's documented way to pass a connection to a TLS server that has not accepted it itself.
-        else this.#begin(socket, HANDSHAKE_MS, () => secure.server.emit('connection', socket));
+        if (secure === undefined) this.#begin(socket);
+        else secure.accept(socket);
       });
     try {
       const servers = await listenTogether(make, { host, port });
-      this.#listening.push({ servers, close: () => secure?.stop() });
+      this.#listening.push({ servers, close: () => secure?.close() });
       if (this.#draining) for (const server of servers) server.close();
       // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
       for (const server of servers)
         server.on('error', (error) => this.#options.observer.internalError(error, 'listener'));
     } catch (error) {
-      secure?.stop();
+      secure?.close();
       const message = `cannot listen on ${host ?? ''}:${port}: ${messageOf(error)}`;
       throw new CtlError('unavailable', message, {}, error);
     }
   }
 
-  /**
-   * Begins with a connection in its turn: clients that all connect at once must not block the others.
-   * @param afterwardsMs time that it takes in later turns, where it cannot wait, such as that of a handshake
-   */
-  #begin(socket: Socket, afterwardsMs: number, begin: () => void): void {
+  /** Begins with a connection in its turn: clients that all connect at once must not block the others. */
+  #begin(socket: Socket): void {
     const scheduler = this.#scheduler;
     const task: Task = {
       caller: networkOf(socket.remoteAddress ?? ''),
-      proceed() {
-        if (afterwardsMs > 0) scheduler.spend(task.caller, afterwardsMs);
-        begin();
+      proceed: () => {
+        this.#connected(readShared(socket), undefined);
         return true;
       },
     };
@@ -139,27 +136,19 @@ class Http2GrpcServer implements GrpcServer {
     scheduler.start(task);
   }
 
-  #secure(tls: ListenerTls): { readonly server: TlsServer; readonly stop: () => void } {
-    const server = createTlsServer({ ...tls.options, ...tls.context(), ALPNProtocols: ['h2'] });
-    server.on('secureConnection', (socket) => {
-      if (socket.alpnProtocol === 'h2' && this.#isAllowed(socket, tls))
-        this.#connected(readSharedSecured(socket), socket);
-      else socket.destroy();
+  #secure(tls: ListenerTls): TlsListener {
+    return new TlsListener({
+      tls,
+      scheduler: this.#scheduler,
+      shares: this.#options.shares,
+      secured: (socket) => this.#connected(readSharedSecured(socket), socket),
+      endedEarly: (reason) => this.#endedEarly(reason),
+      internalError: (error, socket) => this.#options.observer.internalError(error, peerOf(socket)),
     });
-    if (tls.resume !== undefined) server.on('resumeSession', (id, done) => done(null, tls.resume?.(id) ?? null));
-    // A failed handshake concerns that client only.
-    server.on('tlsClientError', (_error, socket) => socket.destroy());
-    return { server, stop: tls.onRenew(() => server.setSecureContext(tls.context())) };
   }
 
-  /** Reads the client's certificate for the first time: an error in that ends its connection only. */
-  #isAllowed(socket: TLSSocket, tls: ListenerTls): boolean {
-    try {
-      return tls.secured?.(socket) !== false;
-    } catch (error) {
-      this.#options.observer.internalError(error, peerOf(socket));
-      return false;
-    }
+  #endedEarly(reason: EarlyEnd): void {
+    if (!this.#draining) this.#options.observer.endedEarly(reason);
   }
 
   #admit(socket: Socket): boolean {
@@ -169,6 +158,7 @@ class Http2GrpcServer implements GrpcServer {
       leave?.();
       const message = 'too many connections of this address, or in all (see the limit of open files)';
       if (!this.#draining) this.#options.observer.refused(peerOf(socket), new CtlError('resource_exhausted', message));
+      this.#endedEarly('limit');
       socket.destroy();
       return false;
     }
@@ -196,7 +186,10 @@ class Http2GrpcServer implements GrpcServer {
         if (error instanceof Http2Error) observer.refused(info.peer, new CtlError('invalid_argument', error.message));
         else observer.internalError(error, info.peer);
       },
-      onClose: () => this.#connections.delete(connection),
+      onClose: () => {
+        this.#connections.delete(connection);
+        if (!connection.begun) this.#endedEarly('no_preface');
+      },
     });
     this.#connections.add(connection);
     if (this.#draining) connection.retire();

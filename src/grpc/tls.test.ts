@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { once } from 'node:events';
 import { type TestContext, test } from 'node:test';
 import { type ConnectionOptions, connect, type TLSSocket } from 'node:tls';
+import { eventually } from '../../test/harness/eventually.ts';
 import { DAY_MS, ecKey, makeCa, makeLeaf, pemOf } from '../security/testing/credentials.ts';
 import { FLAG_END_HEADERS, FLAG_END_STREAM, FRAME, frame, SETTING } from './frames/frames.ts';
 import { block, number, RawClient, request } from './testing/raw-client.ts';
@@ -197,6 +198,59 @@ test('plain text on an encrypted listener is closed', async (t) => {
   const plain = await RawClient.open(server.port);
   plain.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
   await plain.untilEnded();
+});
+
+test('connections that end before HTTP/2 begins are counted by reason', async (t) => {
+  const server = await startTls(t, 400);
+  const ended = async (reason: string): Promise<void> => {
+    await eventually(() => assert.ok(server.endedEarly.length > 0));
+    assert.deepEqual(server.endedEarly.splice(0), [reason]);
+  };
+  const silent = await RawClient.open(server.port);
+  await silent.untilEnded();
+  await ended('timeout');
+  const half = await RawClient.open(server.port);
+  half.send(Buffer.from([22, 3, 1, 0, 200, 1]));
+  await half.untilEnded();
+  await ended('timeout');
+  const leaving = await RawClient.open(server.port);
+  leaving.send(Buffer.from([22, 3, 1, 0, 200, 1]));
+  leaving.socket.end();
+  await ended('client');
+  const scanner = await RawClient.open(server.port);
+  scanner.close();
+  await ended('client');
+  const plain = await RawClient.open(server.port);
+  plain.send(Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n'));
+  await ended('handshake');
+  dial(server.port, {});
+  await ended('handshake');
+  dial(server.port, { ...identity('client.test'), ALPNProtocols: undefined });
+  await ended('refused');
+  const { client: mute } = await connected(server.port);
+  await mute.next('settings');
+  mute.close();
+  await ended('no_preface');
+  const last = await connected(server.port);
+  await last.client.begin();
+  last.client.close();
+  assert.deepEqual(server.endedEarly, []);
+});
+
+test('connections beyond the limit are counted', async (t) => {
+  const server = await startTls(t, 10_000, 5);
+  const open = await Promise.all([1, 2, 3, 4].map(() => connected(server.port)));
+  for (const { client } of open) await client.begin();
+  await (await RawClient.open(server.port)).untilEnded();
+  assert.deepEqual(server.endedEarly, ['limit']);
+  for (const { client } of open) client.close();
+});
+
+test('a client that sends much before its handshake begins is disconnected', async (t) => {
+  const server = await startTls(t);
+  const client = await RawClient.open(server.port);
+  client.send(Buffer.alloc(1_000_000, 22));
+  await client.untilEnded();
 });
 
 test('connections release their slot however they end', async (t) => {

@@ -121,8 +121,17 @@ export interface GrpcListener {
   readonly tls?: ListenerTls | undefined;
 }
 
+/**
+ * Why a connection has ended before its client sent the preface of HTTP/2: the limit of connections, the time limit of
+ * the handshake, a failed handshake, a protocol or certificate that is not accepted after it, the client during the
+ * handshake, or either side afterwards.
+ */
+export type EarlyEnd = 'limit' | 'timeout' | 'handshake' | 'refused' | 'client' | 'no_preface';
+
 /** Receives the events of a server. */
 export interface GrpcObserver {
+  /** A connection has ended before its client sent the preface of HTTP/2. */
+  endedEarly(reason: EarlyEnd): void;
   /** A connection or a call was refused before its handler was called. */
   refused(peer: string, error: CtlError): void;
   /** A unary request exceeded the limit of its method. */

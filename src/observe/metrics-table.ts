@@ -64,6 +64,13 @@ export const METRICS = {
   ctl_xds_eds_reject: { type: 'LastValue', meaning: 'Rejected EDS.' },
   ctl_xds_lds_reject: { type: 'LastValue', meaning: 'Rejected LDS.' },
   ctl_xds_rds_reject: { type: 'LastValue', meaning: 'Rejected RDS.' },
+  ctl_grpc_connections_ended_early: {
+    type: 'Sum',
+    meaning:
+      'Connections to the gRPC addresses that ended before HTTP/2 began, by reason: limit (too many), timeout, ' +
+      'handshake (failed), refused (after it), client (closed by it meanwhile), no_preface (closed after it).',
+    labels: ['reason'],
+  },
   ctl_xds_expired_nonce: { type: 'Sum', meaning: 'XDS requests with an expired nonce.' },
   ctl_total_xds_internal_errors: { type: 'Sum', meaning: 'Internal XDS errors.' },
   ctl_xds_push_context_errors: { type: 'Sum', meaning: 'Errors (timeouts) initiating push context.' },

@@ -126,7 +126,12 @@ before(async () => {
         },
       },
     ],
-    observer: { refused: () => {}, requestTooLarge: () => {}, internalError: (error) => seen.push(String(error)) },
+    observer: {
+      refused: () => {},
+      endedEarly: () => {},
+      requestTooLarge: () => {},
+      internalError: (error) => seen.push(String(error)),
+    },
     maxStreams: 100,
     maxConnections: Number.POSITIVE_INFINITY,
     keepaliveIntervalMs: 30_000,

@@ -18,8 +18,11 @@ export interface ServerTls {
   readonly requiredCa: string | undefined;
 }
 
-/** A connection without a complete handshake by then is closed. */
-const HANDSHAKE_TIMEOUT_MS = 10_000;
+/**
+ * A connection without any byte, and a handshake that has not ended, are closed after this time, ms. Clients of one
+ * busy machine take long when thousands of them connect at once. A connection without a stream may stay for longer.
+ */
+const HANDSHAKE_TIMEOUT_MS = 30_000;
 
 /**
  * Node's default, with AES-128 before AES-256, which is also Envoy's preference: strong enough for connections of

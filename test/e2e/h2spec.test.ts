@@ -54,7 +54,12 @@ test('the gRPC server passes h2spec except for the expected failures', { skip },
   const server = createGrpcServer({
     listeners: [{ host: '127.0.0.1', port: 0 }],
     services: [{ streams: { [PATH]: answer } }],
-    observer: { refused: () => {}, requestTooLarge: () => {}, internalError: (error) => void faults.push(error) },
+    observer: {
+      refused: () => {},
+      endedEarly: () => {},
+      requestTooLarge: () => {},
+      internalError: (error) => void faults.push(error),
+    },
     maxStreams: 100,
     maxConnections: 1000,
     keepaliveIntervalMs: 60_000,

@@ -44,6 +44,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'types',
     'buffers',
     'limits',
+    'handshakes',
     'frames',
     'hpack',
     'headers',

@@ -40,6 +40,11 @@ export class FrameReader {
     this.#sink = sink;
   }
 
+  /** Whether the preface has arrived. */
+  get begun(): boolean {
+    return this.#prefaceLeft === 0;
+  }
+
   /**
    * Reads the bytes, or a first part of them until `late` returns true, which is called between frames. Throws
    * Http2Error, after which the connection cannot be read further.

@@ -1,7 +1,7 @@
 /** A server for tests with methods of all kinds, and a record of its events. */
 import { CtlError } from '../../core/errors.ts';
 import { createGrpcServer } from '../index.ts';
-import type { GrpcServer, GrpcServerOptions, StreamCall } from '../types.ts';
+import type { EarlyEnd, GrpcServer, GrpcServerOptions, StreamCall } from '../types.ts';
 
 /** Unary: answers with the request, at most {@link MAX_ECHO_BYTES}. */
 export const ECHO = '/test.T/Echo';
@@ -32,6 +32,7 @@ export interface TestServer {
   /** Unary calls that reached a handler. */
   readonly unary: string[];
   readonly refused: CtlError[];
+  readonly endedEarly: EarlyEnd[];
   readonly tooLarge: string[];
   readonly faults: unknown[];
   /** Ends the unary calls that wait. */
@@ -101,6 +102,7 @@ export async function startServer(options: Partial<GrpcServerOptions> = {}): Pro
   const streams: StreamCall[] = [];
   const unary: string[] = [];
   const refused: CtlError[] = [];
+  const endedEarly: EarlyEnd[] = [];
   const tooLarge: string[] = [];
   const faults: unknown[] = [];
   const waiting: (() => void)[] = [];
@@ -138,6 +140,7 @@ export async function startServer(options: Partial<GrpcServerOptions> = {}): Pro
     ],
     observer: {
       refused: (_peer, error) => refused.push(error),
+      endedEarly: (reason) => endedEarly.push(reason),
       requestTooLarge: (_peer, details) => tooLarge.push(details),
       internalError: (error) => faults.push(error),
     },
@@ -159,6 +162,7 @@ export async function startServer(options: Partial<GrpcServerOptions> = {}): Pro
     streams,
     unary,
     refused,
+    endedEarly,
     tooLarge,
     faults,
     release: () => {

@@ -3,6 +3,7 @@
 import type { CtlError } from '../../core/errors.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { XdsType } from '../../core/xds-types.ts';
+import type { EarlyEnd } from '../../grpc/index.ts';
 
 /** A stream whose node was accepted. */
 export interface ObservedStream {
@@ -53,6 +54,8 @@ export interface XdsObserver {
   requestTooLarge(peer: string, details: string): void;
   /** A stream was refused: invalid node or request, no authorization, overload. */
   refused(peer: string, error: CtlError): void;
+  /** A connection has ended before its client sent the preface of HTTP/2. `ctl_grpc_connections_ended_early`. */
+  endedEarly(reason: EarlyEnd): void;
   /** A stream subscribed to a type that is not served; called once per type and stream. */
   unknownType(stream: ObservedStream, typeUrl: string): void;
   /** A bug of this program (`ctl_total_xds_internal_errors`). */

@@ -13,7 +13,7 @@ import { Lane } from '../../core/lane.ts';
 import { TimeFairQueue } from '../../core/time-fair-queue.ts';
 import type { TimeShares } from '../../core/time-shares.ts';
 
-/** Memory of the responses of all callers, bytes: that of 128 slices over TLS and their copies. */
+/** Memory of the responses of all callers, bytes: that of 256 slices over TLS and their copies. */
 const CAPACITY_BYTES = 16 * 1024 * 1024;
 
 /** Larger chunks are shared by many streams: each counts once. */

@@ -82,6 +82,7 @@ export const quietObserver: XdsObserver = {
   writeTimeout: () => {},
   requestTooLarge: () => {},
   refused: () => {},
+  endedEarly: () => {},
   unknownType: () => {},
   internalError: () => {},
 };
