@@ -99,7 +99,7 @@ export interface GrpcService {
 
 /** TLS settings of a listener. */
 export interface ListenerTls {
-  readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized' | 'handshakeTimeout'>;
+  readonly options: Pick<TlsOptions, 'requestCert' | 'rejectUnauthorized'> & { readonly handshakeTimeout: number };
   /** Used for new connections. */
   context(): SecureContextOptions;
   /**

@@ -55,7 +55,6 @@ export class TlsListener {
   /** Begins the handshake of an accepted socket when its client has sent something and its turn has come. */
   accept(socket: Socket): void {
     const { scheduler, tls } = this.#options;
-    const { handshakeTimeout = 0 } = tls.options;
     const key = keyOf(socket);
     const caller = networkOf(socket.remoteAddress ?? '');
     const task: Task = {
@@ -80,7 +79,7 @@ export class TlsListener {
         opening.reason = 'timeout';
         socket.destroy();
       });
-    }, handshakeTimeout).unref();
+    }, tls.options.handshakeTimeout).unref();
     this.#opening.set(key, opening);
     socket.once('close', () => {
       clearTimeout(silent);
