@@ -8,6 +8,8 @@ import { lowerBound } from './order.ts';
 export type Groups = PMap<readonly string[]>;
 
 const NONE: readonly string[] = [];
+/** Up to this length, looking through a list is faster than making a set of it. */
+const FEW = 8;
 
 export function membersOf(groups: Groups, key: string): readonly string[] {
   return groups.get(key) ?? NONE;
@@ -44,7 +46,9 @@ export class GroupEdits {
 
   /** Moves `member` from the groups `before` to the groups `after`. */
   move(member: string, before: readonly string[], after: readonly string[]): void {
-    for (const key of before) if (!after.includes(key)) this.remove(key, member);
+    // Most have one group or few; one document can be in thousands.
+    const kept = after.length > FEW ? new Set(after) : undefined;
+    for (const key of before) if (!(kept?.has(key) ?? after.includes(key))) this.remove(key, member);
     for (const key of after) this.add(key, member);
   }
 

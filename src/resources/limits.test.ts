@@ -15,6 +15,9 @@ const destination = { destination: { host: 'web' } };
 const route = [destination];
 const egress = (count: number, hosts: readonly string[]) =>
   many(count, (index) => ({ port: { number: index + 1, protocol: 'HTTP', name: `p${index}` }, hosts }));
+const names = (count: number) => many(count, (index) => `h${index}.example.com`);
+const web = { number: 80, name: 'http', protocol: 'HTTP' };
+const admin = { number: 81, name: 'admin', protocol: 'HTTP' };
 const server = (index: number, hosts: readonly string[]) => {
   return { port: { number: index + 1, protocol: 'HTTP', name: `p${index}` }, hosts };
 };
@@ -107,6 +110,20 @@ const DOCUMENTS: Readonly<Partial<Record<DocumentLimit, readonly [field: string,
       const addresses = many(count, (index) => `10.${index >> 16}.${(index >> 8) & 255}.${index & 255}`);
       const ports = [{ number: 80, name: 'tcp', protocol: 'TCP' }];
       return document('ServiceEntry', { hosts: ['a.example.com'], addresses, ports, resolution: 'DNS' });
+    },
+  ],
+  hostAddresses: [
+    'spec.addresses',
+    (count) => {
+      const addresses = many(Math.ceil(count / 100), (index) => `10.1.${index >> 8}.${index & 255}`);
+      return document('ServiceEntry', { hosts: names(100), addresses, ports: [web], resolution: 'DNS' });
+    },
+  ],
+  hostEndpoints: [
+    'spec.endpoints',
+    (count) => {
+      const endpoints = many(Math.ceil(count / 100), (index) => ({ address: `10.1.${index >> 8}.${index & 255}` }));
+      return document('ServiceEntry', { hosts: names(50), ports: [web, admin], endpoints, resolution: 'STATIC' });
     },
   ],
   rules: [

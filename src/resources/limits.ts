@@ -20,8 +20,12 @@ const LIMITS = {
   hostRoutes: [100_000, 'hosts times matches'],
   servers: [1000, 'servers'],
   serverHosts: [10_000, 'hosts of servers'],
-  serviceHosts: [10_000, 'hosts'],
+  /** Each host is a service of its own. */
+  serviceHosts: [1000, 'hosts'],
   serviceAddresses: [10_000, 'addresses'],
+  /** Each of these services has its own copies of addresses and endpoints. */
+  hostAddresses: [20_000, 'hosts times addresses'],
+  hostEndpoints: [20_000, 'hosts times ports times endpoints'],
   rules: [5000, 'rules'],
   jwtRules: [500, 'rules about tokens'],
   regexes: [10_000, 'regular expressions'],

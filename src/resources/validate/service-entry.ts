@@ -29,6 +29,7 @@ export function validateServiceEntry(spec: ServiceEntrySpec, errors: ValidationE
   if (spec.hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host');
   errors.at('hosts').atMost('serviceHosts', spec.hosts.length);
   errors.at('addresses').atMost('serviceAddresses', spec.addresses?.length);
+  checkCopies(spec, errors);
   each(errors.at('hosts'), spec.hosts, (host, at) => {
     if (host === '*') at.add([], 'expected a host other than "*"');
     else if (!isIpAddress(host)) checkWildcardHost(at, host);
@@ -51,6 +52,12 @@ export function validateServiceEntry(spec: ServiceEntrySpec, errors: ValidationE
     }
   });
   checkExportTo(errors.at('exportTo'), spec.exportTo);
+}
+
+function checkCopies({ hosts, ports, addresses, endpoints }: ServiceEntrySpec, errors: ValidationErrors): void {
+  const copies = Math.max(1, hosts.length);
+  errors.at('addresses').atMost('hostAddresses', copies * (addresses?.length ?? 0));
+  errors.at('endpoints').atMost('hostEndpoints', copies * Math.max(1, ports?.length ?? 0) * (endpoints?.length ?? 0));
 }
 
 function checkAddresses(spec: ServiceEntrySpec, errors: ValidationErrors): void {
