@@ -11,6 +11,7 @@ import {
   createKubernetesSource,
   createMockSource,
   type KubernetesSourceOptions,
+  ReadingShares,
   type Source,
 } from '../sources/index.ts';
 import { createConnection } from './cluster.ts';
@@ -35,9 +36,19 @@ export function configuredSources(
   const log = getScope('source');
   if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
   const clock = systemClock;
+  const shares = new ReadingShares(clock.now);
   const directory = (): Source[] => {
     if (configDir === '') return [];
-    const source = createDirectorySource({ dir: configDir, cluster, log, clock, resyncMs, serviceApis, limits });
+    const source = createDirectorySource({
+      dir: configDir,
+      cluster,
+      log,
+      clock,
+      resyncMs,
+      serviceApis,
+      limits,
+      shares,
+    });
     return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
   };
   const orchestrator = (): Source[] => {
@@ -45,7 +56,7 @@ export function configuredSources(
     const meshKinds = configDir === '';
     const random = Math.random;
     const kinds = { useEndpointSlice, meshKinds, serviceApis };
-    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, limits, ...kinds };
+    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, limits, shares, ...kinds };
     return [...directory(), createKubernetesSource({ ...options, ...serves })];
   };
   const sources = registries.flatMap((registry) => {

@@ -10,5 +10,6 @@ export {
 export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURCE } from './kubernetes/kubernetes.ts';
 export { createMockSource } from './mock.ts';
 export { type PaceOptions, pacedSource } from './paced-source.ts';
+export { ReadingShares } from './reading/reading-shares.ts';
 export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

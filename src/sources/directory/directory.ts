@@ -8,12 +8,14 @@
  * version of it could stay in force, and it may forbid something.
  */
 import { basename, resolve } from 'node:path';
-import type { Clock } from '../../core/clock.ts';
+import type { Clock, Timer } from '../../core/clock.ts';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import { type DocumentLimits, documentLimits } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
+import { ReadingShares } from '../reading/reading-shares.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
+import { FileBacklog, missingLast } from './backlog.ts';
 import { SOURCE } from './documents.ts';
 import { DirectoryReader, type FileChange } from './reader.ts';
 import type { Scan } from './scan.ts';
@@ -34,6 +36,8 @@ export interface DirectorySourceOptions {
   readonly serviceApis?: boolean;
   /** What one document may ask for; default: the usual limits. */
   readonly limits?: DocumentLimits;
+  /** The time that reading took by namespace, where several sources share it. */
+  readonly shares?: ReadingShares;
 }
 
 /**
@@ -43,6 +47,22 @@ export interface DirectorySourceOptions {
 const REMIND_FIRST_MS = 5000;
 const REMIND_MS = 60_000;
 
+/** Changes that were found. `isComplete`: the whole tree was compared. */
+interface Found {
+  readonly changes: readonly FileChange[];
+  readonly isComplete: boolean;
+}
+
+const NO_CHANGES: Found = { changes: [], isComplete: false };
+
+/** When the first of the changes that count was noticed, monotonic ms. */
+interface Taken {
+  readonly eventTime: number | undefined;
+}
+
+/** Work, ms, after which what was read is sent, though more files wait. */
+const TURN_MS = 50;
+
 /** Why a directory cannot be read, for people. */
 function stateOf(error: unknown): string {
   const code = errnoOf(error);
@@ -51,8 +71,8 @@ function stateOf(error: unknown): string {
 }
 
 /**
- * Sends one batch of events per scan; the first has everything that exists at start. Waits for a directory that does
- * not exist.
+ * The first batch of events has everything that exists at start; later ones have what was read in a turn. Waits for a
+ * directory that does not exist.
  */
 export function createDirectorySource(options: DirectorySourceOptions): Source {
   return new DirectorySource(options);
@@ -67,6 +87,9 @@ class DirectorySource implements Source {
   readonly #watcher: ChangeWatcher;
   readonly #settling: SettlingPolicy;
   readonly #reader: DirectoryReader;
+  /** Once synced: changed files that are not read yet. */
+  readonly #backlog: FileBacklog;
+  readonly #shares: ReadingShares;
   readonly #health: HealthLog;
   readonly #timers: Timers;
   readonly #firstRead = Promise.withResolvers<void>();
@@ -78,6 +101,10 @@ class DirectorySource implements Source {
   #startedAt = 0;
   /** The reading in progress. */
   #reading: Promise<void> | undefined;
+  /** Whether it is time to look for changes: otherwise a reading is for files that wait. */
+  #isLookDue = false;
+  /** Until the namespace of a waiting file has rested. */
+  #rest: Timer | undefined;
 
   constructor(options: DirectorySourceOptions) {
     const { log, clock, serviceApis = false, limits = documentLimits(1) } = options;
@@ -101,12 +128,15 @@ class DirectorySource implements Source {
       log,
       clock,
       onEvent: (eventTime, path) => {
-        if (path !== undefined) this.#sink?.changing(eventTime);
+        // A change that will have to wait must not prolong the wait of others.
+        if (path !== undefined && !this.#backlog.isDelayed(path)) this.#sink?.changing(eventTime);
         this.#settling.noteActivity();
       },
       onScanDue: () => this.#look(),
     });
     this.#reader = new DirectoryReader({ root, log, settling: this.#settling, serviceApis, limits });
+    this.#shares = options.shares ?? new ReadingShares(clock.now);
+    this.#backlog = new FileBacklog({ shares: this.#shares, namespaceOf: (path) => this.#reader.namespaceOf(path) });
     this.#firstRead.promise.catch(() => {});
   }
 
@@ -148,6 +178,11 @@ class DirectorySource implements Source {
 
   /** Starts a reading unless one is in progress; what changes meanwhile is read afterwards. */
   #look(): void {
+    this.#isLookDue = true;
+    this.#read();
+  }
+
+  #read(): void {
     if (this.#isClosed || this.#reading !== undefined) return;
     this.#reading = this.#readChanges()
       .catch((error: unknown) => {
@@ -156,61 +191,82 @@ class DirectorySource implements Source {
       .finally(() => {
         this.#reading = undefined;
         if (this.#watcher.hasChanges) this.#settling.noteActivity();
+        this.#readWaiting();
       });
+  }
+
+  /** Has the files that wait read: now, or when their namespaces have rested. */
+  #readWaiting(): void {
+    const { waitMs } = this.#backlog;
+    this.#rest?.cancel();
+    if (waitMs !== undefined) this.#rest = this.#timers.after(waitMs, () => this.#read());
   }
 
   async #readChanges(): Promise<void> {
     const { clock } = this.#options;
-    const pending = this.#watcher.takeChanges();
-    const found = await this.#findChanges(pending);
+    const pending = this.#isLookDue ? this.#watcher.takeChanges() : undefined;
+    this.#isLookDue = false;
+    const found = pending === undefined ? NO_CHANGES : await this.#findChanges(pending);
     if (found === undefined) return;
-    const outcome = await this.#takeAll(found.changes);
+    const outcome = this.#isSynced ? await this.#takeTurn(found.changes) : await this.#takeAll(found.changes);
     if (outcome === 'ended') return;
     this.#settling.scheduleRecheck();
     const events = this.#reader.flush(outcome.eventTime ?? clock.now());
     // Without an event, such as for a file that stayed as it was for long enough, the change counts from now.
-    const seenAt = this.#watcher.lastEventTime ?? pending.lastEventTime ?? clock.now();
+    const seenAt = this.#watcher.lastEventTime ?? pending?.lastEventTime ?? clock.now();
     if (events.length > 0) this.#sink?.apply(events, seenAt);
     if (found.isComplete) this.#noteSynced();
   }
 
   /**
-   * The files that differ. `isComplete`: the whole tree was compared.
+   * The files that differ.
    * @returns undefined when the directory cannot be read: everything stays in force
    */
-  async #findChanges(pending: PendingChanges): Promise<{ changes: FileChange[]; isComplete: boolean } | undefined> {
+  async #findChanges(pending: PendingChanges): Promise<Found | undefined> {
     // While something cannot be read, a single path is not enough.
     const scanSince = pending.scanSince ?? (this.#health.current.ok ? undefined : this.#options.clock.now());
     if (scanSince === undefined) {
       const { changes, scanSince } = await this.#reader.changesAmong(pending.paths);
       if (scanSince !== undefined) this.#watcher.requestScan(scanSince);
-      return { changes: [...changes], isComplete: false };
+      return { changes, isComplete: false };
     }
     const scan = await this.#scan();
     return scan === undefined ? undefined : { changes: this.#reader.changesIn(scan, scanSince), isComplete: true };
   }
 
   /** @returns when the first of the changes that count was noticed */
-  async #takeAll(changes: readonly FileChange[]): Promise<{ readonly eventTime: number | undefined } | 'ended'> {
-    // Missing files come last: the new files show whether they were renamed.
-    const ordered = [
-      ...changes.filter(({ file }) => file !== undefined),
-      ...changes.filter(({ file }) => file === undefined),
-    ];
+  async #takeAll(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
     const slicer = new Slicer(this.#options.clock.now);
     let first: number | undefined;
-    for (const change of ordered) {
+    for (const change of missingLast(changes)) {
       await slicer.pause();
       try {
-        const eventTime = await this.#reader.take(change, slicer, !this.#isSynced);
-        if (eventTime !== undefined) first = Math.min(first ?? eventTime, eventTime);
+        first = earlier(first, await this.#reader.take(change, slicer, true));
       } catch (error) {
-        if (this.#isSynced || !(error instanceof CtlError)) throw error;
+        if (!(error instanceof CtlError)) throw error;
         if (!this.#isClosed) this.#failStart(error);
       }
       if (this.#isClosed) return 'ended';
     }
     return { eventTime: first };
+  }
+
+  /** Takes files that wait, those of `changes` among them, namespaces in turn, for a limited time. */
+  async #takeTurn(changes: readonly FileChange[]): Promise<Taken | 'ended'> {
+    this.#backlog.add(changes);
+    const slicer = new Slicer(this.#options.clock.now);
+    let first: number | undefined;
+    while (slicer.worked < TURN_MS) {
+      await slicer.pause();
+      if (this.#isClosed) return 'ended';
+      const next = this.#backlog.next();
+      if (next === undefined) break;
+      const { change, namespace } = next;
+      const before = slicer.worked;
+      first = earlier(first, await this.#reader.take(change, slicer, false));
+      this.#shares.charge(namespace, slicer.worked - before + this.#reader.indexingTimeOf(change.path));
+    }
+    return this.#isClosed ? 'ended' : { eventTime: first };
   }
 
   #noteSynced(): void {
@@ -282,4 +338,8 @@ class DirectorySource implements Source {
       this.#remindAfter(REMIND_MS);
     });
   }
+}
+
+function earlier(a: number | undefined, b: number | undefined): number | undefined {
+  return a === undefined || b === undefined ? (a ?? b) : Math.min(a, b);
 }

@@ -13,6 +13,7 @@ import {
   SERVICE_API_KINDS,
   writtenKind,
 } from '../../resources/index.ts';
+import { indexingTime } from '../reading/indexing-time.ts';
 import { type FilePart, SOURCE } from './documents.ts';
 import { createIgnoredKinds } from './ignored-kinds.ts';
 import { createLedger } from './ledger.ts';
@@ -73,6 +74,24 @@ export class DirectoryReader {
   /** Number of files that were read and exist. */
   get fileCount(): number {
     return this.#known.size;
+  }
+
+  /** The namespace of the first document of a file, as it was read last. */
+  namespaceOf(path: string): string | undefined {
+    for (const { found } of this.#known.get(path)?.parts ?? []) {
+      for (const document of found) {
+        if ('resource' in document) return document.resource.meta.namespace;
+        const key = 'problem' in document ? document.problem.key : undefined;
+        if (key !== undefined) return key.split('/', 2)[1];
+      }
+    }
+    return undefined;
+  }
+
+  /** What the documents of a file, as it was read last, cost to index, ms. */
+  indexingTimeOf(path: string): number {
+    const found = (this.#known.get(path)?.parts ?? []).flatMap((part) => part.found);
+    return found.reduce((total, document) => total + indexingTime(document), 0);
   }
 
   /** The files that differ in a scan of the whole tree. Paths that the scan refused become problems. */

@@ -9,11 +9,17 @@ const SLICE_MS = 10;
 export class Slicer {
   readonly #now: () => number;
   #since: number;
+  #worked = 0;
 
   /** @param now monotonic ms */
   constructor(now: () => number) {
     this.#now = now;
     this.#since = now();
+  }
+
+  /** How long work took so far, ms: the time between pauses. */
+  get worked(): number {
+    return this.#worked + this.#now() - this.#since;
   }
 
   async run<T>(work: Slices<T>): Promise<T> {
@@ -27,6 +33,7 @@ export class Slicer {
   /** Resolves at once, or after other work of the event loop when the slice is over. */
   async pause(): Promise<void> {
     if (this.#now() - this.#since < SLICE_MS) return;
+    this.#worked = this.worked;
     await setImmediate();
     this.#since = this.#now();
   }

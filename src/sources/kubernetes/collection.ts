@@ -2,13 +2,28 @@
  * One collection of an API server, followed for a feed: whether it can be read, and what the log says where it cannot.
  */
 import type { Clock } from '../../core/clock.ts';
-import type { CtlError } from '../../core/errors.ts';
-import { ApiError, type Connection, ConnectionError, Reflector } from '../../kubernetes/index.ts';
+import { type CtlError, messageOf } from '../../core/errors.ts';
+import {
+  ApiError,
+  type Connection,
+  ConnectionError,
+  type KubernetesObject,
+  Reflector,
+} from '../../kubernetes/index.ts';
 import { type DocumentLimits, isSecurityKind, type ObjectAccess, writtenKind } from '../../resources/index.ts';
+import type { ObjectReading } from '../reading/object-reading.ts';
+import { CollectionReading } from './collection-reading.ts';
 import type { FailureReport } from './failures.ts';
 import type { FeedMember, MemberChange } from './kind-feed.ts';
 import type { ObjectQuota, QuotaAccount } from './object-quota.ts';
-import { keyOfObject, type ReadObject, readObject, unreadableObject } from './read-object.ts';
+import {
+  isSameObject,
+  keyOfObject,
+  type ReadObject,
+  type ReceivedObject,
+  readObject,
+  unreadableObject,
+} from './read-object.ts';
 import type { ServedType } from './types.ts';
 
 /** Answers "forbidden" in a row before it is believed: a server that starts refuses until it has read its rules. */
@@ -28,6 +43,8 @@ export interface CollectionOptions {
   readonly failures: FailureReport;
   /** Left out: objects may use any memory. */
   readonly quota?: ObjectQuota;
+  /** Where changed objects wait until they are read; left out: they are read when they arrive. */
+  readonly reading?: ObjectReading;
   /** How long reading pauses: see the option of the reflector. */
   readonly pause?: (objects: number, bytes: number) => number;
   /** Whether the source has to wait for it, also where it is forbidden. */
@@ -45,9 +62,15 @@ export interface CollectionOptions {
 export class Collection {
   readonly #options: CollectionOptions;
   readonly #account: QuotaAccount | undefined;
+  /** Changes that are not read yet. */
+  readonly #unread: CollectionReading | undefined;
+  /** Whether a list arrives: its objects are read when they arrive. */
+  #isListing = true;
+  /** Whether what was read of an object before is what would be read of it now. */
+  #mayReuse = true;
   #type: ServedType;
-  #reflector: Reflector<ReadObject>;
-  #listed = false;
+  #reflector: Reflector<ReadObject | ReceivedObject>;
+  #hasList = false;
   #forbidden = 0;
   #absent = false;
   #closed = false;
@@ -56,6 +79,7 @@ export class Collection {
     this.#type = type;
     this.#options = options;
     this.#account = options.quota?.account();
+    this.#unread = options.reading && this.#readingOf(options.reading);
     this.#reflector = this.#follow();
   }
 
@@ -71,7 +95,7 @@ export class Collection {
   /** Whether its objects are known; `forbidden`: the program has no right to read them. */
   get access(): ObjectAccess {
     if (this.#forbidden >= FORBIDDEN_ATTEMPTS) return 'forbidden';
-    return this.#listed ? 'read' : 'pending';
+    return this.#hasList ? 'read' : 'pending';
   }
 
   /**
@@ -80,13 +104,15 @@ export class Collection {
    */
   get isSettled(): boolean {
     const isRequired = this.#options.isRequired || isSecurityKind(this.#type.kind);
-    return this.#listed || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isRequired);
+    return this.#hasList || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isRequired);
   }
 
   /** Follows the same kind in another version. */
   async retype(type: ServedType): Promise<void> {
+    this.#mayReuse = false;
     this.#type = type;
     const before = this.#reflector;
+    this.#unread?.clear();
     await before.close();
     if (this.#reflector === before && !this.#closed) this.#reflector = this.#follow();
   }
@@ -100,6 +126,7 @@ export class Collection {
 
   close(): Promise<void> {
     this.#closed = true;
+    this.#unread?.clear();
     return this.#reflector.close();
   }
 
@@ -111,11 +138,10 @@ export class Collection {
     return namespace === undefined ? of : `${of} in namespace ${namespace}`;
   }
 
-  #follow(): Reflector<ReadObject> {
-    const { connection, clock, random, namespace, objectName, watchSeconds, pause } = this.#options;
-    const { source, member, failures, limits } = this.#options;
+  #follow(): Reflector<ReadObject | ReceivedObject> {
+    const { connection, clock, random, namespace, objectName, watchSeconds, pause, failures } = this.#options;
     const type = this.#type;
-    const reflector = new Reflector<ReadObject>(
+    const reflector = new Reflector<ReadObject | ReceivedObject>(
       {
         connection,
         type: { ...type, kind: writtenKind(type.kind) },
@@ -127,23 +153,24 @@ export class Collection {
         ...(pause === undefined ? {} : { pause }),
       },
       {
-        onBegin: (isList) => this.#account?.begin(isList),
-        convert: (object) => this.#received(readObject(source, type.kind, object, clock.now(), limits)),
-        convertUnreadable: (object, { message }) =>
-          this.#received(unreadableObject(source, type.kind, object, message, clock.now())),
-        onList: (items) => {
-          this.#account?.list(items);
-          member.onList(items);
-          this.#listed = true;
-          this.#readable();
-          this.#options.onSettled();
+        onBegin: (isList) => {
+          this.#isListing = isList;
+          this.#account?.begin(isList);
         },
+        convert: (object) => this.#received(type, object),
+        convertUnreadable: (object, error) => this.#received(type, object, error),
+        onList: (received) => this.#listed(received.map((each) => this.#read(each))),
         onChanges: (changes) => {
-          const members = changes.map((change): MemberChange => {
-            return change.type === 'set' ? change : { type: 'deleted', key: keyOfObject(type.kind, change.object) };
+          const members = changes.map((change) => {
+            if (change.type === 'deleted')
+              return { type: 'deleted', key: keyOfObject(type.kind, change.object) } as const;
+            return { type: 'set', item: change.item } as const;
           });
-          this.#reported(members);
-          member.onChanges(members);
+          if (this.#unread !== undefined) this.#unread.add(members);
+          else
+            this.#changed(
+              members.map((each) => (each.type === 'set' ? { ...each, item: this.#read(each.item) } : each)),
+            );
         },
         onFailure: (error, verb) => this.#failed(error, verb),
         onRecovered: () => {
@@ -159,17 +186,67 @@ export class Collection {
     return reflector;
   }
 
-  /** @throws CtlError where the object does not fit into the quota */
-  #received(object: ReadObject): ReadObject {
-    this.#account?.receive(object);
-    return object;
+  /**
+   * What is kept of an object that arrives: as it is when it will be read later.
+   *
+   * @throws CtlError where the object does not fit into the quota
+   */
+  #received({ kind }: ServedType, object: KubernetesObject, error?: CtlError): ReadObject | ReceivedObject {
+    const received = {
+      key: keyOfObject(kind, object),
+      object,
+      eventTime: this.#options.clock.now(),
+      ...(error === undefined ? {} : { error }),
+    };
+    if (this.#unread !== undefined && !this.#isListing) return received;
+    // After a lost connection, most objects are as they were. A quota counts what was received.
+    const mayReuse = this.#mayReuse && this.#account === undefined;
+    const known = mayReuse ? this.#options.member.known(received.key) : undefined;
+    if (known !== undefined && isSameObject(known, object)) return known;
+    const read = this.#read(received);
+    this.#account?.receive(read);
+    return read;
   }
 
-  #reported(changes: readonly MemberChange[]): void {
+  #read(received: ReadObject | ReceivedObject): ReadObject {
+    if ('event' in received) return received;
+    const { object, error, eventTime } = received;
+    const { source, limits } = this.#options;
+    const { kind } = this.#type;
+    return error === undefined
+      ? readObject(source, kind, object, eventTime, limits)
+      : unreadableObject(source, kind, object, error.message, eventTime);
+  }
+
+  #readingOf(reading: ObjectReading): CollectionReading {
+    return new CollectionReading(this.#name, reading, {
+      read: (received) => this.#read(received),
+      report: (changes) => this.#options.member.onChanges(changes),
+      onFailure: (error) => {
+        this.#options.failures.failed(this.#name, `cannot take over changes: ${messageOf(error)}; listing it again`);
+        void this.retype(this.#type);
+      },
+    });
+  }
+
+  #listed(items: readonly ReadObject[]): void {
+    // The list is newer than what waits.
+    this.#unread?.clear();
+    this.#isListing = false;
+    this.#mayReuse = true;
+    this.#account?.list(items);
+    this.#options.member.onList(items);
+    this.#hasList = true;
+    this.#readable();
+    this.#options.onSettled();
+  }
+
+  #changed(changes: readonly MemberChange[]): void {
     for (const change of changes) {
       if (change.type === 'set') this.#account?.set(change.item);
       else this.#account?.delete(change.key);
     }
+    this.#options.member.onChanges(changes);
   }
 
   #readable(): void {
@@ -193,7 +270,7 @@ export class Collection {
 
   #reason(error: CtlError, verb: 'list' | 'watch', status: number): string {
     const text = `cannot ${verb}: ${error.oneLine()}`;
-    if (this.#listed) return `${text}; what was read before stays in force`;
+    if (this.#hasList) return `${text}; what was read before stays in force`;
     if (status !== 403 || this.#options.isRequired) return `${text}; waiting until it can be read`;
     if (this.#options.objectName !== undefined) {
       return `${text}; this program sends none of this name until it may read them`;

@@ -18,6 +18,8 @@ export type MemberChange =
 export interface FeedMember {
   onList(items: readonly ReadObject[]): void;
   onChanges(changes: readonly MemberChange[]): void;
+  /** What was reported of an object; undefined where that is not kept. */
+  known(key: ResourceKey): ReadObject | undefined;
   /** The collection cannot be read at all: the lists of others do not wait for it. */
   skip(): void;
   /** The collection does not exist any more: its documents are gone. */
@@ -64,6 +66,10 @@ export class KindFeed {
     return {
       onList: (items) => this.#onList(member, items),
       onChanges: (changes) => this.#onChanges(member, changes),
+      known: (key) => {
+        const event = member.items.get(key);
+        return event && { key, event };
+      },
       skip: () => this.#skip(member),
       remove: () => this.#remove(member),
     };

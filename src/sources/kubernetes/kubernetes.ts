@@ -22,6 +22,8 @@ import {
   type Resource,
 } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
+import { ObjectReading } from '../reading/object-reading.ts';
+import { ReadingShares } from '../reading/reading-shares.ts';
 import type { Source, SourceHealth, SourceSink } from '../source.ts';
 import { Collection } from './collection.ts';
 import { CONFIG_MAPS_IN, CredentialNames, SECRETS_IN } from './credential-names.ts';
@@ -89,6 +91,8 @@ export interface KubernetesSourceOptions {
    * a limit, the rate at which objects are read is limited as well.
    */
   readonly maxBytes?: number;
+  /** The time that reading took by namespace, where several sources share it. */
+  readonly shares?: ReadingShares;
   /** How long the server is asked to keep a watch open, seconds. */
   readonly watchSeconds?: number;
 }
@@ -124,6 +128,8 @@ class KubernetesSource implements Source {
   readonly #options: KubernetesSourceOptions;
   readonly #connection: Connection;
   readonly #quota: ObjectQuota | undefined;
+  /** Absent where memory is limited, and with it the rate: then objects are read when they arrive. */
+  readonly #reading: ObjectReading | undefined;
   readonly #pause: ReturnType<typeof readingPace> | undefined;
   readonly #unobserve: () => void;
   readonly #reachable: HealthLog;
@@ -148,6 +154,8 @@ class KubernetesSource implements Source {
     this.#options = options;
     this.#quota = options.maxBytes === undefined ? undefined : new ObjectQuota(options.maxBytes);
     this.#pause = options.maxBytes === undefined ? undefined : readingPace(options.maxBytes, options);
+    const { shares = new ReadingShares(clock.now) } = options;
+    this.#reading = options.maxBytes === undefined ? new ObjectReading({ clock, shares }) : undefined;
     this.synced = this.#firstSync.promise;
     this.#reachable = new HealthLog(log);
     const { server } = connection;
@@ -203,6 +211,7 @@ class KubernetesSource implements Source {
     this.#closed = true;
     this.#failures.close();
     this.#namedTimer?.cancel();
+    this.#reading?.close();
     const collections = [...this.#collections.values()].flat();
     await Promise.all([this.#definitions?.close(), ...collections.map((collection) => collection.close())]);
     this.#unobserve();
@@ -230,6 +239,7 @@ class KubernetesSource implements Source {
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),
+      ...(this.#reading === undefined ? {} : { reading: this.#reading }),
       ...(this.#pause === undefined ? {} : { pause: this.#pause }),
       isRequired: required?.has(type.kind) === true,
       limits,

@@ -1,4 +1,5 @@
 /** From an object of an API server to a resource, or to what is wrong with it. */
+import type { CtlError } from '../../core/errors.ts';
 import type { KubernetesObject } from '../../kubernetes/index.ts';
 import {
   type DocumentLimits,
@@ -21,6 +22,22 @@ export function keyOfObject(kind: Kind, { metadata }: KubernetesObject): Resourc
 export interface ReadObject {
   readonly key: ResourceKey;
   readonly event: ListedEvent;
+}
+
+/** An object as it was received. */
+export interface ReceivedObject {
+  readonly key: ResourceKey;
+  readonly object: KubernetesObject;
+  /** Why nothing but its metadata could be decoded. */
+  readonly error?: CtlError;
+  /** Monotonic ms. */
+  readonly eventTime: number;
+}
+
+/** Whether what was read before is this version of the object. */
+export function isSameObject({ event }: ReadObject, { metadata }: KubernetesObject): boolean {
+  const { uid, resourceVersion } = event.type === 'set' ? event.resource.origin : event.problem.origin;
+  return resourceVersion !== undefined && resourceVersion === metadata.resourceVersion && uid === metadata.uid;
 }
 
 /** @param eventTime monotonic ms at which the object was received */

@@ -2,7 +2,7 @@
 import { Connection, type ResourceType } from '../../../kubernetes/index.ts';
 import { fastClock } from '../../../kubernetes/testing/fast-clock.ts';
 import { DEFINITIONS, ScriptedApiServer } from '../../../kubernetes/testing/scripted-api-server.ts';
-import type { ResourceProblem } from '../../../resources/index.ts';
+import { keyOf, type ResourceProblem } from '../../../resources/index.ts';
 import { createStore } from '../../../store/index.ts';
 import { createKubernetesSource, type KubernetesSourceOptions } from '../kubernetes.ts';
 
@@ -69,8 +69,11 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
     onResolved: () => {},
   });
   let synced = false;
+  /** Keys of documents that were set, once for each time, beside lists. */
+  const sets: string[] = [];
   source.start({
     apply: (events) => {
+      for (const event of events) if (event.type === 'set') sets.push(keyOf(event.resource));
       for (const key of store.apply(source.id, events).changed) keys.add(key);
     },
     replace: (list) => {
@@ -84,7 +87,9 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
   });
   cleanup.push(() => source.close());
   const inForce = () => [...keys].filter((key) => store.get(key) !== undefined).sort();
-  return { source, store, lines, lists, refused, inForce, isSynced: () => synced };
+  /** Keys that changed, in the order of their first change. */
+  const changed = () => [...keys];
+  return { source, store, lines, lists, refused, inForce, sets, changed, isSynced: () => synced };
 }
 
 export const service = (name: string, namespace = 'shop') => ({

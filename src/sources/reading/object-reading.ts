@@ -1,0 +1,112 @@
+/**
+ * Reads the objects of an API server in short slices, between which pushes and probes go on. While there is little to
+ * do, an object is read at once.
+ */
+import type { Clock, Timer } from '../../core/clock.ts';
+import { ReadingQueue } from './reading-queue.ts';
+import type { ReadingShares } from './reading-shares.ts';
+
+/** Duration of a slice, ms: the delay that other work may see. One object is the smallest slice. */
+const SLICE_MS = 10;
+
+/** An object that waits, or its deletion. Must not throw. */
+export interface ObjectTask {
+  /** Reads it. Returns what it will cost beyond that, ms. */
+  readonly read: () => number;
+  /** Reports what was read; called once after a slice, however many tasks of it have this function. */
+  readonly report: () => void;
+}
+
+export interface NewTask extends ObjectTask {
+  /** Unique among the objects of a source. */
+  readonly id: string;
+  readonly namespace: string;
+}
+
+export interface ObjectReadingOptions {
+  readonly clock: Clock;
+  readonly shares: ReadingShares;
+  /** Runs after other work of the event loop; default: `setImmediate`. */
+  readonly soon?: (run: () => void) => void;
+}
+
+export class ObjectReading {
+  readonly #clock: Clock;
+  readonly #shares: ReadingShares;
+  readonly #soon: (run: () => void) => void;
+  readonly #queue: ReadingQueue<ObjectTask>;
+  /** Time used since other work of the event loop ran, ms. */
+  #used = 0;
+  /** Whether a slice will begin after other work of the event loop. */
+  #isDue = false;
+  /** Until a namespace has rested. */
+  #timer: Timer | undefined;
+  #closed = false;
+
+  constructor({ clock, shares, soon = setImmediate }: ObjectReadingOptions) {
+    this.#clock = clock;
+    this.#shares = shares;
+    this.#soon = soon;
+    this.#queue = new ReadingQueue(shares);
+  }
+
+  /** Reads them in turn, as far as possible at once. A task replaces one of the same id that waits, in its place. */
+  add(tasks: Iterable<NewTask>): void {
+    if (this.#closed) return;
+    for (const { id, namespace, read, report } of tasks) this.#queue.set(id, namespace, { read, report });
+    if (this.#isDue) return;
+    if (this.#used < SLICE_MS) this.#slice();
+    else this.#continue();
+  }
+
+  /** The task does not wait any more. */
+  remove(id: string): void {
+    this.#queue.delete(id);
+  }
+
+  close(): void {
+    this.#closed = true;
+    this.#timer?.cancel();
+  }
+
+  #slice(): void {
+    if (this.#used === 0) {
+      this.#soon(() => {
+        this.#used = 0;
+      });
+    }
+    const started = this.#clock.now();
+    const reports = new Set<() => void>();
+    for (let now = started; now - started < SLICE_MS; ) {
+      const next = this.#queue.next();
+      if (next === undefined) break;
+      const expected = next.item.read();
+      const read = this.#clock.now();
+      this.#shares.charge(next.namespace, read - now + expected);
+      reports.add(next.item.report);
+      now = read;
+    }
+    for (const report of reports) report();
+    this.#used += Math.max(this.#clock.now() - started, Number.MIN_VALUE);
+    this.#continue();
+  }
+
+  /** Has the rest read later. */
+  #continue(): void {
+    this.#timer?.cancel();
+    const { waitMs } = this.#queue;
+    if (waitMs === undefined || this.#closed || this.#isDue) return;
+    if (waitMs > 0) {
+      this.#timer = this.#clock.setTimer(waitMs, () => this.#resume());
+      return;
+    }
+    this.#isDue = true;
+    this.#soon(() => this.#resume());
+  }
+
+  #resume(): void {
+    this.#isDue = false;
+    this.#used = 0;
+    if (!this.#closed) this.#slice();
+  }
+}
