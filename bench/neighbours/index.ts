@@ -1,4 +1,5 @@
 /** All scenarios of the bench `neighbours`. */
+import { COSTLY_DOCUMENTS } from './costly-documents.ts';
 import { COSTLY_REVIEWS } from './costly-reviews.ts';
 import { EGRESS_LISTENERS } from './egress-listeners.ts';
 import { EXPRESSIONS } from './expressions.ts';
@@ -19,5 +20,6 @@ export const SCENARIOS: readonly Scenario[] = [
   EGRESS_LISTENERS,
   SUBSETS,
   LABELS,
+  ...COSTLY_DOCUMENTS,
   ...COSTLY_REVIEWS,
 ];

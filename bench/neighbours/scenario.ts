@@ -14,7 +14,9 @@ export interface Target {
 /** A document of the hostile namespace, which has a few proxies. */
 export interface TenantDocument {
   /** A version differs from the one before it in what proxies receive. */
-  text(load: number, version: number): string;
+  text(load: number, version: number, file: number): string;
+  /** Files that are written at a time, each with a document; default: 1. */
+  readonly files?: number;
   /** `before each change`: a little earlier than each measured change. `always`: once a second, whatever happens. */
   readonly written: 'before each change' | 'always';
 }

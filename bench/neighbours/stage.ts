@@ -103,9 +103,12 @@ export class Stage {
     return { latencies, missing: arrivals.missing };
   }
 
-  async #write({ text }: TenantDocument): Promise<void> {
-    const document = text(this.#context.options.load, this.#version++);
-    await this.#mesh.world.apply({ path: `${HOSTILE}/document.yaml`, text: document, expect: [] });
+  async #write({ text, files = 1 }: TenantDocument): Promise<void> {
+    const version = this.#version++;
+    for (let file = 0; file < files; file++) {
+      const document = text(this.#context.options.load, version, file);
+      await this.#mesh.world.apply({ path: `${HOSTILE}/document-${file}.yaml`, text: document, expect: [] });
+    }
   }
 
   /** Writes it each second; returns how to end that. */
