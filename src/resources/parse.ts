@@ -26,6 +26,7 @@ import { resembles } from './resembles.ts';
 import { isSecretPath } from './schema/secret.ts';
 import { type ContentOf, SCHEMAS } from './schemas.ts';
 import { isSecurityKind, type SubstituteName, substitutesFor } from './substitute.ts';
+import { MOST_WRONG, trimmed } from './trimmed.ts';
 import {
   type AnyResource,
   CORE_KINDS,
@@ -362,14 +363,26 @@ type ReadResult<K extends Kind> = ReadContent<K> | { readonly errors: readonly V
 /** The schema's output for the content without the unknown fields that may be left out. */
 function readContent<K extends Kind>(kind: K, input: unknown): ReadResult<K> {
   const schema: z.ZodType = SCHEMAS[kind];
-  const first = readBy(schema, input);
+  const data = compiledSchema(schema)(input);
   // The schema is that of the kind, which determines its output.
+  if (data !== REFUSED) return { content: data as ContentOf<K>, warnings: [] };
+  const many = manyErrors(schema, input);
+  if (many !== undefined) return { errors: many };
+  const first = schema.safeParse(input, { reportInput: true });
   if (first.success) return { content: first.data as ContentOf<K>, warnings: [] };
   const { content, warnings } = pruned(kind, input, schema, first.error.issues);
   const second = warnings.length === 0 ? first : schema.safeParse(content, { reportInput: true });
   if (second.success) return { content: second.data as ContentOf<K>, warnings };
   // Unknown fields first: a misspelt name explains what is missing.
   return { errors: [...warnings, ...validationErrorsOf(second.error.issues)] };
+}
+
+/** The first errors of a content that has very many: all of them would take long to collect. */
+function manyErrors(schema: z.ZodType, input: unknown): readonly ValidationError[] | undefined {
+  const { error } = schema.safeParse(trimmed(schema, input), { reportInput: true });
+  const errors = validationErrorsOf(error?.issues ?? []);
+  // Unknown fields may be left out.
+  return errors.filter(({ message }) => message !== UNKNOWN_FIELD).length < MOST_WRONG / 2 ? undefined : errors;
 }
 
 function coreInput(envelope: Envelope, document: Record<string, unknown>): Record<string, unknown> {
