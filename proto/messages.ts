@@ -3,8 +3,8 @@
  * fields comes along; nothing else does, so that the generated module stays small enough to load in every worker.
  *
  * Most of Envoy's extensions are reached only through `google.protobuf.Any`, so each one in use stands here by name.
- * A name that the file does not define fails the build. The files come from the packages that
- * `tools/proto/tree.ts` names, or from `proto/` itself for messages of our own.
+ * A name that is not defined fails the build. Messages of Envoy's API come from `proto/descriptors`, those of our own
+ * from the .proto files here.
  */
 export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
   // Well-known types: named because they travel inside Any or are encoded on their own.
@@ -85,9 +85,6 @@ export const COMPILED_MESSAGES: Readonly<Record<string, readonly string[]>> = {
     'envoy.extensions.clusters.dynamic_forward_proxy.v3.ClusterConfig',
   ],
   'envoy/extensions/clusters/aggregate/v3/cluster.proto': ['envoy.extensions.clusters.aggregate.v3.ClusterConfig'],
-
-  // Authorization.
-  'envoy/config/rbac/v3/sourced_metadata.proto': ['envoy.config.rbac.v3.SourcedMetadata'],
 
   // Network filters.
   'envoy/extensions/filters/network/http_connection_manager/v3/http_connection_manager.proto': [
@@ -255,25 +252,4 @@ export const AGENT_MESSAGES: readonly string[] = [
   'mesh.v1.auth.TrustBundleResponse',
   'spiffe.workload.X509SVIDRequest',
   'spiffe.workload.X509SVIDResponse',
-];
-
-/** A field that messages of the packages lack, because they are older than the Envoys that take it. */
-export interface AddedField {
-  readonly message: string;
-  /** Of which oneof it is a member. */
-  readonly oneof: string;
-  readonly name: string;
-  readonly number: number;
-  /** Full name of a message. */
-  readonly type: string;
-}
-
-export const ADDED_FIELDS: readonly AddedField[] = [
-  {
-    message: 'envoy.config.rbac.v3.Principal',
-    oneof: 'identifier',
-    name: 'sourced_metadata',
-    number: 13,
-    type: 'envoy.config.rbac.v3.SourcedMetadata',
-  },
 ];

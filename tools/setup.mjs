@@ -151,9 +151,7 @@ function protoInputs() {
   const files = [
     ...filesBelow(join(REPOSITORY, 'proto'), 'gen'),
     ...filesBelow(join(REPOSITORY, 'tools/proto'), ''),
-    ...['protobufjs', 'protobufjs-cli', '@grpc/grpc-js-xds'].map((name) =>
-      join(REPOSITORY, 'node_modules', name, 'package.json'),
-    ),
+    ...['protobufjs', 'protobufjs-cli'].map((name) => join(REPOSITORY, 'node_modules', name, 'package.json')),
   ];
   for (const file of files)
     hash.update(file.slice(REPOSITORY.length)).update('\0').update(readFileSync(file)).update('\0');

@@ -6,37 +6,46 @@ import protobuf from 'protobufjs';
 import { readExtensions } from '../../proto/gen/extensions.js';
 import { readDescriptor } from '../../proto/gen/root.js';
 
-/** Compiled messages, by their descriptors, which are read at the first use. */
-class Descriptors {
-  readonly #read: () => protobuf.INamespace;
-  #root: protobuf.Root | undefined;
+let root: protobuf.Root | undefined;
+let isComplete = false;
 
-  constructor(read: () => protobuf.INamespace) {
-    this.#read = read;
-  }
-
-  find(fullName: string): protobuf.Type | undefined {
-    if (this.#root === undefined) {
-      this.#root = protobuf.Root.fromJSON(this.#read());
-      this.#root.resolveAll();
-    }
-    const found = this.#root.lookup(fullName, [protobuf.Type]);
-    return found instanceof protobuf.Type && found.fullName === `.${fullName}` ? found : undefined;
-  }
+/**
+ * The message of a full name such as `envoy.config.cluster.v3.Cluster`, or undefined when it is not known. The first
+ * call reads the descriptors of the messages that the static code has. All others of Envoy's API take 0.1 s and 5 MB
+ * more, so that they are read only for a message that is not among these.
+ */
+export function findMessage(fullName: string): protobuf.Type | undefined {
+  root ??= protobuf.Root.fromJSON(readDescriptor());
+  const found = messageIn(root, fullName);
+  return found ?? (fullName.startsWith('envoy.') ? messageIn(allDescriptors(), fullName) : undefined);
 }
 
-/** The messages that generation encodes, as the static code has them. */
-const GENERATED = new Descriptors(readDescriptor);
-/**
- * The messages of Envoy's extensions, which EnvoyFilters may configure. They take 27 MB and 0.2 s, so that they
- * are read only for a message that the other descriptors lack.
- */
-const EXTENSIONS = new Descriptors(readExtensions);
+/** The messages that the static code has, and all others of Envoy's API, which EnvoyFilters may use. */
+export function allDescriptors(): protobuf.Root {
+  root ??= protobuf.Root.fromJSON(readDescriptor());
+  if (isComplete) return root;
+  isComplete = true;
+  addNested(root, readExtensions());
+  root.resolveAll();
+  return root;
+}
 
-/** The message of a full name such as `envoy.config.cluster.v3.Cluster`, or undefined when it is not compiled. */
-export function findMessage(fullName: string): protobuf.Type | undefined {
-  const generated = GENERATED.find(fullName);
-  return generated ?? (fullName.startsWith('envoy.') ? EXTENSIONS.find(fullName) : undefined);
+function messageIn(within: protobuf.Root, fullName: string): protobuf.Type | undefined {
+  const found = within.lookup(fullName, [protobuf.Type]);
+  return found instanceof protobuf.Type && found.fullName === `.${fullName}` ? found : undefined;
+}
+
+/**
+ * Adds what a namespace or message lacks. `addJSON` makes a message of a namespace that is known for the messages
+ * inside, but throws where the message is known and others inside are not.
+ */
+function addNested(parent: protobuf.NamespaceBase, { nested = {} }: protobuf.INamespace): void {
+  for (const [name, added] of Object.entries(nested)) {
+    const known = parent.nested?.[name];
+    const isNew = !(known instanceof protobuf.Namespace) || (!(known instanceof protobuf.Type) && 'fields' in added);
+    if (isNew) parent.addJSON({ [name]: added });
+    else addNested(known, added as protobuf.INamespace);
+  }
 }
 
 /** A field's name in its .proto file, which is how Envoy prints it. */

@@ -53,6 +53,27 @@ test('an Any of a message that is not compiled is printed with its bytes', () =>
   });
 });
 
+test('the newest fields of messages that generation encodes are kept', () => {
+  const extensions = 'envoy.extensions.filters';
+  const jsonByMessage = {
+    [CLUSTER]: { queuing_policies: {}, stats_matcher: { reject_all: true } },
+    [`${extensions}.network.http_connection_manager.v3.HttpConnectionManager`]: { stream_flush_timeout: '7s' },
+    [`${extensions}.http.ext_authz.v3.ExtAuthz`]: { shadow_mode: true, max_denied_response_body_bytes: 9 },
+    [`${extensions}.http.lua.v3.Lua`]: { package_paths: ['/lua'] },
+    [`${extensions}.http.router.v3.Router`]: { reject_connect_request_early_data: true },
+    'envoy.config.route.v3.RouteConfiguration': { vhost_header: 'x-host' },
+  };
+  for (const [name, json] of Object.entries(jsonByMessage)) assert.deepEqual(roundTrip(name, json), json, name);
+  const { statsMatcher } = Cluster.decode(fromProtoJson(CLUSTER, jsonByMessage[CLUSTER]));
+  assert.equal(statsMatcher?.rejectAll, true);
+});
+
+test('a message that is compiled can have others inside that are not', () => {
+  const name = 'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor';
+  const json = { entries: [{ key: 'k', value: 'v' }], limit: { requests_per_unit: 3, unit: 'HOUR' } };
+  assert.deepEqual(roundTrip(name, json), json);
+});
+
 test('snake case, camel case and null are read', () => {
   const snake = fromProtoJson(CLUSTER, { name: 'a', connect_timeout: '2s', lb_policy: 'MAGLEV' });
   assert.deepEqual(fromProtoJson(CLUSTER, { name: 'a', connectTimeout: '2s', lbPolicy: 5, altStatName: null }), snake);

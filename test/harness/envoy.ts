@@ -23,6 +23,8 @@ export function oldestEnvoyPath(): string {
 }
 
 export interface EnvoyOptions extends Omit<BootstrapOptions, 'adminPort' | 'adminAddress' | 'ads'> {
+  /** Default: {@link envoyPath}. */
+  readonly program?: string;
   /** Default: a free one. */
   readonly adminPort?: number;
   /** Where ADS is served on `adsAddress`; none means static resources only. */
@@ -73,7 +75,7 @@ export async function startEnvoy(owner: Owner, options: EnvoyOptions): Promise<E
   // A proxy of another user must be able to read it.
   await chmod(folder, 0o755);
   const flags = ['--concurrency', '1', '--disable-hot-restart', '--use-dynamic-base-id', '--log-level', logLevel];
-  const argv = asUser([envoyPath(), '--config-path', config, ...flags], options);
+  const argv = asUser([options.program ?? envoyPath(), '--config-path', config, ...flags], options);
   const name = `envoy ${id}`;
   const child = namespace === undefined ? await startArgv(owner, name, argv) : await namespace.start(name, argv);
   const envoy = controlled(child, id, adminPort, namespace);

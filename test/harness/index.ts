@@ -32,7 +32,7 @@ export {
   startDnsLoad,
 } from './dns.ts';
 export { type Echo, type EchoReply, exchange, startEcho, startEchoIn, startTcpEcho } from './echo.ts';
-export { type Envoy, type EnvoyOptions, envoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
+export { type Envoy, type EnvoyOptions, envoyPath, oldestEnvoyPath, startEnvoy, validateBootstrap } from './envoy.ts';
 export { type EventuallyOptions, eventually, GiveUp } from './eventually.ts';
 export { freePort, freePorts, tempDir } from './files.ts';
 export { GO_ENVIRONMENT, goCommand, goVersion } from './go.ts';

@@ -1,8 +1,8 @@
 /**
  * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
  * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
- * reading and printing by reflection). `extensions.js` are the descriptors of all of Envoy's extensions, from
- * `proto/extensions`. `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
+ * reading and printing by reflection). `extensions.js` are the descriptors of all other messages of Envoy's
+ * configuration, most of them of extensions. `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
  *
  * Run it with `node tools/setup.mjs proto`, which does so only when an input has changed.
  */
@@ -10,9 +10,9 @@ import { mkdirSync, readFileSync, renameSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
 import pbjs from 'protobufjs-cli/pbjs.js';
-import { ADDED_FIELDS, AGENT_MESSAGES, COMPILED_MESSAGES } from '../../proto/messages.ts';
+import { AGENT_MESSAGES, COMPILED_MESSAGES } from '../../proto/messages.ts';
 import { declarations } from './declarations.ts';
-import { extensionTree } from './extensions.ts';
+import { messagesIn } from './descriptors.ts';
 import { lazyModule } from './lazy.ts';
 import { loadTree, pruneTree, reachableTypes } from './tree.ts';
 
@@ -44,7 +44,11 @@ function staticModule(descriptorFile: string, root: string): Promise<string> {
   });
 }
 
-const tree = loadTree(REPOSITORY, Object.keys(COMPILED_MESSAGES), ADDED_FIELDS);
+/** Messages that EnvoyFilters may use. */
+const CONFIGURATION = /^\.envoy\.(?:extensions|config)\..*\.v3(?:alpha)?\./;
+
+const descriptors = readFileSync(join(REPOSITORY, 'proto/descriptors/envoy.binpb'));
+const tree = loadTree(REPOSITORY, descriptors, Object.keys(COMPILED_MESSAGES));
 const types = reachableTypes(tree, Object.values(COMPILED_MESSAGES).flat());
 const descriptor = pruneTree(types);
 const pruned = protobuf.Root.fromJSON(descriptor);
@@ -56,8 +60,9 @@ write('root.json', json);
 // Also as a module, which is bundled: no file is needed at run time.
 // A function, which costs neither time nor memory until it is called: most generation workers never read descriptors.
 writeDescriptor('root', 'readDescriptor', json);
-const extensions = extensionTree(readFileSync(join(REPOSITORY, 'proto/extensions/descriptors.binpb')));
-writeDescriptor('extensions', 'readExtensions', JSON.stringify(extensions));
+const configuration = messagesIn(tree).flatMap(({ fullName }) => (CONFIGURATION.test(fullName) ? [fullName] : []));
+const others = reachableTypes(tree, configuration).difference(types);
+writeDescriptor('extensions', 'readExtensions', JSON.stringify(pruneTree(others)));
 write('envoy.d.ts', declarations(pruned));
 write('envoy.js', lazyModule(await staticModule(join(GENERATED, 'root.json'), 'meshd')));
 

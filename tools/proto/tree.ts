@@ -1,53 +1,24 @@
 /**
- * Loads the .proto files and prunes them to the types that are reachable from the root messages.
+ * Loads the messages and prunes them to the types that are reachable from the root messages.
  *
  * The Envoy API has some 600 files, and every worker would load a module of all of them. Pruning keeps the messages and
  * enums that a root message can contain, drops options and comments, and writes type names in full, so that they are
  * unambiguous in the pruned tree.
  */
-import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import protobuf from 'protobufjs';
-import type { AddedField } from '../../proto/messages.ts';
-
-/** Folders that are searched for an imported .proto file, in this order. */
-function includeFolders(repository: string): readonly string[] {
-  const deps = join(repository, 'node_modules/@grpc/grpc-js-xds/deps');
-  return [
-    join(repository, 'proto'),
-    ...['envoy-api', 'xds', 'googleapis', 'protoc-gen-validate'].map((name) => join(deps, name)),
-    join(repository, 'node_modules/protobufjs'),
-  ];
-}
+import { readDescriptors } from './descriptors.ts';
 
 /**
- * Parses the files and their imports, and adds the fields. Fields get protobufjs' camel-case names and keep their proto
- * name. Throws when a field to add exists: then the package is newer than the table.
+ * The messages of a set of descriptors, with those of the project's own .proto files, which may import files of the
+ * set. Fields of the set have the names of their .proto files, others are in camel case.
  */
-export function loadTree(
-  repository: string,
-  files: readonly string[],
-  added: readonly AddedField[] = [],
-): protobuf.Root {
-  const folders = includeFolders(repository);
-  const root = new protobuf.Root();
+export function loadTree(repository: string, descriptorSet: Uint8Array, files: readonly string[]): protobuf.Root {
+  const root = readDescriptors(descriptorSet);
   root.resolvePath = (_origin, target) => {
-    const folder = folders.find((candidate) => existsSync(join(candidate, target)));
-    return folder === undefined ? target : join(folder, target);
+    return root.files.includes(target) ? null : join(repository, 'proto', target);
   };
-  root.loadSync([...files]);
-  for (const { message, oneof, name, number, type } of added) {
-    const parent = root.lookupType(message);
-    const group = parent.oneofs[oneof];
-    if (group === undefined) throw new Error(`${message} has no oneof ${oneof}`);
-    const camelCase = protobuf.util.camelCase(name);
-    // Parsed fields have it, but the declarations of protobufjs do not.
-    const json: protobuf.IField & { readonly protoName: string } = { id: number, type: `.${type}`, protoName: name };
-    const field = protobuf.Field.fromJSON(camelCase, json);
-    parent.add(field);
-    group.add(field);
-  }
-  return root;
+  return root.loadSync(files.filter((file) => !root.files.includes(file)));
 }
 
 /** The messages and enums that the named messages can contain, with themselves. Throws for an unknown name. */
@@ -71,20 +42,20 @@ interface PrunedNode {
   self?: protobuf.Type | protobuf.Enum;
 }
 
-/** In protobufjs' own `google.protobuf.Any` fields have proto names; here they are camel case like all others. */
-function fieldName(field: protobuf.Field): string {
-  return protobuf.util.camelCase(field.name);
+/** Of a field or a oneof. */
+function memberName({ name }: protobuf.ReflectionObject): string {
+  return protobuf.util.camelCase(name);
 }
 
 function fieldDescriptor(field: protobuf.Field): Record<string, unknown> {
   const descriptor: Record<string, unknown> = { ...field.toJSON() };
   delete descriptor.options;
   delete descriptor.comment;
-  if (fieldName(field) !== field.name) descriptor.protoName = field.name;
+  if (memberName(field) !== field.name) descriptor.protoName = field.name;
   // In full, because a relative name could mean another type in the pruned tree.
   if (field.resolvedType !== null) descriptor.type = field.resolvedType.fullName;
   const options: Record<string, unknown> = {};
-  for (const name of ['proto3_optional', 'packed', 'deprecated']) {
+  for (const name of ['proto3_optional', 'packed']) {
     const value = field.options?.[name];
     if (value !== undefined) options[name] = value;
   }
@@ -101,8 +72,11 @@ function describe(node: PrunedNode): Record<string, unknown> {
     // Sorted by number: the encoded order of fields, and so a resource's bytes, then never depend on declaration order.
     const fields = [...type.fieldsArray].sort((a, b) => a.id - b.id);
     out.edition = 'proto3';
-    out.fields = Object.fromEntries(fields.map((field) => [fieldName(field), fieldDescriptor(field)]));
-    const oneofs = type.oneofsArray.map((oneof) => [oneof.name, { oneof: oneof.oneof }]);
+    out.fields = Object.fromEntries(fields.map((field) => [memberName(field), fieldDescriptor(field)]));
+    const oneofs = type.oneofsArray.map((oneof) => [
+      memberName(oneof),
+      { oneof: oneof.oneof.map((name) => protobuf.util.camelCase(name)) },
+    ]);
     if (oneofs.length > 0) out.oneofs = Object.fromEntries(oneofs);
   }
   const nested = Object.keys(node.nested).sort();

@@ -7,7 +7,7 @@ import { STRICT_DNS } from './static.ts';
 type Cluster = envoy.config.cluster.v3.Cluster.Input;
 
 const { DnsCluster } = envoy.extensions.clusters.dns.v3;
-const { V4_ONLY, V6_ONLY, V4_PREFERRED } = DnsCluster.DnsLookupFamily;
+const { V4_ONLY, V6_ONLY, V4_PREFERRED } = envoy.extensions.clusters.common.dns.v3.DnsLookupFamily;
 
 /**
  * DNS lookups by the families of the machine. With both families IPv4 comes first: many machines with an IPv6 address

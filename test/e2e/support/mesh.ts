@@ -33,6 +33,8 @@ export interface ProxyOptions {
   readonly labels?: Readonly<Record<string, string>>;
   readonly waitLive?: boolean;
   readonly logLevel?: 'warning' | 'info' | 'debug';
+  /** The Envoy binary; default the newest. */
+  readonly program?: string;
 }
 
 /** An Envoy of the mesh. */
@@ -151,7 +153,7 @@ export async function startMesh(
 
 export async function startProxy(owner: Owner, adsPort: number, options: ProxyOptions): Promise<MeshProxy> {
   const { name, type = 'sidecar', address, mode, namespace = NAMESPACE, labels = { app: name } } = options;
-  const { waitLive = true, logLevel = 'warning', moreAddresses = [] } = options;
+  const { waitLive = true, logLevel = 'warning', moreAddresses = [], program } = options;
   const envoy = await startEnvoy(owner, {
     id: `${type}~${address}~${name}.${namespace}~${namespace}.svc.cluster.local`,
     metadata: {
@@ -165,6 +167,7 @@ export async function startProxy(owner: Owner, adsPort: number, options: ProxyOp
     adsPort,
     waitLive,
     logLevel,
+    ...(program !== undefined && { program }),
   });
   return { ...envoy, name, address, mode, workload: `${name}.${namespace}` };
 }

@@ -1,9 +1,9 @@
 /**
- * Replaces `proto/extensions/descriptors.binpb`, the descriptors of Envoy's API of a release. Envoy publishes its
+ * Replaces `proto/descriptors/envoy.binpb`, the descriptors of Envoy's API of a release. Envoy publishes its
  * .proto files in no package of a registry, and go-control-plane is generated from them: its compiled messages contain
  * the descriptors. With Go:
  *
- *   node tools/proto/update-extensions.ts v1.40.0
+ *   node tools/proto/update-descriptors.ts v1.40.0
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
@@ -11,7 +11,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 const MODULE = 'github.com/envoyproxy/go-control-plane/envoy';
-const DESCRIPTORS = join(import.meta.dirname, '../../proto/extensions/descriptors.binpb');
+/** What Envoys are configured with, ask for, and print. */
+const FOLDERS = ['admin', 'config', 'extensions', 'service/discovery', 'service/status'];
+const PACKAGES = ['github.com/cncf/xds/go/xds/type/v3'];
+const DESCRIPTORS = join(import.meta.dirname, '../../proto/descriptors/envoy.binpb');
 const MAX_BYTES = 64 * 1024 * 1024;
 
 const PROGRAM = (packages: readonly string[]): string => `package main
@@ -63,14 +66,19 @@ func main() {
 
 const [version] = process.argv.slice(2);
 if (version === undefined) throw new Error(`expected a version of ${MODULE}`);
-const folder = mkdtempSync(join(tmpdir(), 'meshd-extensions-'));
+const folder = mkdtempSync(join(tmpdir(), 'meshd-descriptors-'));
 try {
   const go = (...args: readonly string[]) =>
     execFileSync('go', args, { cwd: folder, maxBuffer: MAX_BYTES, stdio: ['ignore', 'pipe', 'inherit'] });
   go('mod', 'init', 'descriptors');
   go('get', `${MODULE}@${version}`);
-  const listed = go('list', '-e', `${MODULE}/extensions/...`, `${MODULE}/config/...`).toString().trim().split('\n');
-  writeFileSync(join(folder, 'main.go'), PROGRAM(listed.filter((name) => /\/v3(?:alpha)?$/.test(name)).sort()));
+  const patterns = FOLDERS.map((name) => `${MODULE}/${name}/...`);
+  const listed = go('list', '-e', ...patterns)
+    .toString()
+    .trim()
+    .split('\n');
+  const packages = [...listed.filter((name) => /\/v3(?:alpha)?$/.test(name)), ...PACKAGES];
+  writeFileSync(join(folder, 'main.go'), PROGRAM(packages.sort()));
   go('mod', 'tidy');
   writeFileSync(DESCRIPTORS, go('run', '.'));
 } finally {
