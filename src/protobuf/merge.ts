@@ -2,7 +2,7 @@
  * Merges decoded messages as protobuf's `Merge` does: set fields replace, messages merge, lists are appended, entries
  * of maps are replaced. Two differences, because the plain rule cannot express what people write: durations and
  * wrappers (`BoolValue`) are replaced as a whole, so that `false` replaces `true`; and two `Any` of one type merge
- * their contents. Lists can be replaced instead of appended, except inside of `Any`. Source:
+ * their contents. Lists can be replaced instead of appended. Source:
  * https://protobuf.dev/programming-guides/encoding/#last-one-wins
  */
 
@@ -58,17 +58,17 @@ function mergeField(field: protobuf.Field, base: unknown, patch: unknown, way: W
   const { resolvedType } = field;
   if (!(resolvedType instanceof protobuf.Type) || base === null || base === undefined) return patch;
   const form = specialForm(resolvedType);
-  if (form === 'any') return mergeAny(base as AnyFields, patch as AnyFields, way.depth);
+  if (form === 'any') return mergeAny(base as AnyFields, patch as AnyFields, way);
   if (form !== undefined && REPLACED.has(form)) return patch;
   return mergeFields(resolvedType, base as Fields, patch as Fields, { ...way, depth: way.depth + 1 });
 }
 
-function mergeAny(base: AnyFields, patch: AnyFields, depth: number): AnyFields {
+function mergeAny(base: AnyFields, patch: AnyFields, way: Way): AnyFields {
   const type = findMessage(messageNameOf(base.typeUrl ?? ''));
   if (type === undefined || base.typeUrl !== patch.typeUrl) return patch;
   const [before, change] = [base, patch].map(
     ({ value }) => type.decode(value ?? new Uint8Array()) as unknown as Fields,
   );
-  const merged = mergeFields(type, before ?? {}, change ?? {}, { lists: 'append', depth: depth + 1 });
+  const merged = mergeFields(type, before ?? {}, change ?? {}, { ...way, depth: way.depth + 1 });
   return { ...base, value: type.encode(merged).finish() };
 }

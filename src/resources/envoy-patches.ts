@@ -12,8 +12,7 @@ const MERGE = ['MERGE', 'MERGE_AND_REPLACE_LIST'] as const;
 const INSERT = ['INSERT_FIRST', 'INSERT_BEFORE', 'INSERT_AFTER'] as const;
 const RESOURCE: ReadonlySet<Operation> = new Set([...MERGE, 'ADD', 'REMOVE']);
 const ORDERED: ReadonlySet<Operation> = new Set([...RESOURCE, ...INSERT]);
-/** Their lists are inside of `typed_config`, which MERGE_AND_REPLACE_LIST does not look into. */
-const FILTERS: ReadonlySet<Operation> = new Set(['MERGE', 'ADD', 'REMOVE', ...INSERT, 'REPLACE']);
+const FILTERS: ReadonlySet<Operation> = new Set([...ORDERED, 'REPLACE']);
 
 const OPERATIONS: Readonly<Partial<Record<ApplyTo, ReadonlySet<Operation>>>> = {
   CLUSTER: RESOURCE,

@@ -1,7 +1,8 @@
 /** Patches of network filters and, inside of HTTP connection managers, of HTTP filters and inline routes. */
-import { encode, envoy, mergeMessages, packBytes } from '../../protobuf/index.ts';
+import { encode, envoy, packBytes } from '../../protobuf/index.ts';
 import { PATCHED_MESSAGES } from '../../resources/index.ts';
 import { ROUTER_FILTER } from '../filters/index.ts';
+import { mergeValue } from './merge.ts';
 import type { PatchKeys } from './patch-index.ts';
 import { type ItemPatcher, patchList } from './patch-list.ts';
 import type { Patches } from './patches.ts';
@@ -70,7 +71,7 @@ function mergeFilter<F extends NetworkFilter | ManagerFilter>(message: string, f
     if ((message === PATCHED_MESSAGES.HTTP_FILTER ? subFilter?.name : name) === undefined) return filter;
     throw misfit(from.label, `it merges ${change} into the filter ${filter.name}, which is ${before}`);
   }
-  return mergeMessages(message, filter, patch);
+  return mergeValue(message, filter, patch, from);
 }
 
 function patchManager(filter: NetworkFilter, { httpFilters, patches, context }: ChainPatches): NetworkFilter {

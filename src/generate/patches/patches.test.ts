@@ -10,7 +10,9 @@ import { outboundView } from '../testing/views.ts';
 import { type FormerFilter, type FormerFilters, type GenerationResult, NOWHERE, type OutboundView } from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
+const { Listener } = envoy.config.listener.v3;
 const { RouteConfiguration } = envoy.config.route.v3;
+const { HttpConnectionManager: Manager } = envoy.extensions.filters.network.http_connection_manager.v3;
 
 const entry = (host: string, port = 80) =>
   meshResource('ServiceEntry', 'default', host, {
@@ -188,6 +190,28 @@ test('lists of the value replace those of what it is merged into', () => {
   assert.ok(appended.length > 1);
   assert.ok(appended.includes('other.example.com'));
   assert.deepEqual(domainsAfter('MERGE_AND_REPLACE_LIST')[0], ['other.example.com']);
+});
+
+test('lists inside the configuration of a filter are replaced, too', () => {
+  const manager = (operation: string) => {
+    const typed = {
+      '@type': 'type.googleapis.com/envoy.extensions.filters.network.http_connection_manager.v3.HttpConnectionManager',
+      upgrade_configs: [{ upgrade_type: 'other' }],
+      server_name: 'patched',
+    };
+    const match = { listener: { portNumber: 80, filterChain: { filter: { name: MANAGER } } } };
+    const patch = { operation, value: { typed_config: typed } };
+    const result = generated({ applyTo: 'NETWORK_FILTER', match, patch });
+    assert.deepEqual(failures(result), []);
+    const [made] = result.units.lds?.get('80') ?? [];
+    const [filter] = Listener.decode(made?.bytes ?? new Uint8Array()).filterChains.flatMap(({ filters }) => filters);
+    const { serverName, upgradeConfigs, httpFilters } = Manager.decode(filter?.typedConfig?.value ?? new Uint8Array());
+    assert.equal(serverName, 'patched');
+    assert.ok(httpFilters.length > 1);
+    return upgradeConfigs.map(({ upgradeType }) => upgradeType);
+  };
+  assert.deepEqual(manager('MERGE'), ['websocket', 'other']);
+  assert.deepEqual(manager('MERGE_AND_REPLACE_LIST'), ['other']);
 });
 
 test('patches for waypoints apply to no proxy', () => {

@@ -90,9 +90,9 @@ const likely: readonly [what: string, kind: string, spec: string, expected: RegE
     /^spec\.targetRefs\[0\]: a Service is a target of waypoints/,
   ],
   [
-    'lists inside of a filter that are to be replaced',
+    'a cluster at a place among others',
     'EnvoyFilter',
-    '{configPatches: [{applyTo: HTTP_FILTER, patch: {operation: MERGE_AND_REPLACE_LIST, value: {}}}]}',
+    '{configPatches: [{applyTo: CLUSTER, patch: {operation: INSERT_FIRST, value: {name: a}}}]}',
     /^spec\.configPatches\[0\]\.patch\.operation: this version does not act on it/,
   ],
   [
