@@ -31,6 +31,13 @@ const ROWS: readonly (readonly [what: string, kind: string, spec: string, fields
     ['tls[0].match[0].sniHosts[0]'],
   ],
   [
+    'part of a label as wildcard of imported hosts',
+    'Sidecar',
+    '{egress: [{hosts: ["ns/*a.com"]}]}',
+    ['egress[0].hosts[0]'],
+  ],
+  ['a whole label as wildcard of imported hosts', 'Sidecar', '{egress: [{hosts: ["ns/*.a.com"]}]}', []],
+  [
     'an authority that is set and rewritten',
     'VirtualService',
     route('rewrite: {authority: c}, headers: {request: {set: {":authority": d}}}'),

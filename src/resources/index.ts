@@ -42,6 +42,7 @@ export { GATEWAY_GROUP } from './policy-targets.ts';
 export { compileRegex } from './regex/index.ts';
 export { resembles } from './resembles.ts';
 export { salvaged } from './salvage.ts';
+export type { TargetRef } from './schema/common.ts';
 export { duration, headerMatch, stringMatch } from './schema/common.ts';
 export { DURATION_PATTERN } from './schema/duration.ts';
 export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';

@@ -8,7 +8,7 @@ import {
   checkLabels,
   checkPort,
   checkProtocol,
-  checkServerName,
+  checkWholeLabels,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -70,7 +70,7 @@ function checkServer(server: GatewayServer, errors: ValidationErrors): void {
   if (server.hosts.length === 0) errors.add(['hosts'], 'required, expected at least one host');
   each(errors.at('hosts'), server.hosts, checkServerHost);
   if (TLS_PROTOCOLS.has(server.port.protocol?.toUpperCase() ?? '')) {
-    each(errors.at('hosts'), server.hosts, (entry, at) => checkServerName(at, entry.slice(entry.indexOf('/') + 1)));
+    each(errors.at('hosts'), server.hosts, (entry, at) => checkWholeLabels(at, entry.slice(entry.indexOf('/') + 1)));
   }
   const { bind, defaultEndpoint } = server;
   if (bind && !isIpAddress(bind) && !isUnixSocket(bind))

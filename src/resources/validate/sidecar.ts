@@ -9,6 +9,7 @@ import {
   checkLabels,
   checkOptionalProtocol,
   checkPort,
+  checkWholeLabels,
   checkWildcardHost,
   isIpAddress,
   isNamespace,
@@ -82,7 +83,9 @@ function checkEgressHost(entry: string, errors: ValidationErrors): void {
     return;
   }
   const host = entry.slice(slash + 1);
-  if (!isIpAddress(host)) checkWildcardHost(errors, host);
+  if (isIpAddress(host)) return;
+  checkWildcardHost(errors, host);
+  checkWholeLabels(errors, host);
 }
 
 /** A listener without port receives the remaining connections: there can be one, at the end. */

@@ -69,8 +69,8 @@ export function checkWildcardHost(errors: ValidationErrors, host: string): void 
     errors.add([], `expected a host name or a wildcard such as "*.example.com", got ${shown(host)}`);
 }
 
-/** A host by which a TLS listener chooses its certificate: Envoy compares server names by whole labels. */
-export function checkServerName(errors: ValidationErrors, host: string): void {
+/** A host that is compared by whole labels: a server name of TLS, which Envoy compares, and an import of a Sidecar. */
+export function checkWholeLabels(errors: ValidationErrors, host: string): void {
   if (/^\*[^.]/.test(host)) {
     errors.addForAuthor([], `expected a wildcard for whole labels, such as "*.example.com", got ${shown(host)}`);
   }

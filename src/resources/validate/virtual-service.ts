@@ -16,7 +16,7 @@ import {
   checkExportTo,
   checkLabels,
   checkOptionalPort,
-  checkServerName,
+  checkWholeLabels,
   checkWildcardHost,
   isCidr,
   isDomain,
@@ -96,7 +96,7 @@ function checkTlsRoute(route: TlsRoute, hosts: HostIndex, errors: ValidationErro
     if (match.sniHosts.length === 0) at.add(['sniHosts'], 'required, expected at least one host');
     each(at.at('sniHosts'), match.sniHosts, (host, atHost) => {
       checkWildcardHost(atHost, host);
-      checkServerName(atHost, host);
+      checkWholeLabels(atHost, host);
       if (hosts.covering(host) === undefined)
         atHost.add([], `expected one of the hosts or a part of one, got ${shown(host)}`);
     });
