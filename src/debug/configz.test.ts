@@ -20,6 +20,7 @@ interface Shown {
   readonly spec: object;
   readonly others?: readonly Shown[];
   readonly refused?: readonly { readonly field: string }[];
+  readonly warnings?: readonly object[];
 }
 
 interface Page {
@@ -54,6 +55,7 @@ function pageOf(sources: readonly ScriptedSource[], viewer: Viewer = 'all', quer
     snapshot: () => snapshot,
     sources: () => sources.map((each) => ({ id: each.id, cluster: each.cluster, synced: true, health: each.health() })),
     documents: (key) => store.documents(key),
+    warningsOf: (key) => [{ field: 'spec', message: `about ${key}` }],
     reasonsFor: () => [],
     readersOf: () => new Map(),
     sharedKeys: () => store.sharedKeys(),
@@ -109,6 +111,15 @@ test('a refused document has its problem and the document in force instead', () 
   assert.deepEqual(
     problems.map(({ id, origin }) => `${origin.source} ${id}`),
     ['files AuthorizationPolicy/ns/a', 'api VirtualService/ns/b'],
+  );
+});
+
+test('a resource has the warnings about it that depend on others', () => {
+  const [files, api] = twoSources();
+  api.set(resource('VirtualService', 'a', 1));
+  assert.deepEqual(
+    pageOf([files, api]).items.map(({ warnings }) => warnings),
+    [[{ field: 'spec', message: 'about VirtualService/ns/a' }]],
   );
 });
 

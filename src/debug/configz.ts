@@ -14,6 +14,7 @@ import {
   type ResourceKey,
   type ResourceOrigin,
   type ResourceProblem,
+  type ResourceWarning,
 } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import { redactContent } from './redact-resource.ts';
@@ -96,12 +97,16 @@ function* items(mesh: Viewed, { kind, namespace }: Wanted, refusedOf: RefusedOf)
       const key = keyOf(resource);
       const refused = refusedOf(key)?.map(shownProblem);
       yield {
-        ...shownResource(resource as AnyResource),
+        ...shownResource(withWarnings(resource as AnyResource, mesh.warningsOf(key))),
         ...inForce(mesh.documents(key), shownResource),
         ...(refused === undefined ? {} : { refused }),
       };
     }
   }
+}
+
+function withWarnings(resource: AnyResource, more: readonly ResourceWarning[]): AnyResource {
+  return more.length === 0 ? resource : { ...resource, warnings: [...(resource.warnings ?? []), ...more] };
 }
 
 /** The source and origin of the document in force, and the other documents. */

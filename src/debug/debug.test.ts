@@ -54,6 +54,7 @@ const source: DebugSource = {
     new Map([...mesh.engine.readersOf(key)].map(([{ connectionId }, units]) => [connectionId, units])),
   sources: () => [],
   documents: () => [],
+  warningsOf: () => [],
   sharedKeys: () => [],
   problems: () => [{ id: 'x', message: 'bad', field: 'spec', origin: { source: 'test', file: 'x.yaml', line: 3 } }],
   findings: () => [

@@ -3,7 +3,7 @@ import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { Snapshot } from '../model/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
-import type { ResourceKey, ResourceProblem } from '../resources/index.ts';
+import type { ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceHealth, SourceIdentity } from '../sources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 
@@ -39,6 +39,8 @@ export interface DebugSource {
   leadership?(): readonly LeaderStatus[];
   /** All documents of a key, first the one in force. */
   documents(key: ResourceKey): readonly SourceDocument[];
+  /** The warnings about a document in force that depend on other documents. */
+  warningsOf(key: ResourceKey): readonly ResourceWarning[];
   /** Keys with documents of several sources. */
   sharedKeys(): Iterable<ResourceKey>;
   snapshot(): Snapshot;

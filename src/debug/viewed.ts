@@ -8,7 +8,7 @@ import type { XdsType } from '../core/xds-types.ts';
 import type { GenerationFinding } from '../generate/index.ts';
 import type { BoundInstance, Endpoint, NameConflict, Service, Snapshot, SnapshotFindings } from '../model/index.ts';
 import type { Bundle, ConnectionStatus, FailingView, ReadUnits, Reason } from '../push/index.ts';
-import type { Kind, Resource, ResourceKey, ResourceProblem } from '../resources/index.ts';
+import type { Kind, Resource, ResourceKey, ResourceProblem, ResourceWarning } from '../resources/index.ts';
 import type { SourceDocument } from '../store/index.ts';
 import type { DebugSource, LeaderStatus, RefusedPolicy, SourceStatus } from './types.ts';
 
@@ -69,6 +69,11 @@ export class Viewed {
   /** All documents of a key, first the one in force. */
   documents(key: ResourceKey): readonly SourceDocument[] {
     return this.sees(namespaceOf(key)) ? this.#source.documents(key) : [];
+  }
+
+  /** The warnings about a document in force that depend on other documents. */
+  warningsOf(key: ResourceKey): readonly ResourceWarning[] {
+    return this.sees(namespaceOf(key)) ? this.#source.warningsOf(key) : [];
   }
 
   /** Keys with documents of several sources. */

@@ -60,6 +60,7 @@ const source: DebugSource = {
   sources: () => [{ id: 'of-shop', cluster: 'c', synced: true, health: { ok: false, reason: 'cannot list shop' } }],
   leadership: () => [{ task: 'status', lease: 'mesh-system/status', leading: false, holder: 'discovery-of-shop' }],
   documents: (key) => [{ source: `of ${key}`, resource: service('shop', 'web'), replacesRefused: false }],
+  warningsOf: (key) => [{ field: 'spec', message: `about ${key}` }],
   sharedKeys: () => ['ConfigMap/shop/a', 'ConfigMap/guest/a', 'Namespace//shop'],
   problems: () => [
     { id: 'a', key: 'Gateway/shop/broken', message: 'bad', field: 'spec', origin },

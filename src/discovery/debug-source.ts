@@ -6,12 +6,14 @@ import type { XdsServer } from '../xds/index.ts';
 import type { DistributionHistory } from './distribution.ts';
 import type { GaugeSource } from './gauges.ts';
 import type { Leadership } from './leadership.ts';
+import type { Translation } from './translation.ts';
 
 export interface DebugParts {
   readonly store: Store;
   readonly engine: Engine;
   readonly server: XdsServer;
   readonly refusedPolicies: RefusedPolicies;
+  readonly translation: Pick<Translation, 'warningsOf'>;
   readonly sources: () => readonly SourceStatus[];
   /** Undefined when no cluster is read. */
   readonly leadership: Pick<Leadership, 'status'> | undefined;
@@ -22,7 +24,7 @@ export interface DebugParts {
 
 /** The source for one page, which looks up sessions once. */
 export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
-  const { store, engine, server, refusedPolicies, sources, leadership, history, showConfigInAdsz } = parts;
+  const { store, engine, server, refusedPolicies, translation, sources, leadership, history } = parts;
   let sessions: Map<string, Session> | undefined;
   const sessionOf = (connectionId: string): Session | undefined => {
     sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
@@ -36,6 +38,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     sources,
     ...(leadership === undefined ? {} : { leadership: () => leadership.status() }),
     documents: (key) => store.documents(key),
+    warningsOf: (key) => translation.warningsOf(key),
     sharedKeys: () => store.sharedKeys(),
     problems: () => store.problems(),
     refusedPolicies: () => refusedPolicies.all(),
@@ -49,7 +52,7 @@ export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource 
     engine: () => engine.stats(),
     failing: () => engine.failing(),
     ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
-    showConfigInAdsz,
+    showConfigInAdsz: parts.showConfigInAdsz,
   };
 }
 

@@ -61,6 +61,7 @@ const BROKEN: DebugSource = {
   connections: () => [],
   sources: () => [],
   documents: () => [],
+  warningsOf: () => [],
   reasonsFor: () => [],
   readersOf: () => new Map(),
   sharedKeys: () => [],

@@ -250,6 +250,7 @@ describe('sampled gauges', () => {
       parts: () => [],
       sources: () => [],
       documents: () => [],
+      warningsOf: () => [],
       reasonsFor: () => [],
       readersOf: () => new Map(),
       sharedKeys: () => [],

@@ -387,6 +387,7 @@ export class DiscoveryProgram {
       engine,
       server,
       refusedPolicies,
+      translation: this.#translation,
       sources,
       leadership,
       history,

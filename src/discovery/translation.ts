@@ -10,12 +10,13 @@ import {
   type ObjectAccess,
   type Resource,
   type ResourceKey,
+  type ResourceWarning,
   resourceKey,
   SERVICE_API_KINDS,
 } from '../resources/index.ts';
 import type { DiscoverySettings } from '../settings/index.ts';
 import type { TakenChanges } from '../store/index.ts';
-import { GatewayApiTranslator, IngressTranslator, type Translator } from '../translators/index.ts';
+import { GatewayApiTranslator, IngressTranslator, type Translator, UnservedTargets } from '../translators/index.ts';
 import { warningLog } from './document-log.ts';
 import { gatewayControllerName } from './gateway-controller-name.ts';
 import { revisionName } from './revision.ts';
@@ -29,6 +30,8 @@ export interface Translation {
   readonly servesIngress: (ingress: Resource<'Ingress'>) => boolean;
   /** Whether a Gateway of the Gateway API is of a class of the mesh, as the classes are now. */
   readonly servesGateway: (gateway: Resource<'KubernetesGateway'>) => boolean;
+  /** The warnings about a document that depend on others: those about targets that are not served. */
+  readonly warningsOf: (key: ResourceKey) => readonly ResourceWarning[];
   /**
    * What is known of the Secrets or ConfigMaps of a name, from the next {@link apply} on.
    * @returns whether that may change what is derived
@@ -70,6 +73,11 @@ export function createTranslation(
     resource,
     onWarnings: warningLog(),
   });
+  const targets = new UnservedTargets({
+    controllerName: serviceApis ? controllerName : undefined,
+    resource,
+    onWarnings: warningLog(),
+  });
   const translators: readonly Translator[] = gatewayApi === undefined ? [ingress] : [gatewayApi, ingress];
   const notify: Record<'gatewayApi' | 'ingress', StatusChanges> = { gatewayApi: () => {}, ingress: () => {} };
   const notifyOfStatuses = (): void => {
@@ -86,9 +94,11 @@ export function createTranslation(
     apply(taken) {
       const derived = translators.flatMap((translator) => translator.apply(taken.changes));
       notifyOfStatuses();
+      targets.apply(taken.changes);
       const own = taken.changes.filter(({ key }) => !TRANSLATED.has(key.slice(0, key.indexOf('/'))));
       return { changes: [...own, ...derived], eventTime: taken.eventTime };
     },
+    warningsOf: (key) => targets.warningsOf(key),
     configure: (mesh) => ingress.configure(mesh),
     setAccess: (kind, name, access) => gatewayApi?.setAccess(kind, name, access) ?? false,
     servesIngress: (document) => ingress.serves(document),

@@ -9,6 +9,7 @@ import { checkDocument } from './check.ts';
 import { mesh } from './testing/parsed.ts';
 
 const SECURITY = 'security.istio.io/v1';
+const LONG = 'a'.repeat(2000);
 const PRIVATE_KEY = JSON.stringify({ keys: [{ kty: 'OKP', crv: 'Ed25519', x: 'AA', d: 'AA' }] });
 
 interface Row {
@@ -63,7 +64,7 @@ const ROWS: readonly Row[] = [
     what: 'a long expression for versions',
     why: 'Istio ignores the condition, so that the patch applies to proxies for which it is not meant',
     kind: 'EnvoyFilter',
-    spec: `{configPatches: [{applyTo: LISTENER, match: {proxy: {proxyVersion: "${'a'.repeat(2000)}"}}, patch: {operation: REMOVE}}]}`,
+    spec: `{configPatches: [{applyTo: LISTENER, match: {proxy: {proxyVersion: ${LONG}}}, patch: {operation: REMOVE}}]}`,
     field: 'configPatches[0].match.proxy.proxyVersion',
   },
   {

@@ -14,6 +14,8 @@ export {
   type ServedListener,
   type StatusContent,
   SUPPORTED_FEATURES,
+  UnservedTargets,
+  type UnservedTargetsOptions,
 } from './gateway-api/index.ts';
 export {
   type IngressAddress,

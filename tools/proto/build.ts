@@ -2,7 +2,8 @@
  * Compiles the Envoy messages of `proto/messages.ts` into `proto/gen/`, which git ignores:
  * `envoy.js` (static encoders and decoders), `envoy.d.ts` (strict types) and `root.json`/`root.js` (descriptors, for
  * reading and printing by reflection). `extensions.js` are the descriptors of all other messages of Envoy's
- * configuration, most of them of extensions. `agent.js` and `agent.d.ts` are the same code for the agent's messages alone.
+ * configuration, most of them of extensions. `agent.js` and `agent.d.ts` are the same code for the agent's messages
+ * alone.
  *
  * Run it with `node tools/setup.mjs proto`, which does so only when an input has changed.
  */

@@ -12,3 +12,4 @@ export type {
   StatusContent,
 } from './status-types.ts';
 export { CONTROLLER_NAME, type GatewayApiOptions, GatewayApiTranslator } from './translator.ts';
+export { UnservedTargets, type UnservedTargetsOptions } from './unserved-targets.ts';
