@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../core/errors.ts';
+import { allDescriptors } from './descriptors.ts';
 import { envoy, fromProtoJson, google, packAny, packBytes, toProtoJson } from './index.ts';
 
 const CLUSTER = 'envoy.config.cluster.v3.Cluster';
@@ -72,6 +73,18 @@ test('a message that is compiled can have others inside that are not', () => {
   const name = 'envoy.extensions.common.ratelimit.v3.RateLimitDescriptor';
   const json = { entries: [{ key: 'k', value: 'v' }], limit: { requests_per_unit: 3, unit: 'HOUR' } };
   assert.deepEqual(roundTrip(name, json), json);
+});
+
+test('names of unknown messages are not kept', () => {
+  const any = (name: string) => ({ typed_config: { '@type': `type.googleapis.com/${name}` } });
+  const names = ['no.such.Message', 'envoy.no.such.Message', '__proto__', 'envoy.constructor', 'envoy.config'];
+  for (const name of names) assert.throws(() => fromProtoJson('envoy.config.core.v3.TypedExtensionConfig', any(name)));
+  // What `lookup` of protobufjs remembers, without a limit.
+  const { _lookupCache: remembered } = allDescriptors() as unknown as { readonly _lookupCache: object };
+  assert.deepEqual(
+    Object.keys(remembered).filter((name) => names.includes(name)),
+    [],
+  );
 });
 
 test('snake case, camel case and null are read', () => {
