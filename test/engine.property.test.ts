@@ -10,7 +10,7 @@ import { systemClock } from '../src/core/clock.ts';
 import { encodeEndpoints, isClientView, resolveEndpoints } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
-import type { Snapshot } from '../src/model/types.ts';
+import type { Snapshot } from '../src/model/types/types.ts';
 import { contentVersion } from '../src/push/bundles/encode-resource.ts';
 import { Engine } from '../src/push/engine/engine.ts';
 import { InlineGenerator } from '../src/push/jobs/generator.ts';
@@ -18,8 +18,8 @@ import { placementOf, viewsOf } from '../src/push/proxies/proxy-views.ts';
 import { Session } from '../src/push/sessions/session.ts';
 import { type Content, content } from '../src/push/testing/mesh.ts';
 import type { ProxySession, PushOutcome, PushSink } from '../src/push/types.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { proxyNode } from './golden-harness/input.ts';
 import { type Edit, FIRST, NODES as KINDS, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 

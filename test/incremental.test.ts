@@ -27,10 +27,10 @@ import {
 } from '../src/generate/types.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel, replay } from '../src/model/testing/steps.ts';
-import type { Snapshot } from '../src/model/types.ts';
+import type { Snapshot } from '../src/model/types/types.ts';
 import { viewsOf } from '../src/push/proxies/proxy-views.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { FIRST, MESHES, merged, NODES, STEP } from './golden-harness/random-mesh.ts';
 
 const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'all', vhds: 'all', nds: 'all' };

@@ -8,13 +8,13 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { applyChanges, createModel } from '../src/model/testing/steps.ts';
-import type { Snapshot } from '../src/model/types.ts';
+import type { Snapshot } from '../src/model/types/types.ts';
 import { MeshCopy } from '../src/push/jobs/mesh-copy.ts';
 import { MeshCopyLog } from '../src/push/jobs/mesh-copy-log.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
 import type { GenerateAnswer, GenerateJob, JobAnswer } from '../src/push/protocol.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { jobsOf } from './golden-harness/jobs.ts';
 import { FIRST, merged, STEP } from './golden-harness/random-mesh.ts';
 

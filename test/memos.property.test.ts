@@ -9,8 +9,8 @@ import { scopeIdOfView } from '../src/generate/index.ts';
 import { Model } from '../src/model/index.ts';
 import { DEFAULT_SETTINGS } from '../src/model/testing/settings.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { jobsOf, made } from './golden-harness/jobs.ts';
 import { FIRST, MESHES, merged, STEP } from './golden-harness/random-mesh.ts';
 

@@ -11,8 +11,8 @@ import { MeshCopy } from '../src/push/jobs/mesh-copy.ts';
 import { MeshCopyLog } from '../src/push/jobs/mesh-copy-log.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
+import type { AnyResource, ResourceKey } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource, ResourceKey } from '../src/resources/types.ts';
 import { jobsOf, made } from './golden-harness/jobs.ts';
 import { FIRST, MESHES, merged, NETWORKS, STEP } from './golden-harness/random-mesh.ts';
 

@@ -11,8 +11,8 @@ import { createModel, replay } from '../src/model/testing/steps.ts';
 import { runJobs } from '../src/push/jobs/run-jobs.ts';
 import type { GenerateJob } from '../src/push/protocol.ts';
 import { viewKey, viewsOf } from '../src/push/proxies/proxy-views.ts';
+import type { AnyResource } from '../src/resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../src/resources/mesh-config.ts';
-import type { AnyResource } from '../src/resources/types.ts';
 import { proxyNode, readResources } from './golden-harness/input.ts';
 import { made } from './golden-harness/jobs.ts';
 

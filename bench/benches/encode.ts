@@ -9,7 +9,7 @@ import { modelSettings } from '../../src/discovery/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import { type GeneratedType, NOWHERE, type OutboundView } from '../../src/generate/types.ts';
 import { Model } from '../../src/model/index.ts';
-import type { Snapshot } from '../../src/model/types.ts';
+import type { Snapshot } from '../../src/model/types/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
 import { viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';

@@ -9,7 +9,7 @@ import { workerUrl } from '../../src/paths.ts';
 import { MeshCopyLog } from '../../src/push/jobs/mesh-copy-log.ts';
 import { WorkerSlot } from '../../src/push/jobs/worker-slot.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../src/resources/index.ts';
-import type { AnyResource } from '../../src/resources/types.ts';
+import type { AnyResource } from '../../src/resources/kinds/types.ts';
 import { defaultDiscoverySettings } from '../../src/settings/index.ts';
 import type { Bench } from '../mesh.ts';
 import { median } from '../results.ts';

@@ -1,6 +1,6 @@
 /** Resources of a generated mesh in the form that the store passes on, for benches of the model alone. */
-import { SCHEMAS } from '../../src/resources/schemas.ts';
-import { type AnyResource, type Kind, keyOf, type ResourceChange } from '../../src/resources/types.ts';
+import { SCHEMAS } from '../../src/resources/kinds/schemas.ts';
+import { type AnyResource, type Kind, keyOf, type ResourceChange } from '../../src/resources/kinds/types.ts';
 
 /** Pods' addresses: `10.x.x.x`. */
 function address(number: number): string {

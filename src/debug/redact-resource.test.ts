@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
 import type { z } from 'zod';
 import { coreOf, parseResource, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
-import { ALL_KINDS, type Kind } from '../resources/types.ts';
+import { ALL_KINDS, type Kind } from '../resources/kinds/types.ts';
 import { redactContent } from './redact-resource.ts';
 
 const SENTINEL = 'Sup3rS3cret';

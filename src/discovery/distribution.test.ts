@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { XdsType } from '../core/xds-types.ts';
 import type { ConnectionStatus, TypeStatus } from '../push/types.ts';
-import type { AnyResource, ResourceChange } from '../resources/types.ts';
+import type { AnyResource, ResourceChange } from '../resources/kinds/types.ts';
 import { DistributionHistory } from './distribution.ts';
 
 const KEY = 'VirtualService/shop/web';

@@ -4,8 +4,8 @@
  */
 import { createHash } from 'node:crypto';
 import { sleep, systemClock } from '../core/clock.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog } from '../core/log.ts';
-import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import { isRefusal, reportFailure } from '../gateway-controller/index.ts';
 import { ApiError, type KubernetesClient, type ResourceType, type WrittenObject } from '../kubernetes/index.ts';

@@ -6,7 +6,7 @@ import { KubernetesClient } from '../kubernetes/index.ts';
 import { type Listed, ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
 import { storeWrites } from '../kubernetes/testing/writable-objects.ts';
 import { defaultMeshConfig, type MeshConfig, type ResourceKey } from '../resources/index.ts';
-import { keyOf } from '../resources/types.ts';
+import { keyOf } from '../resources/kinds/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { documentsOf } from '../translators/gateway-api/testing/translated.ts';
 import { createConnection } from './cluster.ts';

@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { keyOf, type ResourceEvent } from '../resources/types.ts';
+import { keyOf, type ResourceEvent } from '../resources/kinds/types.ts';
 import { defaultDiscoverySettings } from '../settings/index.ts';
 import { clusterAccess, createConnection } from './cluster.ts';
 import { configuredSources } from './inputs.ts';

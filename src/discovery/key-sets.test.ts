@@ -10,8 +10,8 @@ import { createMetrics } from '../observe/index.ts';
 import type { Publication } from '../push/index.ts';
 import { parseResource } from '../resources/index.ts';
 import { keySetKey } from '../resources/key-sets.ts';
-import type { JwtRule } from '../resources/schemas.ts';
-import { keyOf, type Resource, type ResourceChange, type ResourceEvent } from '../resources/types.ts';
+import type { JwtRule } from '../resources/kinds/schemas.ts';
+import { keyOf, type Resource, type ResourceChange, type ResourceEvent } from '../resources/kinds/types.ts';
 import { followKeySets, wantedKeySets } from './key-sets.ts';
 
 function policy(...jwtRules: readonly JwtRule[]): Resource<'RequestAuthentication'> {

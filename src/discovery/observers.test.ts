@@ -8,7 +8,7 @@ import { getScope } from '../logging/index.ts';
 import { createMetrics } from '../observe/index.ts';
 import { endpoints, parse, service, sidecar, snapshotOf } from '../push/testing/mesh.ts';
 
-import type { Kind, ResourceProblem } from '../resources/types.ts';
+import type { Kind, ResourceProblem } from '../resources/kinds/types.ts';
 import type { CountedEvent } from '../store/index.ts';
 import { type GaugeSource, sampleGauges } from './gauges.ts';
 import {

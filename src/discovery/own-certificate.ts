@@ -3,7 +3,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import { CtlError } from '../core/errors.ts';
-import { pemBlocks } from '../core/pem.ts';
+import { pemBlocks } from '../core/tls/pem.ts';
 import { wallClock } from '../core/wall-clock.ts';
 import { getScope } from '../logging/index.ts';
 import {

@@ -6,8 +6,8 @@
 import { createHash } from 'node:crypto';
 import { type Clock, sleep } from '../core/clock.ts';
 import { oneLineOf } from '../core/errors.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import {
   ApiError,

@@ -5,8 +5,8 @@
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import { TokenBucket } from '../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../core/work-queue.ts';
 import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
 import { isRefusal, reportFailure } from './failures.ts';

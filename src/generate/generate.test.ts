@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
-import type { Snapshot } from '../model/types.ts';
+import type { Snapshot } from '../model/types/types.ts';
 import { STATIC_CLUSTERS_UNIT } from './common/names.ts';
 import { generate, unitsOf } from './generate.ts';
 import { meshOf, parsed } from './testing/mesh.ts';

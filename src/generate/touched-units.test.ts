@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyChanges } from '../model/testing/steps.ts';
-import type { Snapshot } from '../model/types.ts';
+import type { Snapshot } from '../model/types/types.ts';
+import { type AnyResource, keyOf } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
-import { type AnyResource, keyOf } from '../resources/types.ts';
 import { affectedUnits } from './testing/affected-units.ts';
 import { meshOf, parsed } from './testing/mesh.ts';
 import { outboundView } from './testing/views.ts';

@@ -6,7 +6,7 @@
  */
 import type { SecureContextOptions, TLSSocket, TlsOptions } from 'node:tls';
 import type { CtlError } from '../core/errors.ts';
-import type { TimeShares } from '../core/time-shares.ts';
+import type { TimeShares } from '../core/fairness/time-shares.ts';
 
 /** Headers of a request without its pseudo headers; names in lower case, values unchanged. */
 export interface Metadata {

@@ -4,11 +4,11 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { AnyResource } from '../resources/kinds/types.ts';
 import type { MeshNetworks } from '../resources/mesh-config.ts';
-import type { AnyResource } from '../resources/types.ts';
 import { fqdn, type MetaFields, meshOf, pod, resource, service, step } from './testing/build.ts';
 import { applyChanges } from './testing/steps.ts';
-import type { Snapshot } from './types.ts';
+import type { Snapshot } from './types/types.ts';
 
 const WEB = `a/${fqdn('web.a')}`;
 const NEAR: MetaFields = {};

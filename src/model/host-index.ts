@@ -1,12 +1,12 @@
 /** Indexes of services: by host name, and by the namespaces that see them. */
-import { GroupEdits } from './groups.ts';
-import { isWildcardHost } from './hosts.ts';
-import type { MeshState } from './mesh-state.ts';
-import { compareCreated, compareText } from './order.ts';
-import { hostConflicts, servicesInForce } from './ownership.ts';
-import type { ServiceChange } from './services.ts';
-import type { NameConflict, Service, ServiceKey } from './types.ts';
-import { isPublic } from './visibility.ts';
+import { GroupEdits } from './common/groups.ts';
+import { isWildcardHost } from './common/hosts.ts';
+import { compareCreated, compareText } from './common/order.ts';
+import { isPublic } from './common/visibility.ts';
+import type { ServiceChange } from './registry/services.ts';
+import type { MeshState } from './rules/mesh-state.ts';
+import { hostConflicts, servicesInForce } from './services/ownership.ts';
+import type { NameConflict, Service, ServiceKey } from './types/types.ts';
 
 /** The orchestrator's first, then oldest first, then by namespace. */
 function compareServices(a: Service, b: Service): number {

@@ -2,19 +2,18 @@
  * The model: builds snapshots of the mesh and steps from one to the next. `types.ts` defines what a snapshot contains.
  */
 
-export { type Addressing, addressingKey, servicesFor } from './addressing.ts';
-export { clustersOfChange } from './cluster-addresses.ts';
-export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './hosts.ts';
-export { isEmptySelector, labelsMatch } from './labels.ts';
-export { namesOfLocality } from './localities.ts';
+export { type Addressing, addressingKey, servicesFor } from './addresses/addressing.ts';
+export { clustersOfChange } from './addresses/cluster-addresses.ts';
+export { canonicalHost, hostMatches, isWildcardHost, matchingPatterns } from './common/hosts.ts';
+export { isEmptySelector, labelsMatch } from './common/labels.ts';
+export { addressBytes, addressId, networkOfRegistry } from './common/networks.ts';
+export { compareCreated, compareMeta, compareText } from './common/order.ts';
+export { parseProtocol } from './common/protocol.ts';
 export { MeshModel, Model, type ModelStep, type ModelUpdate } from './model.ts';
-export { networkAddress, statedNetworks } from './network-names.ts';
-export { addressBytes, addressId, networkOfRegistry } from './networks.ts';
-export { compareCreated, compareMeta, compareText } from './order.ts';
-export { decidesForAll } from './ownership.ts';
-export { modeOfPort } from './peer-authentication.ts';
-export { parseProtocol } from './protocol.ts';
-export { defaultScopeId } from './scope-plan.ts';
+export { modeOfPort } from './policies/peer-authentication.ts';
+export { destinationHosts, gatewayName } from './rules/virtual-services.ts';
+export { defaultScopeId } from './scopes/scope-plan.ts';
+export { decidesForAll } from './services/ownership.ts';
 export {
   type BoundInstance,
   type ChangeSet,
@@ -44,6 +43,7 @@ export {
   type Snapshot,
   type SnapshotFindings,
   type WorkloadPolicies,
-} from './types.ts';
-export { destinationHosts, gatewayName } from './virtual-services.ts';
-export { isTlsReady, podAddresses } from './workloads.ts';
+} from './types/types.ts';
+export { namesOfLocality } from './workloads/localities.ts';
+export { networkAddress, statedNetworks } from './workloads/network-names.ts';
+export { isTlsReady, podAddresses } from './workloads/workloads.ts';

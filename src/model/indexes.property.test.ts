@@ -7,18 +7,18 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 import { Memos } from '../core/memo.ts';
 import { PMap } from '../core/pmap.ts';
+import { type AnyResource, keyOf, type ResourceKey } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
-import { type AnyResource, keyOf, type ResourceKey } from '../resources/types.ts';
+import { kindOfKey } from './common/tables.ts';
 import { updateMesh } from './mesh.ts';
-import { emptyMesh, type MeshState } from './mesh-state.ts';
-import { updateRegistry } from './registry.ts';
-import { EMPTY_SCOPE_INDEX, type ScopeIndex, withoutScope } from './scope-index.ts';
-import { MeshScopes, scopeIdOf } from './scope-source.ts';
-import { emptyRegistry, type State } from './state.ts';
-import { kindOfKey } from './tables.ts';
+import { updateRegistry } from './registry/registry.ts';
+import { emptyRegistry, type State } from './registry/state.ts';
+import { emptyMesh, type MeshState } from './rules/mesh-state.ts';
+import { EMPTY_SCOPE_INDEX, type ScopeIndex, withoutScope } from './scopes/scope-index.ts';
+import { MeshScopes, scopeIdOf } from './scopes/scope-source.ts';
 import { history, NETWORKS, type Operation, QUESTIONS } from './testing/arbitrary.ts';
 import { DEFAULT_SETTINGS } from './testing/settings.ts';
-import { isConfigKind } from './types.ts';
+import { isConfigKind } from './types/types.ts';
 
 interface Step {
   readonly registry: State;

@@ -5,19 +5,19 @@
  */
 import { PMap } from '../core/pmap.ts';
 import { keyOf, type Resource, type ResourceKey } from '../resources/index.ts';
-import { changedConfigs } from './configs.ts';
-import { newConflicts } from './conflicts.ts';
-import { updateRules } from './destination-rules.ts';
-import { deepEqual } from './equal.ts';
+import { deepEqual } from './common/equal.ts';
+import { compareMeta } from './common/order.ts';
+import { type Changed, ofKind, storeResources, tableOf } from './common/tables.ts';
 import { indexHosts, withHostConflicts } from './host-index.ts';
-import type { MeshState } from './mesh-state.ts';
-import { compareMeta } from './order.ts';
-import type { ScopeIndex } from './scope-index.ts';
-import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scope-update.ts';
-import type { ServiceChange } from './services.ts';
-import { type Changed, ofKind, storeResources, tableOf } from './tables.ts';
-import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types.ts';
-import { updateVirtualServices, virtualServiceConflicts } from './virtual-services.ts';
+import type { ServiceChange } from './registry/services.ts';
+import { changedConfigs } from './rules/configs.ts';
+import { newConflicts } from './rules/conflicts.ts';
+import { updateRules } from './rules/destination-rules.ts';
+import type { MeshState } from './rules/mesh-state.ts';
+import { updateVirtualServices, virtualServiceConflicts } from './rules/virtual-services.ts';
+import type { ScopeIndex } from './scopes/scope-index.ts';
+import { rebuildScopes, type ScopeInputs, type ScopeResults, updateScopes } from './scopes/scope-update.ts';
+import type { ChangeSet, ConfigKind, MeshDelta, ServiceKey } from './types/types.ts';
 
 export type MeshChanges = Pick<
   ChangeSet,

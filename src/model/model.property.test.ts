@@ -2,14 +2,14 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
+import { type AnyResource, keyOf, type ResourceChange } from '../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../resources/mesh-config.ts';
-import { type AnyResource, keyOf, type ResourceChange } from '../resources/types.ts';
-import { deepEqual } from './equal.ts';
+import { deepEqual } from './common/equal.ts';
 import { history, NETWORKS, type Operation, OTHER_NETWORKS, QUESTIONS } from './testing/arbitrary.ts';
 import { emptyMesh } from './testing/build.ts';
 import { dumpScope, dumpSnapshot } from './testing/dump.ts';
 import { applyChanges, modelOf, replay } from './testing/steps.ts';
-import type { ChangeSet, Scope, Snapshot } from './types.ts';
+import type { ChangeSet, Scope, Snapshot } from './types/types.ts';
 
 function changesOf(batch: readonly Operation[]): ResourceChange[] {
   return batch.map(({ resource, remove }) => ({

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { keyOf } from '../resources/types.ts';
+import { keyOf } from '../resources/kinds/types.ts';
 import type { Model } from './model.ts';
 import { fqdn, meshOf, resource, service } from './testing/build.ts';
 import { modelOf } from './testing/steps.ts';

@@ -4,14 +4,15 @@
  */
 import { Memos } from '../core/memo.ts';
 import type { AnyResource, MeshConfig, MeshNetworks, ResourceChange, ResourceKey } from '../resources/index.ts';
+import { kindOfKey } from './common/tables.ts';
 import { updateMesh } from './mesh.ts';
-import { emptyMesh, type MeshState } from './mesh-state.ts';
-import { updateRegistry } from './registry.ts';
-import { EMPTY_SCOPE_INDEX, type ScopeIndex } from './scope-index.ts';
-import { MeshScopes } from './scope-source.ts';
+import { updatePolicies } from './policies/workload-policies.ts';
+import { updateRegistry } from './registry/registry.ts';
+import { emptyRegistry, type State } from './registry/state.ts';
+import { emptyMesh, type MeshState } from './rules/mesh-state.ts';
+import { EMPTY_SCOPE_INDEX, type ScopeIndex } from './scopes/scope-index.ts';
+import { MeshScopes } from './scopes/scope-source.ts';
 import { meshSnapshot, wholeSnapshot } from './snapshot.ts';
-import { emptyRegistry, type State } from './state.ts';
-import { kindOfKey } from './tables.ts';
 import {
   type ChangeSet,
   isConfigKind,
@@ -19,8 +20,7 @@ import {
   type MeshSnapshot,
   type ModelSettings,
   type Snapshot,
-} from './types.ts';
-import { updatePolicies } from './workload-policies.ts';
+} from './types/types.ts';
 
 export interface ModelUpdate {
   /** Several changes of one key apply in order; the value before is always that of the current snapshot. */

@@ -1,11 +1,11 @@
 /** What is visible to a namespace's proxies: exportTo, Sidecars, destination rules, virtual services, gateways. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { keyOf } from '../resources/kinds/types.ts';
 import { defaultMeshNetworks } from '../resources/mesh-config.ts';
-import { keyOf } from '../resources/types.ts';
 import { fqdn, meshOf, resource, service, step } from './testing/build.ts';
 import { applyChanges, modelOf } from './testing/steps.ts';
-import type { Scope } from './types.ts';
+import type { Scope } from './types/types.ts';
 
 const hostsOf = (scope: Scope) => scope.services.sorted().map(([host]) => host);
 

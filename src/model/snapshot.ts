@@ -2,17 +2,18 @@
 import { InternalError } from '../core/errors.ts';
 import type { Memos } from '../core/memo.ts';
 import type { Kind, ResourceKey } from '../resources/index.ts';
-import { membersOf } from './groups.ts';
-import { type Labels, labelsMatch } from './labels.ts';
-import type { MeshState } from './mesh-state.ts';
-import { networkAddress, networkOfProxy } from './network-names.ts';
-import { addressId } from './networks.ts';
-import { compareText } from './order.ts';
-import { peerAuthenticationOf } from './peer-authentication.ts';
-import { registeredLabels } from './registered-workloads.ts';
-import { type MeshScopes, scopeIdOf } from './scope-source.ts';
-import type { State } from './state.ts';
-import { tableOf } from './tables.ts';
+import { membersOf } from './common/groups.ts';
+import { type Labels, labelsMatch } from './common/labels.ts';
+import { addressId } from './common/networks.ts';
+import { compareText } from './common/order.ts';
+import { tableOf } from './common/tables.ts';
+import { peerAuthenticationOf } from './policies/peer-authentication.ts';
+import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './policies/workload-policies.ts';
+import type { State } from './registry/state.ts';
+import { workloadAt } from './registry/workload-at.ts';
+import type { MeshState } from './rules/mesh-state.ts';
+import { gatewayVirtualServices, sourceLabelsOf } from './rules/virtual-services.ts';
+import { type MeshScopes, scopeIdOf } from './scopes/scope-source.ts';
 import type {
   BoundInstance,
   ConfigKind,
@@ -24,10 +25,9 @@ import type {
   Service,
   Snapshot,
   SnapshotFindings,
-} from './types.ts';
-import { gatewayVirtualServices, sourceLabelsOf } from './virtual-services.ts';
-import { workloadAt } from './workload-at.ts';
-import { envoyFiltersOf, GATEWAY_NAME, policiesOf } from './workload-policies.ts';
+} from './types/types.ts';
+import { networkAddress, networkOfProxy } from './workloads/network-names.ts';
+import { registeredLabels } from './workloads/registered-workloads.ts';
 
 const NO_SERVICES: readonly Service[] = [];
 const NO_INSTANCES: readonly BoundInstance[] = [];

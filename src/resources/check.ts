@@ -1,9 +1,9 @@
 /** Checks a document for its author: everything that is wrong with it, and what is legal and likely a mistake. */
-import { kindOf } from './aliases.ts';
-import { fieldPath, type ValidationError } from './issues.ts';
+import { kindOf } from './kinds/aliases.ts';
+import type { Kind } from './kinds/types.ts';
 import { DEFAULT_LIMITS } from './limits.ts';
-import { readDocument } from './parse.ts';
-import type { Kind } from './types.ts';
+import { fieldPath, type ValidationError } from './reading/issues.ts';
+import { readDocument } from './reading/parse.ts';
 import { likelyMistakes } from './warnings/likely-mistakes.ts';
 
 /** A message about a field; an empty field is the whole document. */

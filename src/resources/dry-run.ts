@@ -2,11 +2,11 @@
  * Dry runs: an AuthorizationPolicy with the annotation `mesh.io/dry-run: "true"` is evaluated, counted and logged, and
  * has no effect. Istio's `istio.io/dry-run` means the same (`aliases.ts`).
  */
-import { meshKey } from './aliases.ts';
-import { shown, type ValidationError } from './issues.ts';
-import { type Kind, MESH_KINDS } from './kinds.ts';
-import type { ContentOf } from './schemas.ts';
-import type { AnyResource, ResourceMeta } from './types.ts';
+import { meshKey } from './kinds/aliases.ts';
+import { type Kind, MESH_KINDS } from './kinds/kinds.ts';
+import type { ContentOf } from './kinds/schemas.ts';
+import type { AnyResource, ResourceMeta } from './kinds/types.ts';
+import { shown, type ValidationError } from './reading/issues.ts';
 
 const DRY_RUN = 'mesh.io/dry-run';
 

@@ -1,4 +1,9 @@
 /** Resources: the kinds with their schemas, and the parsing and validation of documents. */
+
+export { type CheckedDocument, checkDocument, type FieldMessage } from './check.ts';
+export { isDryRun } from './dry-run.ts';
+export { unappliedPatch } from './envoy-patches.ts';
+export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
 export {
   apiVersionsOf,
   INGRESS_CLASS_ANNOTATION,
@@ -9,49 +14,9 @@ export {
   meshVariables,
   workloadLabels,
   writtenKind,
-} from './aliases.ts';
-export { type CheckedDocument, checkDocument, type FieldMessage } from './check.ts';
-export { isDryRun } from './dry-run.ts';
-export { unappliedPatch } from './envoy-patches.ts';
-export { fingerprintOf, inCluster } from './fingerprint.ts';
-export { type IgnoredDocument, ignoredDocument } from './ignored.ts';
-export { usableInlineKeys } from './inline-keys.ts';
-export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './issues.ts';
-export { keySetKey, keySetReference, OIDC_REFERENCE } from './key-sets.ts';
-export { meshKindNamed, resourceNames } from './kind-names.ts';
-export type { ObjectAccess } from './kinds.ts';
-export { type DocumentLimits, documentLimits } from './limits.ts';
-export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
-export {
-  defaultMeshConfig,
-  defaultMeshNetworks,
-  type ExtensionProvider,
-  type MeshConfig,
-  type MeshNetworks,
-  type ParsedConfig,
-  type ProxyConfig,
-  parseMeshConfig,
-  parseMeshNetworks,
-  parseProxyConfig,
-} from './mesh-config.ts';
-export { withoutNulls } from './nulls.ts';
-export { type ParsedResource, parseResource } from './parse.ts';
-export { PATCHED_MESSAGES } from './patched-messages.ts';
-export { isPathTemplate } from './path-templates.ts';
-export { GATEWAY_GROUP } from './policy-targets.ts';
-export { compileRegex } from './regex/index.ts';
-export { resembles } from './resembles.ts';
-export { salvaged } from './salvage.ts';
-export type { TargetRef } from './schema/common.ts';
-export { duration, headerMatch, stringMatch } from './schema/common.ts';
-export { DURATION_PATTERN } from './schema/duration.ts';
-export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
-export type {
-  AuthorizationCondition,
-  AuthorizationOperation,
-  AuthorizationRule,
-  AuthorizationSource,
-} from './schema/security.ts';
+} from './kinds/aliases.ts';
+export { meshKindNamed, resourceNames } from './kinds/kind-names.ts';
+export type { ObjectAccess } from './kinds/kinds.ts';
 export {
   type BackendReference,
   type BackendTlsPolicySpec,
@@ -123,8 +88,7 @@ export {
   type WeightedBackend,
   type WorkloadEntrySpec,
   type WorkloadGroupSpec,
-} from './schemas.ts';
-export { isSecurityKind, substituteResource } from './substitute.ts';
+} from './kinds/schemas.ts';
 export {
   ALL_KINDS,
   type AnyResource,
@@ -150,6 +114,43 @@ export {
   SERVICE_API_KINDS,
   type ServiceApiKind,
   type Substitute,
-} from './types.ts';
+} from './kinds/types.ts';
+export { type DocumentLimits, documentLimits } from './limits.ts';
+export { KEY_SET_SOURCE, makeKeySet } from './make-key-set.ts';
+export {
+  defaultMeshConfig,
+  defaultMeshNetworks,
+  type ExtensionProvider,
+  type MeshConfig,
+  type MeshNetworks,
+  type ParsedConfig,
+  type ProxyConfig,
+  parseMeshConfig,
+  parseMeshNetworks,
+  parseProxyConfig,
+} from './mesh-config.ts';
+export { PATCHED_MESSAGES } from './patched-messages.ts';
+export { isPathTemplate } from './path-templates.ts';
+export { GATEWAY_GROUP } from './policy-targets.ts';
+export { fingerprintOf, inCluster } from './reading/fingerprint.ts';
+export { type IgnoredDocument, ignoredDocument } from './reading/ignored.ts';
+export { usableInlineKeys } from './reading/inline-keys.ts';
+export { fieldPath, type Locate, UNKNOWN_FIELD, type ValidationError, validationErrorsOf } from './reading/issues.ts';
+export { withoutNulls } from './reading/nulls.ts';
+export { type ParsedResource, parseResource } from './reading/parse.ts';
+export { resembles } from './reading/resembles.ts';
+export { salvaged } from './reading/salvage.ts';
+export { isSecurityKind, substituteResource } from './reading/substitute.ts';
+export { compileRegex } from './regex/index.ts';
+export type { TargetRef } from './schema/common.ts';
+export { duration, headerMatch, stringMatch } from './schema/common.ts';
+export { DURATION_PATTERN } from './schema/duration.ts';
+export { coreOf, type SecretField, secretFieldOf } from './schema/secret.ts';
+export type {
+  AuthorizationCondition,
+  AuthorizationOperation,
+  AuthorizationRule,
+  AuthorizationSource,
+} from './schema/security.ts';
 export { derivedMatchProblem, derivedRouteProblem } from './validate/derived-route.ts';
 export { HEALTH_CHECKED, HEALTHY_CONDITION, isProbed } from './workload-health.ts';

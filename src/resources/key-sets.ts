@@ -3,8 +3,8 @@
  * the fetched keys. Keys thereby reach snapshots and workers like all configuration, and generation never waits for
  * them.
  */
-import type { JwtRule } from './schemas.ts';
-import { type ResourceKey, resourceKey } from './types.ts';
+import type { JwtRule } from './kinds/schemas.ts';
+import { type ResourceKey, resourceKey } from './kinds/types.ts';
 
 /** Prefix of references to issuers that publish where their keys are (OpenID Connect Discovery 1.0). */
 export const OIDC_REFERENCE = 'oidc:';

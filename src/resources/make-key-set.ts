@@ -2,9 +2,10 @@
  * Makes the resource with a fetched key set. It is apart from `key-sets.ts`, which generation reads too, because it
  * needs a hash.
  */
-import { fingerprintOf } from './fingerprint.ts';
+
 import { keySetName } from './key-sets.ts';
-import type { Resource, ResourceMeta } from './types.ts';
+import type { Resource, ResourceMeta } from './kinds/types.ts';
+import { fingerprintOf } from './reading/fingerprint.ts';
 
 /** Id of the source of fetched key sets. */
 export const KEY_SET_SOURCE = 'jwks';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fieldPath } from './issues.ts';
 import { parseMeshConfig, parseMeshNetworks } from './mesh-config.ts';
+import { fieldPath } from './reading/issues.ts';
 
 const HUGE = '3000000h';
 

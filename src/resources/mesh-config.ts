@@ -6,8 +6,10 @@
  */
 import type { z } from 'zod';
 import { misspeltField, unreadFields, withoutEffect } from './config-fields.ts';
-import { shown, type ValidationError, validationErrorsOf } from './issues.ts';
-import { withoutNulls } from './nulls.ts';
+import { shown, type ValidationError, validationErrorsOf } from './reading/issues.ts';
+import { withoutNulls } from './reading/nulls.ts';
+import { removeAt } from './reading/unknown-fields.ts';
+import { brokenText } from './reading/well-formed-utf16.ts';
 import {
   type MeshConfig,
   type MeshNetworks,
@@ -16,9 +18,7 @@ import {
   type ProxyConfig,
   proxyConfig,
 } from './schema/mesh-config.ts';
-import { removeAt } from './unknown-fields.ts';
 import { meshConfigErrors } from './validate/mesh-config.ts';
-import { brokenText } from './well-formed-utf16.ts';
 
 export type { ExtensionProvider, MeshConfig, MeshNetwork, MeshNetworks, ProxyConfig } from './schema/mesh-config.ts';
 

@@ -4,7 +4,7 @@
  * refused for the first of them.
  */
 import type { z } from 'zod';
-import { compiledSchema, REFUSED } from './compiled-schema.ts';
+import { compiledSchema, REFUSED } from './kinds/compiled-schema.ts';
 
 /** Wrong entries of lists and maps that are kept, together. */
 export const MOST_WRONG = 100;

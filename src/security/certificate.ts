@@ -15,7 +15,7 @@ import {
   readOid,
 } from '../asn1/index.ts';
 import { CtlError } from '../core/errors.ts';
-import { readPem } from '../core/pem.ts';
+import { readPem } from '../core/tls/pem.ts';
 
 export interface Certificate {
   readonly x509: X509Certificate;

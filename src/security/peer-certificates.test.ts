@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { after, before, describe, it } from 'node:test';
 import { connect, createServer, type SecureVersion, type Server, type TLSSocket } from 'node:tls';
-import { encodePem } from '../core/pem.ts';
+import { encodePem } from '../core/tls/pem.ts';
 import { shownBy } from './peer-certificates.ts';
 import { derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing/credentials.ts';
 

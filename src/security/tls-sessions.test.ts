@@ -4,7 +4,7 @@ import { once } from 'node:events';
 import type { AddressInfo } from 'node:net';
 import { afterEach, beforeEach, describe, it } from 'node:test';
 import { type ConnectionOptions, connect, createServer, type Server, type TLSSocket } from 'node:tls';
-import { encodePem } from '../core/pem.ts';
+import { encodePem } from '../core/tls/pem.ts';
 import { DAY_MS, derOf, ecKey, makeCa, makeLeaf, pemOf, SERVER_AUTH } from './testing/credentials.ts';
 import { SESSION_SECONDS, TlsSessions } from './tls-sessions.ts';
 

@@ -3,11 +3,11 @@
  * reference documents are derived from these tables.
  */
 
-export { agentEnv } from './agent-env.ts';
-export { agentCommonFlags, agentProxyFlags, agentVersionFlags, agentWaitFlags } from './agent-flags.ts';
-export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './agent-iptables-flags.ts';
+export { agentEnv } from './agent/agent-env.ts';
+export { agentCommonFlags, agentProxyFlags, agentVersionFlags, agentWaitFlags } from './agent/agent-flags.ts';
+export { meshCleanIptablesFlags, meshIptablesEnv, meshIptablesFlags } from './agent/agent-iptables-flags.ts';
 export { type LoggingSettings, versionFlags } from './common-flags.ts';
-export { discoveryEnv } from './discovery-env.ts';
+export { discoveryEnv } from './discovery/discovery-env.ts';
 export {
   discoveryCommonFlags,
   discoveryFlags,
@@ -17,7 +17,7 @@ export {
   discoveryIssueWorkloadFlags,
   discoveryRequestFlags,
   discoveryVersionFlags,
-} from './discovery-flags.ts';
+} from './discovery/discovery-flags.ts';
 export { parseDuration } from './duration.ts';
 export { type Environment, type EnvTable, envDocument, readEnv, shownEnvironment } from './env-table.ts';
 export { usageError } from './errors.ts';

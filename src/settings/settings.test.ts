@@ -1,8 +1,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { agentEnv } from './agent-env.ts';
-import { discoveryEnv } from './discovery-env.ts';
-import { discoveryFlags } from './discovery-flags.ts';
+import { agentEnv } from './agent/agent-env.ts';
+import { discoveryEnv } from './discovery/discovery-env.ts';
+import { discoveryFlags } from './discovery/discovery-flags.ts';
 import { envDocument, readEnv, shownEnvironment } from './env-table.ts';
 import { parseListenAddress } from './listen-address.ts';
 import { parseFlags } from './parse-flags.ts';

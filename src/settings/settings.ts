@@ -3,10 +3,10 @@
  * same setting, which overrides the flag's default.
  */
 
-import { agentEnv } from './agent-env.ts';
-import { agentProxyFlags } from './agent-flags.ts';
-import { discoveryEnv } from './discovery-env.ts';
-import { discoveryFlags } from './discovery-flags.ts';
+import { agentEnv } from './agent/agent-env.ts';
+import { agentProxyFlags } from './agent/agent-flags.ts';
+import { discoveryEnv } from './discovery/discovery-env.ts';
+import { discoveryFlags } from './discovery/discovery-flags.ts';
 import { type Environment, type EnvTable, type EnvValues, envDefaults, readEnv } from './env-table.ts';
 import { type FlagTable, type FlagValue, type FlagValues, settingName } from './flag-table.ts';
 import type { ParsedFlags } from './parse-flags.ts';

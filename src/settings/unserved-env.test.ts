@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { agentEnv } from './agent-env.ts';
-import { discoveryEnv } from './discovery-env.ts';
+import { agentEnv } from './agent/agent-env.ts';
+import { discoveryEnv } from './discovery/discovery-env.ts';
 import { AGENT_UNSERVED, DISCOVERY_UNSERVED, unservedVariables } from './unserved-env.ts';
 
 test('variables set to something else than their default are reported', () => {

@@ -6,8 +6,8 @@
  */
 import type { Clock, Timer } from '../core/clock.ts';
 import { messageOf } from '../core/errors.ts';
+import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import type { Log } from '../core/log.ts';
-import { TokenBucket } from '../core/token-bucket.ts';
 import type { ResourceEvent } from '../resources/index.ts';
 import type { Source, SourceSink } from './source.ts';
 import { idOfEvent } from './staged-sink.ts';

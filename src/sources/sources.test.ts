@@ -6,7 +6,7 @@ import { test } from 'node:test';
 import { systemClock } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import { defaultMeshConfig, type MeshConfig, parseMeshConfig } from '../resources/index.ts';
-import { keyOf } from '../resources/types.ts';
+import { keyOf } from '../resources/kinds/types.ts';
 import { parseConfigText } from './config-text.ts';
 import { createFileValue } from './file-value.ts';
 import { createMockSource } from './mock.ts';

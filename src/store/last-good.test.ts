@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { tempDir } from '../../test/harness/files.ts';
 import { parseResource } from '../resources/index.ts';
-import { type AnyResource, keyOf } from '../resources/types.ts';
+import { type AnyResource, keyOf } from '../resources/kinds/types.ts';
 import { openLastGood } from './last-good.ts';
 
 interface Fields {

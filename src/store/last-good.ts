@@ -18,7 +18,7 @@ import { join } from 'node:path';
 import { setImmediate } from 'node:timers/promises';
 import { z } from 'zod';
 import { CtlError, errnoOf, messageOf } from '../core/errors.ts';
-import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/private-files.ts';
+import { ASIDE, preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../core/tls/private-files.ts';
 import { type AnyResource, documentLimits, keyOf, parseResource, type ResourceKey } from '../resources/index.ts';
 import { documentOf } from './last-good-document.ts';
 

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { inCluster } from '../resources/index.ts';
-import { keyOf, type ResourceKey } from '../resources/types.ts';
+import { keyOf, type ResourceKey } from '../resources/kinds/types.ts';
 import type { ScriptedSource } from '../sources/testing/scripted.ts';
 import { problem, resource, TEST_KINDS, type TestKind } from './testing/documents.ts';
 import { HOME, openWorld, SOURCES, said } from './testing/world.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ResourceKey } from '../resources/types.ts';
+import type { ResourceKey } from '../resources/kinds/types.ts';
 import { RefusedPolicies } from './refused-policies.ts';
 import type { TakenChanges } from './store.ts';
 import { problem, resource } from './testing/documents.ts';

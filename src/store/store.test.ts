@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { parseResource } from '../resources/index.ts';
-import type { AnyResource, ResourceEvent } from '../resources/types.ts';
+import type { AnyResource, ResourceEvent } from '../resources/kinds/types.ts';
 import { createStore } from './store.ts';
 
 function service(name: string, port: number, namespace = 'ns'): AnyResource {

@@ -20,10 +20,10 @@ import { z } from 'zod';
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { DEFAULT_SETTINGS } from '../../src/model/testing/settings.ts';
 import { createModel, replay } from '../../src/model/testing/steps.ts';
-import type { Snapshot } from '../../src/model/types.ts';
+import type { Snapshot } from '../../src/model/types/types.ts';
+import { type AnyResource, keyOf } from '../../src/resources/kinds/types.ts';
 import { type MeshConfig, parseMeshConfig, parseMeshNetworks } from '../../src/resources/mesh-config.ts';
-import { parseResource } from '../../src/resources/parse.ts';
-import { type AnyResource, keyOf } from '../../src/resources/types.ts';
+import { parseResource } from '../../src/resources/reading/parse.ts';
 import { GatewayApiTranslator, IngressTranslator } from '../../src/translators/index.ts';
 
 const SHOWN = ['clusters', 'endpoints', 'listeners', 'routes', 'virtual_hosts', 'secrets', 'names'] as const;

@@ -1,5 +1,5 @@
 /** Everything that is generated for the proxies of a random mesh, in a form that can be compared. */
-import type { Snapshot } from '../../src/model/types.ts';
+import type { Snapshot } from '../../src/model/types/types.ts';
 import type { GenerateJob, JobAnswer } from '../../src/push/protocol.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from '../../src/push/proxies/proxy-views.ts';
 import { NODES } from './random-mesh.ts';

@@ -7,6 +7,7 @@ import fc from 'fast-check';
 import { parse } from 'yaml';
 import type { ProxyNode } from '../../src/core/proxy.ts';
 import { OIDC_REFERENCE } from '../../src/resources/key-sets.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/kinds/types.ts';
 import { makeKeySet } from '../../src/resources/make-key-set.ts';
 import {
   type MeshConfig,
@@ -14,7 +15,6 @@ import {
   parseMeshConfig,
   parseMeshNetworks,
 } from '../../src/resources/mesh-config.ts';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../src/resources/types.ts';
 import { proxyNode, readResources } from './input.ts';
 import { CLUSTER_SLOTS } from './random-mesh-clusters.ts';
 import { OWNER_SLOTS } from './random-mesh-owners.ts';

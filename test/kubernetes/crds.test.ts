@@ -8,7 +8,7 @@ import { join } from 'node:path';
 import { before, test } from 'node:test';
 import { parseAllDocuments } from 'yaml';
 import { parseResource } from '../../src/resources/index.ts';
-import { MESH_KINDS } from '../../src/resources/types.ts';
+import { MESH_KINDS } from '../../src/resources/kinds/types.ts';
 import { lazy, suiteOwner } from '../e2e/support/suite.ts';
 import { eventually } from '../harness/index.ts';
 import {

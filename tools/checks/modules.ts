@@ -80,6 +80,40 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'generate',
     'index',
   ],
+  'src/model/': [
+    'types',
+    'common',
+    'policies',
+    'workloads',
+    'services',
+    'addresses',
+    'endpoints',
+    'rules',
+    'registry',
+    'scopes',
+    'host-index',
+    'mesh',
+    'snapshot',
+    'model',
+    'index',
+  ],
+  // Documents become listeners, backends of routes, then routes; all of them have statuses.
+  'src/translators/gateway-api/': [
+    'status-types',
+    'documents',
+    'precedence',
+    'features',
+    'conditions',
+    'references',
+    'revisions',
+    'listeners',
+    'backends',
+    'routes',
+    'statuses',
+    'unserved-targets',
+    'translator',
+    'index',
+  ],
   'src/push/': ['types', 'protocol', 'bundles', 'reads', 'proxies', 'jobs', 'views', 'sessions', 'engine', 'index'],
   // `admission` runs in a worker; `server`, on the main thread, imports no handler.
   'src/webhooks/': [
@@ -109,7 +143,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `webhooks/injection` is loaded only where Pods are injected.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
-  /^src\/core\/[^/]+\.ts$/,
+  /^src\/core\/(fairness\/|tls\/)?[^/]+\.ts$/,
   /^src\/cli\/(agent|discovery|jwt)\.ts$/,
   /^src\/protobuf\/wire\/index\.ts$/,
   /^src\/protobuf\/agent\/index\.ts$/,

@@ -1,7 +1,7 @@
 /** Checks certificates from the authority or from files before they replace working ones. */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
-import { pemBlocks } from '../../core/pem.ts';
+import { pemBlocks } from '../../core/tls/pem.ts';
 import type { WorkloadSecrets } from '../types.ts';
 
 /** More than any chain or bundle of roots has. */

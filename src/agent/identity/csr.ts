@@ -18,7 +18,7 @@ import {
   smallInteger,
 } from '../../asn1/index.ts';
 import { CtlError } from '../../core/errors.ts';
-import { encodePem } from '../../core/pem.ts';
+import { encodePem } from '../../core/tls/pem.ts';
 
 const generate = promisify(generateKeyPair);
 

@@ -6,9 +6,9 @@
  */
 import { sleep } from '../../core/clock.ts';
 import { CtlError, InternalError, oneLineOf } from '../../core/errors.ts';
-import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { pemBlocks } from '../../core/pem.ts';
+import { parseFileSecretName, SYSTEM_AUTHORITIES } from '../../core/tls/file-secret-names.ts';
+import { pemBlocks } from '../../core/tls/pem.ts';
 import type { WallClock } from '../../core/wall-clock.ts';
 import { readText } from './cert-files.ts';
 import { checkKey, readCertificates } from './certificates.ts';

@@ -7,14 +7,14 @@
 import { type Clock, sleep } from '../../core/clock.ts';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { tlsSecretProblems } from '../../core/tls-secret-problems.ts';
+import { tlsSecretProblems } from '../../core/tls/tls-secret-problems.ts';
 import {
   authoritiesNames,
   authorityBytes,
   keyPairBytes,
   parseSdsName,
   type SecretContent,
-} from '../../core/tls-secrets.ts';
+} from '../../core/tls/tls-secrets.ts';
 import {
   ApiError,
   type ClusterAccess,

@@ -9,7 +9,7 @@ import { z } from 'zod';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { errnoOf, messageOf } from '../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../../core/private-files.ts';
+import { preparePrivateFolder, readPrivateFile, replacePrivateFile } from '../../core/tls/private-files.ts';
 import type { RegisteringNode } from './entries.ts';
 
 const FILE = 'registered-workloads.json';

@@ -4,7 +4,7 @@
  */
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { TokenBucket } from '../../core/token-bucket.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 
 /**
  * Writes of all workloads a second, and at once: after a restart of the control plane all workloads connect again, and

@@ -1,6 +1,6 @@
 /**
  * Limits how many operations run at once, so that no client can use the whole limit: each may have as many as are still
- * free for others. One client alone gets half, two get a third each (see src/core/fair-queue.ts).
+ * free for others. One client alone gets half, two get a third each (see src/core/fairness/fair-queue.ts).
  */
 export interface FairLimiter {
   /** How many operations run. */

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource, parsed } from '../testing/mesh.ts';

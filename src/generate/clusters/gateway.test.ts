@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { ClientTlsSettings } from '../../resources/schemas.ts';
+import type { ClientTlsSettings } from '../../resources/kinds/schemas.ts';
 import type { SanMatcher } from '../common/mesh-tls.ts';
 import { serverNames, type Traffic } from './upstream-names.ts';
 

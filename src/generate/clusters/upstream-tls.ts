@@ -1,6 +1,6 @@
 /** TLS that a cluster originates, with certificates in files of the proxy's machine, or for gateways in Secrets. */
 import { CtlError } from '../../core/errors.ts';
-import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/file-secret-names.ts';
+import { authoritiesFileName, keyPairFileName, SYSTEM_AUTHORITIES } from '../../core/tls/file-secret-names.ts';
 import { envoy, packAny } from '../../protobuf/index.ts';
 import type { ClientTlsSettings } from '../../resources/index.ts';
 import { agentFileSecret, type SanMatcher, TLS_SOCKET } from '../common/index.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { addressBytes } from '../../model/networks.ts';
+import { addressBytes } from '../../model/common/networks.ts';
 import { addressKey, cidrRange, cidrRanges, isRange } from './cidr.ts';
 
 const cases: readonly (readonly [text: string, prefix: string, length: number])[] = [

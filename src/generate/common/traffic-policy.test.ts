@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { MergedDestinationRule } from '../../model/types.ts';
+import type { MergedDestinationRule } from '../../model/types/types.ts';
 import { effectivePolicy, gatewayPolicy } from './traffic-policy.ts';
 
 const rule: MergedDestinationRule = {

@@ -2,10 +2,10 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { Memos } from '../../core/memo.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
-import type { Endpoint, Snapshot } from '../../model/types.ts';
+import type { Endpoint, Snapshot } from '../../model/types/types.ts';
 import { meshResource, parse, snapshotOf } from '../../push/testing/mesh.ts';
-import type { LocalityLbSetting } from '../../resources/schemas.ts';
-import { type AnyResource, keyOf } from '../../resources/types.ts';
+import type { LocalityLbSetting } from '../../resources/kinds/schemas.ts';
+import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { changedLocalityNames, localityClass, localityOfMesh } from './classes.ts';
 import { shareLocalities } from './locality.ts';
 

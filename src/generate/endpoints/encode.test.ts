@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Endpoint, Health } from '../../model/types.ts';
+import type { Endpoint, Health } from '../../model/types/types.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import { assignEndpoints } from './assign.ts';
 import { encodeEndpoints } from './encode.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { applyChanges } from '../../model/testing/steps.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import { type AnyResource, keyOf } from '../../resources/types.ts';
+import { type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import { resolveEndpoints } from '../endpoints/resolve.ts';
 import { generate } from '../generate.ts';
 import { MeshReader } from '../reads/index.ts';

@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { replay } from '../../model/testing/steps.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';

@@ -2,7 +2,7 @@
  * TLS termination with certificates that are not the mesh's: at a gateway, or at the ingress listener of a Sidecar.
  * They come from files, at gateways also from Secrets.
  */
-import { authoritiesFileName, keyPairFileName } from '../../core/file-secret-names.ts';
+import { authoritiesFileName, keyPairFileName } from '../../core/tls/file-secret-names.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { ServerTlsSettings } from '../../resources/index.ts';
 import { agentFileSecret, agentKubernetesSecret, durationOf, exactName, TLS_SOCKET } from '../common/index.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import type { Protocol, Service } from '../../model/types.ts';
+import type { Protocol, Service } from '../../model/types/types.ts';
 import { chainsOf, inboundOf, inboundView, oneService, outboundOf, type World, worldOf } from '../testing/listeners.ts';
 import { outboundView } from '../testing/views.ts';
 

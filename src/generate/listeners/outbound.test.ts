@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import type { Protocol, Service } from '../../model/types.ts';
+import type { Protocol, Service } from '../../model/types/types.ts';
 import { google } from '../../protobuf/index.ts';
 import { plannedRoutes } from '../plans/index.ts';
 import { MeshReader } from '../reads/index.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { serialize } from 'node:v8';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { envoy } from '../../protobuf/index.ts';
-import { SCHEMAS } from '../../resources/schemas.ts';
+import { SCHEMAS } from '../../resources/kinds/schemas.ts';
 import {
   ALL_FEATURES,
   contextOf,

@@ -3,17 +3,17 @@ import type { ResolvedVirtualService } from '../../model/index.ts';
 import type { HttpMatch, HttpRoute } from '../../resources/index.ts';
 import { clusterName } from '../common/index.ts';
 import { CORS_FILTER, FAULT_FILTER } from '../filters/index.ts';
-import { forwardAction, timeoutFields, weighted } from './action.ts';
+import { forwardAction, timeoutFields, weighted } from './actions/action.ts';
+import { corsConfig } from './actions/cors.ts';
+import { directResponseAction } from './actions/direct-response.ts';
+import { faultConfig } from './actions/fault.ts';
+import { hashPolicies } from './actions/hash-policy.ts';
+import { headerFields } from './actions/headers.ts';
+import { redirectAction } from './actions/redirect.ts';
+import { retryPolicy } from './actions/retry.ts';
 import type { RouteContext } from './context.ts';
-import { corsConfig } from './cors.ts';
-import { directResponseAction } from './direct-response.ts';
-import { faultConfig } from './fault.ts';
-import { hashPolicies } from './hash-policy.ts';
-import { headerFields } from './headers.ts';
 import { ANY_REQUEST, appliesHere, isCatchAll, routeMatch } from './match.ts';
 import type { Route } from './messages.ts';
-import { redirectAction } from './redirect.ts';
-import { retryPolicy } from './retry.ts';
 
 /** Name of the route of a service without a virtual service. */
 const DEFAULT_ROUTE = 'default';

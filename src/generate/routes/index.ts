@@ -3,14 +3,14 @@
  * catch-all become virtual hosts, which are encoded and cached while their inputs are unchanged; these become route
  * configurations, or resources of their own (VHDS).
  */
-export { weighted } from './action.ts';
+export { weighted } from './actions/action.ts';
+export { MAX_BODY_BYTES } from './actions/direct-response.ts';
+export { withSharedRetries } from './actions/shared-retries.ts';
 export { contextKey, MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
 export { destinationPort, weightedCluster } from './destination.ts';
-export { MAX_BODY_BYTES } from './direct-response.ts';
+export { cachedVirtualHosts, encodedVirtualHost } from './hosts/virtual-host-cache.ts';
 export { defaultRoute, hasRoutes, joinRoutes, virtualServiceRoutes } from './http-route.ts';
 export { appliesHere } from './match.ts';
 export type { HashPolicy, HeaderMatcher, Route, RouteAction, RouteMatch, VirtualHostMessage } from './messages.ts';
 export { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './outbound.ts';
 export { encodeVirtualHost, routeConfiguration } from './route-configuration.ts';
-export { withSharedRetries } from './shared-retries.ts';
-export { cachedVirtualHosts, encodedVirtualHost } from './virtual-host-cache.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import type { ServicePort } from '../../model/types.ts';
+import type { ServicePort } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import {

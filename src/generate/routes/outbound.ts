@@ -9,10 +9,16 @@ import { addressedScope, adsConfigSource, InputCache } from '../common/index.ts'
 import { type OutboundRoutePlan, plannedRoutes, routePlan } from '../plans/index.ts';
 import type { MeshReader, ScopeReader } from '../reads/index.ts';
 import type { OutboundView, Unit, UnitOutput } from '../types.ts';
+import { MAX_BODY_BYTES } from './actions/direct-response.ts';
 import { MESH_GATEWAY, type RouteContext, routeFeatures, scopeLookups } from './context.ts';
-import { MAX_BODY_BYTES } from './direct-response.ts';
-import { discoveredHost } from './discovered-host.ts';
-import { catchAllHost, type EncodedHosts, type OutboundHosts, sharedHosts, singleHost } from './outbound-hosts.ts';
+import { discoveredHost } from './hosts/discovered-host.ts';
+import {
+  catchAllHost,
+  type EncodedHosts,
+  type OutboundHosts,
+  sharedHosts,
+  singleHost,
+} from './hosts/outbound-hosts.ts';
 import { type RouteConfigurationRest, routeConfiguration } from './route-configuration.ts';
 
 const NOTHING: UnitOutput = { resources: [], findings: [] };

@@ -3,7 +3,7 @@
  * gets only when its identity is proved. A cluster whose certificates are missing has no endpoints: Envoy does not wait
  * for it, and no weaker connection replaces it.
  */
-import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls-secrets.ts';
+import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { MergedDestinationRule } from '../../model/index.ts';
 import type { ClientTlsSettings, TrafficPolicy } from '../../resources/index.ts';
 import { type MeshReader, noteAll, type Recorded, recorded } from '../reads/index.ts';

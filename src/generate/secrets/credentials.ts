@@ -7,7 +7,7 @@
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
 
-import { AUTHORITIES_SUFFIX, SECRET_NAME, sdsName } from '../../core/tls-secrets.ts';
+import { AUTHORITIES_SUFFIX, SECRET_NAME, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';

@@ -12,7 +12,7 @@ import {
   CREDENTIAL_SCHEME,
   keyPairBytes,
   sdsName,
-} from '../../core/tls-secrets.ts';
+} from '../../core/tls/tls-secrets.ts';
 import { encode, envoy } from '../../protobuf/index.ts';
 import {
   type Resource,

@@ -1,5 +1,5 @@
 /** For tests of what a change touches. */
-import type { ChangeSet, Snapshot } from '../../model/types.ts';
+import type { ChangeSet, Snapshot } from '../../model/types/types.ts';
 import { changedFacts } from '../changed-facts.ts';
 import { generate } from '../generate.ts';
 import { ALL_UNITS, touchedUnits } from '../touched-units.ts';

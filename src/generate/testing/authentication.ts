@@ -1,10 +1,10 @@
 /** Fixtures: a mesh of request authentications, views that they apply to, and the content of their filters. */
 
 import { generateKeyPairSync } from 'node:crypto';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { makeKeySet } from '../../resources/make-key-set.ts';
-import type { AnyResource } from '../../resources/types.ts';
 import { tokenFilters } from '../policies/authentication/index.ts';
 import { MeshReader } from '../reads/index.ts';
 import type { InboundView } from '../types.ts';

@@ -1,7 +1,7 @@
 /** Fixtures: a mesh with authorization policies, and the filters that a workload gets for them. */
 import { parse } from 'yaml';
-import type { Snapshot } from '../../model/types.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import type { InboundView } from '../types.ts';
 import { inboundView } from './listeners.ts';
 import { type MeshOptions, meshOf, meshResource } from './mesh.ts';

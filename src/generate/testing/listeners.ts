@@ -9,7 +9,7 @@ import type {
   Protocol,
   Scope,
   Service,
-} from '../../model/types.ts';
+} from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/mesh-config.ts';
 import { inboundListeners, inboundListenerUnits } from '../listeners/inbound.ts';

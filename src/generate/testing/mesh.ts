@@ -1,10 +1,10 @@
 /** Meshes for tests of generation, built from documents as users write them. */
 import { DEFAULT_SETTINGS } from '../../model/testing/settings.ts';
 import { createModel, replay } from '../../model/testing/steps.ts';
-import type { ModelSettings, Snapshot } from '../../model/types.ts';
+import type { ModelSettings, Snapshot } from '../../model/types/types.ts';
+import { type AnyResource, CORE_KINDS, SECURITY_KINDS } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks, type MeshConfig } from '../../resources/mesh-config.ts';
-import { parseResource } from '../../resources/parse.ts';
-import { type AnyResource, CORE_KINDS, SECURITY_KINDS } from '../../resources/types.ts';
+import { parseResource } from '../../resources/reading/parse.ts';
 
 /** A document as a resource; a refused one is a mistake of the test. */
 export function parsed(document: unknown): AnyResource {

@@ -11,10 +11,10 @@ import type {
   Scope,
   Service,
   ServicePort,
-} from '../../model/types.ts';
+} from '../../model/types/types.ts';
+import { type ContentOf, SCHEMAS } from '../../resources/kinds/schemas.ts';
+import { type Kind, keyOf, type Resource, resourceKey } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
-import { type ContentOf, SCHEMAS } from '../../resources/schemas.ts';
-import { type Kind, keyOf, type Resource, resourceKey } from '../../resources/types.ts';
 import type { RouteContext, RouteLookups } from '../routes/context.ts';
 import { virtualServiceRoutes } from '../routes/http-route.ts';
 import type { Route } from '../routes/messages.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, mock } from 'node:test';
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import { type Handshake, HandshakeSlots } from './handshake-slots.ts';
 
 const SLOT_MS = 2000;

@@ -3,8 +3,8 @@
  * and with a client or server that is busy all would take longer than their time limit; so would the next attempts.
  * Callers wait in the order of the time that they have used, and some slots are always left for other callers.
  */
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
-import type { TimeShares } from '../../core/time-shares.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import type { TimeShares } from '../../core/fairness/time-shares.ts';
 import { PerAddressLimiter } from '../limits/per-address-limiter.ts';
 
 /** Handshakes under way: with clients 200 ms away still as many per second as a core can do. */

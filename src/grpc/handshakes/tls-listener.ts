@@ -4,7 +4,7 @@
  */
 import type { Socket } from 'node:net';
 import { createServer, type TLSSocket, type Server as TlsServer } from 'node:tls';
-import type { TimeShares } from '../../core/time-shares.ts';
+import type { TimeShares } from '../../core/fairness/time-shares.ts';
 import { networkOf } from '../limits/per-address-limiter.ts';
 import type { Task, TurnScheduler } from '../limits/turn-scheduler.ts';
 import type { EarlyEnd, ListenerTls } from '../types.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import { type Task, TurnScheduler } from './turn-scheduler.ts';
 
 /** A scheduler with a clock and turns of the test, and what was done in order. */

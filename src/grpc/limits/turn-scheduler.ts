@@ -1,11 +1,11 @@
 /**
  * Shares the turns of the event loop between the callers of a server. What a client causes is done at once while a turn
  * is young. Later in the turn it waits, and the callers that have used least time are served first (see
- * src/core/time-shares.ts): a client with thousands of connections, or with requests that take long to read, delays the
- * others by its share only.
+ * src/core/fairness/time-shares.ts): a client with thousands of connections, or with requests that take long to read,
+ * delays the others by its share only.
  */
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 
 /** Time of a turn in which work is done at once, ms: several hundred acknowledgements. */
 const TURN_MS = 20;

@@ -1,7 +1,7 @@
 /** Random resources from small pools, so that they often refer to each other. For tests. */
 import fc from 'fast-check';
+import { type AnyResource, CLUSTER_KINDS, type Kind } from '../../resources/kinds/types.ts';
 import type { MeshNetworks } from '../../resources/mesh-config.ts';
-import { type AnyResource, CLUSTER_KINDS, type Kind } from '../../resources/types.ts';
 import { fqdn, type MetaFields, resource } from './build.ts';
 import type { Questions } from './dump.ts';
 

@@ -1,16 +1,22 @@
 /** Resources from plain data through the real schemas, and meshes of them. For tests. */
 
-import { workloadLabels } from '../../resources/aliases.ts';
+import { workloadLabels } from '../../resources/kinds/aliases.ts';
+import { SCHEMAS } from '../../resources/kinds/schemas.ts';
+import {
+  type AnyResource,
+  type Kind,
+  keyOf,
+  type ResourceChange,
+  type ResourceKey,
+} from '../../resources/kinds/types.ts';
 import {
   defaultMeshConfig,
   defaultMeshNetworks,
   type MeshConfig,
   type MeshNetworks,
 } from '../../resources/mesh-config.ts';
-import { SCHEMAS } from '../../resources/schemas.ts';
-import { type AnyResource, type Kind, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
 import type { ModelStep } from '../model.ts';
-import type { ModelSettings, Snapshot } from '../types.ts';
+import type { ModelSettings, Snapshot } from '../types/types.ts';
 import { DEFAULT_SETTINGS } from './settings.ts';
 import { applyChanges, createModel } from './steps.ts';
 

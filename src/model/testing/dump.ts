@@ -1,6 +1,6 @@
 /** Everything that a snapshot answers, as plain data that can be compared. For tests. */
-import type { Labels } from '../labels.ts';
-import type { Scope, Snapshot } from '../types.ts';
+import type { Labels } from '../common/labels.ts';
+import type { Scope, Snapshot } from '../types/types.ts';
 
 /** The queries to make: a snapshot cannot list the possible ones. */
 export interface Questions {

@@ -1,5 +1,5 @@
 /** Settings of a mesh in tests: the defaults of ctl-discovery. */
-import type { ModelSettings } from '../types.ts';
+import type { ModelSettings } from '../types/types.ts';
 
 export const DEFAULT_SETTINGS: ModelSettings = {
   domain: 'cluster.local',

@@ -2,11 +2,12 @@
  * For tests that are not about who acquires scopes: models as values. A step leaves the snapshot before it as it is,
  * and says of every scope that the snapshot has how it changed.
  */
+
+import { ALL_KINDS, type AnyResource, keyOf } from '../../resources/kinds/types.ts';
 import type { MeshConfig, MeshNetworks } from '../../resources/mesh-config.ts';
-import { ALL_KINDS, type AnyResource, keyOf } from '../../resources/types.ts';
 import { Model, type ModelOptions, type ModelStep, type ModelUpdate } from '../model.ts';
-import { defaultScopeId } from '../scope-plan.ts';
-import type { ModelSettings, Snapshot } from '../types.ts';
+import { defaultScopeId } from '../scopes/scope-plan.ts';
+import type { ModelSettings, Snapshot } from '../types/types.ts';
 
 const models = new WeakMap<Snapshot, Model>();
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { endpointName, endpointsOfHost } from '../../generate/index.ts';
 import { NOWHERE, type OutboundView } from '../../generate/types.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import { endpoints, service, sidecar, snapshotOf } from '../testing/mesh.ts';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { type Connected, content, type Mesh, ready, service, sidecar } from '../testing/mesh.ts';
 import { type NotingGenerator, notingMesh } from '../testing/placements.ts';
 

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { after, describe, it } from 'node:test';
 import { fileURLToPath } from 'node:url';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { workerUrl } from '../../paths.ts';
 import { resourceMessage } from '../bundles/encode-resource.ts';
 import { PoolGenerator } from '../jobs/pool-generator.ts';

@@ -4,9 +4,9 @@ import { fileURLToPath } from 'node:url';
 import { eventually } from '../../../test/harness/eventually.ts';
 import { XDS_TYPES } from '../../core/xds-types.ts';
 import { endpointName } from '../../generate/index.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { workerUrl } from '../../paths.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { PoolGenerator } from '../jobs/pool-generator.ts';
 import { type Connected, content, endpoints, inline, Mesh, service, sidecar, virtualService } from '../testing/mesh.ts';
 

@@ -6,8 +6,8 @@
  *                             └─▶ endpoints, which are encoded here at once ──────────────────┘
  */
 import { messageOf, toCtlError } from '../../core/errors.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { TimeShares } from '../../core/time-shares.ts';
 import { XDS_TYPES, type XdsType } from '../../core/xds-types.ts';
 import {
   ALL_UNITS,

@@ -4,7 +4,7 @@
  * (`time-shares.ts`), so thousands of jobs of one tenant, or one that takes a minute, delay the others by their share
  * only.
  */
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 
 /** Who a job is for. */
 export interface Lane {

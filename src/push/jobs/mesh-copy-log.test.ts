@@ -1,9 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { applyChanges } from '../../model/testing/steps.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../../resources/mesh-config.ts';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
 import { emptySnapshot, endpoints, meshResource, service, virtualService } from '../testing/mesh.ts';
 import { MeshCopyLog } from './mesh-copy-log.ts';
 

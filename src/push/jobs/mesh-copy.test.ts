@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { NOWHERE } from '../../generate/types.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
-import { keyOf } from '../../resources/types.ts';
+import { keyOf } from '../../resources/kinds/types.ts';
 import type { GenerateJob, JobAnswer, MeshCopyUpdate } from '../protocol.ts';
 import { viewKey, viewsOf } from '../proxies/proxy-views.ts';
 import { emptySnapshot, endpoints, service, sidecar } from '../testing/mesh.ts';

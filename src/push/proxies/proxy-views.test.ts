@@ -3,8 +3,8 @@ import { describe, it } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { ASKED_EXTENSIONS } from '../../generate/index.ts';
 import { replay } from '../../model/testing/steps.ts';
-import type { Snapshot } from '../../model/types.ts';
-import type { AnyResource } from '../../resources/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { emptyModel, endpoints, meshResource, parse, service, sidecar, snapshotOf } from '../testing/mesh.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from './proxy-views.ts';
 

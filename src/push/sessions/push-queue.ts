@@ -11,8 +11,8 @@
  *
  * A push that ends at once, as a small one does, allocates no promise: a changed endpoint is a thousand of them.
  */
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import type { PendingPush, PushOutcome, PushReason } from '../types.ts';
 

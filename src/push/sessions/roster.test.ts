@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it, test } from 'node:test';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { collectGarbage, inline, Mesh, meshResource, parse, service, sidecar } from '../testing/mesh.ts';
 import { Roster } from './roster.ts';
 import type { Session } from './session.ts';

@@ -2,7 +2,7 @@
  * Decides which pushes sessions get, and when. A push is postponed while another part of the same proxy is being
  * generated, and merged with a move to other views.
  */
-import type { TimeShares } from '../../core/time-shares.ts';
+import type { TimeShares } from '../../core/fairness/time-shares.ts';
 import type { PendingPush, PushOutcome } from '../types.ts';
 import { changedTypes, mergedPush, type PostponedPush } from './postponed-push.ts';
 import { PushQueue } from './push-queue.ts';

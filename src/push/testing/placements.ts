@@ -1,7 +1,7 @@
 /** Meshes of one view in many localities, and generators, for tests of placements. */
 import assert from 'node:assert/strict';
 import type { ProxyNode } from '../../core/proxy.ts';
-import type { Snapshot } from '../../model/types.ts';
+import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { resourceMessage } from '../bundles/encode-resource.ts';
 import { type GeneratedJob, InlineGenerator, type JobSource, type SubmitOptions } from '../jobs/generator.ts';

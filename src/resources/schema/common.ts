@@ -7,7 +7,7 @@
  * normalized here, so that nothing else has to know them.
  */
 import { z } from 'zod';
-import { selectorLabels, workloadLabels } from '../aliases.ts';
+import { selectorLabels, workloadLabels } from '../kinds/aliases.ts';
 import { parseDuration } from './duration.ts';
 
 /** As many nanoseconds as 63 bits count, in whole hours: Envoy refuses a message with a longer duration. */

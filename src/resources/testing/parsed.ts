@@ -1,8 +1,8 @@
 /** Parses documents for tests, and says which outcome was expected. */
 import assert from 'node:assert/strict';
 import { parse as parseYaml } from 'yaml';
-import { parseResource } from '../parse.ts';
-import type { AnyResource, ResourceProblem } from '../types.ts';
+import type { AnyResource, ResourceProblem } from '../kinds/types.ts';
+import { parseResource } from '../reading/parse.ts';
 
 /** Origin of the documents. */
 export const ORIGIN = { source: 'directory', file: 'a.yaml', line: 1 };

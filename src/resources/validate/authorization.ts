@@ -5,8 +5,9 @@
  * A star at the beginning or the end of a value matches the rest; anywhere else it is an ordinary character. Paths may
  * have templates (`{*}`, `{**}`) instead.
  */
-import { shown } from '../issues.ts';
+
 import { isPathTemplate, templateError } from '../path-templates.ts';
+import { shown } from '../reading/issues.ts';
 import type {
   AuthorizationCondition,
   AuthorizationOperation,

@@ -2,7 +2,7 @@
  * Validates kinds of the Gateway API as an API server does (their custom resource definitions, version 1.6), so that
  * files cannot have names and hosts that derived documents or Envoy cannot have.
  */
-import { shown } from '../issues.ts';
+import { shown } from '../reading/issues.ts';
 import type { BackendTlsPolicySpec, KubernetesGatewaySpec } from '../schema/gateway-api.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 

@@ -1,8 +1,9 @@
 /** Semantic validation: what is refused beyond wrong types. One file per group of kinds. */
-import type { ValidationError } from '../issues.ts';
+
+import type { ContentOf } from '../kinds/schemas.ts';
+import type { Kind } from '../kinds/types.ts';
 import type { DocumentLimits } from '../limits.ts';
-import type { ContentOf } from '../schemas.ts';
-import type { Kind } from '../types.ts';
+import type { ValidationError } from '../reading/issues.ts';
 import { validateAuthorizationPolicy } from './authorization.ts';
 import { validateEndpointSlice, validateEndpoints, validatePod, validateService } from './core.ts';
 import { validateDestinationRule } from './destination-rule.ts';

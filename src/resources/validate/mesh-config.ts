@@ -2,7 +2,7 @@
  * Validates the mesh configuration. A value that Envoy refuses would be refused in every cluster or listener of every
  * proxy.
  */
-import type { ValidationError } from '../issues.ts';
+import type { ValidationError } from '../reading/issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
 import { errorList } from './validation-errors.ts';

@@ -1,5 +1,5 @@
 /** Validates Secrets for TLS at gateways; see `core/tls-secret-problems.ts`. */
-import { tlsSecretProblems } from '../../core/tls-secret-problems.ts';
+import { tlsSecretProblems } from '../../core/tls/tls-secret-problems.ts';
 import type { SecretContent } from '../schema/core.ts';
 import type { ValidationErrors } from './validation-errors.ts';
 

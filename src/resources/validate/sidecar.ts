@@ -1,5 +1,5 @@
 /** Validates Sidecar. */
-import { shown } from '../issues.ts';
+import { shown } from '../reading/issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
 import { checkDestination } from './route-values.ts';

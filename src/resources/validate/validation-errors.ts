@@ -1,6 +1,7 @@
 /** Collects the errors of one resource: validators walk the content and add what they refuse. */
-import type { ValidationError } from '../issues.ts';
+
 import { beyondLimit, DEFAULT_LIMITS, type DocumentLimit, type DocumentLimits } from '../limits.ts';
+import type { ValidationError } from '../reading/issues.ts';
 
 export type Path = readonly (string | number)[];
 

@@ -1,5 +1,5 @@
 /** Validates VirtualService: hosts, gateways, and that each route has one action. */
-import { shown } from '../issues.ts';
+import { shown } from '../reading/issues.ts';
 import type {
   HttpRoute,
   L4Match,

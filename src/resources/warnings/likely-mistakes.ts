@@ -2,9 +2,10 @@
  * Valid settings that their author probably did not mean. The author gets a warning when the document is checked; the
  * mesh acts on the document as it is.
  */
-import { shown, type ValidationError } from '../issues.ts';
-import type { ContentOf, HttpMatch, HttpRoute } from '../schemas.ts';
-import type { AnyResource, Kind } from '../types.ts';
+
+import type { ContentOf, HttpMatch, HttpRoute } from '../kinds/schemas.ts';
+import type { AnyResource, Kind } from '../kinds/types.ts';
+import { shown, type ValidationError } from '../reading/issues.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };
 

@@ -3,10 +3,10 @@
  * show it. Remove an entry when its feature exists.
  */
 import { unappliedPatch } from '../envoy-patches.ts';
-import type { ValidationError } from '../issues.ts';
+import type { ContentOf } from '../kinds/schemas.ts';
+import type { Kind } from '../kinds/types.ts';
 import { waypointTargets } from '../policy-targets.ts';
-import type { ContentOf } from '../schemas.ts';
-import type { Kind } from '../types.ts';
+import type { ValidationError } from '../reading/issues.ts';
 import { ordinaryStars } from './ordinary-stars.ts';
 
 type Finders = { readonly [K in Kind]?: (content: ContentOf<K>) => readonly ValidationError[] };

@@ -3,8 +3,9 @@
  * one end only, so that such a value matches almost nothing: a DENY with it denies nothing, and `not…` of an ALLOW
  * excludes nothing.
  */
-import type { ValidationError } from '../issues.ts';
+
 import { isPathTemplate } from '../path-templates.ts';
+import type { ValidationError } from '../reading/issues.ts';
 import type { AuthorizationPolicySpec } from '../schema/security.ts';
 
 /** Values of conditions may be secrets, so that none is quoted. */

@@ -15,7 +15,7 @@ import {
   sliceDer,
 } from '../../asn1/index.ts';
 import { CtlError } from '../../core/errors.ts';
-import { countPemBlocks, readPem } from '../../core/pem.ts';
+import { countPemBlocks, readPem } from '../../core/tls/pem.ts';
 import type { SubjectKey } from './certificate.ts';
 
 /** The maximum length of the PEM text. A request with an RSA key of 4096 bits and a few names has 2,000 characters. */

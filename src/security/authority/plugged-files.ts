@@ -7,7 +7,7 @@ import { createHash, createPrivateKey, type KeyObject } from 'node:crypto';
 import { lstat, readFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { CtlError } from '../../core/errors.ts';
-import { encodePem, readPem } from '../../core/pem.ts';
+import { encodePem, readPem } from '../../core/tls/pem.ts';
 import { signingKey } from './certificate.ts';
 import { type CertificateFacts, certificateFacts } from './certificate-facts.ts';
 import type { RootSet, SigningMaterial } from './root-source.ts';

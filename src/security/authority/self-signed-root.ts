@@ -1,7 +1,7 @@
 /** Creates a self-signed root: an RSA key and its certificate. */
 import { createPrivateKey, generateKeyPair } from 'node:crypto';
 import { promisify } from 'node:util';
-import { encodePem } from '../../core/pem.ts';
+import { encodePem } from '../../core/tls/pem.ts';
 import { authorityName, keyIdentifier, rootExtensions, signingKey, writeCertificate } from './certificate.ts';
 import { keyBitsOf } from './certificate-facts.ts';
 import { BACKDATE_MS } from './signer.ts';

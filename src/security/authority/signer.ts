@@ -5,7 +5,7 @@
 import { createPrivateKey, generateKeyPairSync } from 'node:crypto';
 import { encoded, type Node } from '../../asn1/index.ts';
 import { messageOf } from '../../core/errors.ts';
-import { encodePem } from '../../core/pem.ts';
+import { encodePem } from '../../core/tls/pem.ts';
 import {
   EMPTY_NAME,
   hostName,

@@ -7,7 +7,7 @@
 import { availableParallelism } from 'node:os';
 import { Piscina } from 'piscina';
 import { CtlError } from '../../core/errors.ts';
-import { createFairQueue, type FairQueue } from '../../core/fair-queue.ts';
+import { createFairQueue, type FairQueue } from '../../core/fairness/fair-queue.ts';
 import type { SigningMaterial } from './root-source.ts';
 import type { SignAnswer, SignJob, SignResult, SignTask } from './sign-protocol.ts';
 

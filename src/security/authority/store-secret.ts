@@ -13,7 +13,7 @@ import { createPrivateKey, X509Certificate } from 'node:crypto';
 import type { Clock } from '../../core/clock.ts';
 import { CtlError, type ErrorLocation } from '../../core/errors.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
-import { countPemBlocks, encodePem, readPem } from '../../core/pem.ts';
+import { countPemBlocks, encodePem, readPem } from '../../core/tls/pem.ts';
 import {
   ApiError,
   ConnectionError,

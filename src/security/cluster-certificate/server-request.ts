@@ -13,7 +13,7 @@ import {
   smallInteger,
   utf8,
 } from '../../asn1/index.ts';
-import { encodePem } from '../../core/pem.ts';
+import { encodePem } from '../../core/tls/pem.ts';
 import { hostName } from '../authority/certificate.ts';
 
 const generate = promisify(generateKeyPair);

@@ -2,7 +2,7 @@
 import { type KeyObject, randomBytes } from 'node:crypto';
 import { exportJWK, type JSONWebKeySet, type JWTPayload, SignJWT } from 'jose';
 import { bits, boolean, encodeDer, type Node, octets, oid, sequence, smallInteger } from '../../asn1/index.ts';
-import { encodePem } from '../../core/pem.ts';
+import { encodePem } from '../../core/tls/pem.ts';
 import {
   authorityName,
   EMPTY_NAME,

@@ -4,7 +4,7 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { createFairQueue, type FairQueue } from '../../core/fair-queue.ts';
+import { createFairQueue, type FairQueue } from '../../core/fairness/fair-queue.ts';
 import { networkOf } from '../../grpc/index.ts';
 
 /** Reviews that run at a time: the API server answers one in a few milliseconds. */

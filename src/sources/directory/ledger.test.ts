@@ -2,7 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { finish } from '../../core/slices.ts';
-import { keyOf, type ResourceEvent } from '../../resources/types.ts';
+import { keyOf, type ResourceEvent } from '../../resources/kinds/types.ts';
 import { readDocuments } from './documents.ts';
 import { createLedger } from './ledger.ts';
 

@@ -2,7 +2,7 @@
  * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
  * certificate authorities. Only these are read from a cluster.
  */
-import { AUTHORITIES_SUFFIX, SECRET_NAME } from '../../core/tls-secrets.ts';
+import { AUTHORITIES_SUFFIX, SECRET_NAME } from '../../core/tls/tls-secrets.ts';
 import type { AnyResource, Kind, Resource, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
 /** The names in the resources of each kind that has any. */

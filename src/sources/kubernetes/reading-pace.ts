@@ -4,8 +4,8 @@
  * the rest waits at the server.
  */
 import type { Clock } from '../../core/clock.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import type { Log } from '../../core/log.ts';
-import { TokenBucket } from '../../core/token-bucket.ts';
 
 /** Objects a second on average: decoding them takes about a tenth of a CPU. */
 const OBJECTS_PER_SECOND = 1000;

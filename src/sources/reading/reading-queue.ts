@@ -4,7 +4,7 @@
  * document only the newest version waits, in the place of the version before: the queue is no longer than there are
  * documents. Within a namespace, documents are read in the order in which they began to wait.
  */
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
 import type { ReadingShares } from './reading-shares.ts';
 
 export interface Waiting<T> {

@@ -5,7 +5,7 @@
  * {@link BURST_MS} at once, its next documents wait. The rest is longer than CTL_DEBOUNCE_AFTER, so that the changes of
  * other namespaces are published meanwhile.
  */
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 
 /** Documents that take less, ms, make no namespace rest: many small changes are usual. */
 export const COSTLY_MS = 5;

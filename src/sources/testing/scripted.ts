@@ -9,7 +9,7 @@ import {
   type ListedEvent,
   type ResourceEvent,
   type ResourceProblem,
-} from '../../resources/types.ts';
+} from '../../resources/kinds/types.ts';
 import { HealthLog } from '../health.ts';
 import type { Source, SourceHealth, SourceIdentity, SourceSink } from '../source.ts';
 

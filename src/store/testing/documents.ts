@@ -2,7 +2,7 @@
  * Documents for tests of several sources: of a kind that is of a cluster, of one that is of the mesh, and of a policy.
  */
 import { parseResource } from '../../resources/index.ts';
-import type { AnyResource, ResourceProblem } from '../../resources/types.ts';
+import type { AnyResource, ResourceProblem } from '../../resources/kinds/types.ts';
 
 export const TEST_KINDS = ['Service', 'VirtualService', 'AuthorizationPolicy'] as const;
 export type TestKind = (typeof TEST_KINDS)[number];

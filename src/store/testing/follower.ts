@@ -1,6 +1,6 @@
 /** What of a store is in force, known from its changes alone, as snapshots know it. */
 import assert from 'node:assert/strict';
-import type { AnyResource, ResourceKey } from '../../resources/types.ts';
+import type { AnyResource, ResourceKey } from '../../resources/kinds/types.ts';
 import type { Store } from '../store.ts';
 
 export class Follower {

@@ -1,6 +1,6 @@
 /** Last good versions over restarts, in memory. */
-import type { AnyResource, ResourceKey } from '../../resources/types.ts';
-import { keyOf } from '../../resources/types.ts';
+import type { AnyResource, ResourceKey } from '../../resources/kinds/types.ts';
+import { keyOf } from '../../resources/kinds/types.ts';
 import type { LastGood, SourceLastGood } from '../last-good.ts';
 
 export class Memory implements LastGood {

@@ -1,6 +1,6 @@
 /** A store with scripted sources behind it: two of the program's own cluster, one of another. */
 import assert from 'node:assert/strict';
-import type { AnyResource } from '../../resources/types.ts';
+import type { AnyResource } from '../../resources/kinds/types.ts';
 import { ScriptedSource } from '../../sources/testing/scripted.ts';
 import { RefusedPolicies } from '../refused-policies.ts';
 import { createStore } from '../store.ts';

@@ -1,7 +1,6 @@
 /** The Gateway API: its kinds as documents of the mesh, and the statuses of its objects. */
 export { SUPPORTED_FEATURES } from './features.ts';
-export { gatewayServiceName } from './gateway-status.ts';
-export { GATEWAY_NAME_LABEL } from './served-hosts.ts';
+export { GATEWAY_NAME_LABEL } from './routes/served-hosts.ts';
 export type {
   Condition,
   DesiredStatus,
@@ -11,5 +10,6 @@ export type {
   ServedListener,
   StatusContent,
 } from './status-types.ts';
+export { gatewayServiceName } from './statuses/gateway-status.ts';
 export { CONTROLLER_NAME, type GatewayApiOptions, GatewayApiTranslator } from './translator.ts';
 export { UnservedTargets, type UnservedTargetsOptions } from './unserved-targets.ts';

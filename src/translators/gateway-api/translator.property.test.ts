@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/kinds/types.ts';
 import { certificates } from './testing/certificates.ts';
 import { documentsOf, setChanges } from './testing/translated.ts';
 import { GatewayApiTranslator } from './translator.ts';

@@ -20,21 +20,21 @@ import {
 } from '../../resources/index.ts';
 import { DerivedDocuments } from '../derived.ts';
 import type { Translator, TranslatorOptions } from '../types.ts';
-import { AttachedRoutes, type HostAddress } from './attached-routes.ts';
-import { attach, type ParentResult } from './attachments.ts';
-import { type Policy, type ServiceName, serviceDocuments } from './backend-tls.ts';
-import { BackendUsers } from './backend-users.ts';
-import { Backends } from './backends.ts';
-import { type Compiled, compile, type RouteResource } from './compiled.ts';
+import { type Policy, type ServiceName, serviceDocuments } from './backends/backend-tls.ts';
+import { Backends } from './backends/backends.ts';
 import { Documents, type Fact } from './documents.ts';
-import { classStatus, gatewayStatus, servedListeners } from './gateway-status.ts';
-import { type GatewayPlan, planFact, planGateway } from './listeners.ts';
-import { policyAncestors } from './policy-status.ts';
+import { type GatewayPlan, planFact, planGateway } from './listeners/listeners.ts';
 import { DEFAULT_REVISION, revisionOf } from './revisions.ts';
-import { RouteConflicts } from './route-conflicts.ts';
-import { isRouteKind, parentStatuses, translateRoute } from './routes.ts';
-import { hostDocuments, listenerDocuments } from './served-hosts.ts';
+import { AttachedRoutes, type HostAddress } from './routes/attached-routes.ts';
+import { attach, type ParentResult } from './routes/attachments.ts';
+import { type Compiled, compile, type RouteResource } from './routes/compiled.ts';
+import { RouteConflicts } from './routes/route-conflicts.ts';
+import { isRouteKind, parentStatuses, translateRoute } from './routes/routes.ts';
+import { hostDocuments, listenerDocuments } from './routes/served-hosts.ts';
 import type { DesiredStatus, ServedListener, StatusContent } from './status-types.ts';
+import { BackendUsers } from './statuses/backend-users.ts';
+import { classStatus, gatewayStatus, servedListeners } from './statuses/gateway-status.ts';
+import { policyAncestors } from './statuses/policy-status.ts';
 
 /** The controller name in GatewayClasses that are served. */
 export const CONTROLLER_NAME = 'mesh.io/gateway-controller';

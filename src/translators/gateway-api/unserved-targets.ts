@@ -12,7 +12,7 @@ import {
   resourceKey,
   type TargetRef,
 } from '../../resources/index.ts';
-import { GATEWAY_NAME_LABEL } from './served-hosts.ts';
+import { GATEWAY_NAME_LABEL } from './routes/served-hosts.ts';
 
 const KINDS = ['AuthorizationPolicy', 'EnvoyFilter', 'RequestAuthentication'] as const;
 type Policy = Extract<AnyResource, { readonly kind: (typeof KINDS)[number] }>;

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/kinds/types.ts';
 import { defaultMeshConfig } from '../../resources/mesh-config.ts';
-import { type AnyResource, keyOf, type ResourceChange, type ResourceKey } from '../../resources/types.ts';
 import { documentsOf, setChanges } from '../gateway-api/testing/translated.ts';
 import type { IngressSettings } from './classes.ts';
 import { IngressTranslator } from './translator.ts';

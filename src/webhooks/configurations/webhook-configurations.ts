@@ -10,8 +10,8 @@
  */
 import type { Clock } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { TokenBucket } from '../../core/token-bucket.ts';
 import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
 import {
   ApiError,

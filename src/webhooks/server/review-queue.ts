@@ -7,7 +7,7 @@
  * No caller can fill the queue alone. A group may have at most as many waiting reviews as its rank has free places, and
  * a caller four times as many: a single caller gets four of five places, and another one always finds some.
  */
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 
 export interface Lane {
   /** Index into `rankShares` of the options: 0 is served first. */

@@ -11,7 +11,7 @@ import type { Answer } from './inflight.ts';
 import type { Interest } from './interest.ts';
 import { type NameSet, type NameSets, NO_NAMES } from './name-set.ts';
 import { Nonces } from './nonces.ts';
-import { REMOVE_ALL, REMOVE_NONE } from './removal-policy.ts';
+import { REMOVE_ALL, REMOVE_NONE } from './plans/removal-policy.ts';
 import type { AnyRequest } from './requests.ts';
 import { type ResourceState, resourceStates } from './resource-states.ts';
 import type { ResponseMessage } from './responses.ts';

@@ -6,7 +6,7 @@
 import type { Memos } from '../../core/memo.ts';
 import { ContentVersions } from './content-version.ts';
 import { NameSets } from './name-set.ts';
-import { Plans } from './plan.ts';
+import { Plans } from './plans/plan.ts';
 import { Comparisons } from './resume.ts';
 import { Selections } from './selection.ts';
 

@@ -10,8 +10,8 @@ import { type ClientState, EMPTY_STATE, findResource, type KnownResource, knownR
 import type { Answer } from './inflight.ts';
 import { covers, type Interest, WILDCARD, withoutWildcard } from './interest.ts';
 import type { NameSet } from './name-set.ts';
-import { bodyOf, type Plan } from './plan.ts';
-import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
+import { bodyOf, type Plan } from './plans/plan.ts';
+import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
 import type { SotwRequest } from './requests.ts';
 import { chunked } from './selection.ts';
 import type { SharedResults } from './shared-results.ts';

@@ -24,11 +24,11 @@ import {
 import { History } from './history.ts';
 import { ACKED, type Answer, type Inflight, NO_ANSWER } from './inflight.ts';
 import { covers, type Interest } from './interest.ts';
-import type { Plan, Plans } from './plan.ts';
-import { type KnownProxy, planByName, planSearch } from './plan-by-name.ts';
+import type { Plan, Plans } from './plans/plan.ts';
+import { type KnownProxy, planByName, planSearch } from './plans/plan-by-name.ts';
+import { REMOVE_ALL, type RemovalPolicy } from './plans/removal-policy.ts';
 import { Doubts } from './rejections/doubts.ts';
 import { type Rejection, Rejections } from './rejections/rejection.ts';
-import { REMOVE_ALL, type RemovalPolicy } from './removal-policy.ts';
 import { PORTION, Unanswered } from './unanswered.ts';
 
 const NO_FORCED: ReadonlySet<string> = new Set();

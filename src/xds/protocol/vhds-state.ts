@@ -13,7 +13,7 @@ import type { Bundle } from '../../push/index.ts';
 import { type ClientState, EMPTY_STATE, findResource, hasAnyVersion, knownResource } from './client-state.ts';
 import { covers } from './interest.ts';
 import { NO_NAMES } from './name-set.ts';
-import type { RemovalPolicy } from './removal-policy.ts';
+import type { RemovalPolicy } from './plans/removal-policy.ts';
 import type { Selections } from './selection.ts';
 import type { Subscription } from './subscription.ts';
 

@@ -1,13 +1,13 @@
 /**
  * Paces the admission of new streams. After a restart thousands of proxies reconnect at once, and each costs time of
  * the main thread (parsing, views) in which nothing else is served. So a few are admitted in each turn of the event
- * loop. Callers share the turns in time (see src/core/time-shares.ts): one that reconnects over and over is admitted
- * after those that do not. Streams that would wait long are refused at once: they reconnect after their backoff, or to
- * another replica.
+ * loop. Callers share the turns in time (see src/core/fairness/time-shares.ts): one that reconnects over and over is
+ * admitted after those that do not. Streams that would wait long are refused at once: they reconnect after their
+ * backoff, or to another replica.
  */
 import { CtlError } from '../../core/errors.ts';
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
-import { TimeShares } from '../../core/time-shares.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import { TimeShares } from '../../core/fairness/time-shares.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 
 /** Streams admitted in a turn of the event loop: it takes about 5 ms for them. */

@@ -2,9 +2,9 @@
 
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError } from '../../core/errors.ts';
+import type { TimeShares } from '../../core/fairness/time-shares.ts';
 import { Memos } from '../../core/memo.ts';
 import { CREDENTIAL_ENDED } from '../../core/stream-end.ts';
-import type { TimeShares } from '../../core/time-shares.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
 import {
   createGrpcServer,

@@ -2,16 +2,16 @@
  * Counts the memory of responses that have been written and have not left for their sockets, by caller. Most leave in
  * the same turn of the event loop. What is left belongs to clients that read slowly or not at all, which the server
  * disconnects only after a timeout. So a caller may not have more waiting than is free: a single one gets half of the
- * capacity, two get a third each, and another one still finds some (see src/core/fair-queue.ts). Its streams are then
- * served when something has left. A caller may always have one response waiting, however large.
+ * capacity, two get a third each, and another one still finds some (see src/core/fairness/fair-queue.ts). Its streams
+ * are then served when something has left. A caller may always have one response waiting, however large.
  *
  * When everything is used up, as while thousands of callers connect, all wait for what leaves: the callers that have
  * used least time are served first, and of one caller the streams that were sent a part of their configuration. If
  * little leaves, clients that do not read have used it up: some callers without waiting responses are served anyway.
  */
-import { Lane } from '../../core/lane.ts';
-import { TimeFairQueue } from '../../core/time-fair-queue.ts';
-import type { TimeShares } from '../../core/time-shares.ts';
+import { Lane } from '../../core/fairness/lane.ts';
+import { TimeFairQueue } from '../../core/fairness/time-fair-queue.ts';
+import type { TimeShares } from '../../core/fairness/time-shares.ts';
 
 /** Memory of the responses of all callers, bytes: that of 256 slices over TLS and their copies. */
 const CAPACITY_BYTES = 16 * 1024 * 1024;

@@ -17,7 +17,7 @@ import {
   setOf,
   utf8,
 } from '../../../src/asn1/index.ts';
-import { encodePem } from '../../../src/core/pem.ts';
+import { encodePem } from '../../../src/core/tls/pem.ts';
 import { signingKey, writeCertificate } from '../../../src/security/authority/certificate.ts';
 
 /** PEM. */

@@ -22,7 +22,7 @@ import {
   time,
   utf8,
 } from '../../../asn1/index.ts';
-import { encodePem, readPem } from '../../../core/pem.ts';
+import { encodePem, readPem } from '../../../core/tls/pem.ts';
 
 const ECDSA_WITH_SHA256 = sequence(oid('1.2.840.10045.4.3.2'));
 

@@ -1,7 +1,7 @@
 /** A SPIFFE Workload API on a socket for tests, by its .proto file: what `send` is given goes to every open stream. */
 import { createPrivateKey } from 'node:crypto';
 import { Server, ServerCredentials, type ServerWritableStream, status } from '@grpc/grpc-js';
-import { readPem } from '../../../core/pem.ts';
+import { readPem } from '../../../core/tls/pem.ts';
 import { spiffe } from '../../../protobuf/agent/index.ts';
 import { certificateSet, type TestRoot } from './certificates.ts';
 

@@ -2,8 +2,8 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { applyChanges } from '../../../model/testing/steps.ts';
-import type { Snapshot } from '../../../model/types.ts';
-import { type AnyResource, keyOf } from '../../../resources/types.ts';
+import type { Snapshot } from '../../../model/types/types.ts';
+import { type AnyResource, keyOf } from '../../../resources/kinds/types.ts';
 import { affectedUnits } from '../../testing/affected-units.ts';
 import { authentication, fetched, someKeys, viewIn } from '../../testing/authentication.ts';
 import { viewOf as gatewayView } from '../../testing/gateways.ts';

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { envoy } from '../../../protobuf/index.ts';
-import type { JwtRule } from '../../../resources/schemas.ts';
+import type { JwtRule } from '../../../resources/kinds/schemas.ts';
 import { EARLY_HEADER_MUTATION, LUA_FILTER } from '../../filters/extensions.ts';
 import { MeshReader } from '../../reads/index.ts';
 import {

@@ -1,7 +1,7 @@
 /** Tests the user's text in the script; the real Envoy tests what the script does. */
 import assert from 'node:assert/strict';
 import { it } from 'node:test';
-import type { JwtRule } from '../../../resources/schemas.ts';
+import type { JwtRule } from '../../../resources/kinds/schemas.ts';
 import { ambiguityScript } from './one-token.ts';
 
 const scriptOf = (rule: Partial<JwtRule>) => ambiguityScript([{ name: 'p', jwks: '', rule: { issuer: 'a', ...rule } }]);

@@ -17,8 +17,8 @@ import {
   smallInteger,
   utf8,
 } from '../../../asn1/index.ts';
-import { encodePem } from '../../../core/pem.ts';
 import { fakeClock as makeFakeClock } from '../../../core/testing/fake-clock.ts';
+import { encodePem } from '../../../core/tls/pem.ts';
 import type { WallClock } from '../../../core/wall-clock.ts';
 import type { AuthorityState, AuthorityStore } from '../../types.ts';
 import { authorityName, keyIdentifier, type SigningKey, signingKey, writeCertificate } from '../certificate.ts';

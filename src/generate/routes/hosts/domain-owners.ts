@@ -1,0 +1,235 @@
+/**
+ * Candidates for the domains of a route configuration: first the virtual services in precedence order, then the
+ * services without one. `domains/ownership.ts` decides which candidate owns a domain. Namespaces that see the same
+ * services and virtual services share the candidates; only the short names of a namespace's own services differ.
+ */
+import type { Memos } from '../../../core/memo.ts';
+import { hostMatches, isWildcardHost, type ResolvedVirtualService, type Service } from '../../../model/index.ts';
+import {
+  type CandidateDomains,
+  candidateDomains,
+  type DomainIndex,
+  domainIndex,
+  hostDomains,
+  type IndexedHost,
+  type SidecarCandidate,
+  type Viewer,
+} from '../../domains/index.ts';
+import type { ServicePortEntry } from '../../indexes/index.ts';
+import { type Facts, noteAll, recorded, type Services, type VirtualServices } from '../../reads/index.ts';
+import { contextKey, type RouteContext, type RouteLookups } from '../context.ts';
+import { defaultRoute, hasRoutes, virtualServiceRoutes } from '../http-route.ts';
+import type { Route } from '../messages.ts';
+import { type CachedVirtualHosts, cachedVirtualHosts, type VirtualHostInputs } from './virtual-host-cache.ts';
+
+/** The inputs of a route configuration's candidates. */
+export interface CandidateSources {
+  /** HTTP services with the port that serves them, each host once. */
+  readonly entries: readonly ServicePortEntry[];
+  /** All services of the scope, on whatever port. */
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
+}
+
+/** A virtual host before its remaining domains are known. */
+export interface Candidate extends SidecarCandidate {
+  /** Name of the virtual host: host and port. */
+  readonly name: string;
+  /** The port that clients use, and the default port of destinations. */
+  readonly port: number;
+  readonly objects: VirtualHostInputs['objects'];
+  readonly owner: ResolvedVirtualService | Service;
+  readonly routes: (context: RouteContext) => Route[];
+  readonly cached: CachedVirtualHosts;
+}
+
+export interface CandidateSet extends CandidateDomains {
+  /** Precedence order. */
+  readonly candidates: readonly Candidate[];
+  /** Sorted by name, where they are disjoint. */
+  readonly ordered: readonly Candidate[];
+}
+
+interface Known {
+  readonly services: Services;
+  readonly virtualServices: VirtualServices;
+  readonly key: string;
+  readonly set: CandidateSet;
+  /** Facts that were read to find them. */
+  readonly facts: Facts;
+}
+
+/** Maximum cached lists of virtual services for the same services. The oldest is evicted first. */
+const MAX_SETS = 8;
+
+/** All candidates. They are cached unless they depend on the source of the requests. */
+export function candidateSet(sources: CandidateSources, context: RouteContext, viewer: Viewer): CandidateSet {
+  const { services, virtualServices } = sources;
+  const index = domainIndex(context.memos, sources.entries, context.port, viewer);
+  const key = contextKey(context);
+  const known = context.memos.weak<DomainIndex, Known[]>('candidates').get(index, () => []);
+  for (const each of known) {
+    if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
+    noteAll(each.facts);
+    return each.set;
+  }
+  const used = { any: false };
+  const { value: candidates, facts } = recorded(() => [
+    ...candidatesOf(sources, index, { ...context, lookups: recordingUse(context.lookups, used) }),
+  ]);
+  const set = { candidates, ...candidateDomains(index, candidates), ordered: inOrder(candidates, index) };
+  if (used.any) return set;
+  if (known.length >= MAX_SETS) known.shift();
+  known.push({ services, virtualServices, key, set, facts });
+  return set;
+}
+
+/** The candidate for one service; other hosts of the virtual services do not affect it. */
+export function candidateOf(
+  sources: CandidateSources,
+  host: string,
+  context: RouteContext,
+  viewer: Viewer,
+): Candidate | undefined {
+  const index = domainIndex(context.memos, sources.entries, context.port, viewer);
+  const about = sources.virtualServices.for(host);
+  for (const candidate of candidatesOf({ ...sources, virtualServices: about }, index, context)) {
+    if (candidate.host === host) return candidate;
+  }
+  return undefined;
+}
+
+/** Lookups that record whether anything is read. */
+function recordingUse(lookups: RouteLookups, used: { any: boolean }): RouteLookups {
+  function note<T>(answer: T): T {
+    used.any = true;
+    return answer;
+  }
+  return {
+    onlyPort: (host) => note(lookups.onlyPort(host)),
+    consistentHash: (host, subset, port) => note(lookups.consistentHash(host, subset, port)),
+    isFrom: (namespace) => note(lookups.isFrom(namespace)),
+    hasLabels: (labels) => note(lookups.hasLabels(labels)),
+  };
+}
+
+function* candidatesOf(sources: CandidateSources, index: DomainIndex, context: RouteContext): Generator<Candidate> {
+  const taken = new Set<string>();
+  for (const [virtualService, found] of sources.virtualServices.at(context.port, (each) =>
+    servicesOf(each, index.hosts),
+  )) {
+    const routes = (c: RouteContext) => virtualServiceRoutes(virtualService, c);
+    const owner = virtualService;
+    for (const indexed of found.services) {
+      const { name, port, domains, entry } = indexed;
+      const { service } = entry;
+      if (!hasRoutes(virtualService, { ...context, port })) continue;
+      taken.add(service.hostname);
+      const candidate = candidatesOfOwner(context.memos, virtualService).get(indexed);
+      if (candidate !== undefined) {
+        yield candidate;
+        continue;
+      }
+      // The cache is attached to the first: a virtual service for many hosts must not hold them all.
+      const [objects, cached] =
+        found.services.length === 1
+          ? ([[virtualService, service], cachedVirtualHosts(context.memos, virtualService)] as const)
+          : ([[service, virtualService], cachedVirtualHosts(context.memos, service)] as const);
+      yield keep(context.memos, {
+        host: service.hostname,
+        name,
+        indexed,
+        port,
+        domains,
+        objects,
+        owner,
+        routes,
+        cached,
+      });
+    }
+    if (found.otherHosts.length === 0 || !hasRoutes(virtualService, context)) continue;
+    for (const host of found.otherHosts) {
+      if (servesOtherwise(sources.services, host, context.port)) continue;
+      const { port } = context;
+      const cached = cachedVirtualHosts(context.memos, virtualService);
+      const shape = { host, name: `${host}:${port}`, indexed: undefined, port, domains: hostDomains(host, port) };
+      yield { ...shape, objects: [virtualService], owner, routes, cached };
+    }
+  }
+  for (const indexed of index.hosts.values()) {
+    const { name, port, domains, entry } = indexed;
+    const { service } = entry;
+    const host = service.hostname;
+    if (taken.has(host)) continue;
+    const candidate = candidatesOfOwner(context.memos, service).get(indexed);
+    if (candidate !== undefined) {
+      yield candidate;
+      continue;
+    }
+    const routes = (c: RouteContext) => [defaultRoute(host, entry.port.port, c)];
+    const objects = [service, entry.port] as const;
+    const cached = cachedVirtualHosts(context.memos, service);
+    yield keep(context.memos, { host, name, indexed, port, domains, objects, owner: service, routes, cached });
+  }
+}
+
+/** The candidates of an owner for services: the same objects each time, so that unchanged ones are recognized. */
+function candidatesOfOwner(memos: Memos, owner: Candidate['owner']): WeakMap<IndexedHost, Candidate> {
+  return memos
+    .weak<Candidate['owner'], WeakMap<IndexedHost, Candidate>>('candidates of owners')
+    .get(owner, () => new WeakMap());
+}
+
+function keep(memos: Memos, candidate: Candidate & { readonly indexed: IndexedHost }): Candidate {
+  candidatesOfOwner(memos, candidate.owner).set(candidate.indexed, candidate);
+  return candidate;
+}
+
+/** The services on the port that match a virtual service, and its hosts that are not services. */
+function servicesOf(
+  { hosts }: ResolvedVirtualService,
+  byHost: ReadonlyMap<string, IndexedHost>,
+): { readonly services: readonly IndexedHost[]; readonly otherHosts: readonly string[] } {
+  const services = new Map<string, IndexedHost>();
+  const otherHosts: string[] = [];
+  for (const host of hosts) {
+    const exact = byHost.get(host);
+    if (exact !== undefined) {
+      services.set(host, exact);
+      continue;
+    }
+    let matched = false;
+    if (isWildcardHost(host)) {
+      for (const [name, indexed] of byHost) {
+        if (!hostMatches(host, name)) continue;
+        matched = true;
+        services.set(name, indexed);
+      }
+    }
+    if (!matched) otherHosts.push(host);
+  }
+  return { services: [...services.values()], otherHosts };
+}
+
+/**
+ * Whether a host, or for a wildcard some host that it covers, is a service with another protocol than HTTP on the port.
+ * A service without the port counts as none there: routes may lead from this port to another one.
+ */
+function servesOtherwise(services: Services, host: string, port: number): boolean {
+  const has = (service: Service | undefined) => service?.ports.some((each) => each.port === port) === true;
+  if (!isWildcardHost(host)) return has(services.get(host));
+  return services.haveAnyPort(host, port);
+}
+
+/** Sorted by name. The order of services is known, so that only the others are sorted. */
+function inOrder(candidates: readonly Candidate[], index: DomainIndex): readonly Candidate[] {
+  const byHost = new Map<IndexedHost, Candidate>();
+  const others: Candidate[] = [];
+  for (const candidate of candidates) {
+    if (candidate.indexed === undefined) others.push(candidate);
+    else byHost.set(candidate.indexed, candidate);
+  }
+  const ordered = index.ordered.flatMap((host) => byHost.get(host) ?? []);
+  if (others.length === 0) return ordered;
+  return [...ordered, ...others].sort((a, b) => (a.name < b.name ? -1 : a.name > b.name ? 1 : 0));
+}

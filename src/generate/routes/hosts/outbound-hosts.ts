@@ -1,0 +1,85 @@
+/** The virtual hosts of one sidecar route configuration: those of `domain-owners.ts`, then the catch-all. */
+import { compareText, type Scope } from '../../../model/index.ts';
+import { PASSTHROUGH_CLUSTER } from '../../common/index.ts';
+import { isDisjoint, type LostDomain, settleCandidates, takesAll, viewerOf } from '../../domains/index.ts';
+import { timeoutFields } from '../actions/action.ts';
+import type { RouteContext } from '../context.ts';
+import { ANY_REQUEST } from '../match.ts';
+import type { Route } from '../messages.ts';
+import { encodeVirtualHost } from '../route-configuration.ts';
+import { DomainEncoder } from './domain-encodings.ts';
+import { type Candidate, type CandidateSources, candidateOf, candidateSet } from './domain-owners.ts';
+import { virtualHost } from './virtual-host.ts';
+
+/** The inputs of one route configuration. */
+export interface OutboundHosts extends CandidateSources {
+  readonly dnsDomain: string;
+}
+
+export interface EncodedHosts {
+  /** Pieces of the route configuration, sorted by name, without the catch-all. */
+  readonly virtualHosts: readonly Uint8Array[];
+  /** One line for each domain with two candidates. */
+  readonly duplicates: readonly string[];
+  /** Whether some virtual host has every domain that no other has. */
+  readonly takesAll: boolean;
+}
+
+const NO_DUPLICATES: readonly string[] = [];
+const ANY_DOMAIN: readonly string[] = ['*'];
+
+/** The virtual hosts of a port that all its services share. */
+export function sharedHosts(hosts: OutboundHosts, context: RouteContext): EncodedHosts {
+  const viewer = viewerOf(hosts.dnsDomain);
+  const set = candidateSet(hosts, context, viewer);
+  const encoder = new DomainEncoder(context, viewer);
+  if (isDisjoint(context.memos, set, viewer)) {
+    return { virtualHosts: encoder.encodeAll(set), duplicates: NO_DUPLICATES, takesAll: takesAll(set) };
+  }
+  const settled = settleCandidates(context.memos, set.candidates, set, viewer);
+  const encoded = settled.owned.map(
+    ([candidate, domains]) => [candidate.name, encoder.encode(candidate, domains)] as const,
+  );
+  encoded.sort(([a], [b]) => compareText(a, b));
+  return {
+    virtualHosts: encoded.map(([, bytes]) => bytes),
+    duplicates: settled.lost.map(lostText),
+    takesAll: settled.takesAll,
+  };
+}
+
+/** The one virtual host of a service with a listener of its own: for any `Host` header. */
+export function singleHost(hosts: OutboundHosts, host: string, context: RouteContext): Uint8Array | undefined {
+  const viewer = viewerOf(hosts.dnsDomain);
+  const candidate = candidateOf(hosts, host, context, viewer);
+  return candidate === undefined ? undefined : new DomainEncoder(context, viewer).encode(candidate, ANY_DOMAIN);
+}
+
+function lostText({ domain, candidate, owner }: LostDomain<Candidate>): string {
+  return `${ownerText(candidate.owner)}: domain ${domain} is already taken by ${ownerText(owner.owner)}`;
+}
+
+function ownerText(owner: Candidate['owner']): string {
+  return 'hosts' in owner ? `VirtualService ${owner.namespace}/${owner.name}` : `service ${owner.key}`;
+}
+
+const CATCH_ALL: Readonly<Record<Scope['outboundTrafficPolicy'], Uint8Array>> = {
+  ALLOW_ANY: encodedCatchAll('ALLOW_ANY'),
+  REGISTRY_ONLY: encodedCatchAll('REGISTRY_ONLY'),
+};
+
+/**
+ * The catch-all for requests to unknown hosts: forwards them to their original destination, or refuses them with 502,
+ * so that the reason is visible. The same object each time.
+ */
+export function catchAllHost(policy: Scope['outboundTrafficPolicy']): Uint8Array {
+  return CATCH_ALL[policy];
+}
+
+function encodedCatchAll(policy: Scope['outboundTrafficPolicy']): Uint8Array {
+  const allowed = policy === 'ALLOW_ANY';
+  const route: Route = allowed
+    ? { name: 'allow_any', match: ANY_REQUEST, route: { cluster: PASSTHROUGH_CLUSTER, ...timeoutFields(0) } }
+    : { name: 'block_all', match: ANY_REQUEST, directResponse: { status: 502 } };
+  return encodeVirtualHost(virtualHost(allowed ? 'allow_any' : 'block_all', ['*'], [route]));
+}

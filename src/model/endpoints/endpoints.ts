@@ -1,0 +1,331 @@
+/**
+ * The endpoints of one service, part by part: the orchestrator's Endpoints or slices joined with pods, endpoints of
+ * service entries, selected pods and workload entries. Nothing here depends on the order of arrival.
+ */
+import type { PMap } from '../../core/pmap.ts';
+import { type AnyResource, keyOf, type Resource, type ResourceKey } from '../../resources/index.ts';
+import { isAddressOfOthers } from '../addresses/address-owners.ts';
+import type { AllocatedAddresses } from '../addresses/allocated-addresses.ts';
+import type { ClusterAddressIndexes } from '../addresses/cluster-addresses.ts';
+import { type Groups, membersOf } from '../common/groups.ts';
+import { isEmptySelector, type Labels, labelsMatch } from '../common/labels.ts';
+import { type DefinitionContext, entryPorts, type MergedService } from '../services/definitions.ts';
+import type { Health, RegistryKind, Service } from '../types/types.ts';
+import {
+  bareWorkload,
+  endpointAddress,
+  entryLabels,
+  entryWorkload,
+  hasAddress,
+  isFinished,
+  joinLocality,
+  localityOfNode,
+  podAddresses,
+  podAt,
+  podHealth,
+  podNamed,
+  podWorkload,
+  type Workload,
+  type WorkloadIndexes,
+} from '../workloads/workloads.ts';
+import type { EndpointsDocument } from './endpoint-documents.ts';
+import type { Gathering, PartPlan } from './endpoint-part.ts';
+
+export interface EndpointIndexes extends WorkloadIndexes, ClusterAddressIndexes {
+  readonly allocatedAddresses: AllocatedAddresses;
+  resources<K extends RegistryKind>(kind: K): PMap<Resource<K>>;
+  readonly podsByNamespace: Groups;
+  readonly entriesByNamespace: Groups;
+  /** `namespace/name` of an orchestrator service → keys of its EndpointSlices or Endpoints, in all clusters. */
+  readonly documentsByService: Groups;
+}
+
+export type Definer = Resource<'Service'> | Resource<'ServiceEntry'>;
+/** Port number of the definition → name of the port in the service. */
+type PortNames = ReadonlyMap<number, string>;
+
+/** The parts of a service's endpoints, in order of precedence. */
+export function endpointPlans(
+  { service, parts }: MergedService,
+  definers: readonly Definer[],
+  indexes: EndpointIndexes,
+): PartPlan[] {
+  return parts.flatMap(({ source, portNames }) => {
+    const definer = definers.find((each) => keyOf(each) === source);
+    if (definer?.kind === 'Service') return orchestratorPlans(definer as Resource<'Service'>, portNames, indexes);
+    if (definer === undefined) return [];
+    const entry = definer as Resource<'ServiceEntry'>;
+    const make = (gathering: Gathering) => entryEndpoints(entry, service, portNames, indexes, gathering);
+    return [{ id: selectionId(source), make }];
+  });
+}
+
+/** Id of the part of what a Service or ServiceEntry selects or lists. */
+export function selectionId(source: ResourceKey): string {
+  return `selected:${source}`;
+}
+
+function orchestratorPlans(resource: Resource<'Service'>, portNames: PortNames, indexes: EndpointIndexes): PartPlan[] {
+  const { spec } = resource.content;
+  const { type, externalName, selector } = spec;
+  const own = selectionId(keyOf(resource));
+  if (type === 'ExternalName') {
+    if (externalName === undefined) return [];
+    const target = bareWorkload(externalName, 'healthy', undefined, '', resource.meta.cluster, indexes);
+    const make = (gathering: Gathering) => {
+      for (const [port, name] of portNames) gathering.add(target, port, name);
+    };
+    return [{ id: own, make }];
+  }
+  const plans = documentPlans(resource, portNames, indexes);
+  if (!indexes.settings.serviceSelectsWorkloadEntries || selector === undefined || isEmptySelector(selector))
+    return plans;
+  const make = (gathering: Gathering) => selectedEndpoints(resource, selector, portNames, indexes, gathering);
+  return [...plans, { id: own, make }];
+}
+
+/** The parts from the orchestrator's slices or Endpoints. */
+function documentPlans(
+  { meta, content }: Resource<'Service'>,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+): PartPlan[] {
+  // Endpoints use the port names of the Service; the merged service may have other names.
+  const names = new Map<string, string>();
+  for (const port of content.spec.ports ?? []) {
+    const name = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+    if (name !== undefined) names.set(port.name ?? '', name);
+  }
+  return membersOf(indexes.documentsByService, `${meta.namespace}/${meta.name}`).map((id): PartPlan => {
+    const make = (gathering: Gathering) => {
+      const slice = indexes.resources('EndpointSlice').get(id);
+      const endpoints = indexes.resources('Endpoints').get(id);
+      if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
+      else if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, gathering);
+    };
+    return { id, make };
+  });
+}
+
+function selectedEndpoints(
+  { meta, content }: Resource<'Service'>,
+  selector: Labels,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  selectEntries(meta.namespace, selector, indexes, (entry, workload) => {
+    for (const port of content.spec.ports ?? []) {
+      const servicePort = port.protocol === 'TCP' ? portNames.get(port.port) : undefined;
+      if (servicePort === undefined) continue;
+      const ports = entry.content.ports ?? {};
+      const named = typeof port.targetPort === 'string' ? portOf(ports, port.targetPort) : undefined;
+      const number = typeof port.targetPort === 'number' && port.targetPort > 0 ? port.targetPort : port.port;
+      gathering.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
+    }
+  });
+}
+
+function objectEndpoints(
+  endpoints: Resource<'Endpoints'>,
+  names: ReadonlyMap<string, string>,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  for (const subset of endpoints.content.subsets ?? []) {
+    const ports = (subset.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
+    const lists = [
+      ['healthy', subset.addresses ?? []],
+      ['unhealthy', subset.notReadyAddresses ?? []],
+    ] as const;
+    for (const [health, addresses] of lists) {
+      for (const written of addresses) {
+        const workload = resolveAddress(endpoints, written, written.ip, '', health, indexes, gathering);
+        if (workload === undefined) continue;
+        for (const port of ports) addByName(workload, port.port, port.name, names, gathering);
+      }
+    }
+  }
+}
+
+function sliceEndpoints(
+  slice: Resource<'EndpointSlice'>,
+  names: ReadonlyMap<string, string>,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  // Host names cannot be endpoints of a service with static resolution.
+  if (slice.content.addressType === 'FQDN') return;
+  const ports = (slice.content.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
+  for (const written of slice.content.endpoints ?? []) {
+    const health = sliceHealth(written.conditions);
+    const topology = written.topology ?? {};
+    const zone = written.zone ?? topology['topology.kubernetes.io/zone'] ?? '';
+    for (const address of written.addresses) {
+      const workload = resolveAddress(slice, written, address, zone, health, indexes, gathering);
+      if (workload === undefined) continue;
+      for (const port of ports) {
+        if (port.port !== undefined) addByName(workload, port.port, port.name, names, gathering);
+      }
+    }
+  }
+}
+
+type SliceConditions =
+  | {
+      readonly ready?: boolean | undefined;
+      readonly serving?: boolean | undefined;
+      readonly terminating?: boolean | undefined;
+    }
+  | undefined;
+
+/** Unknown readiness counts as ready, as Kubernetes defines it; terminating but still serving means draining. */
+function sliceHealth(conditions: SliceConditions): Health {
+  if (conditions?.ready !== false) return 'healthy';
+  return conditions.serving === true && conditions.terminating === true ? 'draining' : 'unhealthy';
+}
+
+function addByName(
+  workload: Workload,
+  port: number,
+  name: string | undefined,
+  names: ReadonlyMap<string, string>,
+  gathering: Gathering,
+): void {
+  const servicePort = names.get(name ?? '');
+  if (servicePort !== undefined) gathering.add(workload, port, servicePort);
+}
+
+/** An address of Endpoints or of a slice. */
+interface AddressReference {
+  readonly hostname?: string | undefined;
+  readonly nodeName?: string | undefined;
+  readonly targetRef?:
+    | {
+        readonly kind?: string | undefined;
+        readonly namespace?: string | undefined;
+        readonly name?: string | undefined;
+      }
+    | undefined;
+}
+
+/**
+ * The workload at an address of Endpoints or a slice, looked up in the cluster of that document. While the pod that the
+ * address names is unknown, the endpoint is left out: without the pod's labels it would be outside its subsets and
+ * without mutual TLS.
+ */
+function resolveAddress(
+  { meta: { namespace, cluster } }: EndpointsDocument,
+  { targetRef, hostname, nodeName }: AddressReference,
+  address: string,
+  zone: string,
+  health: Health,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): Workload | undefined {
+  const { reads } = gathering;
+  const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
+  const named =
+    podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
+  // A writer of Endpoints can name any pod. The pods themselves decide who has an address.
+  const mayBeAnother = podName === undefined || (named !== undefined && !hasAddress(named, address));
+  const pod = (mayBeAnother ? podAt(address, cluster, indexes, reads) : undefined) ?? named;
+  const ofOthers = isAddressOfOthers(address, namespace, pod, indexes, reads);
+  if (pod !== undefined) return marked(podWorkload(pod, address, health, hostname, indexes, reads), ofOthers);
+  if (podName !== undefined) {
+    gathering.pendingPod++;
+    return undefined;
+  }
+  gathering.withoutPod++;
+  const locality = localityOfNode(nodeName, cluster, indexes, reads) || joinLocality('', zone, '');
+  return marked(bareWorkload(address, health, hostname, locality, cluster, indexes), ofOthers);
+}
+
+function marked(workload: Workload, ofOthers: boolean): Workload {
+  return ofOthers ? { ...workload, addressOfOthers: true } : workload;
+}
+
+function entryEndpoints(
+  resource: Resource<'ServiceEntry'>,
+  service: Service,
+  portNames: PortNames,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+): void {
+  const { content, meta } = resource;
+  const ports = entryPorts(resource).flatMap((port) => {
+    const servicePort = port.protocol === 'UDP' ? undefined : portNames.get(port.port);
+    return servicePort === undefined ? [] : [{ ...port, servicePort }];
+  });
+  const addEntry = (workload: Workload, own: Readonly<Record<string, number>>) => {
+    for (const port of ports) gathering.add(workload, portOf(own, port.name) ?? port.targetPort, port.servicePort);
+  };
+  const selector = content.workloadSelector?.labels;
+  if (selector !== undefined) {
+    selectEntries(meta.namespace, selector, indexes, (entry, workload) =>
+      addEntry(workload, entry.content.ports ?? {}),
+    );
+    if (indexes.settings.serviceEntrySelectsPods) {
+      selectPods(meta.namespace, selector, indexes, gathering, (workload) => addEntry(workload, {}));
+    }
+    return;
+  }
+  const written = content.endpoints ?? [];
+  for (const spec of written) {
+    const workload = entryWorkload(spec, {}, undefined, indexes);
+    if (workload !== undefined) addEntry(workload, spec.ports ?? {});
+  }
+  if (written.length === 0 && service.resolution === 'dns' && !service.hostname.startsWith('*')) {
+    addEntry(bareWorkload(endpointAddress(service.hostname), 'healthy', undefined, '', undefined, indexes), {});
+  }
+}
+
+/** A port's number in a user-written map: a name such as `constructor` must not find an inherited property. */
+function portOf(ports: Readonly<Record<string, number>>, name: string): number | undefined {
+  return Object.hasOwn(ports, name) ? ports[name] : undefined;
+}
+
+function selectEntries(
+  namespace: string,
+  selector: Labels,
+  indexes: EndpointIndexes,
+  use: (entry: Resource<'WorkloadEntry'>, workload: Workload) => void,
+): void {
+  for (const key of membersOf(indexes.entriesByNamespace, namespace)) {
+    const entry = indexes.resources('WorkloadEntry').get(key);
+    if (entry === undefined || !labelsMatch(selector, entryLabels(entry.content, entry.meta.labels))) continue;
+    const identity = { namespace, name: entry.meta.name };
+    const health = entry.meta.unhealthy === true ? 'unhealthy' : 'healthy';
+    const workload = entryWorkload(entry.content, entry.meta.labels, identity, indexes, health);
+    if (workload === undefined) continue;
+    use(entry, workload);
+  }
+}
+
+function selectPods(
+  namespace: string,
+  selector: Labels,
+  indexes: EndpointIndexes,
+  gathering: Gathering,
+  use: (workload: Workload) => void,
+): void {
+  for (const key of membersOf(indexes.podsByNamespace, namespace)) {
+    const pod = indexes.resources('Pod').get(key);
+    if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
+    gathering.reads.add(key);
+    // Only the primary address: a dual-stack pod is one endpoint.
+    const [address] = podAddresses(pod);
+    if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));
+  }
+}
+
+/**
+ * The selector of workloads that is effective for a service; undefined: none. One without labels is none for a Service,
+ * and for a ServiceEntry selects all workloads of its namespace.
+ */
+export function workloadSelectorOf(resource: AnyResource | undefined, indexes: DefinitionContext): Labels | undefined {
+  if (resource?.kind === 'ServiceEntry') return resource.content.workloadSelector?.labels;
+  if (resource?.kind !== 'Service' || !indexes.settings.serviceSelectsWorkloadEntries) return undefined;
+  const { selector } = resource.content.spec;
+  return isEmptySelector(selector) ? undefined : selector;
+}

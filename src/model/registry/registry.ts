@@ -1,0 +1,144 @@
+/**
+ * The registry stage of a change, which only the main thread runs: from resources to services, endpoints and workloads,
+ * in steps that each process only what the step before found changed. What generation reads of the result is the input
+ * of the mesh stage (`mesh.ts`).
+ */
+import type { AnyResource, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
+import { deepEqual } from '../common/equal.ts';
+import { membersOf } from '../common/groups.ts';
+import { addressId, networkFinder } from '../common/networks.ts';
+import { type Changed, ofKind, storeResources, tableOf } from '../common/tables.ts';
+import { updatePeerPolicies } from '../policies/peer-authentication.ts';
+import { changedConfigs } from '../rules/configs.ts';
+import { newConflicts } from '../rules/conflicts.ts';
+import { carriesEndpoints } from '../rules/mesh-state.ts';
+import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from '../types/types.ts';
+import { addressOfKey, networkAddress } from '../workloads/network-names.ts';
+import { updateRegistered } from '../workloads/registered-workloads.ts';
+import { ownAddresses, podNetwork } from '../workloads/workloads.ts';
+import type { Dirt } from './service-record.ts';
+import { type ServiceChanges, updateServices } from './services.ts';
+import type { State } from './state.ts';
+import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
+
+export interface RegistryUpdate {
+  /** The new resources by key; undefined: gone. Without the kinds that generation reads directly. */
+  readonly resources: ReadonlyMap<ResourceKey, AnyResource | undefined>;
+  readonly mesh?: MeshConfig | undefined;
+  readonly networks?: MeshNetworks | undefined;
+}
+
+/** The changes of the input of the mesh stage. */
+export type DerivedChanges = Omit<MeshDelta, 'version' | 'configs'>;
+
+export type RegistryChanges = Pick<
+  ChangeSet,
+  'endpoints' | 'addresses' | 'peerAuthentication' | 'workloads' | 'configs' | 'nameConflicts'
+>;
+
+export function updateRegistry(
+  before: State,
+  update: RegistryUpdate,
+): { readonly state: State; readonly derived: DerivedChanges; readonly changes: RegistryChanges } {
+  const { state: configured, changed: config } = configure(before, update);
+  const everything = config.mesh !== undefined || config.networks !== undefined;
+  const { tables, changed } = storeResources(configured.resources, update.resources);
+  const stored = { ...configured, resources: tables };
+  const peerPolicies = updatePeerPolicies(stored, changed);
+  const { registered, namespaces: workloads } = updateRegistered(stored.registered, changed, stored.settings);
+  const counted = { ...stored, peerPolicies: peerPolicies.policies, registered };
+  const indexed = indexWorkloads(counted, changed);
+  const dirty = everything
+    ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
+    : dirtyServices(before, indexed, changed);
+  if (everything) for (const key of dirtyServices(before, indexed, changed).keys()) dirty.set(key, 'all');
+  for (const [key, dirt] of guardedServices(before, indexed, peerPolicies.change)) {
+    dirty.set(key, joinedDirt(dirty.get(key), dirt));
+  }
+  const { state: served, changes: services } = updateServices(indexed, dirty);
+  const state = { ...served, unservedPods: updateUnserved(before, served, changed, services.addresses) };
+  const workloadRanges = state.workloadRanges.ranges;
+  return {
+    state,
+    derived: {
+      ...config,
+      ...(workloadRanges !== before.workloadRanges.ranges && { workloadRanges }),
+      ...derivedOf(state, services),
+    },
+    changes: {
+      endpoints: services.endpoints,
+      addresses: services.addresses,
+      peerAuthentication: peerPolicies.selections,
+      workloads,
+      configs: changedConfigs(changed.filter(({ before, after }) => (after ?? before)?.kind === 'PeerAuthentication')),
+      nameConflicts: newConflicts(before, state),
+    },
+  };
+}
+
+/** The data about services that the mesh stage gets. */
+function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges): DerivedChanges {
+  const carried = new Map<ServiceKey, readonly Endpoint[] | undefined>();
+  for (const key of new Set([...services.keys(), ...endpoints])) {
+    const [before, after] = [services.get(key)?.before, state.services.get(key)];
+    const list = state.endpoints.get(key);
+    if (after !== undefined && carriesEndpoints(after)) carried.set(key, list);
+    else if (before !== undefined && carriesEndpoints(before)) carried.set(key, undefined);
+  }
+  return { services: new Map([...services].map(([key, { after }]) => [key, after])), peers, endpoints: carried };
+}
+
+function joinedDirt(a: Dirt | undefined, b: Dirt): Dirt {
+  return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
+}
+
+/** Sets the mesh configuration and networks where they differ. */
+function configure(
+  before: State,
+  { mesh, networks }: RegistryUpdate,
+): { state: State; changed: Pick<MeshDelta, 'mesh' | 'networks'> } {
+  const changed = {
+    ...(mesh !== undefined && !deepEqual(mesh, before.mesh) && { mesh }),
+    ...(networks !== undefined && !deepEqual(networks, before.networks) && { networks }),
+  };
+  const networkOf =
+    changed.networks === undefined ? before.networkOf : networkFinder(changed.networks, before.settings.clusterId);
+  return { state: { ...before, ...changed, networkOf }, changed };
+}
+
+/** Pods at whose addresses no service is served, after a change of pods, addresses, or the networks of addresses. */
+function updateUnserved(
+  before: State,
+  state: State,
+  changed: readonly Changed[],
+  addresses: ReadonlySet<string>,
+): State['unservedPods'] {
+  const table = tableOf(state.resources, 'Pod');
+  const pods = new Map<ResourceKey, Resource<'Pod'> | undefined>();
+  let present = 0;
+  for (const { key, before, after } of changed) {
+    if ((after ?? before)?.kind !== 'Pod') continue;
+    pods.set(key, ofKind(after, 'Pod'));
+    if (after !== undefined) present++;
+  }
+  if (before.networkOf !== state.networkOf) for (const [key, pod] of table.entries()) pods.set(key, pod);
+  for (const key of addresses) {
+    // All existing pods have changed.
+    if (present === table.size) break;
+    const address = addressOfKey(key);
+    for (const pod of membersOf(state.podsByIp, addressId(address) ?? address)) pods.set(pod, table.get(pod));
+  }
+  const edits: [ResourceKey, true | undefined][] = [];
+  pods.forEach((pod, key) => {
+    const unserved = pod !== undefined && isUnserved(state, pod);
+    if (unserved !== state.unservedPods.has(key)) edits.push([key, unserved ? true : undefined]);
+  });
+  return state.unservedPods.with(edits);
+}
+
+function isUnserved({ instances, networkOf }: State, pod: Resource<'Pod'>): boolean {
+  const own = ownAddresses(pod);
+  for (const address of own)
+    if (instances.has(networkAddress(podNetwork(pod, address, networkOf), address))) return false;
+  return own.length > 0;
+}

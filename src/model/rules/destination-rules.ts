@@ -1,0 +1,265 @@
+/**
+ * Destination rules by namespace and host; rules of one namespace for one host are merged. The rule for a host is
+ * looked up from the most specific pattern to the least, in the own namespace, then in the service's, then in the root
+ * namespace.
+ */
+import type { Memos } from '../../core/memo.ts';
+import { PMap } from '../../core/pmap.ts';
+import type { Resource, ResourceKey } from '../../resources/index.ts';
+import { deepEqual, keepIfEqual } from '../common/equal.ts';
+import { fullHostname, matchingPatterns } from '../common/hosts.ts';
+import { isEmptySelector } from '../common/labels.ts';
+import { compareCreated, compareText } from '../common/order.ts';
+import { isVisible, normaliseExportTo } from '../common/visibility.ts';
+import type { DefinitionContext } from '../services/definitions.ts';
+import type { MergedDestinationRule, Service } from '../types/types.ts';
+
+type DestinationRule = Resource<'DestinationRule'>;
+
+interface Rule {
+  readonly key: ResourceKey;
+  readonly created: number | undefined;
+  readonly content: DestinationRule['content'];
+  readonly exportTo: readonly string[];
+}
+
+/** The rules of one namespace for one host, oldest first. */
+export interface RuleGroup {
+  readonly namespace: string;
+  readonly host: string;
+  readonly rules: readonly Rule[];
+  /** Those that only gateways read (`gatewaysOnly`). The first is in force. */
+  readonly gatewayRules: readonly Rule[];
+  readonly all: MergedDestinationRule;
+  readonly duplicateSubsets: number;
+}
+
+/** Namespace → host → rules. */
+export type RuleTable = PMap<PMap<RuleGroup>>;
+
+function makeGroup(namespace: string, host: string, all: readonly Rule[]): RuleGroup {
+  const rules = all.filter(({ content }) => content.gatewaysOnly !== true);
+  const gatewayRules = all.filter(({ content }) => content.gatewaysOnly === true);
+  const { merged, duplicateSubsets } = mergeRules(namespace, host, rules);
+  return { namespace, host, rules, gatewayRules, all: merged, duplicateSubsets };
+}
+
+/** Subsets are joined; the first subset of a name and the first traffic policy win. */
+function mergeRules(namespace: string, host: string, rules: readonly Rule[]) {
+  const subsets = new Map<string, MergedDestinationRule['subsets'][number]>();
+  let duplicateSubsets = 0;
+  for (const { content } of rules) {
+    for (const subset of content.subsets ?? []) {
+      if (subsets.has(subset.name)) duplicateSubsets++;
+      else subsets.set(subset.name, subset);
+    }
+  }
+  const merged: MergedDestinationRule = {
+    host,
+    namespace,
+    trafficPolicy: rules.find(({ content }) => content.trafficPolicy !== undefined)?.content.trafficPolicy,
+    subsets: [...subsets.values()],
+    sources: rules.map(({ key }) => key),
+  };
+  return { merged, duplicateSubsets };
+}
+
+/** The rules of a group that a namespace sees. */
+function seenFrom(memos: Memos, group: RuleGroup, namespace: string): MergedDestinationRule | undefined {
+  if (group.rules.length === 0) return undefined;
+  if (group.namespace === namespace) return group.all;
+  const visible = group.rules.filter(({ exportTo }) => isVisible(exportTo, group.namespace, namespace));
+  if (visible.length === group.rules.length) return group.all;
+  if (visible.length === 0) return undefined;
+  const id = visible.map((rule) => group.rules.indexOf(rule)).join();
+  const partial = memos
+    .weak<RuleGroup, Map<string, MergedDestinationRule>>('merged rules in part')
+    .get(group, () => new Map());
+  const known = partial.get(id);
+  if (known !== undefined) return known;
+  const { merged } = mergeRules(group.namespace, group.host, visible);
+  partial.set(id, merged);
+  return merged;
+}
+
+/**
+ * Groups that match a host, most specific first. Kept until the namespace's rules change: a mesh-wide rule of the root
+ * namespace is looked up for every host of every scope, with the same result.
+ */
+function matchesInRoot(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  const byHost = memos
+    .weak<PMap<RuleGroup>, Map<string, readonly RuleGroup[]>>('rules of the root namespace')
+    .get(rules, () => new Map());
+  let groups = byHost.get(service.hostname);
+  if (groups === undefined) {
+    groups = matchesIn(memos, rules, service);
+    byHost.set(service.hostname, groups);
+  }
+  return groups;
+}
+
+/**
+ * Whether a namespace has rules for exact hosts only: then a dozen lookups of wildcard patterns per host are not
+ * needed.
+ */
+function areExact(memos: Memos, rules: PMap<RuleGroup>): boolean {
+  return memos
+    .weak<PMap<RuleGroup>, boolean>('rules without patterns')
+    .get(rules, () => ![...rules.keys()].some((host) => host.startsWith('*')));
+}
+
+function matchesIn(memos: Memos, rules: PMap<RuleGroup>, service: Service): readonly RuleGroup[] {
+  if (areExact(memos, rules)) {
+    const group = rules.get(service.hostname);
+    return group === undefined ? NO_GROUPS : [group];
+  }
+  return patternsOf(memos, service).flatMap((pattern) => rules.get(pattern) ?? []);
+}
+
+const NO_GROUPS: readonly RuleGroup[] = [];
+
+function patternsOf(memos: Memos, service: Service): readonly string[] {
+  return memos
+    .weak<Service, readonly string[]>('patterns of a host')
+    .get(service, () => matchingPatterns(service.hostname));
+}
+
+/** The rule for a service as seen from `namespace`. */
+export function findDestinationRule(
+  memos: Memos,
+  table: RuleTable,
+  rootNamespace: string,
+  namespace: string,
+  service: Service,
+): MergedDestinationRule | undefined {
+  if (table.size === 0) return undefined;
+  const found = findRule(memos, table, rootNamespace, namespace, service);
+  const [atGateways] = table.get(service.namespace)?.get(service.hostname)?.gatewayRules ?? [];
+  return atGateways === undefined ? found : withGatewayRule(memos, found, atGateways, service);
+}
+
+function findRule(
+  memos: Memos,
+  table: RuleTable,
+  rootNamespace: string,
+  namespace: string,
+  service: Service,
+): MergedDestinationRule | undefined {
+  for (const owner of new Set([namespace, service.namespace, rootNamespace])) {
+    const rules = table.get(owner);
+    if (rules === undefined) continue;
+    const groups = owner === rootNamespace ? matchesInRoot(memos, rules, service) : matchesIn(memos, rules, service);
+    for (const group of groups) {
+      const merged = seenFrom(memos, group, namespace);
+      if (merged !== undefined) return merged;
+    }
+  }
+  return undefined;
+}
+
+/** The same object for the same rules, so that what is generated from it can be kept. */
+function withGatewayRule(
+  memos: Memos,
+  rule: MergedDestinationRule | undefined,
+  { key, content }: Rule,
+  { hostname, namespace }: Service,
+): MergedDestinationRule {
+  const known = memos
+    .weak<object, Map<MergedDestinationRule | undefined, MergedDestinationRule>>('rules of gateways')
+    .get(content, () => new Map());
+  let merged = known.get(rule);
+  if (merged === undefined) {
+    const base = rule ?? { host: hostname, namespace, trafficPolicy: undefined, subsets: [], sources: [] };
+    merged = { ...base, atGateways: content.trafficPolicy, sources: [...base.sources, key] };
+    // One for each rule that a namespace may see; older ones belong to tables that are gone.
+    if (known.size >= MAX_RULES_SEEN) known.clear();
+    known.set(rule, merged);
+  }
+  return merged;
+}
+
+const MAX_RULES_SEEN = 64;
+
+/** A group that differs: the namespace of its rules, and their host pattern. */
+export interface RuleGroupChange {
+  readonly namespace: string;
+  readonly host: string;
+}
+
+/** Updates the table; returns which groups differ, and the change of the number of duplicate subsets. */
+export function updateRules(
+  table: RuleTable,
+  changed: ReadonlyMap<
+    ResourceKey,
+    { readonly before: DestinationRule | undefined; readonly after: DestinationRule | undefined }
+  >,
+  context: DefinitionContext,
+): { table: RuleTable; changes: readonly RuleGroupChange[]; duplicateSubsets: number } {
+  const drafts = new Map<string, { namespace: string; host: string; rules: Map<ResourceKey, Rule> }>();
+  const draftOf = (resource: DestinationRule) => {
+    const { namespace } = resource.meta;
+    const host = fullHostname(resource.content.host, namespace, context.settings.domain);
+    const id = `${namespace}/${host}`;
+    const known = drafts.get(id);
+    if (known !== undefined) return known;
+    const group = table.get(namespace)?.get(host);
+    const rules = new Map([...(group?.rules ?? []), ...(group?.gatewayRules ?? [])].map((rule) => [rule.key, rule]));
+    const draft = { namespace, host, rules };
+    drafts.set(id, draft);
+    return draft;
+  };
+  for (const [key, { before, after }] of changed) {
+    if (before !== undefined) draftOf(before).rules.delete(key);
+    // Rules with a workload selector are skipped: all proxies of a scope share its rules.
+    if (after === undefined || !isEmptySelector(after.content.workloadSelector?.labels)) continue;
+    draftOf(after).rules.set(key, ruleOf(key, after, context));
+  }
+  const changes: RuleGroupChange[] = [];
+  const byNamespace = new Map<string, [string, RuleGroup | undefined][]>();
+  let duplicateSubsets = 0;
+  for (const { namespace, host, rules } of drafts.values()) {
+    const before = table.get(namespace)?.get(host);
+    const after = nextGroup(before, namespace, host, [...rules.values()].sort(compareRules));
+    if (after === before) continue;
+    changes.push({ namespace, host });
+    duplicateSubsets += (after?.duplicateSubsets ?? 0) - (before?.duplicateSubsets ?? 0);
+    const list = byNamespace.get(namespace);
+    if (list === undefined) byNamespace.set(namespace, [[host, after]]);
+    else list.push([host, after]);
+  }
+  const next = table.with(
+    [...byNamespace].map(([namespace, groups]) => {
+      const map = (table.get(namespace) ?? PMap.empty<RuleGroup>()).with(groups);
+      return [namespace, map.size === 0 ? undefined : map] as const;
+    }),
+  );
+  return { table: next, changes, duplicateSubsets };
+}
+
+function ruleOf(key: ResourceKey, { meta, content }: DestinationRule, context: DefinitionContext): Rule {
+  const exportTo = normaliseExportTo(content.exportTo, context.mesh.defaultDestinationRuleExportTo, meta.namespace);
+  return { key, created: meta.created, content, exportTo };
+}
+
+/** All rules of a group are of one namespace, so keys and names have the same order. */
+function compareRules(a: Rule, b: Rule): number {
+  return compareCreated(a.created, b.created) || compareText(a.key, b.key);
+}
+
+function nextGroup(
+  before: RuleGroup | undefined,
+  namespace: string,
+  host: string,
+  rules: readonly Rule[],
+): RuleGroup | undefined {
+  if (rules.length === 0) return undefined;
+  const made = makeGroup(namespace, host, rules);
+  if (
+    before !== undefined &&
+    deepEqual(before.rules, made.rules) &&
+    deepEqual(before.gatewayRules, made.gatewayRules)
+  ) {
+    return before;
+  }
+  return { ...made, all: keepIfEqual(before?.all, made.all) };
+}

@@ -1,0 +1,117 @@
+/**
+ * Finds the destination rule of a scope for a host. For most namespaces the answers are the same, because most rules
+ * are public and about services of their own namespace. These namespaces share one finder object, which tells
+ * generation that results for one of them apply to all.
+ */
+import { type Memos, WeakMemo } from '../../core/memo.ts';
+import type { PMap } from '../../core/pmap.ts';
+import { isWildcardHost } from '../common/hosts.ts';
+import { isPublic } from '../common/visibility.ts';
+import type { MergedDestinationRule, ModelSettings, Scope, Service } from '../types/types.ts';
+import { findDestinationRule, type RuleGroup, type RuleTable } from './destination-rules.ts';
+
+type Finder = Scope['destinationRule'];
+type Rules = PMap<RuleGroup>;
+
+/** The part of a table of rules that a namespace sees. */
+interface RuleView {
+  /** Rules found so far, valid for this table. */
+  readonly found: WeakMemo<Service, MergedDestinationRule | undefined>;
+  readonly finders: WeakMemo<PMap<Service>, Finder>;
+}
+
+/** In place of a namespace, for all namespaces without a view of their own; no namespace has this name. */
+const ANYBODY = '';
+
+/** The inputs of a finder. */
+interface Sources {
+  readonly memos: Memos;
+  readonly rules: RuleTable;
+  readonly settings: Pick<ModelSettings, 'rootNamespace'>;
+}
+
+/**
+ * Generation looks up the same rules repeatedly, also for scopes that differ only in their virtual services. Scopes
+ * with equal inputs get the same finder object, so generation knows that the answers are the same.
+ */
+export function ruleFinder(sources: Sources, namespace: string, services: PMap<Service>): Finder {
+  const { memos, rules, settings } = sources;
+  const { rootNamespace } = settings;
+  const from = seesAsAnybody(memos, rules, namespace, services) ? ANYBODY : namespace;
+  const { found, finders } = viewOf(memos, rules, `${from} ${rootNamespace}`);
+  return finders.get(services, () => (hostname) => {
+    const service = services.get(hostname);
+    return service && found.get(service, () => findDestinationRule(memos, rules, rootNamespace, from, service));
+  });
+}
+
+/** @param viewer `namespace root` */
+function viewOf(memos: Memos, rules: RuleTable, viewer: string): RuleView {
+  const views = memos.weak<RuleTable, Map<string, RuleView>>('rule views').get(rules, () => new Map());
+  let view = views.get(viewer);
+  if (view === undefined) {
+    view = { found: new WeakMemo(memos.enabled), finders: new WeakMemo(memos.enabled) };
+    views.set(viewer, view);
+  }
+  return view;
+}
+
+/**
+ * Whether a namespace finds the same rules as one without rules: no rules are exported to it by name, and its own are
+ * public and about its own services, for which every namespace looks there first. May be false where the answer would
+ * be the same.
+ */
+function seesAsAnybody(memos: Memos, table: RuleTable, namespace: string, services: PMap<Service>): boolean {
+  if (namedBy(memos, table).has(namespace)) return false;
+  const own = table.get(namespace);
+  if (own === undefined) return true;
+  return contentOf(memos, own).open && areAboutOwn(memos, own, namespace, services);
+}
+
+interface Comparison {
+  readonly services: PMap<Service>;
+  readonly own: boolean;
+}
+
+/** Maps whose sizes differ by more are not versions of one scope's services. */
+const FEW_SERVICES = 8;
+
+/** Whether the rules of a namespace are about its own services only. */
+function areAboutOwn(memos: Memos, rules: Rules, namespace: string, services: PMap<Service>): boolean {
+  // The last comparison, which was mostly with the services before the last change.
+  const compared = memos.weak<Rules, { last?: Comparison }>('rules compared').get(rules, () => ({}));
+  const { last } = compared;
+  if (last?.services === services) return last.own;
+  const { hosts } = contentOf(memos, rules);
+  const follows = last?.own === true && Math.abs(last.services.size - services.size) <= FEW_SERVICES;
+  const candidates = follows ? services.changedKeys(last.services).filter((host) => hosts.has(host)) : [...hosts];
+  const own = candidates.every((host) => (services.get(host)?.namespace ?? namespace) === namespace);
+  compared.last = { services, own };
+  return own;
+}
+
+/** Namespaces that rules are exported to by name. */
+function namedBy(memos: Memos, table: RuleTable): ReadonlySet<string> {
+  return memos
+    .weak<RuleTable, ReadonlySet<string>>('rules exported to')
+    .get(table, () => new Set([...table.values()].flatMap((rules) => contentOf(memos, rules).exportedTo)));
+}
+
+interface RulesContent {
+  /** Hosts of the rules. */
+  readonly hosts: ReadonlySet<string>;
+  /** Whether all rules are public, each for an exact host. */
+  readonly open: boolean;
+  /** The `exportTo` entries of rules that are not public, including `.`. */
+  readonly exportedTo: readonly string[];
+}
+
+function contentOf(memos: Memos, rules: Rules): RulesContent {
+  return memos.weak<Rules, RulesContent>('rules of a namespace').get(rules, () => {
+    const hosts = new Set(rules.keys());
+    const exports = [...rules.values()].flatMap(({ rules: all }) => all.map(({ exportTo }) => exportTo));
+    const hidden = exports.filter((exportTo) => !isPublic(exportTo));
+    const open = hidden.length === 0 && ![...hosts].some(isWildcardHost);
+    return { hosts, open, exportedTo: [...new Set(hidden.flat())] };
+  });
+}

@@ -1,0 +1,219 @@
+/**
+ * Builds scopes from scratch, and resolves what building and updating share: the service of a host name for a listener,
+ * and the services that a scope needs because a virtual service routes to them.
+ */
+import { PMap } from '../../core/pmap.ts';
+import { addTo, membersOf } from '../common/groups.ts';
+import { hostsOverlap } from '../common/hosts.ts';
+import { isVisible } from '../common/visibility.ts';
+import type { MeshState } from '../rules/mesh-state.ts';
+import { ruleFinder } from '../rules/rule-finder.ts';
+import { destinationHosts, meshVirtualServices } from '../rules/virtual-services.ts';
+import type { EgressListener, ResolvedVirtualService, Scope, Service } from '../types/types.ts';
+import { importsHost, type ListenerPlan, planScope, planWatches, type ScopePlan, sidecarKey } from './scope-plan.ts';
+
+/** A scope with what is needed to update it. */
+export interface BuiltScope {
+  readonly scope: Scope;
+  readonly plan: ScopePlan;
+  /** Hosts that its virtual services route to and that its listeners may not have, sorted. */
+  readonly routed: readonly string[];
+  /** Keys of the hosts that it depends on, sorted. */
+  readonly watches: readonly string[];
+}
+
+/** The plan of the scope with this id; undefined for a Sidecar that does not exist, and for invalid ids. */
+export function planOf({ settings, sidecars }: MeshState, id: string): ScopePlan | undefined {
+  const [namespace, ...path] = id.split('/');
+  const name = path.pop();
+  if (namespace === undefined || name === undefined || path.length > 1) return undefined;
+  if (name === '') return path.length === 0 ? planScope(namespace, undefined) : undefined;
+  const owner = path[0] ?? namespace;
+  if (owner !== namespace && owner !== settings.rootNamespace) return undefined;
+  const sidecar = sidecars.get(owner)?.find(({ meta }) => meta.name === name);
+  return sidecar === undefined ? undefined : planScope(namespace, sidecar);
+}
+
+/** The service of `hostname` among those that `accept` allows: the namespace's own, else the oldest. */
+function choose(
+  state: MeshState,
+  namespace: string,
+  hostname: string,
+  accept: (service: Service) => boolean,
+): Service | undefined {
+  let first: Service | undefined;
+  for (const service of state.servicesByHost.get(hostname) ?? []) {
+    if (!isVisible(service.exportTo, service.namespace, namespace) || !accept(service)) continue;
+    if (service.namespace === namespace) return service;
+    first ??= service;
+  }
+  return first;
+}
+
+/** The service of `hostname` for an egress listener. A listener with a port has the services of that port only. */
+export function listenerService(
+  state: MeshState,
+  namespace: string,
+  plan: ListenerPlan,
+  hostname: string,
+): Service | undefined {
+  const number = plan.port?.number ?? 0;
+  return choose(
+    state,
+    namespace,
+    hostname,
+    (service) =>
+      (number === 0 || service.ports.some(({ port }) => port === number)) &&
+      importsHost(plan, service.namespace, hostname),
+  );
+}
+
+/**
+ * All services that a namespace sees: the shared map of public services with the differences for this namespace, or the
+ * shared map itself when there are none.
+ */
+export function visibleServices(state: MeshState, namespace: string): PMap<Service> {
+  const differing = [...membersOf(state.hostsByNamespace, namespace), ...membersOf(state.hostsExportedTo, namespace)];
+  return state.publicServices.with(differing.map((host) => [host, choose(state, namespace, host, () => true)]));
+}
+
+/** Host names that a listener may import; a superset. */
+function* candidateHosts(state: MeshState, plan: ListenerPlan): Generator<string> {
+  yield* membersOf(state.wildcardHosts, '');
+  for (const [owner, { exact, wildcards }] of plan.imports) {
+    yield* exact;
+    if (wildcards.length === 0) continue;
+    const hosts = owner === '*' ? state.servicesByHost.keys() : membersOf(state.hostsByNamespace, owner);
+    for (const host of hosts) if (wildcards.some((pattern) => hostsOverlap(pattern, host))) yield host;
+  }
+}
+
+/** The same by the ports that services of these names have; 0: any. */
+function candidatesByPort(state: MeshState, plan: ListenerPlan): ReadonlyMap<number, ReadonlySet<string>> {
+  const found = new Map<number, Set<string>>();
+  for (const host of new Set(candidateHosts(state, plan))) {
+    for (const { ports } of state.servicesByHost.get(host) ?? [])
+      for (const number of [0, ...ports.map(({ port }) => port)]) addTo(found, number, host);
+  }
+  return found;
+}
+
+type Imported = Pick<EgressListener, 'services' | 'virtualServices'>;
+
+/**
+ * What listeners of a namespace import. Listeners of one Sidecar mostly import the same hosts, at different ports:
+ * which these are is found out once.
+ */
+function importedBy(state: MeshState, namespace: string): (plan: ListenerPlan) => Imported {
+  const visible = meshVirtualServices(state.virtualServices, namespace);
+  const groups = new Map<string, { byPort: ReturnType<typeof candidatesByPort> } & Pick<Imported, 'virtualServices'>>();
+  return (plan) => {
+    if (plan.everything) return { services: visibleServices(state, namespace), virtualServices: visible };
+    let group = groups.get(plan.importsKey);
+    if (group === undefined) {
+      const virtualServices = visible.filter((each) => importsVirtualService(plan, each));
+      group = { byPort: candidatesByPort(state, plan), virtualServices };
+      groups.set(plan.importsKey, group);
+    }
+    const services = new Map<string, Service>();
+    for (const host of group.byPort.get(plan.port?.number ?? 0) ?? []) {
+      const service = listenerService(state, namespace, plan, host);
+      if (service !== undefined) services.set(host, service);
+    }
+    return { services: PMap.from(services), virtualServices: group.virtualServices };
+  };
+}
+
+/** Whether a listener imports one of a virtual service's hosts. */
+export function importsVirtualService(plan: ListenerPlan, { namespace, hosts }: ResolvedVirtualService): boolean {
+  return plan.everything || hosts.some((host) => importsHost(plan, namespace, host));
+}
+
+/** Hosts that the virtual services of the listeners route to; empty when a listener has all services. */
+export function routedHosts(plan: ScopePlan, egress: readonly EgressListener[]): readonly string[] {
+  if (plan.listeners.some(({ everything }) => everything)) return [];
+  const hosts = new Set<string>();
+  for (const { virtualServices } of egress) {
+    for (const virtualService of virtualServices) for (const host of destinationHosts(virtualService)) hosts.add(host);
+  }
+  return [...hosts].sort();
+}
+
+/** The service of `hostname` for the scope: that of the first listener with it, else one that is routed to. */
+export function scopeService(
+  state: MeshState,
+  namespace: string,
+  egress: readonly EgressListener[],
+  routed: ReadonlySet<string>,
+  hostname: string,
+): Service | undefined {
+  for (const { services } of egress) {
+    const service = services.get(hostname);
+    if (service !== undefined) return service;
+  }
+  return routed.has(hostname) ? choose(state, namespace, hostname, () => true) : undefined;
+}
+
+/** The same for all hosts. */
+function unionServices(
+  state: MeshState,
+  namespace: string,
+  egress: readonly EgressListener[],
+  routed: readonly string[],
+): PMap<Service> {
+  const [first] = egress;
+  if (first === undefined) return PMap.empty();
+  const added = new Map<string, Service>();
+  for (const { services } of egress.slice(1)) {
+    for (const [host, service] of services.entries())
+      if (!added.has(host) && !first.services.has(host)) added.set(host, service);
+  }
+  for (const host of routed) {
+    const service =
+      added.has(host) || first.services.has(host) ? undefined : choose(state, namespace, host, () => true);
+    if (service !== undefined) added.set(host, service);
+  }
+  return first.services.with(added);
+}
+
+export function buildScope(state: MeshState, plan: ScopePlan): BuiltScope {
+  const { namespace } = plan;
+  const imported = importedBy(state, namespace);
+  const egress = plan.listeners.map((listener): EgressListener => {
+    const { port, bind, captureMode } = listener;
+    return { port, bind, captureMode, ...imported(listener) };
+  });
+  const routed = routedHosts(plan, egress);
+  const services = unionServices(state, namespace, egress, routed);
+  return assembleScope(state, plan, { egress, services, routed, watches: watchesOf(plan, routed) });
+}
+
+export function watchesOf(plan: ScopePlan, routed: readonly string[]): readonly string[] {
+  const watches = planWatches(plan);
+  for (const host of routed) watches.add(`*/${host}`);
+  return [...watches].sort();
+}
+
+/** The changing parts of a built scope. */
+export interface ScopeParts {
+  readonly egress: readonly EgressListener[];
+  readonly services: PMap<Service>;
+  readonly routed: readonly string[];
+  readonly watches: readonly string[];
+}
+
+/** Assembles a scope. It refers to its rules, not to the state, so that it does not keep old snapshots alive. */
+export function assembleScope(state: MeshState, plan: ScopePlan, parts: ScopeParts): BuiltScope {
+  const { egress, services, routed, watches } = parts;
+  const scope: Scope = {
+    id: plan.id,
+    namespace: plan.namespace,
+    sidecar: sidecarKey(plan),
+    egress,
+    services,
+    ingress: plan.ingress,
+    outboundTrafficPolicy: plan.outboundTrafficPolicy ?? state.mesh.outboundTrafficPolicy.mode,
+    destinationRule: ruleFinder(state, plan.namespace, services),
+  };
+  return { scope, plan, routed, watches };
+}

@@ -1,0 +1,156 @@
+/**
+ * The plan of a scope, parsed once from its Sidecar: which host names of which namespaces each of its egress listeners
+ * imports. Without a Sidecar, one listener imports everything.
+ */
+import { keyOf, type Resource } from '../../resources/index.ts';
+import { addTo } from '../common/groups.ts';
+import { canonicalHost, hostMatches, hostsOverlap, isWildcardHost } from '../common/hosts.ts';
+import { parseProtocol } from '../common/protocol.ts';
+import type { EgressListener, Scope } from '../types/types.ts';
+
+type Sidecar = Resource<'Sidecar'>;
+
+/** Host patterns of one namespace, or of all (`*`). */
+interface Patterns {
+  readonly exact: ReadonlySet<string>;
+  readonly wildcards: readonly string[];
+}
+
+export interface ListenerPlan {
+  readonly port: EgressListener['port'];
+  readonly bind: string;
+  readonly captureMode: EgressListener['captureMode'];
+  /** Imports everything that the namespace sees, at every port. */
+  readonly everything: boolean;
+  /** Namespace or `*` → the imported host patterns. */
+  readonly imports: ReadonlyMap<string, Patterns>;
+  /** Namespace or `*` → host patterns that are not imported, whatever else imports them. */
+  readonly excluded: ReadonlyMap<string, Patterns>;
+  /** Equal for listeners that import the same, at whatever ports. */
+  readonly importsKey: string;
+}
+
+export interface ScopePlan {
+  readonly id: string;
+  readonly namespace: string;
+  readonly sidecar: Sidecar | undefined;
+  readonly listeners: readonly ListenerPlan[];
+  readonly ingress: Scope['ingress'];
+  /** Undefined: the mesh's. */
+  readonly outboundTrafficPolicy: Scope['outboundTrafficPolicy'] | undefined;
+}
+
+const ALL: readonly string[] = ['*/*'];
+const NO_PATTERNS: Patterns = { exact: new Set(), wildcards: [] };
+
+/** Id of the scope of proxies without a Sidecar, and of gateways. */
+export function defaultScopeId(namespace: string): string {
+  return `${namespace}/`;
+}
+
+/** Id of the scope of a Sidecar. The root namespace's Sidecar has one scope for each namespace that it applies to. */
+export function sidecarScopeId(namespace: string, sidecar: Sidecar): string {
+  const { namespace: owner, name } = sidecar.meta;
+  return owner === namespace ? `${namespace}/${name}` : `${namespace}/${owner}/${name}`;
+}
+
+export function planScope(namespace: string, sidecar: Sidecar | undefined): ScopePlan {
+  const content = sidecar?.content;
+  const egress = content?.egress === undefined || content.egress.length === 0 ? undefined : content.egress;
+  const policy = content?.outboundTrafficPolicy;
+  return {
+    id: sidecar === undefined ? defaultScopeId(namespace) : sidecarScopeId(namespace, sidecar),
+    namespace,
+    sidecar,
+    listeners: (egress ?? [{ hosts: ALL }]).map((listener) => planListener(listener, namespace)),
+    ingress: content?.ingress === undefined || content.ingress.length === 0 ? undefined : content.ingress,
+    // REGISTRY_ONLY is the first value of the enumeration, so `outboundTrafficPolicy: {}` means it.
+    outboundTrafficPolicy: policy === undefined ? undefined : (policy.mode ?? 'REGISTRY_ONLY'),
+  };
+}
+
+interface WrittenListener {
+  readonly port?: NonNullable<Sidecar['content']['egress']>[number]['port'];
+  readonly bind?: string | undefined;
+  readonly captureMode?: EgressListener['captureMode'] | undefined;
+  readonly hosts: readonly string[];
+}
+
+function planListener({ port, bind, captureMode, hosts }: WrittenListener, namespace: string): ListenerPlan {
+  const imported = new Map<string, Set<string>>();
+  const excluded = new Map<string, Set<string>>();
+  for (const written of hosts) {
+    // Imports nothing.
+    if (written === '~/*') continue;
+    const slash = written.indexOf('/');
+    const owner = slash < 0 ? '*' : written.slice(0, slash);
+    const host = canonicalHost(written.slice(slash + 1));
+    const from = owner.startsWith('~') ? owner.slice(1) || '*' : owner;
+    addTo(owner.startsWith('~') ? excluded : imported, from === '.' ? namespace : from, host);
+  }
+  const number = port?.number;
+  return {
+    port:
+      port === undefined
+        ? undefined
+        : { number: number ?? 0, protocol: parseProtocol(port.protocol), name: port.name ?? '' },
+    bind: bind ?? '',
+    captureMode: captureMode ?? 'DEFAULT',
+    everything: (number ?? 0) === 0 && excluded.size === 0 && (imported.get('*')?.has('*') ?? false),
+    imports: patternsOf(imported),
+    excluded: patternsOf(excluded),
+    importsKey: hosts.join(' '),
+  };
+}
+
+function patternsOf(hosts: ReadonlyMap<string, ReadonlySet<string>>): ReadonlyMap<string, Patterns> {
+  const patterns = new Map<string, Patterns>();
+  for (const [owner, all] of hosts) {
+    const wildcards = [...all].filter(isWildcardHost);
+    patterns.set(owner, { exact: new Set([...all].filter((host) => !isWildcardHost(host))), wildcards });
+  }
+  return patterns;
+}
+
+/** Whether a listener imports `hostname` (possibly a wildcard) defined in `owner`. */
+export function importsHost(plan: ListenerPlan, owner: string, hostname: string): boolean {
+  if (plan.everything) return true;
+  if (isExcluded(plan, owner, hostname)) return false;
+  for (const from of [owner, '*']) {
+    const imports = plan.imports.get(from);
+    if (imports === undefined) continue;
+    if (imports.exact.has(hostname)) return true;
+    if (imports.wildcards.some((pattern) => hostsOverlap(pattern, hostname))) return true;
+    if (isWildcardHost(hostname)) for (const host of imports.exact) if (hostMatches(hostname, host)) return true;
+  }
+  return false;
+}
+
+function isExcluded({ excluded }: ListenerPlan, owner: string, hostname: string): boolean {
+  if (excluded.size === 0) return false;
+  return [owner, '*'].some((from) => {
+    const { exact, wildcards } = excluded.get(from) ?? NO_PATTERNS;
+    return exact.has(hostname) || wildcards.some((pattern) => hostMatches(pattern, hostname));
+  });
+}
+
+/** The keys under which a scope is indexed: see {@link watchKeysOf}. */
+export function planWatches(plan: ScopePlan): Set<string> {
+  const watches = new Set<string>();
+  for (const { imports } of plan.listeners) {
+    for (const [owner, { exact, wildcards }] of imports) {
+      for (const host of exact) watches.add(`${owner}/${host}`);
+      if (wildcards.length > 0) watches.add(`${owner}/*`);
+    }
+  }
+  return watches;
+}
+
+/** The keys of all scopes that may import `hostname` (not a wildcard) of `owner`. */
+export function watchKeysOf(owner: string, hostname: string): readonly string[] {
+  return [`${owner}/${hostname}`, `${owner}/*`, `*/${hostname}`, '*/*'];
+}
+
+export function sidecarKey(plan: ScopePlan): Scope['sidecar'] {
+  return plan.sidecar === undefined ? undefined : keyOf(plan.sidecar);
+}

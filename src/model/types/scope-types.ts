@@ -1,0 +1,81 @@
+/** Scopes, and the configuration that is visible in them: part of the snapshot's data (`types.ts`). */
+import type { PMap } from '../../core/pmap.ts';
+import type { Resource, ResourceKey } from '../../resources/index.ts';
+import type { Protocol, Service } from './service-types.ts';
+
+export type VirtualService = Resource<'VirtualService'>;
+
+export type Gateway = Resource<'Gateway'>;
+
+export type SidecarResource = Resource<'Sidecar'>;
+
+/**
+ * The destination rules for one host, merged as seen from one scope (same namespace lists; subsets joined; first policy
+ * wins).
+ */
+export interface MergedDestinationRule {
+  readonly host: string;
+  /** Namespace of the rules, for exportTo and for short names. */
+  readonly namespace: string;
+  readonly trafficPolicy: Resource<'DestinationRule'>['content']['trafficPolicy'];
+  readonly subsets: NonNullable<Resource<'DestinationRule'>['content']['subsets']>;
+  /** Settings that at gateways replace those of the rules: see `gatewaysOnly` of the derived fields. */
+  readonly atGateways?: Resource<'DestinationRule'>['content']['trafficPolicy'];
+  /** The rules merged, oldest first. */
+  readonly sources: readonly ResourceKey[];
+}
+
+/** A virtual service with hosts, gateways and destinations resolved to full names: what generation reads. */
+export interface ResolvedVirtualService {
+  readonly key: ResourceKey;
+  readonly namespace: string;
+  readonly name: string;
+  /** Fully qualified, `*` wildcards kept. */
+  readonly hosts: readonly string[];
+  /** `namespace/name` of gateways, or `mesh`. Never empty. */
+  readonly gateways: readonly string[];
+  /** Content with every destination host fully qualified. */
+  readonly content: VirtualService['content'];
+  readonly created: number | undefined;
+}
+
+/** One egress listener of a scope. The default scope has exactly one, for all ports. */
+export interface EgressListener {
+  /** Sidecar egress `port`; absent: every port of the imported services. */
+  readonly port: { readonly number: number; readonly protocol: Protocol; readonly name: string } | undefined;
+  readonly bind: string;
+  readonly captureMode: 'DEFAULT' | 'IPTABLES' | 'NONE';
+  /**
+   * The services visible through this listener, by host name: the scope's own namespace takes precedence, then the
+   * oldest service.
+   */
+  readonly services: PMap<Service>;
+  /** For gateway `mesh`, in precedence order (oldest first, then by namespace/name). */
+  readonly virtualServices: readonly ResolvedVirtualService[];
+}
+
+/**
+ * What a namespace's proxies, or those that a Sidecar selects, can see. A scope is shared by all proxies of the same
+ * namespace and Sidecar. A scope that a change does not touch is the same object in the next snapshot.
+ */
+export interface Scope {
+  /**
+   * `namespace/` for the default scope, `namespace/sidecarName` for one of the namespace's own Sidecars,
+   * `namespace/rootNamespace/sidecarName` when the root namespace's Sidecar applies here.
+   */
+  readonly id: string;
+  readonly namespace: string;
+  readonly sidecar: ResourceKey | undefined;
+  readonly egress: readonly EgressListener[];
+  /** Union over egress listeners. */
+  readonly services: PMap<Service>;
+  /** Sidecar ingress listeners as written; undefined: inbound listeners are derived from the bound services. */
+  readonly ingress: NonNullable<SidecarResource['content']['ingress']> | undefined;
+  readonly outboundTrafficPolicy: 'ALLOW_ANY' | 'REGISTRY_ONLY';
+  /**
+   * The merged rule for a service of this scope: of the own namespace, then of the service's, then of the root
+   * namespace. Undefined for hosts that are no services of the scope. A function object always gives the same answers;
+   * scopes with the same rules may share it.
+   */
+  destinationRule(hostname: string): MergedDestinationRule | undefined;
+}

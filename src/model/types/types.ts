@@ -1,0 +1,166 @@
+/**
+ * The snapshot: the mesh as plain immutable data, built incrementally from resource changes. Equal inputs make equal
+ * snapshots, in whatever order they arrive. The main thread has the complete {@link Snapshot}; workers have a
+ * {@link MeshSnapshot}, which is what generation may read.
+ *
+ *   resources ─changes─▶ services, endpoints, workloads ─▶ indexes (by address, host, namespace) ─▶ sidecar scopes
+ *
+ * Sidecar scopes are built when they are first read, and carried over to the next snapshot until something in them
+ * changes.
+ */
+import type { Memos } from '../../core/memo.ts';
+import type { PMap } from '../../core/pmap.ts';
+import type { Kind, MeshConfig, MeshNetworks, Resource, ResourceKey } from '../../resources/index.ts';
+import type { NameConflict } from './change-types.ts';
+import type { Gateway, ResolvedVirtualService, Scope } from './scope-types.ts';
+import type {
+  BoundInstance,
+  Endpoint,
+  PeerAuthentication,
+  Service,
+  ServicePeers,
+  WorkloadPolicies,
+} from './service-types.ts';
+import type { ModelSettings } from './settings.ts';
+
+export type * from './change-types.ts';
+export type * from './scope-types.ts';
+export type * from './service-types.ts';
+export type { ModelSettings } from './settings.ts';
+
+/** How a proxy states its network: directly, or by its labels. */
+export interface ProxyNetwork {
+  readonly network: string;
+  readonly labels: Readonly<Record<string, string>>;
+  /** ID of its cluster: the one that its credential proves, else the one that it states. */
+  readonly clusterId?: string;
+}
+
+/** What the registry knows about a workload. */
+export type RegisteredWorkload = Pick<Endpoint, 'address' | 'labels' | 'locality' | 'network' | 'workload'>;
+
+/** Numbers of problems in a snapshot that make no document invalid; metrics report them. */
+export interface SnapshotFindings {
+  readonly duplicateSubsets: number;
+  readonly endpointsNotReady: number;
+  readonly endpointsPendingPod: number;
+  readonly endpointsWithoutPod: number;
+  readonly servicesWithoutInstances: number;
+  readonly podsWithoutService: number;
+  readonly duplicateClusters: number;
+  /** See {@link Snapshot.nameConflicts}. */
+  readonly nameConflicts: number;
+}
+
+/** Kinds whose resources generation reads directly. The other kinds reach it as services and endpoints. */
+export const CONFIG_KINDS = [
+  'AuthorizationPolicy',
+  'DestinationRule',
+  'EnvoyFilter',
+  'Gateway',
+  'JsonWebKeySet',
+  'Namespace',
+  'RequestAuthentication',
+  'Secret',
+  'Sidecar',
+  'VirtualService',
+] as const satisfies readonly Kind[];
+
+export type ConfigKind = (typeof CONFIG_KINDS)[number];
+
+/** All others: what services, endpoints and workloads are made of. */
+export type RegistryKind = Exclude<Kind, ConfigKind>;
+
+export function isConfigKind(kind: string): kind is ConfigKind {
+  return (CONFIG_KINDS as readonly string[]).includes(kind);
+}
+
+/** The data that generation may read: immutable, the same on the main thread and in every worker. */
+export interface MeshSnapshot {
+  readonly version: number;
+  readonly settings: ModelSettings;
+  readonly mesh: MeshConfig;
+  readonly networks: MeshNetworks;
+  /** The memos of the model: they keep results of generation for as long as the values that these depend on. */
+  readonly memos: Memos;
+  readonly services: PMap<Service>;
+  /** Endpoints that generation reads, in stable order: see `carriesEndpoints`. */
+  readonly carriedEndpoints: PMap<readonly Endpoint[]>;
+  /** For services whose endpoints have identities. */
+  readonly peers: PMap<ServicePeers>;
+  /**
+   * Address ranges (CIDR notation) that contain the addresses of all Pods, nodes and API servers: see
+   * `workload-ranges.ts`. The same object until they change.
+   */
+  readonly workloadRanges: readonly string[];
+  scopeById(id: string): Scope | undefined;
+  /** Services visible to a gateway of this namespace: all exported to it. */
+  gatewayScope(namespace: string): Scope;
+  /** Virtual services bound to gateway `namespace/name`, precedence order. */
+  virtualServicesOfGateway(gateway: string): readonly ResolvedVirtualService[];
+  resources<K extends ConfigKind>(kind: K): PMap<Resource<K>>;
+}
+
+/** The complete snapshot, on the main thread: see `Model`. */
+export interface Snapshot extends MeshSnapshot {
+  /** All endpoints of a service, in stable order. */
+  readonly endpoints: PMap<readonly Endpoint[]>;
+  /** The mutual TLS modes that peer authentication policies require of a workload with these labels. */
+  peerAuthenticationOf(namespace: string, labels: Readonly<Record<string, string>>): PeerAuthentication;
+  /** The policies about requests to a workload with these labels. */
+  policiesOf(namespace: string, labels: Readonly<Record<string, string>>): WorkloadPolicies;
+  /** The EnvoyFilters for a workload with these labels: the root namespace's first, each namespace's oldest first. */
+  envoyFiltersOf(namespace: string, labels: Readonly<Record<string, string>>): readonly ResourceKey[];
+  /**
+   * Services of one host name that are in force (beside an orchestrator Service no ServiceEntry is): oldest first, then
+   * by namespace.
+   */
+  servicesByHost(hostname: string): readonly Service[];
+  /** Instances at an address of a network; different networks may use the same addresses. */
+  instancesAt(network: string, address: string): readonly BoundInstance[];
+  /** The workload of a namespace at an address of a network: of an endpoint of its services, else a Pod. */
+  workloadAt(network: string, address: string, namespace: string): RegisteredWorkload | undefined;
+  /**
+   * Keys of the Pods that have an address, of the Services whose virtual IP it is, and of the Endpoints or
+   * EndpointSlices that name it without a Pod. Nodes are not among them.
+   */
+  ownersOf(address: string): readonly ResourceKey[];
+  /**
+   * The network of a proxy at one of its addresses: the one that it states, if that is a network of the mesh, else that
+   * of its cluster, else that of the address.
+   */
+  networkOfProxy(proxy: ProxyNetwork, address: string): string;
+  /** Networks that the configuration names or that endpoints are in; the same object until they change. */
+  readonly networkNames: ReadonlySet<string>;
+  /** The other clusters whose proxies use other addresses for some service; the same object until they change. */
+  readonly addressClusters: ReadonlySet<string>;
+  /**
+   * The scope of a namespace's proxies with these labels: picks the Sidecar by selector, then the namespace's default
+   * Sidecar, then the root namespace's, then none.
+   */
+  scopeOf(namespace: string, labels: Readonly<Record<string, string>>): Scope;
+  /**
+   * Gateway resources selecting a workload with these labels in this namespace (settings.scopeGatewayToNamespace
+   * respected), oldest first, then by namespace/name.
+   */
+  gatewaysFor(namespace: string, labels: Readonly<Record<string, string>>): readonly Gateway[];
+  /**
+   * Labels of the workloads (running pods, workload entries) that the registry knows to run as this service account,
+   * each distinct set once. Unlike the labels that a proxy states, these can be trusted.
+   */
+  registeredLabels(namespace: string, serviceAccount: string): readonly Readonly<Record<string, string>>[];
+  /**
+   * Labels `key=value` that `sourceLabels` of the scope's virtual services match, sorted: the only labels of a proxy
+   * that its routes depend on.
+   */
+  sourceLabels(scopeId: string): readonly string[];
+  /**
+   * The regions, zones (`region/zone`) and subzones (`region/zone/subzone`) that endpoints are in; the same object
+   * until they change.
+   */
+  readonly localityNames: ReadonlySet<string>;
+  resources<K extends Kind>(kind: K): PMap<Resource<K>>;
+  findings(): SnapshotFindings;
+  /** Documents that use names owned by others, by name and document. */
+  nameConflicts(): readonly NameConflict[];
+}

@@ -1,0 +1,161 @@
+/**
+ * Substitutes for refused documents of a security kind of which no good version is known: the strictest meaning that
+ * the document can have had, for the workloads that its selector covers as far as it can be read. A mistake in a policy
+ * thereby locks out, and never lets in.
+ *
+ * - AuthorizationPolicy (ALLOW, DENY, CUSTOM, or an action that cannot be read): deny everything. AUDIT: nothing.
+ * - PeerAuthentication: mutual TLS only, on all ports.
+ * - RequestAuthentication: no token is valid, in the document's own token locations and the usual ones. Requests
+ *   without a token are not affected.
+ *
+ * A selector that cannot be read covers the namespace, a namespace that cannot be read the mesh.
+ */
+import { hash } from 'node:crypto';
+import { z } from 'zod';
+import type { ContentOf } from '../kinds/schemas.ts';
+import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitute } from '../kinds/types.ts';
+import { SECURITY_KINDS } from '../kinds/types.ts';
+import { targetRef, workloadSelector } from '../schema/common.ts';
+import { authorizationPolicy, type JwtRule, requestAuthentication } from '../schema/security.ts';
+import { checkSelector } from '../validate/policy-values.ts';
+import { checkJwtRule } from '../validate/security.ts';
+import { errorList } from '../validate/validation-errors.ts';
+import { fingerprintOf } from './fingerprint.ts';
+
+export function isSecurityKind(kind: unknown): kind is SecurityKind {
+  return SECURITY_KINDS.some((each) => each === kind);
+}
+
+/** What could be read of a document's metadata. */
+export interface SubstituteName {
+  readonly namespace?: string;
+  readonly name?: string;
+}
+
+/** Issuer in the rules of a substitute. It has no keys, so that no token can be valid. */
+const NO_ISSUER = 'refused-request-authentication';
+
+/** Maximum number of rules; each is a part of every listener it applies to. */
+const MAX_RULES = 64;
+
+/** @param spec as far as it could be parsed at all */
+export function substitutesFor(kind: SecurityKind, of: SubstituteName, spec: unknown): Substitute[] {
+  const { target, selectorKnown } = targetOf(kind, spec, of.namespace !== undefined);
+  const content = contentOf(kind, target, spec);
+  return content === undefined ? [] : [{ kind, ...of, content, selectorKnown }];
+}
+
+type Target = Pick<ContentOf<'RequestAuthentication'>, 'selector' | 'targetRef' | 'targetRefs'>;
+
+/** The document's selector; absent for a selector that cannot be read, or next to which another one may be meant. */
+function targetOf(
+  kind: SecurityKind,
+  spec: unknown,
+  namespaceKnown: boolean,
+): { readonly target: Target; readonly selectorKnown: boolean } {
+  const unknown = { target: {}, selectorKnown: false };
+  if (!isObject(spec) || !namespaceKnown) return unknown;
+  const schema = kind === 'PeerAuthentication' ? PEER_TARGET : TARGET;
+  const parsed = schema.safeParse(spec);
+  if (!parsed.success) return unknown;
+  const target = Object.fromEntries(
+    Object.entries(parsed.data).filter(([field]) => TARGET_FIELDS.includes(field)),
+  ) as Target;
+  const { errors, found } = errorList();
+  checkSelector(errors, target.selector);
+  if (target.selector !== undefined && (target.targetRef !== undefined || target.targetRefs?.length)) return unknown;
+  // An unknown field may be the selector, misspelt.
+  const known = KNOWN_FIELDS[kind];
+  if (found.length > 0 || (Object.keys(target).length === 0 && Object.keys(spec).some((field) => !known.has(field)))) {
+    return unknown;
+  }
+  return { target, selectorKnown: true };
+}
+
+const PEER_TARGET = z.object({ selector: workloadSelector.optional() });
+const TARGET = z.object({
+  selector: workloadSelector.optional(),
+  targetRef: targetRef.optional(),
+  targetRefs: z.array(targetRef).optional(),
+});
+const TARGET_FIELDS: readonly string[] = ['selector', 'targetRef', 'targetRefs'];
+const KNOWN_FIELDS: Readonly<Record<SecurityKind, ReadonlySet<string>>> = {
+  AuthorizationPolicy: new Set(Object.keys(authorizationPolicy.shape)),
+  PeerAuthentication: new Set(['selector', 'mtls', 'portLevelMtls']),
+  RequestAuthentication: new Set(Object.keys(requestAuthentication.shape)),
+};
+
+function contentOf(kind: SecurityKind, target: Target, spec: unknown): ContentOf<SecurityKind> | undefined {
+  switch (kind) {
+    case 'AuthorizationPolicy':
+      return isObject(spec) && spec.action === 'AUDIT' ? undefined : { ...target, action: 'DENY', rules: [{}] };
+    case 'PeerAuthentication':
+      return { ...target, mtls: { mode: 'STRICT' } };
+    case 'RequestAuthentication':
+      return { ...target, jwtRules: rulesOf(spec) };
+  }
+}
+
+/**
+ * Rules that accept no token. The document's token locations, and the headers in which it passes claims to
+ * applications, stay as far as they can be read: otherwise a client could set these headers itself.
+ */
+function rulesOf(spec: unknown): JwtRule[] {
+  const written: readonly unknown[] = isObject(spec) && Array.isArray(spec.jwtRules) ? spec.jwtRules : [];
+  const rules = written.slice(0, MAX_RULES).map(placesOfRule);
+  return [...rules.filter((rule) => Object.keys(rule).length > 0), {}].map((rule) => ({ ...rule, issuer: NO_ISSUER }));
+}
+
+function placesOfRule(written: unknown): Omit<JwtRule, 'issuer'> {
+  if (!isObject(written)) return {};
+  const fields = PLACE_FIELDS.filter((field) => {
+    const one = JWT_RULE.safeParse({ issuer: NO_ISSUER, [field]: written[field] });
+    if (!one.success || written[field] === undefined) return false;
+    const { errors, found } = errorList();
+    checkJwtRule(one.data, errors);
+    return found.length === 0;
+  });
+  const { issuer: _issuer, ...rule } = JWT_RULE.parse({
+    issuer: NO_ISSUER,
+    ...Object.fromEntries(fields.map((field) => [field, written[field]])),
+  });
+  return rule;
+}
+
+const JWT_RULE = requestAuthentication.shape.jwtRules.unwrap().element;
+const PLACE_FIELDS = [
+  'fromHeaders',
+  'fromParams',
+  'fromCookies',
+  'outputPayloadToHeader',
+  'outputClaimToHeaders',
+] as const;
+
+/**
+ * The substitute as a resource.
+ * @param id identity of the refused document in its source, for a document without a name
+ */
+export function substituteResource(
+  substitute: Substitute,
+  {
+    id,
+    origin,
+    rootNamespace,
+  }: { readonly id: string; readonly origin: ResourceOrigin; readonly rootNamespace: string },
+): AnyResource {
+  const { kind, content, selectorKnown } = substitute;
+  const meta: ResourceMeta = {
+    // No document can have such a name.
+    name: substitute.name ?? `~${hash('sha256', `${origin.source}\n${id}`, 'hex').slice(0, 16)}`,
+    namespace: substitute.namespace ?? rootNamespace,
+    labels: {},
+    annotations: {},
+    substitute: selectorKnown ? 'covers' : 'overrides',
+  };
+  // Kind and content belong together: `contentOf` made one for the other.
+  return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
+}
+
+function isObject(value: unknown): value is Record<string, unknown> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}

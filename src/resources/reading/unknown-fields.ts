@@ -1,0 +1,131 @@
+/**
+ * Fields that no schema knows. As in a Kubernetes API server, the document is accepted without them, and a warning
+ * names each; a field of a newer version, or a typing error, does not cost the rest of the document.
+ *
+ * Where the document without the field would allow more than what was written, the field is an error, and the document
+ * is refused:
+ *
+ * - Anywhere in the security kinds. A rule without one of its conditions matches more: ALLOW lets more in; a DENY with
+ *   a misspelt `action` would be an ALLOW; without `mtls` plain text may be let in.
+ * - In `match` of a VirtualService: without the condition the route serves everybody.
+ * - In `tls` of a Gateway's server: without `subjectAltNames` every client certificate would be accepted.
+ * - In `workloadSelector`, where no label is left: the document would be for all workloads.
+ * - Where the name resembles a field that narrows ({@link NARROWING}) and the document lacks that field.
+ *
+ * Everywhere else a refused document restricts no more than a pruned one: without a Sidecar or the TLS settings of a
+ * DestinationRule, more is open than without one of their fields. So these are pruned.
+ */
+import type { z } from 'zod';
+import { type Kind, SECURITY_KINDS } from '../kinds/types.ts';
+import { UNKNOWN_FIELD, type ValidationError } from './issues.ts';
+import { resembles } from './resembles.ts';
+
+type Path = readonly (string | number)[];
+
+const SECURITY: ReadonlySet<Kind> = new Set(SECURITY_KINDS);
+
+/** Fields that limit what a document applies to, by kind and the path of the object that has them. */
+const NARROWING: Readonly<
+  Partial<Record<Kind, readonly { readonly in: RegExp; readonly fields: readonly string[] }[]>>
+> = {
+  DestinationRule: [{ in: /^$/, fields: ['exportTo', 'workloadSelector'] }],
+  EnvoyFilter: [{ in: /^$/, fields: ['workloadSelector'] }],
+  Gateway: [
+    { in: /^$/, fields: ['selector'] },
+    { in: /^servers\/\d+$/, fields: ['bind', 'tls', 'hosts'] },
+  ],
+  ServiceEntry: [{ in: /^$/, fields: ['exportTo', 'workloadSelector'] }],
+  Sidecar: [{ in: /^$/, fields: ['workloadSelector'] }],
+  VirtualService: [{ in: /^$/, fields: ['exportTo', 'gateways'] }],
+};
+
+/** Objects whose unknown fields are always errors: kind → steps of the path that lead there. */
+const GUARDED: Readonly<Partial<Record<Kind, string>>> = { Gateway: 'tls', VirtualService: 'match' };
+
+/** Schemas report errors inside a value only once its type is right, so that pruning may reveal more errors. */
+const MAX_ROUNDS = 8;
+
+export interface Pruned {
+  /** The content without the fields that may be left out; the content itself when there are none. */
+  readonly content: unknown;
+  /** What was left out. */
+  readonly warnings: readonly ValidationError[];
+}
+
+/**
+ * Removes the unknown fields of a document's content that may be left out.
+ * @param issues the schema's reasons to refuse it
+ */
+export function pruned(kind: Kind, content: unknown, schema: z.ZodType, issues: readonly z.core.$ZodIssue[]): Pruned {
+  const warnings: ValidationError[] = [];
+  let rest = content;
+  let next = issues;
+  for (let round = 0; round < MAX_ROUNDS; round++) {
+    const found = unknownFields(next).filter((path) => mayBeLeftOut(kind, rest, path));
+    if (found.length === 0) break;
+    const copy: unknown = structuredClone(rest);
+    for (const path of found) {
+      removeAt(copy, path);
+      warnings.push({ path, message: UNKNOWN_FIELD });
+    }
+    rest = copy;
+    const again = schema.safeParse(rest);
+    if (again.success) break;
+    next = again.error.issues;
+  }
+  return { content: rest, warnings };
+}
+
+function unknownFields(issues: readonly z.core.$ZodIssue[]): Path[] {
+  return issues.flatMap((issue) => {
+    if (issue.code !== 'unrecognized_keys') return [];
+    const around = issue.path.map((step) => (typeof step === 'number' ? step : String(step)));
+    return issue.keys.map((key) => [...around, key]);
+  });
+}
+
+/**
+ * Whether the field at a path of a document's content restricts, so that neither its name nor its value may be missing.
+ */
+export function isGuarded(kind: Kind, path: Path): boolean {
+  const guard = GUARDED[kind];
+  return SECURITY.has(kind) || (guard !== undefined && path.includes(guard));
+}
+
+/** Whether a document without the field at a path, which is in its selector, would be for all workloads. */
+export function leavesAllSelected(content: unknown, path: Path): boolean {
+  const [field, within] = path;
+  if (field !== 'workloadSelector' || within === undefined) return false;
+  const selector = valueAt(content, ['workloadSelector']);
+  const others = ['labels', 'matchLabels'].filter((name) => name !== within || path.length > 2);
+  return !others.some((name) => Object.keys(valueAt(selector, [name]) ?? {}).length > 0);
+}
+
+function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
+  const around = path.slice(0, -1);
+  if (isGuarded(kind, around) || leavesAllSelected(content, path)) return false;
+  const object = valueAt(content, around);
+  const place = around.join('/');
+  const narrowing = (NARROWING[kind] ?? []).filter((each) => each.in.test(place)).flatMap(({ fields }) => fields);
+  return !narrowing.some((field) => !hasField(object, field) && resembles(String(path.at(-1)), field));
+}
+
+function hasField(value: unknown, field: string): boolean {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, field);
+}
+
+function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
+  let at: unknown = root;
+  for (const step of path) at = isRecord(at) && Object.hasOwn(at, step) ? at[step] : undefined;
+  return at;
+}
+
+export function removeAt(root: unknown, path: readonly PropertyKey[]): void {
+  const around = valueAt(root, path.slice(0, -1));
+  const last = path.at(-1);
+  if (isRecord(around) && last !== undefined) delete around[last];
+}
+
+function isRecord(value: unknown): value is Record<PropertyKey, unknown> {
+  return typeof value === 'object' && value !== null;
+}

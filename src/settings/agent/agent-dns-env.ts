@@ -1,0 +1,34 @@
+/** Variables of DNS of the agent. */
+import type { EnvTable } from '../env-table.ts';
+
+/** The variables that `mesh-iptables` and the agent read, so that queries arrive where they are answered. */
+export const agentDnsCaptureEnv = {
+  DNS_AGENT: {
+    setting: 'dnsAgent',
+    type: 'string',
+    default: '',
+    meaning:
+      'When set, outgoing DNS packets on port 53 are captured and redirected to the agent on :15053. `false` does ' +
+      'not set it.',
+  },
+  DNS_ADDR: { setting: 'dnsAddress', type: 'string', default: ':15053', meaning: 'DNS listen address.' },
+  MESH_META_DNS_CAPTURE: {
+    setting: 'dnsCapture',
+    type: 'string',
+    default: '',
+    meaning:
+      'When set, outgoing DNS packets on port 53 are captured and redirected to the proxy on :15013. `false` does ' +
+      'not set it.',
+  },
+} as const satisfies EnvTable;
+
+/** The other variables of the agent's DNS server. */
+export const agentDnsEnv = {
+  ...agentDnsCaptureEnv,
+  DNS_SERVER: {
+    setting: 'dnsServer',
+    type: 'string',
+    default: '',
+    meaning: 'Protocol and DNS server to use; only `tcp-tls:` is supported.',
+  },
+} as const satisfies EnvTable;

@@ -1,0 +1,277 @@
+/**
+ * The environment variables of ctl-discovery. Grouped by topic: instance, push, gRPC, service model, generation.
+ * Settings of the model have the same names there.
+ */
+
+import type { EnvTable } from '../env-table.ts';
+import { discoveryCaEnv } from './discovery-ca-env.ts';
+import { discoveryDnsEnv } from './discovery-dns-env.ts';
+import { discoveryGatewayEnv } from './discovery-gateway-env.ts';
+import { discoveryIdentityEnv } from './discovery-identity-env.ts';
+import { discoveryWebhookEnv } from './discovery-webhook-env.ts';
+
+export const discoveryEnv = {
+  // This instance. CLUSTER_ID and POD_NAMESPACE are used when --clusterID and --namespace are not given.
+  CLUSTER_ID: {
+    setting: 'clusterID',
+    type: 'string',
+    default: 'Orchestrator',
+    meaning: 'Cluster and service registry this instance belongs to.',
+  },
+  POD_NAMESPACE: {
+    setting: 'namespace',
+    type: 'string',
+    default: 'mesh-system',
+    meaning: 'Namespace of the program.',
+  },
+  REVISION: {
+    setting: 'revision',
+    type: 'string',
+    default: '',
+    meaning:
+      'Revision of the control plane; the ConfigMap meshd-REVISION then has the mesh configuration, and the replicas ' +
+      'of this revision elect their own leaders.',
+  },
+  ORCH_INGRESS_NS: {
+    setting: 'orchIngressNamespace',
+    type: 'string',
+    default: '',
+    meaning:
+      'Namespace of the gateways that serve Ingresses, and of their service; when empty that of ' +
+      'INGRESS_GATEWAY_NAMESPACE, else that of the program.',
+  },
+  INGRESS_GATEWAY_NAMESPACE: {
+    setting: 'ingressGatewayNamespace',
+    type: 'string',
+    default: '',
+    meaning: 'Namespace of the gateways that serve Ingresses when ORCH_INGRESS_NS is empty.',
+  },
+  CTL_WORKLOAD_ENTRY_GRACE_PERIOD: {
+    setting: 'workloadEntryGraceMs',
+    type: 'duration',
+    default: '10s',
+    min: 0,
+    meaning:
+      'How long the WorkloadEntry of a registered workload stays after the end of its last connection; a workload ' +
+      'that connects again in this time, to any replica, keeps it. After a restart without a cluster: this time ' +
+      'and 30s.',
+  },
+  CTL_DOCUMENT_LIMIT_FACTOR: {
+    setting: 'documentLimitFactor',
+    type: 'float',
+    default: 1,
+    min: 0.01,
+    meaning: 'Factor of the limits of what one document may ask for (patches, listeners, subsets, routes and others).',
+  },
+  CTL_ENABLED_SERVICE_APIS: {
+    setting: 'serviceApis',
+    type: 'boolean',
+    default: false,
+    meaning: 'Enables the experimental service-API support.',
+  },
+
+  // Push.
+  CTL_DEBOUNCE_AFTER: {
+    setting: 'debounceAfterMs',
+    type: 'duration',
+    default: '100ms',
+    min: 0,
+    meaning:
+      'Delay added to config or registry events for debouncing; a push happens when no new change arrives in that ' +
+      'period, otherwise delay continues up to CTL_DEBOUNCE_MAX.',
+  },
+  CTL_DEBOUNCE_MAX: {
+    setting: 'debounceMaxMs',
+    type: 'duration',
+    default: '10s',
+    min: 0,
+    meaning: 'Maximum time to wait for events while debouncing before a push is forced.',
+  },
+  CTL_ENABLE_EDS_DEBOUNCE: {
+    setting: 'enableEdsDebounce',
+    type: 'boolean',
+    default: true,
+    meaning: 'Includes endpoint-discovery pushes in debouncing (fewer, possibly delayed pushes).',
+  },
+  CTL_PUSH_THROTTLE: {
+    setting: 'pushThrottle',
+    type: 'integer',
+    default: 100,
+    min: 1,
+    unit: 'pushes',
+    meaning: 'Maximum number of concurrent pushes. A push ends when its bytes are handed to the socket.',
+  },
+  CTL_GENERATE_WORKERS: {
+    setting: 'generateWorkers',
+    type: 'integer',
+    default: -1,
+    min: -1,
+    unit: 'threads',
+    meaning: 'Worker threads that generate configuration; -1 suits the machine, 0 generates on the main thread.',
+  },
+  CTL_ENABLE_CONFIG_DISTRIBUTION_TRACKING: {
+    setting: 'enableConfigDistributionTracking',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'Assigns meaningful nonces to each proxy config message and allows querying which proxy has which config from ' +
+      'the debug interface.',
+  },
+  CTL_DISTRIBUTION_HISTORY_RETENTION: {
+    setting: 'distributionHistoryRetentionMs',
+    type: 'duration',
+    default: '1m0s',
+    min: 0,
+    meaning: 'How long old versions of distributed config are tracked.',
+  },
+  CTL_DEBUG_ADSZ_CONFIG: {
+    setting: 'debugAdszConfig',
+    type: 'boolean',
+    default: false,
+    meaning: 'Adds the configuration of each proxy to /debug/adsz.',
+  },
+
+  // gRPC and life cycle.
+  MESH_GPRC_MAXRECVMSGSIZE: {
+    setting: 'grpcMaxRecvMsgSize',
+    type: 'integer',
+    default: 4194304,
+    min: 1,
+    unit: 'bytes',
+    meaning: 'Maximum receive buffer size of a gRPC stream, bytes.',
+  },
+  MESH_GPRC_MAXSTREAMS: {
+    setting: 'grpcMaxStreams',
+    type: 'integer',
+    default: 100000,
+    min: 1,
+    unit: 'streams',
+    meaning: 'Maximum number of concurrent gRPC streams.',
+  },
+  TERMINATION_DRAIN_DURATION_SECONDS: {
+    setting: 'terminationDrainDurationSeconds',
+    type: 'integer',
+    default: 5,
+    min: 0,
+    unit: 'seconds',
+    meaning: 'Seconds allowed for connections to complete on shutdown.',
+  },
+
+  // The service model.
+  CTL_ENABLE_SERVICEENTRY_SELECT_PODS: {
+    setting: 'serviceEntrySelectsPods',
+    type: 'boolean',
+    default: true,
+    meaning: 'Service entries with selectors select pods from the cluster.',
+  },
+  CTL_ENABLE_ORCH_SELECT_WORKLOAD_ENTRIES: {
+    setting: 'serviceSelectsWorkloadEntries',
+    type: 'boolean',
+    default: true,
+    meaning: 'Services with selectors select workload entries with matching labels.',
+  },
+  CTL_USE_ENDPOINT_SLICE: {
+    setting: 'useEndpointSlice',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Use endpoint slices instead of endpoints as endpoint source; the two are mutually exclusive; requires the ' +
+      "orchestrator's endpoint-slice controller.",
+  },
+  CTL_SCOPE_GATEWAY_TO_NAMESPACE: {
+    setting: 'scopeGatewayToNamespace',
+    type: 'boolean',
+    default: false,
+    meaning: 'A gateway workload selects only gateway resources of its own namespace.',
+  },
+  CTL_FILTER_GATEWAY_CLUSTER_CONFIG: {
+    setting: 'filterGatewayClusters',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'Gateways get clusters only of services that virtual services of their Gateway resources lead to, or that they ' +
+      'pass connections on to, instead of all that their namespace sees.',
+  },
+
+  CTL_ENABLE_CRD_VALIDATION: {
+    setting: 'crdValidation',
+    type: 'boolean',
+    default: false,
+    meaning:
+      'For deployments without a separate validator (the validation webhook): refused documents of the cluster are ' +
+      'also reported as Events of their objects. Documents are validated in any case.',
+  },
+
+  // Generation.
+  CTL_ENABLE_PROTOCOL_SNIFFING_FOR_INBOUND: {
+    setting: 'sniffInbound',
+    type: 'boolean',
+    default: true,
+    meaning: 'Protocol sniffing on inbound listeners whose port protocol is unspecified or unsupported.',
+  },
+  CTL_ENABLE_PROTOCOL_SNIFFING_FOR_OUTBOUND: {
+    setting: 'sniffOutbound',
+    type: 'boolean',
+    default: true,
+    meaning: 'Protocol sniffing on outbound listeners whose port protocol is unspecified or unsupported.',
+  },
+  CTL_INBOUND_PROTOCOL_DETECTION_TIMEOUT: {
+    setting: 'inboundDetectionTimeoutMs',
+    type: 'duration',
+    default: '1s',
+    min: 0,
+    meaning: 'Protocol detection timeout for inbound listeners.',
+  },
+  CTL_SKIP_VALIDATE_TRUST_DOMAIN: {
+    setting: 'skipTrustDomainCheck',
+    type: 'boolean',
+    default: false,
+    meaning: 'Skips checking that the peer is in the same trust domain when mutual TLS is enabled.',
+  },
+  CTL_INITIAL_FETCH_TIMEOUT: {
+    setting: 'initialFetchTimeoutMs',
+    type: 'duration',
+    default: '0s',
+    min: 0,
+    meaning: 'Initial fetch timeout for config; when reached without a response the proxy continues its init phase.',
+  },
+  CTL_HTTP10: {
+    setting: 'http10',
+    type: 'boolean',
+    default: false,
+    meaning: 'Allows HTTP 1.0 in outbound HTTP listeners.',
+  },
+  MESH_DEFAULT_REQUEST_TIMEOUT: {
+    setting: 'defaultRequestTimeoutMs',
+    type: 'duration',
+    default: '0s',
+    min: 0,
+    meaning: 'Default HTTP and gRPC request timeout.',
+  },
+  CTL_ENABLE_EDS_FOR_HEADLESS_SERVICES: {
+    setting: 'edsForHeadless',
+    type: 'boolean',
+    default: false,
+    meaning: 'For headless services send endpoints over EDS so the sidecar load balances among pods.',
+  },
+  CTL_ENABLE_HEADLESS_SERVICE_POD_LISTENERS: {
+    setting: 'headlessPodListeners',
+    type: 'boolean',
+    default: true,
+    meaning:
+      'For a headless service or stateful set generate one outbound listener per pod; disable when pods are numerous.',
+  },
+  CTL_SIDECAR_USE_REMOTE_ADDRESS: {
+    setting: 'sidecarUseRemoteAddress',
+    type: 'boolean',
+    default: false,
+    meaning: 'Sets useRemoteAddress on sidecar outbound listeners.',
+  },
+
+  // The certificate authority.
+  ...discoveryIdentityEnv,
+  ...discoveryCaEnv,
+  ...discoveryDnsEnv,
+  ...discoveryGatewayEnv,
+  ...discoveryWebhookEnv,
+} as const satisfies EnvTable;

@@ -1,0 +1,258 @@
+/** The flags of ctl-discovery. */
+import { introspectionFlags, keepaliveFlags, loggingFlags, versionFlags } from '../common-flags.ts';
+import { usageError } from '../errors.ts';
+import type { FlagTable } from '../flag-table.ts';
+import { parseListenAddress } from '../listen-address.ts';
+
+const checkAddress = (text: string) => void parseListenAddress(text);
+
+/** Flags of every command of ctl-discovery. */
+export const discoveryCommonFlags = {
+  ...introspectionFlags,
+  ...keepaliveFlags,
+  ...loggingFlags('ctl-discovery'),
+} as const satisfies FlagTable;
+
+export const discoveryVersionFlags = { ...versionFlags, ...discoveryCommonFlags } as const satisfies FlagTable;
+
+/** The addresses of the discovery service that a command calls: the values of the same flags there. */
+const calledAddresses = {
+  httpAddr: {
+    type: 'string',
+    default: ':8080',
+    meaning: 'The --httpAddr of the discovery service that is called.',
+    check: checkAddress,
+  },
+  monitoringAddr: {
+    type: 'string',
+    default: ':15014',
+    meaning: 'The --monitoringAddr of the discovery service that is called.',
+    check: checkAddress,
+  },
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery request`. */
+export const discoveryRequestFlags = { ...calledAddresses, ...discoveryCommonFlags } as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery get`. */
+export const discoveryGetFlags = {
+  httpAddr: calledAddresses.httpAddr,
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace; without it all namespaces.' },
+  output: {
+    type: 'string',
+    short: 'o',
+    default: '',
+    values: ['yaml', 'json'],
+    meaning: 'Output format: yaml or json; without it a table. Durations are milliseconds.',
+  },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery issue-token`. */
+export const discoveryIssueTokenFlags = {
+  audience: {
+    type: 'string',
+    default: 'mesh-ca',
+    meaning: 'Audience of the token, AUDIENCE of the discovery service.',
+  },
+  'issuer-dir': {
+    type: 'string',
+    default: '',
+    meaning: 'Directory of the issuer: its private key, which stays there, and its public key (jwks.json).',
+  },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the workload.' },
+  'service-account': { type: 'string', default: '', meaning: 'Service account of the workload.' },
+  ttl: { type: 'duration', default: '1h0m0s', min: 1000, meaning: 'Lifetime of the token.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery issue-workload`. */
+export const discoveryIssueWorkloadFlags = {
+  address: { type: 'string', default: '', meaning: 'IP address of the machine; without it the first that it has.' },
+  audience: discoveryIssueTokenFlags.audience,
+  'discovery-address': {
+    type: 'string',
+    default: '',
+    meaning: 'Address of the control plane for the machine: host:port.',
+  },
+  'discovery-ip': {
+    type: 'string',
+    default: '',
+    meaning: 'IP address of the control plane, for the hosts file of a machine whose DNS does not have its name.',
+  },
+  dns: {
+    type: 'bool',
+    default: false,
+    meaning: 'The agent answers the DNS queries of the machine (DNS_AGENT), so that it can call services by name.',
+  },
+  file: { type: 'string', short: 'f', default: '', meaning: 'File with the WorkloadGroup, instead of --kubeconfig.' },
+  group: { type: 'string', default: '', meaning: 'Name of the WorkloadGroup.' },
+  'issuer-dir': discoveryIssueTokenFlags['issuer-dir'],
+  kubeconfig: {
+    type: 'string',
+    default: '',
+    meaning: 'Access to the cluster with the WorkloadGroup; it issues the token, and has the root certificates.',
+  },
+  namespace: { type: 'string', short: 'n', default: '', meaning: 'Namespace of the WorkloadGroup.' },
+  output: { type: 'string', short: 'o', default: '', meaning: 'Folder for the files; it is created.' },
+  'root-cert': { type: 'string', default: '', meaning: 'File with the root certificates of the mesh, PEM.' },
+  'trust-domain': {
+    type: 'string',
+    default: '',
+    meaning: 'Trust domain of the mesh, if the machine is to check it.',
+  },
+  ttl: discoveryIssueTokenFlags.ttl,
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery inject`. */
+export const discoveryInjectFlags = {
+  file: {
+    type: 'stringArray',
+    short: 'f',
+    default: [],
+    meaning: 'File with documents of Kubernetes, YAML or JSON; - is the standard input. May be repeated.',
+  },
+  injectConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'File with policy, selectors and templates; without it the built-in ones.',
+  },
+  meshConfigFile: {
+    type: 'string',
+    default: '',
+    meaning: 'Mesh configuration file; without it the default mesh.',
+  },
+  namespace: { type: 'string', short: 'n', default: 'default', meaning: 'Namespace of documents that have none.' },
+  output: { type: 'string', short: 'o', default: '', meaning: 'File for the result; without it the standard output.' },
+  revision: {
+    type: 'string',
+    default: '',
+    meaning: 'Revision of the control plane that the proxies use; without it that of the REVISION variable.',
+  },
+  valuesFile: { type: 'string', default: '', meaning: 'File with the values of templates; without it the defaults.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+/** Flags of `ctl-discovery discovery`. */
+export const discoveryFlags = {
+  appNamespace: {
+    type: 'string',
+    short: 'a',
+    default: '',
+    meaning: 'Comma-separated application namespaces managed; when empty all namespaces are watched.',
+  },
+  caCertFile: { type: 'string', default: '', meaning: 'File with the x509 server CA certificate.' },
+  clusterID: { type: 'string', default: 'Orchestrator', meaning: 'ID of the cluster this instance resides in.' },
+  clusterRegistriesNamespace: {
+    type: 'string',
+    default: 'mesh-system',
+    meaning:
+      'Namespace of the Secrets with access to other clusters: those with the label mesh.io/multiCluster=true or ' +
+      'istio/multiCluster=true. Each key is the ID of a cluster, and its value a kubeconfig. Empty: none is read.',
+  },
+  configDir: {
+    type: 'string',
+    default: '',
+    meaning:
+      'Directory watched for config yaml files; when set the files replace the resource client as config source.',
+  },
+  domain: { type: 'string', default: 'cluster.local', meaning: 'DNS domain suffix.' },
+  grpcAddr: {
+    type: 'string',
+    default: ':15010',
+    whenNotGiven: 'localhost:15010',
+    meaning:
+      'Discovery gRPC address. It is plain text and gives every caller the configuration of any namespace, so ' +
+      'without the flag its port is open on loopback addresses only.',
+    check: checkAddress,
+  },
+  httpAddr: { type: 'string', default: ':8080', meaning: 'Discovery HTTP address.', check: checkAddress },
+  httpsAddr: {
+    type: 'string',
+    default: ':15017',
+    meaning:
+      'HTTPS address of the injection and validation service, with the certificate of --secureGRPCAddr. Empty: it is ' +
+      'not served.',
+    check: (text) => {
+      if (text !== '') checkAddress(text);
+    },
+  },
+  kubeconfig: {
+    type: 'string',
+    default: '',
+    meaning:
+      'Orchestrator configuration file used instead of in-cluster configuration. With --configDir, the mesh ' +
+      'resources come from the files, and services and workloads from the cluster.',
+  },
+  meshConfig: {
+    type: 'string',
+    default: './etc/mesh/config/mesh',
+    meaning: 'Mesh configuration file; a default mesh is used if absent.',
+  },
+  monitoringAddr: {
+    type: 'string',
+    default: ':15014',
+    meaning: 'HTTP address for self-monitoring information.',
+    check: checkAddress,
+  },
+  namespace: {
+    type: 'string',
+    short: 'n',
+    default: 'mesh-system',
+    meaning: 'Namespace where the controller resides; when unset the POD_NAMESPACE variable.',
+  },
+  networksConfig: {
+    type: 'string',
+    default: '/etc/mesh/config/meshNetworks',
+    meaning: 'Mesh networks configuration file; a default is used if absent.',
+  },
+  plugins: {
+    type: 'stringSlice',
+    default: ['authn', 'authz', 'health', 'policy'],
+    values: ['authn', 'authz', 'health', 'policy'],
+    meaning:
+      'Networking plugins enabled. Filters of a plugin that is not named are left out: authn has the filters for ' +
+      'tokens of end users, authz those for AuthorizationPolicy, policy those that ask external authorizers (action ' +
+      'CUSTOM); health has none, since the agent answers probes.',
+  },
+  profile: {
+    type: 'bool',
+    default: false,
+    meaning:
+      'Enables profiling through the web interface at `host:port/debug/pprof`, for callers who may see all debug ' +
+      'pages: requests from this machine to localhost, and callers with a token of the root namespace. A heap ' +
+      'snapshot contains every private key of the program.',
+  },
+  registries: {
+    type: 'stringSlice',
+    default: ['Orchestrator'],
+    values: ['Orchestrator', 'ExtRegistry', 'Mock'],
+    meaning: 'Service registries read, one or more of Orchestrator, ExtRegistry, Mock.',
+    check: checkRegistries,
+  },
+  resync: {
+    type: 'duration',
+    default: '1m0s',
+    min: 0,
+    meaning:
+      'Controller resync interval: how often files are checked even without file events, and API discovery is ' +
+      'read where custom resource definitions may not be watched. 0s: never.',
+  },
+  secureGRPCAddr: {
+    type: 'string',
+    default: ':15012',
+    meaning: 'Secured discovery gRPC address.',
+    check: checkAddress,
+  },
+  tlsCertFile: { type: 'string', default: '', meaning: 'File with the x509 server certificate.' },
+  tlsKeyFile: { type: 'string', default: '', meaning: 'File with the private key matching --tlsCertFile.' },
+  'trust-domain': { type: 'string', default: '', meaning: 'Domain identifying the system with SPIFFE.' },
+  ...discoveryCommonFlags,
+} as const satisfies FlagTable;
+
+function checkRegistries(names: readonly string[]): void {
+  if (names.includes('ExtRegistry')) throw usageError('this version cannot read the ExtRegistry registry');
+  if (names.length === 0) throw usageError('name one or more of Orchestrator, Mock');
+  if (new Set(names).size < names.length) throw usageError('names a registry twice');
+}

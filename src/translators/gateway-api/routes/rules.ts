@@ -1,0 +1,244 @@
+/**
+ * Rules of HTTPRoute and GRPCRoute as routes of a virtual service: one for each match, because matches of all routes of
+ * a hostname are put in one order.
+ */
+import {
+  derivedRouteProblem,
+  type FilteredBackend,
+  fingerprintOf,
+  type HttpMatch,
+  type HttpRoute,
+  type HttpRouteDestination,
+  keyOf,
+  type Resource,
+  type ResourceKey,
+  type RouteFilter,
+} from '../../../resources/index.ts';
+import { type Backend, type BackendContext, resolveBackend } from '../backends/backends.ts';
+import type { Complaint } from '../conditions.ts';
+import { comparePrecedence, type MatchOrigin, type Precedence } from '../precedence.ts';
+import { backendHeaders, type FilterResult, readFilters } from './filters.ts';
+import { type CompiledMatch, type CompiledMatches, grpcMatches, httpMatches } from './matches.ts';
+import { type ListenerScheme, redirectOf, redirectPort, rewriteOf } from './paths.ts';
+import { retriesOf } from './retries.ts';
+
+/** What a match of a rule does. */
+export interface CompiledRoute {
+  /** A redirect has no port yet. */
+  readonly http: HttpRoute;
+  readonly redirect: RouteFilter['requestRedirect'];
+}
+
+/** A match in the order of all matches of a hostname. */
+export interface RankedMatch extends Precedence, MatchOrigin {
+  readonly key: ResourceKey;
+}
+
+export interface CompiledRules {
+  /** All matches, in their order: the same list until the content of the route changes. */
+  readonly matches: readonly RankedMatch[];
+  /** What a match does; undefined for one that is left out. */
+  readonly routeOf: (match: RankedMatch) => CompiledRoute | undefined;
+  /** Hash of all that the routes of the matches are made from. */
+  readonly digest: string;
+  /** Backends that get requests or copies of them. */
+  readonly backends: readonly Backend[];
+  /** Rules that cannot be served as written, by their index: their requests are refused. */
+  readonly unsupported: ReadonlyMap<number, Complaint>;
+  readonly unresolved: Complaint | undefined;
+  readonly ruleCount: number;
+}
+
+type HttpResource = Resource<'HTTPRoute'> | Resource<'GRPCRoute'>;
+
+/** A rule of either kind. */
+interface Rule {
+  readonly name: string;
+  readonly matches: CompiledMatches;
+  readonly filters: readonly RouteFilter[];
+  readonly backendRefs: readonly FilteredBackend[];
+  readonly timing: Pick<HttpRoute, 'timeout' | 'retries'>;
+}
+
+/** What depends on the content of a route alone, and not on what its references lead to. */
+interface ParsedRoute {
+  readonly rules: readonly Rule[];
+  /** In their order. */
+  readonly matches: readonly RankedMatch[];
+  /** Hash of the rules. */
+  readonly digest: string;
+}
+
+const parsedRoutes = new WeakMap<HttpResource, ParsedRoute>();
+
+function parsedRoute(route: HttpResource): ParsedRoute {
+  const known = parsedRoutes.get(route);
+  if (known !== undefined) return known;
+  const rules = rulesOf(route);
+  const { created, namespace, name } = route.meta;
+  const key = keyOf(route);
+  const ranked = rules.flatMap(({ matches }, rule) =>
+    matches.matches.map(({ path, length, method, headers, parameters }, match): RankedMatch => {
+      const precedence = { path: path.type, length, method, headers, parameters };
+      return { ...precedence, key, created, route: `${namespace}/${name}`, rule, match };
+    }),
+  );
+  const { hostnames: _, parentRefs: __, ...content } = route.content;
+  const digest = fingerprintOf(route.kind, { namespace, name, labels: {}, annotations: {} }, content);
+  const parsed = { rules, matches: ranked.sort(comparePrecedence), digest };
+  parsedRoutes.set(route, parsed);
+  return parsed;
+}
+
+function rulesOf(route: HttpResource): readonly Rule[] {
+  const nameOf = (name: string | undefined, index: number): string =>
+    `${route.kind}/${route.meta.namespace}/${route.meta.name}/${name ?? index}`;
+  if (route.kind === 'HTTPRoute') {
+    return ((route as Resource<'HTTPRoute'>).content.rules ?? []).map((rule, index) => ({
+      name: nameOf(rule.name, index),
+      matches: httpMatches(rule.matches ?? []),
+      filters: rule.filters ?? [],
+      backendRefs: rule.backendRefs ?? [],
+      timing: retriesOf(rule),
+    }));
+  }
+  return ((route as Resource<'GRPCRoute'>).content.rules ?? []).map((rule, index) => ({
+    name: nameOf(rule.name, index),
+    matches: grpcMatches(rule.matches ?? []),
+    filters: rule.filters ?? [],
+    backendRefs: rule.backendRefs ?? [],
+    timing: {},
+  }));
+}
+
+export function compileRules(route: HttpResource, context: BackendContext): CompiledRules {
+  const backends: Backend[] = [];
+  const unsupported = new Map<number, Complaint>();
+  let unresolved: Complaint | undefined;
+  const { rules, matches, digest: ofRules } = parsedRoute(route);
+  const actions = rules.map((rule, index) => {
+    const action = actionOf(rule, context);
+    unresolved ??= action.unresolved;
+    backends.push(...action.backends);
+    const made = madeOf(rule, action);
+    const { http, filters } = action;
+    if (!('reason' in made)) return { http, made, redirect: filters.redirect };
+    unsupported.set(index, made);
+    return { http, made: rule.matches.matches.map((match) => refused(rule.name, match)), redirect: undefined };
+  });
+  const routeOf = ({ rule, match }: RankedMatch): CompiledRoute | undefined => {
+    const { made, redirect } = actions[rule] ?? {};
+    const http = made?.[match];
+    return http && { http, redirect };
+  };
+  // Routes are made from the rules and from what their references lead to.
+  const digest = `${ofRules} ${JSON.stringify(actions.map(({ http }) => http))}`;
+  return { matches, routeOf, digest, backends, unsupported, unresolved, ruleCount: rules.length };
+}
+
+/** A rule's answer where it cannot do what it should: its requests must not reach another rule instead. */
+const REFUSED: HttpRoute = { directResponse: { status: 500 } };
+
+/** The routes of a rule's matches, or why the rule is not served: a rule without one of its matches is another rule. */
+function madeOf({ name, matches: { matches, unsupported } }: Rule, action: Action): readonly HttpRoute[] | Complaint {
+  const made: HttpRoute[] = [];
+  // The action of most rules is the same for all matches.
+  const problem = derivedRouteProblem(action.http);
+  for (const { match, path, problem: ofMatch } of matches) {
+    const http = withPath(action, path);
+    if ('reason' in http) return action.unsupported ?? http;
+    const whole = withMatch(name, http, match);
+    const message = http === action.http ? (problem ?? ofMatch) : derivedRouteProblem(whole);
+    // What Envoy would refuse is refused here, so that it affects this rule alone.
+    if (message !== undefined) return action.unsupported ?? { reason: 'UnsupportedValue', message };
+    made.push(whole);
+  }
+  return action.unsupported ?? unsupported ?? made;
+}
+
+/** The answer for a match of a rule that is not served; undefined for a match that Envoy cannot compare. */
+function refused(name: string, { match, problem }: CompiledMatch): HttpRoute | undefined {
+  return problem === undefined ? withMatch(name, REFUSED, match) : undefined;
+}
+
+interface Action {
+  /** Without what depends on the match. */
+  readonly http: HttpRoute;
+  readonly filters: FilterResult;
+  readonly backends: readonly Backend[];
+  readonly unsupported: Complaint | undefined;
+  readonly unresolved: Complaint | undefined;
+}
+
+function actionOf(rule: Rule, context: BackendContext): Action {
+  const filters = readFilters(context, rule.filters);
+  const targets = targetsOf(rule.backendRefs, context);
+  const unsupported = filters.unsupported ?? targets.unsupported;
+  const unresolved = filters.unresolved ?? targets.unresolved;
+  const backends = [...targets.backends, ...filters.backends];
+  const common = { filters, backends, unsupported, unresolved };
+  if (unsupported !== undefined || filters.unresolved?.isFatal === true) return { ...common, http: REFUSED };
+  const { headers, corsPolicy } = filters.fields;
+  const always = { ...(headers && { headers }), ...(corsPolicy && { corsPolicy }) };
+  if (filters.redirect !== undefined) return { ...common, http: always };
+  if (!targets.destinations.some(({ unusable }) => unusable === undefined)) {
+    return { ...common, http: { ...always, ...REFUSED } };
+  }
+  return { ...common, http: { ...filters.fields, ...rule.timing, route: targets.destinations } };
+}
+
+function withPath({ http, filters }: Action, path: CompiledMatch['path']): HttpRoute | Complaint {
+  if (http.directResponse !== undefined) return http;
+  if (filters.redirect !== undefined) {
+    const redirect = redirectOf(filters.redirect, path);
+    return 'reason' in redirect ? redirect : { ...http, redirect };
+  }
+  if (filters.rewrite === undefined) return http;
+  const rewrite = rewriteOf(filters.rewrite, path);
+  if (rewrite === undefined) return http;
+  return 'reason' in rewrite ? rewrite : { ...http, rewrite };
+}
+
+function withMatch(name: string, http: HttpRoute, match: HttpMatch | undefined): HttpRoute {
+  return match === undefined ? { name, ...http } : { name, match: [match], ...http };
+}
+
+interface Targets {
+  /** Those with a weight; none where all have weight 0. */
+  readonly destinations: HttpRouteDestination[];
+  readonly backends: readonly Backend[];
+  readonly unsupported: Complaint | undefined;
+  readonly unresolved: Complaint | undefined;
+}
+
+function targetsOf(references: readonly FilteredBackend[], context: BackendContext): Targets {
+  const destinations: HttpRouteDestination[] = [];
+  const backends: Backend[] = [];
+  let unsupported: Complaint | undefined;
+  let unresolved: Complaint | undefined;
+  for (const reference of references) {
+    const { weight = 1, filters = [] } = reference;
+    const backend = resolveBackend(context, reference);
+    const headers = backendHeaders(filters);
+    if (headers !== undefined && 'reason' in headers) unsupported ??= headers;
+    if ('reason' in backend) {
+      unresolved ??= backend;
+      if (weight > 0) destinations.push({ destination: { host: '' }, weight, unusable: true });
+      continue;
+    }
+    backends.push(backend);
+    if (weight <= 0) continue;
+    destinations.push({
+      destination: { host: backend.host, port: { number: backend.port } },
+      weight,
+      ...(headers === undefined || 'reason' in headers ? {} : { headers }),
+    });
+  }
+  return { destinations, backends, unsupported, unresolved };
+}
+
+/** The route for a listener, which decides the port of a redirect. */
+export function routeAt({ http, redirect }: CompiledRoute, listener: ListenerScheme): HttpRoute {
+  if (redirect === undefined || http.redirect === undefined) return http;
+  return { ...http, redirect: { ...http.redirect, ...redirectPort(redirect, listener) } };
+}

@@ -1,0 +1,79 @@
+/**
+ * Plans for a proxy about which something particular is known: some names are forced, withheld or in doubt. Its names
+ * are compared one by one, those that may differ.
+ */
+import type { Bundle, EncodedResource } from '../../../push/index.ts';
+import { type ClientState, findResource, type KnownResource } from '../client-state.ts';
+import { covers, type Interest } from '../interest.ts';
+import { addDifferences, type Doubts } from '../rejections/doubts.ts';
+import type { Rejections } from '../rejections/rejection.ts';
+import { ResourceLists } from '../selection.ts';
+import type { Plan } from './plan.ts';
+import type { RemovalPolicy } from './removal-policy.ts';
+
+/** What is known of a proxy and a type. */
+export interface KnownProxy {
+  readonly state: ClientState;
+  /** Names that the next response must contain. */
+  readonly forced: ReadonlySet<string>;
+  readonly doubts: Doubts;
+  readonly rejections: Rejections;
+  /** The version that the proxy has of a name, as far as is known. */
+  known(name: string): KnownResource | undefined;
+}
+
+export function planByName(
+  proxy: KnownProxy,
+  interest: Interest,
+  parts: readonly Bundle[],
+  removes: RemovalPolicy,
+): Plan {
+  const changed: EncodedResource[] = [];
+  const removed: string[] = [];
+  const overlay = new Map<string, KnownResource | undefined>();
+  for (const name of touched(proxy, parts)) {
+    if (!covers(interest, name)) continue;
+    const now = findResource(parts, name);
+    const known = proxy.known(name);
+    const forced = proxy.forced.has(name);
+    if (now === undefined) {
+      if (forced || (known !== undefined && removes(name))) removed.push(name);
+      else if (known !== undefined) overlay.set(name, known);
+    } else if (forced || known?.version !== now.version) {
+      if (!proxy.rejections.isHeldBack(name, now.version)) changed.push(now);
+      else if (known?.version !== now.version) overlay.set(name, known);
+    }
+  }
+  return { changed: new ResourceLists([changed]), removed, next: { bases: parts, overlay }, shared: undefined };
+}
+
+/** Names whose version may differ between the proxy and the parts. */
+function touched({ state, forced, doubts }: KnownProxy, parts: readonly Bundle[]): Set<string> {
+  const names = new Set<string>(forced);
+  doubts.touch(names, parts);
+  addDifferences(names, state, parts);
+  return names;
+}
+
+/**
+ * The next response of the search for rejected resources. What has changed meanwhile is sent after the search, so that
+ * a step costs what it tries.
+ */
+export function planSearch({ state, rejections }: KnownProxy, interest: Interest, parts: readonly Bundle[]): Plan {
+  const changed: EncodedResource[] = [];
+  const overlay = new Map(state.overlay);
+  for (const suspect of rejections.suspects()) {
+    const { name, version } = suspect;
+    if (findResource(parts, name)?.version !== version) continue;
+    if (!covers(interest, name) || rejections.isHeldBack(name, version)) continue;
+    changed.push(suspect);
+    overlay.set(name, { version, resource: suspect });
+  }
+  return {
+    changed: new ResourceLists([changed]),
+    removed: [],
+    next: { bases: state.bases, overlay },
+    shared: undefined,
+    ofSearch: true,
+  };
+}
