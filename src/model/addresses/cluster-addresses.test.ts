@@ -103,6 +103,19 @@ describe('a Service of several clusters', () => {
       ['10.96.0.1', ...more],
     ]);
   });
+
+  test('that is headless in another cluster, beside an entry without addresses, has the listener of its port', () => {
+    const entry = resource('ServiceEntry', 'a/web', {
+      hosts: [fqdn('web.a')],
+      ports: [{ number: 80, name: 'http', protocol: 'HTTP' }],
+      resolution: 'STATIC',
+    });
+    const remotes = [service('a/web', { clusterIP: 'None' }, { cluster: 'east' }), at('db', '10.97.0.2', 'east')];
+    for (const order of permutations([entry, ...remotes])) {
+      const found = stepwise(order).services.get(WEB);
+      assert.deepEqual([found?.addresses, found?.unaddressed], [[], undefined]);
+    }
+  });
 });
 
 describe('an address that different Services have in different clusters', () => {

@@ -54,7 +54,8 @@ export function withClusterAddresses(
     }
   }
   const all = [...virtual].map(([cluster, addresses]) => ({ cluster, addresses: [...addresses, ...others] }));
-  const shown = addressed(service, defaults === written ? service.addresses : [...defaults, ...others]);
+  // A service entry may define the service beside a Service without virtual IPs: its addresses are all its own.
+  const shown = addressed(service, defaults.length === written.length ? service.addresses : [...defaults, ...others]);
   const different = all.filter(({ addresses }) => !isSame(addresses, shown.addresses));
   if (different.length === 0) return shown;
   return { ...shown, clusterAddresses: different.sort((a, b) => compareText(a.cluster, b.cluster)) };
