@@ -1,6 +1,6 @@
 /** The own cluster with Secrets for others, whose API servers are scripted, and a store with what is read of them. */
-import assert from 'node:assert/strict';
 import type { TestContext } from 'node:test';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection } from '../../kubernetes/index.ts';
 import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
@@ -111,10 +111,6 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
   return { home, remotes, sources, lines, changes, has, delayed: () => delayed };
 }
 
-export async function until(what: string, condition: () => boolean, lines: readonly string[] = []): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, `${what}; the log has ${lines.join('\n')}`);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
+export function until(what: string, condition: () => boolean, lines: readonly string[] = []): Promise<void> {
+  return waitUntil(condition, { what: () => `${what}; the log has ${lines.join('\n')}` });
 }

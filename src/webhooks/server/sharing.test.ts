@@ -53,7 +53,7 @@ function asking({ port }: StartedWebhooks): {
 }
 
 test('a Pod is injected while a document is validated', async (t) => {
-  const webhooks = await startWebhooks(t, certificate);
+  const webhooks = await startWebhooks(t, certificate, { pool: { taskTimeoutMs: 60_000 } });
   await call(webhooks.port, '/inject', { body: podReview(POD) });
   await call(webhooks.port, '/validate', { body: documentReview(VALID_DOCUMENT) });
   const { order, ask } = asking(webhooks);
