@@ -1,4 +1,5 @@
 /** The settings of injection, as they are read from files and from a ConfigMap, and change. */
+
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -6,6 +7,7 @@ import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../core/clock.ts';
 import { CtlError, toCtlError } from '../core/errors.ts';
+import { waitUntil } from '../core/testing/wait-until.ts';
 import { Connection } from '../kubernetes/index.ts';
 import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
 import { defaultMeshConfig, parseMeshConfig, parseProxyConfig } from '../resources/index.ts';
@@ -87,13 +89,7 @@ const configMap = (data: Readonly<Record<string, string>>) => ({
   data,
 });
 
-async function until(what: string, condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, what);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+const until = (what: string, condition: () => boolean) => waitUntil(condition, { what: () => what });
 
 test('without files and without a cluster the built-in templates are used', async (context) => {
   const { source, used } = await follow(context, {});

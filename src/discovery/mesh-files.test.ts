@@ -4,6 +4,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { type TestContext, test } from 'node:test';
 import { systemClock } from '../core/clock.ts';
+import { waitUntil } from '../core/testing/wait-until.ts';
 import { Connection } from '../kubernetes/index.ts';
 import { ScriptedApiServer } from '../kubernetes/testing/scripted-api-server.ts';
 import { getScope } from '../logging/index.ts';
@@ -78,13 +79,7 @@ async function scripted(context: TestContext): Promise<ScriptedApiServer> {
   return server;
 }
 
-async function until(what: string, condition: () => boolean): Promise<void> {
-  const deadline = Date.now() + 20_000;
-  while (!condition()) {
-    assert.ok(Date.now() < deadline, what);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-}
+const until = (what: string, condition: () => boolean) => waitUntil(condition, { what: () => what });
 
 const secondsOf = (values: readonly (MeshConfig | MeshNetworks)[]) =>
   values.map((value) => ('connectTimeout' in value ? value.connectTimeout / 1000 : value));

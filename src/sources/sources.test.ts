@@ -57,7 +57,7 @@ test('a configuration file: default without it, followed, last good kept, one wa
     await rm(dir, { recursive: true });
   });
   const until = async (what: string, condition: () => boolean) => {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 60_000;
     while (!condition()) {
       assert.ok(Date.now() < deadline, `never: ${what}; ${lines.join('; ')}`);
       await new Promise<void>((resolve) => {

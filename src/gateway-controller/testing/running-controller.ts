@@ -1,7 +1,8 @@
 /** The controller of the Gateway API with a scripted API server, both closed after each test. */
-import assert from 'node:assert/strict';
+
 import { afterEach } from 'node:test';
 import type { Clock } from '../../core/clock.ts';
+import { waitUntil } from '../../core/testing/wait-until.ts';
 import { Connection, KubernetesClient } from '../../kubernetes/index.ts';
 import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import type { Listed, ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
@@ -18,13 +19,7 @@ afterEach(async () => {
   for (const close of cleanup.splice(0).reverse()) await close();
 });
 
-export const until = async (what: string, holds: () => boolean): Promise<void> => {
-  const end = Date.now() + 10_000;
-  while (!holds()) {
-    assert.ok(Date.now() < end, what);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
-};
+export const until = (what: string, holds: () => boolean): Promise<void> => waitUntil(holds, { what: () => what });
 
 export async function startServer() {
   const started = await startGatewayServer();

@@ -67,7 +67,7 @@ export async function follow(
     await rm(base, { recursive: true, force: true });
   });
   const until = async (what: string, condition: () => boolean): Promise<void> => {
-    const deadline = Date.now() + 10_000;
+    const deadline = Date.now() + 60_000;
     while (!condition()) {
       assert.ok(
         Date.now() < deadline,
