@@ -6,8 +6,9 @@
  *   npm test -- unit golden       only these stages
  *   npm test -- e2e restart       end-to-end tests whose path contains `restart`
  *
- * Every stage runs even when an earlier one failed. The last line is `N passed, N failed`, in which lint and types
- * count as one each; the exit code is 1 when anything failed or when nothing that was asked for exists.
+ * Every stage runs even when an earlier one failed. At the end are the counts and the time of each stage. The last line
+ * is `N passed, N failed`, in which lint and types count as one each; the exit code is 1 when anything failed or when
+ * nothing that was asked for exists.
  */
 import { spawn } from 'node:child_process';
 import { globSync } from 'node:fs';
@@ -24,6 +25,7 @@ import {
 import { wideLines } from '../checks/line-width.ts';
 import { type Outcome, runTests } from './files.ts';
 import { runTestsInOwnNetwork } from './network.ts';
+import { describeOutcome, type StageResult, summary } from './summary.ts';
 
 /** Ctrl-C and SIGTERM stop the current stage in order, so that it removes its processes and namespaces. */
 const interrupted = new AbortController();
@@ -144,7 +146,7 @@ const STAGES: readonly Stage[] = [
   programStage('types', 'tsc', '-p', 'tsconfig.json'),
   testStage('unit', {
     patterns: ['src/**/*.test.ts', 'tools/**/*.test.ts', 'workers/**/*.test.ts'],
-    first: ['frame-sequences', 'reflector-faults', '.property.'],
+    first: ['frame-sequences', 'webhooks/server/hostile', 'reflector-faults', '.property.', 'xds-proxy/', 'sharing'],
     concurrency: CORES,
     timeoutMs: 120_000,
     verbose: false,
@@ -161,15 +163,23 @@ const STAGES: readonly Stage[] = [
   testStage('e2e', {
     patterns: ['test/e2e/**/*.test.ts', 'test/scale/**/*.test.ts'],
     first: [
+      'machines-systemd',
       'rotation',
       'identity-faults',
-      'jwks',
       'peer-auth',
+      'jwks',
       'agent-',
-      'identity-ca',
+      'xds-proxy',
+      'owned-',
+      'documents-machines',
+      'dns.test',
       'demo',
-      'owned-names',
+      'inbound-requests',
+      'authorization',
+      'jwt.test',
+      'gateway-secrets-refused',
       'scale',
+      'identity-ca',
     ],
     concurrency: WAITING_FILES,
     // Of a whole file, which on a crowded machine takes several times as long.
@@ -180,16 +190,26 @@ const STAGES: readonly Stage[] = [
   testStage('kubernetes', {
     patterns: ['test/kubernetes/**/*.test.ts'],
     first: [
-      'faults',
+      'injected-pods',
+      'faults.test',
       'authority',
-      'remote-clusters',
       'source',
-      'helm',
-      'chart',
+      'gateway-programmed',
       'conformance',
-      'mesh',
+      'playground',
       'leader',
+      'chart.test',
+      'grpc-pods',
       'jwt',
+      'mesh.test',
+      'replicas',
+      'gateway-secrets-refused',
+      'dual-stack',
+      'helm',
+      'workload-registration',
+      'gateway-pods',
+      'tokens',
+      'remote-clusters',
     ],
     concurrency: WAITING_FILES,
     timeoutMs: 900_000,
@@ -210,11 +230,6 @@ function chooseStages(args: readonly string[]): { stages: readonly Stage[]; filt
   return { stages: withFiles, filter };
 }
 
-function describe(outcome: Outcome): string {
-  const skipped = outcome.skipped > 0 ? `, ${outcome.skipped} skipped` : '';
-  return `${outcome.passed} passed, ${outcome.failed} failed${skipped}`;
-}
-
 /** Runs a stage. A failed preparation fails the stage, and the other stages run. */
 async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcome> {
   try {
@@ -227,25 +242,20 @@ async function runStage(stage: Stage, filter: readonly string[]): Promise<Outcom
 
 async function main(args: readonly string[]): Promise<number> {
   const { stages, filter } = chooseStages(args);
-  const total = { passed: 0, failed: 0, skipped: 0, failures: [] as string[] };
+  const results: StageResult[] = [];
   for (const stage of stages) {
     if (interrupted.signal.aborted) break;
     process.stdout.write(`\n== ${stage.name}\n`);
     const started = performance.now();
     const outcome = await runStage(stage, filter);
-    const seconds = ((performance.now() - started) / 1000).toFixed(1);
-    process.stdout.write(`== ${stage.name} in ${seconds} s: ${describe(outcome)}\n`);
-    total.passed += outcome.passed;
-    total.failed += outcome.failed;
-    total.skipped += outcome.skipped;
-    total.failures.push(...outcome.failures.map((failure) => `${stage.name}: ${failure}`));
+    const seconds = (performance.now() - started) / 1000;
+    process.stdout.write(`== ${stage.name} in ${seconds.toFixed(1)} s: ${describeOutcome(outcome)}\n`);
+    results.push({ name: stage.name, outcome, seconds });
   }
-  const nothing = total.passed + total.failed === 0;
+  const nothing = results.every(({ outcome: { passed, failed } }) => passed + failed === 0);
   if (nothing) process.stdout.write(`\nno test was run for: ${args.join(' ')}\n`);
-  if (total.failures.length > 0)
-    process.stdout.write(`\nfailed:\n${total.failures.map((line) => `  ${line}\n`).join('')}`);
-  process.stdout.write(`\n${describe(total)}\n`);
-  return total.failed > 0 || nothing || interrupted.signal.aborted ? 1 : 0;
+  process.stdout.write(`\n${summary(results)}\n`);
+  return nothing || interrupted.signal.aborted || results.some(({ outcome }) => outcome.failed > 0) ? 1 : 0;
 }
 
 try {
