@@ -1,5 +1,4 @@
 /** The settings of injection, as they are read from files and from a ConfigMap, and change. */
-
 import assert from 'node:assert/strict';
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';

@@ -1,5 +1,4 @@
 /** The controller of the Gateway API with a scripted API server, both closed after each test. */
-
 import { afterEach } from 'node:test';
 import type { Clock } from '../../core/clock.ts';
 import { waitUntil } from '../../core/testing/wait-until.ts';
