@@ -132,7 +132,7 @@ async function main(): Promise<void> {
     );
   }
   for (const name of WORKERS) {
-    const workerOptions = options([`workers/${name}.ts`], join(DIST, 'workers'), '../src/', stamp);
+    const workerOptions = options([`workers/${name}.ts`], join(DIST, 'workers'), '../', stamp);
     // Generation decodes only what EnvoyFilters patch.
     await build(name === 'generate' ? { ...workerOptions, plugins: [generatedCode(PATCHED_TYPES)] } : workerOptions);
   }

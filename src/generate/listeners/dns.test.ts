@@ -53,7 +53,11 @@ describe('the listener of captured DNS queries', () => {
       clusterIP: '10.96.0.1',
       ports: [{ name: 'tcp', port: 5432 }],
     });
-    const full = meshOf([entry('many', names.slice(1), ['192.0.2.1']), service]);
+    const thousands = Array.from({ length: 10 }, (_, index) =>
+      names.slice(Math.max(1, 1000 * index), 1000 * (index + 1)),
+    );
+    const entries = thousands.map((hosts, index) => entry(`many-${index}`, hosts, ['192.0.2.1']));
+    const full = meshOf([...entries, service]);
     assert.deepEqual(listenerOf(full).findings, []);
     assert.equal(namesIn(listenerOf(full)).includes('db.default.svc.cluster.local'), true);
     const over = replay(full, [entry('last', names.slice(0, 1), ['192.0.2.2'])]);

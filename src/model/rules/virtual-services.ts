@@ -49,7 +49,7 @@ const MESH_ONLY: readonly string[] = [MESH_GATEWAY];
 /** `mesh`, `name`, `./name`, `namespace/name` or the older `name.namespace…` → `mesh` or `namespace/name`. */
 export function gatewayName(written: string, namespace: string): string {
   if (written === MESH_GATEWAY) return written;
-  if (written.startsWith('../')) return `${namespace}/${written.slice(2)}`;
+  if (written.startsWith('./')) return `${namespace}/${written.slice(2)}`;
   if (written.includes('/')) return written;
   const [name = '', owner] = written.split('.');
   return `${owner ?? namespace}/${name}`;
