@@ -35,3 +35,23 @@ export function createFailureLog(log: Log, failing: string, recovered: string): 
     },
   };
 }
+
+/**
+ * Failure logs of several operations, by name: a reason that several have is logged once, and the recovery when all
+ * have recovered.
+ */
+export function createSharedFailureLog(log: Log, failing: string, recovered: string): (name: string) => FailureLog {
+  const reasons = new Map<string, string>();
+  return (name) => ({
+    failed(reason, fields) {
+      const normalized = reason.replace(/\d+/g, '0');
+      const isNew = ![...reasons.values()].includes(normalized);
+      reasons.set(name, normalized);
+      if (isNew) log.warn(`${failing}: ${reason}`, fields);
+      else log.debug(`${failing}: ${reason}`, fields);
+    },
+    succeeded() {
+      if (reasons.delete(name) && reasons.size === 0) log.info(recovered);
+    },
+  });
+}

@@ -40,6 +40,16 @@ export class WorkQueue {
     this.#pump();
   }
 
+  /** Tries a key that waits after a failure at once, as if it had not failed. */
+  retry(key: string): void {
+    const timer = this.#delayed.get(key);
+    if (timer === undefined || this.#closed) return;
+    timer.cancel();
+    this.#delayed.delete(key);
+    this.#failures.delete(key);
+    this.#pump();
+  }
+
   /** No work begins after it was called; resolves when none runs. */
   async close(): Promise<void> {
     this.#closed = true;

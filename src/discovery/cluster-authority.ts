@@ -2,7 +2,6 @@
  * What the certificate authority has in a cluster: a Secret with its root, an elected replica that replaces the root,
  * and the root certificates in a ConfigMap of every namespace.
  */
-import { systemClock } from '../core/clock.ts';
 import { wallClock } from '../core/wall-clock.ts';
 import { getScope } from '../logging/index.ts';
 import { type Authority, type AuthorityOptions, createSecretStore } from '../security/index.ts';
@@ -24,8 +23,6 @@ export function sharedAuthority(
     store: createSecretStore({
       client,
       namespace,
-      clock: systemClock,
-      random: Math.random,
       now: wallClock.now,
       log: getScope('pkica'),
     }),
@@ -46,8 +43,6 @@ export function publishRootCertificates(
       own: namespace,
       namespaces: listOf(appNamespace),
       bundle: () => authority.trustBundle().join(''),
-      clock: systemClock,
-      random: Math.random,
       log: getScope('rootcertrotator'),
     });
     const endListening = authority.onChange(() => certificates.bundleChanged());

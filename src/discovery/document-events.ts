@@ -3,15 +3,20 @@
  * it is applied, its author finds the reason with `kubectl describe`. One replica writes them for all.
  */
 import { createHash } from 'node:crypto';
-import { sleep, systemClock } from '../core/clock.ts';
-import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog } from '../core/log.ts';
-import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import { isRefusal, reportFailure } from '../gateway-controller/index.ts';
-import { ApiError, type KubernetesClient, type ResourceType, type WrittenObject } from '../kubernetes/index.ts';
+import type { Outcome } from '../core/work-queue.ts';
+import {
+  ApiError,
+  Controller,
+  isRefusal,
+  type KubernetesClient,
+  type ResourceType,
+  reportFailure,
+  type WrittenObject,
+} from '../kubernetes/index.ts';
 import { getScope } from '../logging/index.ts';
 import { apiVersionsOf, MESH_KINDS } from '../resources/index.ts';
-import { type Controller, type ControllerInputs, runWhileLeading } from './leader-controller.ts';
+import { type ControllerInputs, type LeaderController, runWhileLeading } from './leader-controller.ts';
 import type { LeaderTask } from './leadership.ts';
 import type { RefusedDocument, RefusedDocuments } from './refused-documents.ts';
 
@@ -41,21 +46,24 @@ export function runDocumentEvents(
   return task;
 }
 
-class DocumentEvents implements Controller {
+class DocumentEvents implements LeaderController {
   readonly #client: KubernetesClient;
   readonly #documents: RefusedDocuments;
-  readonly #queue: WorkQueue;
-  readonly #bucket = new TokenBucket({ ...WRITES, now: systemClock.now });
+  readonly #controller: Controller;
   readonly #failures: FailureLog;
   /** Names of the Events that were written, by the identifier of the problem. */
   readonly #written = new Map<string, string>();
-  readonly #ending = new AbortController();
 
   constructor(client: KubernetesClient, documents: RefusedDocuments) {
     this.#client = client;
     this.#documents = documents;
-    const work = (id: string): Promise<Outcome> => this.#work(id);
-    this.#queue = new WorkQueue({ work, concurrency: CONCURRENCY, clock: systemClock, random: Math.random });
+    this.#controller = new Controller({
+      connection: client.connection,
+      reconcile: (id) => this.#reconcile(id),
+      concurrency: CONCURRENCY,
+      budget: WRITES,
+      onFailure: (_id, error) => reportFailure(this.#failures, error),
+    });
     const what = 'Events about refused documents';
     this.#failures = createFailureLog(getScope('status'), `${what} are not written`, `${what} are written again`);
   }
@@ -65,23 +73,29 @@ class DocumentEvents implements Controller {
   }
 
   changed(ids: readonly string[]): void {
-    for (const id of ids) this.#queue.add(id);
+    this.#controller.addAll(ids);
   }
 
-  async close(): Promise<void> {
-    this.#ending.abort();
-    await this.#queue.close();
+  close(): Promise<void> {
+    return this.#controller.close();
   }
 
-  async #work(id: string): Promise<Outcome> {
-    const { signal } = this.#ending;
-    // The queue would wake thousands of documents for every Event that may be written.
-    for (let event = this.#unwritten(id); event !== undefined; event = this.#unwritten(id)) {
-      const wait = this.#bucket.take();
-      if (wait === 0) return this.#report(id, event);
-      await sleep(systemClock, wait, signal);
-      if (signal.aborted) break;
+  async #reconcile(id: string): Promise<Outcome> {
+    if (this.#unwritten(id) === undefined) return 'done';
+    await this.#controller.mayWrite();
+    // The document may have changed meanwhile.
+    const event = this.#unwritten(id);
+    if (event === undefined) return 'done';
+    try {
+      await this.#write(event);
+    } catch (error) {
+      // Not repeated.
+      if (!isRefusal(error) || this.#controller.signal.aborted) throw error;
+      reportFailure(this.#failures, error);
+      return 'done';
     }
+    this.#written.set(id, event.metadata.name);
+    this.#failures.succeeded();
     return 'done';
   }
 
@@ -96,23 +110,10 @@ class DocumentEvents implements Controller {
     return this.#written.get(id) === event.metadata.name ? undefined : event;
   }
 
-  async #report(id: string, event: WrittenEvent): Promise<Outcome> {
-    try {
-      await this.#write(event);
-    } catch (error) {
-      if (this.#ending.signal.aborted) return 'done';
-      reportFailure(this.#failures, error);
-      return isRefusal(error) ? 'done' : 'failed';
-    }
-    this.#written.set(id, event.metadata.name);
-    this.#failures.succeeded();
-    return 'done';
-  }
-
   async #write(event: WrittenEvent): Promise<void> {
     const { namespace } = event.metadata;
     try {
-      await this.#client.create(EVENTS, event, { namespace, signal: this.#ending.signal });
+      await this.#client.create(EVENTS, event, { namespace, signal: this.#controller.signal });
     } catch (error) {
       // Another replica has written it; or the namespace has been deleted.
       if (!(error instanceof ApiError && (error.status === 409 || error.status === 404))) throw error;

@@ -27,7 +27,7 @@ export function openConfigMap(
 ): NamedConfigMap | undefined {
   if (connection === undefined || configDir !== '') return undefined;
   const name = `${baseName}${revisionSuffix(revision)}`;
-  const followed = followConfigMap({ connection, namespace, name, clock: systemClock, random: Math.random, log });
+  const followed = followConfigMap({ connection, namespace, name, clock: systemClock, log });
   return { followed, title: `ConfigMap ${namespace}/${name}` };
 }
 

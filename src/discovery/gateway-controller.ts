@@ -4,6 +4,7 @@
  */
 import { randomUUID } from 'node:crypto';
 import { buildInfo } from '../core/build-info.ts';
+import { systemClock } from '../core/clock.ts';
 import { AcknowledgedListeners, GatewayController, type InfrastructureSettings } from '../gateway-controller/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { MeshConfig } from '../resources/index.ts';
@@ -43,6 +44,8 @@ export function runGatewayController(inputs: GatewayInputs): GatewayTask | undef
   const options = statusOptions(inputs);
   const acknowledgements = new AcknowledgedListeners({
     ...options,
+    clock: systemClock,
+    random: Math.random,
     namespace: settings.namespace,
     revision: revisionName(settings.revision),
     identity: cluster.leadership.identity,

@@ -1,9 +1,11 @@
 /** Gauges of the current state, computed at each scrape from the state of the program. */
 
+import { systemClock } from '../core/clock.ts';
 import { XDS, XDS_TYPES, type XdsType } from '../core/xds-types.ts';
 import type { DebugSource } from '../debug/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { CORE_KINDS, MESH_KINDS } from '../resources/index.ts';
+import { staleMs } from '../sources/index.ts';
 
 /** Gauges of findings: each counts the distinct messages. */
 const FINDING_GAUGES = [
@@ -20,7 +22,7 @@ const FINDING_GAUGES = [
 
 /** The state that gauges read. Metrics are scraped every few seconds, so reading must be cheap. */
 export interface GaugeSource
-  extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies'> {
+  extends Pick<DebugSource, 'snapshot' | 'failing' | 'findings' | 'problems' | 'refusedPolicies' | 'sources'> {
   /** The number of quarantined resources of all live streams, by type. */
   quarantined(): Readonly<Record<XdsType, number>>;
 }
@@ -30,9 +32,19 @@ export function sampleGauges(source: GaugeSource, metrics: Metrics): void {
   sampleEngine(source, metrics);
   sampleFindings(source, metrics);
   sampleRejected(source, metrics);
+  sampleSources(source, metrics);
   for (const inForce of ['last_good', 'substitute'] as const) {
     const count = source.refusedPolicies().filter((each) => each.inForce === inForce).length;
     metrics.ctl_refused_security_documents.set({ in_force: inForce }, count);
+  }
+}
+
+function sampleSources(source: GaugeSource, metrics: Metrics): void {
+  metrics.ctl_source_stale_seconds.reset();
+  for (const { id, health } of source.sources()) {
+    // Of what is refused, nothing is in force.
+    if (!health.ok && health.since === undefined) continue;
+    metrics.ctl_source_stale_seconds.set({ source: id }, staleMs(health, systemClock.now()) / 1000);
   }
 }
 

@@ -74,6 +74,25 @@ const BROKEN: DebugSource = {
   showConfigInAdsz: false,
 };
 
+test('/ready?verbose has a line for each source, with how stale it is', async () => {
+  const sources = [
+    { id: 'directory', cluster: 'here', synced: true, health: { ok: true } },
+    { id: 'kubernetes', cluster: 'here', synced: true, health: { ok: false, reason: 'x', since: performance.now() } },
+    { id: 'kubernetes/other', cluster: 'other', synced: false, health: { ok: false, reason: 'y' } },
+  ] as const;
+  const server = await serve(httpListener(routes({ sources: () => sources, debug: () => undefined })));
+  const [status, body] = await get(server, '/ready?verbose');
+  assert.equal(status, 200);
+  const lines = [
+    'ready',
+    '[+] directory: current',
+    '[-] kubernetes: stale for N s',
+    '[-] kubernetes/other: not read yet',
+  ];
+  assert.equal(body.replace(/stale for \d+ s/, 'stale for N s'), `${lines.join('\n')}\n`);
+  assert.equal((await get(server, '/ready'))[1], 'ready\n');
+});
+
 test('a program that ends is not ready, and still answers', async () => {
   const server = await serve(httpListener(routes({ state: () => 'stopping' })));
   assert.deepEqual(await get(server, '/ready'), [503, 'not ready: stopping\n']);

@@ -2,10 +2,12 @@
 import type { IncomingMessage, RequestListener, ServerResponse } from 'node:http';
 import type { Registry } from 'prom-client';
 import type { BuildInfo } from '../core/build-info.ts';
+import { systemClock } from '../core/clock.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { INTERNAL_FETCH_HEADER } from '../core/internal-fetch.ts';
 import { type DebugSource, handleDebug, isDebugPath, type PageMaker, type SourceStatus } from '../debug/index.ts';
 import type { Metrics, Profiler } from '../observe/index.ts';
+import { staleMs } from '../sources/index.ts';
 import type { DebugAccess } from './debug-access.ts';
 
 function send(response: ServerResponse, status: number, text: string): void {
@@ -82,16 +84,36 @@ function notReadyText(sources: readonly SourceStatus[]): string {
   return `not ready: configuration is being read${forWhat}\n`;
 }
 
+/** A line for each source, as API servers write `/readyz?verbose`. */
+function sourceLines(sources: readonly SourceStatus[]): string {
+  const now = systemClock.now();
+  const lines = sources.map(({ id, synced, health }) => {
+    const stale = Math.ceil(staleMs(health, now) / 1000);
+    const state = !synced
+      ? 'not read yet'
+      : stale > 0
+        ? `stale for ${stale} s`
+        : health.ok
+          ? 'current'
+          : 'not in force';
+    return `[${synced && health.ok ? '+' : '-'}] ${id}: ${state}\n`;
+  });
+  return lines.join('');
+}
+
 function stateText({ state, debug, sources }: HttpRoutes): string {
   if (state() === 'ready') return readyText(debug());
   return state() === 'stopping' ? 'not ready: stopping\n' : notReadyText(sources());
 }
 
 /** Answers the public pages of both addresses. False for any other path. */
-function answerPublic(routes: HttpRoutes, path: string, response: ServerResponse): boolean {
+function answerPublic(routes: HttpRoutes, path: string, request: IncomingMessage, response: ServerResponse): boolean {
   const { version } = routes;
-  if (path === '/ready') send(response, routes.state() === 'ready' ? 200 : 503, stateText(routes));
-  else if (path === '/healthz') send(response, 200, 'ok\n');
+  if (path === '/ready') {
+    const isVerbose = URL.parse(request.url ?? '/', 'http://localhost')?.searchParams.has('verbose') === true;
+    const more = isVerbose ? sourceLines(routes.sources()) : '';
+    send(response, routes.state() === 'ready' ? 200 : 503, `${stateText(routes)}${more}`);
+  } else if (path === '/healthz') send(response, 200, 'ok\n');
   else if (path === '/version') send(response, 200, `${version.version}-${version.revision}-${version.status}\n`);
   else return false;
   return true;
@@ -114,7 +136,7 @@ async function answerDebug(routes: HttpRoutes, request: IncomingMessage, respons
 /** `--httpAddr`: readiness, the version, the debug interface, profiles. */
 export function httpListener(routes: HttpRoutes): RequestListener {
   return guarded(async (path, request, response) => {
-    if (answerPublic(routes, path, response)) return;
+    if (answerPublic(routes, path, request, response)) return;
     if (isDebugPath(path)) await answerDebug(routes, request, response);
     else send(response, 404, 'not found, see /debug\n');
   });
@@ -144,7 +166,7 @@ export async function metricsText(
 /** `--monitoringAddr`: /metrics and all pages of the HTTP address, for tools that read them here. */
 export function monitoringListener(routes: HttpRoutes, scrape: () => Promise<Scraped>): RequestListener {
   return guarded(async (path, request, response) => {
-    if (answerPublic(routes, path, response)) return;
+    if (answerPublic(routes, path, request, response)) return;
     if (isDebugPath(path)) return answerDebug(routes, request, response);
     if (path !== '/metrics') return send(response, 404, 'not found, see /metrics and /debug\n');
     const { contentType, text } = await scrape();

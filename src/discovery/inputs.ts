@@ -54,9 +54,8 @@ export function configuredSources(
   const orchestrator = (): Source[] => {
     if (connection === undefined) return directory();
     const meshKinds = configDir === '';
-    const random = Math.random;
     const kinds = { useEndpointSlice, meshKinds, serviceApis };
-    const options = { cluster, connection, log, clock, random, resyncMs, namespaces, limits, shares, ...kinds };
+    const options = { cluster, connection, log, clock, resyncMs, namespaces, limits, shares, ...kinds };
     return [...directory(), createKubernetesSource({ ...options, ...serves })];
   };
   const sources = registries.flatMap((registry) => {
@@ -81,7 +80,7 @@ export function configuredRemotes(
 ): RemoteClusters | undefined {
   const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
   if (connection === undefined || namespace === '') return undefined;
-  const [clock, random] = [systemClock, Math.random];
+  const clock = systemClock;
   const maxBytes = Math.floor(getHeapStatistics().heap_size_limit * REMOTE_SHARE);
   return new RemoteClusters({
     connection,
@@ -91,12 +90,11 @@ export function configuredRemotes(
     connect: createConnection,
     createSource: (id, cluster, connection, required) => {
       const log = prefixed(getScope('source'), `cluster ${cluster}: `);
-      const options = { id, cluster, connection, log, clock, random, resyncMs, namespaces, useEndpointSlice };
+      const options = { id, cluster, connection, log, clock, resyncMs, namespaces, useEndpointSlice };
       return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required, maxBytes });
     },
     onDelayed,
     clock,
-    random,
     log: getScope('secretcontroller'),
   });
 }

@@ -1,5 +1,4 @@
 /** Controllers that run where this replica leads: they write what the translation computes to the API server. */
-import { systemClock } from '../core/clock.ts';
 import type { StatusControllerOptions } from '../gateway-controller/index.ts';
 import { getScope } from '../logging/index.ts';
 import type { MeshConfig, ResourceKey } from '../resources/index.ts';
@@ -17,7 +16,7 @@ export interface ControllerInputs {
   readonly mesh: MeshConfig;
 }
 
-export interface Controller {
+export interface LeaderController {
   start(): void;
   /** The desired statuses of these keys have changed. */
   changed(keys: readonly string[]): void;
@@ -32,9 +31,7 @@ export function statusOptions({ settings, cluster, mesh }: ControllerInputs): Om
     namespaces: readNamespaces(settings, mesh),
     statusQps: settings.statusQps,
     statusBurst: settings.statusBurst,
-    clock: systemClock,
     now: Date.now,
-    random: Math.random,
     statusLog: getScope('status'),
   };
 }
@@ -47,7 +44,7 @@ export interface ControllerTask<C> extends LeaderTask {
 }
 
 /** Takes part in the election for a task; runs a new controller whenever this replica leads. */
-export function runWhileLeading<C extends Controller>(
+export function runWhileLeading<C extends LeaderController>(
   leadership: Leadership,
   task: string,
   create: () => C,

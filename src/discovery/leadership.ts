@@ -60,7 +60,7 @@ export function createLeadership(
       if (elections.has(task)) throw new InternalError(`the leader's task ${task} is run twice`);
       const name = `meshd-${task}${acrossRevisions ? '' : suffix}`;
       const [clock, random, log] = [systemClock, Math.random, getScope('orch')];
-      const lease = createLeaseAccess({ client, namespace, name, clock, random, log });
+      const lease = createLeaseAccess({ client, namespace, name, log });
       const election = new LeaderElection({ lease, identity, clock, random, now: Date.now, log, lead });
       elections.set(task, { lease: lease.name, election });
       election.start();

@@ -248,7 +248,13 @@ describe('sampled gauges', () => {
       connections: () => assert.fail('a scrape asks for counts alone'),
       quarantined: () => ({ ...byXdsType(() => 0), lds: wrong ? 2 : 0, rds: wrong ? 1 : 0, vhds: wrong ? 3 : 0 }),
       parts: () => [],
-      sources: () => [],
+      sources: () => {
+        const health = wrong
+          ? ({ ok: false, reason: 'away', since: performance.now() - 30_000 } as const)
+          : ({ ok: true } as const);
+        const refused = { id: 'refused', cluster: 'b', synced: false, health: { ok: false, reason: 'wrong' } } as const;
+        return [{ id: 'kubernetes', cluster: 'a', synced: true, health }, refused];
+      },
       documents: () => [],
       warningsOf: () => [],
       reasonsFor: () => [],
@@ -279,8 +285,11 @@ describe('sampled gauges', () => {
     assert.equal(await value('ctl_orch_object_errors{type="unknown"}'), 1);
     assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 1);
     assert.equal(await value('ctl_refused_security_documents{in_force="last_good"}'), 0);
+    assert.ok(Number(await value('ctl_source_stale_seconds{source="kubernetes"}')) >= 30);
+    assert.equal(await value('ctl_source_stale_seconds{source="refused"}'), undefined);
     wrong = false;
     sampleGauges(source, metrics);
+    assert.equal(await value('ctl_source_stale_seconds{source="kubernetes"}'), 0);
     assert.equal(await value('ctl_refused_security_documents{in_force="substitute"}'), 0);
     assert.equal(await value('ctl_xds_lds_reject'), 0);
     assert.equal(await value('ctl_vservice_dup_domain'), 0);

@@ -45,8 +45,6 @@ export interface RemoteClustersOptions {
   /** Called with the number of changes that wait because a cluster sends too many: see `pacedSource`. */
   readonly onDelayed: (changes: number) => void;
   readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
 }
 
@@ -103,13 +101,11 @@ export class RemoteClusters {
   #closed = false;
 
   constructor(options: RemoteClustersOptions) {
-    const { connection, namespace, clock, random, log } = options;
+    const { connection, namespace, log } = options;
     this.#options = options;
     this.#secrets = followRemoteSecrets({
       connection,
       namespace,
-      clock,
-      random,
       log,
       onEntries: (entries) => {
         this.#newest = entries;

@@ -2,15 +2,12 @@
  * The Secrets of one namespace that give access to other clusters: those with one of two labels. Each key is the ID of
  * a cluster, and its value a kubeconfig.
  */
-import type { Clock } from '../core/clock.ts';
-import type { Log } from '../core/log.ts';
-import { ApiError, type Connection, ConnectionError, type KubernetesObject, Reflector } from '../kubernetes/index.ts';
+import { createSharedFailureLog, type Log } from '../core/log.ts';
+import { type Connection, Informer, type KubernetesObject } from '../kubernetes/index.ts';
 
 /** The mesh's own label, and that of Istio's remote Secrets. */
 const LABELS = ['mesh.io/multiCluster=true', 'istio/multiCluster=true'] as const;
 const SECRETS = { group: '', version: 'v1', plural: 'secrets', kind: 'Secret', namespaced: true } as const;
-/** Answers "forbidden" in a row before they are believed: a server that starts refuses until it has read its rules. */
-const FORBIDDEN_ATTEMPTS = 3;
 /** Largest kubeconfig, bytes: one with all certificates inside has about ten thousand. */
 export const MAX_KUBECONFIG = 128 * 1024;
 
@@ -27,9 +24,6 @@ export interface RemoteEntry {
 export interface RemoteSecretsOptions {
   readonly connection: Connection;
   readonly namespace: string;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
   /** All entries, those of the oldest Secrets first. Called once they have been listed, and after each change. */
   readonly onEntries: (entries: readonly RemoteEntry[]) => void;
@@ -49,111 +43,55 @@ interface RemoteSecret {
   readonly entries: readonly RemoteEntry[];
 }
 
-export function followRemoteSecrets(options: RemoteSecretsOptions): RemoteSecrets {
+export function followRemoteSecrets({ connection, namespace, log, onEntries }: RemoteSecretsOptions): RemoteSecrets {
   const settled = Promise.withResolvers<void>();
-  const failures = new Failures(options);
-  const watches = LABELS.map((label) => new LabelWatch(label, options, failures, () => update()));
+  const forbidden = new Set<string>();
+  const title = `Secrets of other clusters in namespace ${namespace}`;
+  const failuresOf = createSharedFailureLog(
+    log,
+    `${title} cannot be read, so only clusters that were read before are known`,
+    `${title}: read again`,
+  );
   const update = (): void => {
-    if (watches.every(({ isSettled }) => isSettled)) settled.resolve();
-    if (!watches.every(({ secrets }) => secrets !== undefined)) return;
+    const areSettled = [...informers].every(([label, { isSynced }]) => isSynced || forbidden.has(label));
+    if (areSettled) settled.resolve();
+    const all = [...informers.values()];
+    if (!all.every(({ isSynced }) => isSynced)) return;
     // A Secret can have both labels.
-    const secrets = new Map(watches.flatMap((watch) => [...(watch.secrets ?? [])]));
+    const secrets = new Map(all.flatMap((informer) => [...informer.values()].map((secret) => [secret.name, secret])));
     const inOrder = [...secrets.values()].sort(
       (a, b) => Number(a.created > b.created) - Number(a.created < b.created) || (a.name < b.name ? -1 : 1),
     );
-    options.onEntries(inOrder.flatMap(({ entries }) => entries));
+    onEntries(inOrder.flatMap(({ entries }) => entries));
   };
+  const informers = new Map(
+    LABELS.map((labelSelector) => {
+      const informer = new Informer<RemoteSecret>({
+        connection,
+        type: SECRETS,
+        namespace,
+        labelSelector,
+        convert: (object) => secretOf(object, namespace),
+        onChange: update,
+        onFailure: (_error, isForbidden) => {
+          if (!isForbidden) return;
+          forbidden.add(labelSelector);
+          update();
+        },
+        failures: failuresOf(labelSelector),
+      });
+      return [labelSelector, informer];
+    }),
+  );
   return {
     start: () => {
-      for (const watch of watches) watch.start();
+      for (const informer of informers.values()) informer.start();
     },
     settled: settled.promise,
     async close() {
-      await Promise.all(watches.map((watch) => watch.close()));
+      await Promise.all([...informers.values()].map((informer) => informer.close()));
     },
   };
-}
-
-/** The Secrets with one label. */
-class LabelWatch {
-  /** By name; undefined until they have been listed. */
-  secrets: Map<string, RemoteSecret> | undefined;
-  readonly #reflector: Reflector<RemoteSecret>;
-  readonly #failures: Failures;
-  #forbidden = 0;
-
-  constructor(label: string, options: RemoteSecretsOptions, failures: Failures, onChange: () => void) {
-    const { connection, namespace, clock, random } = options;
-    this.#failures = failures;
-    this.#reflector = new Reflector<RemoteSecret>(
-      { connection, type: SECRETS, namespace, labelSelector: label, clock, random },
-      {
-        convert: (object) => secretOf(object, namespace),
-        onList: (secrets) => {
-          this.secrets = new Map(secrets.map((secret) => [secret.name, secret]));
-          this.#recovered(label);
-          onChange();
-        },
-        onChanges: (changes) => {
-          for (const change of changes) {
-            if (change.type === 'set') this.secrets?.set(change.item.name, change.item);
-            else this.secrets?.delete(change.object.metadata.name);
-          }
-          onChange();
-        },
-        onFailure: (error, verb) => {
-          // The source of the own cluster reports that.
-          if (error instanceof ConnectionError && error.lost) return;
-          this.#forbidden = error instanceof ApiError && error.status === 403 ? this.#forbidden + 1 : 0;
-          const isBelieved = this.#forbidden === 0 || this.#forbidden >= FORBIDDEN_ATTEMPTS;
-          if (isBelieved) failures.failed(label, `cannot ${verb}: ${error.oneLine()}`, this.secrets !== undefined);
-          if (this.#forbidden === FORBIDDEN_ATTEMPTS) onChange();
-        },
-        onRecovered: () => this.#recovered(label),
-      },
-    );
-  }
-
-  get isSettled(): boolean {
-    return this.secrets !== undefined || this.#forbidden >= FORBIDDEN_ATTEMPTS;
-  }
-
-  start(): void {
-    this.#reflector.start();
-  }
-
-  close(): Promise<void> {
-    return this.#reflector.close();
-  }
-
-  #recovered(label: string): void {
-    this.#forbidden = 0;
-    this.#failures.recovered(label);
-  }
-}
-
-/** The log of what cannot be read: one line for all labels that fail for one reason. */
-class Failures {
-  readonly #log: Log;
-  readonly #title: string;
-  /** The reasons by label, as they were logged. */
-  readonly #reasons = new Map<string, string>();
-
-  constructor({ log, namespace }: RemoteSecretsOptions) {
-    this.#log = log;
-    this.#title = `Secrets of other clusters in namespace ${namespace}`;
-  }
-
-  failed(label: string, reason: string, wasRead: boolean): void {
-    const isNew = ![...this.#reasons.values()].includes(reason);
-    this.#reasons.set(label, reason);
-    const consequence = wasRead ? 'what was read before stays in force' : 'no other cluster is read until they can be';
-    if (isNew) this.#log.warn(`${this.#title}: ${reason}; ${consequence}`);
-  }
-
-  recovered(label: string): void {
-    if (this.#reasons.delete(label) && this.#reasons.size === 0) this.#log.info(`${this.#title}: read again`);
-  }
 }
 
 function secretOf({ metadata, data }: KubernetesObject, namespace: string): RemoteSecret {

@@ -30,14 +30,17 @@ async function cluster(...namespaces: readonly string[]) {
   let bundle = 'ONE';
   /** Starts another replica that leads. */
   const lead = (only: readonly string[] = [], now = clock.now, own = 'mesh-system') => {
-    const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+    const connection = new Connection({
+      access: server.access(),
+      clock: { ...clock, now },
+      random: () => 0,
+      userAgent: 'test',
+    });
     const certificates = new RootCertificates({
       client: new KubernetesClient(connection),
       own,
       namespaces: only,
       bundle: () => bundle,
-      clock: { ...clock, now },
-      random: () => 0,
       log: { debug: () => {}, info: note, warn: note, error: note },
     });
     certificates.start();

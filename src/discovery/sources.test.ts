@@ -26,7 +26,7 @@ test('sources are open when each has been read once, also when one fails afterwa
   api.list();
   await opening;
   assert.deepEqual(await synced(), [true, true, true]);
-  assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused' });
+  assert.deepEqual(sources.status()[0]?.health, { ok: false, reason: 'connection refused', since: 0 });
 });
 
 test('sources are added, removed and replaced; a replaced one goes on until the new one has been read', async () => {

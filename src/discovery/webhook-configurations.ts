@@ -1,5 +1,4 @@
 /** Keeps the webhook configurations of this revision current, where this replica leads. */
-import { systemClock } from '../core/clock.ts';
 import { getScope } from '../logging/index.ts';
 import type { Metrics } from '../observe/index.ts';
 import { type DiscoverySettings, discoveryEnv } from '../settings/index.ts';
@@ -36,8 +35,6 @@ export function runWebhookConfigurations(
       namespace,
       revision,
       caBundle: () => certificate.caBundle(),
-      clock: systemClock,
-      random: Math.random,
       observer: observerOf(metrics),
       log: getScope('validationController'),
     });

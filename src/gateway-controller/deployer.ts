@@ -2,16 +2,18 @@
  * Gives each Gateway its Envoy: applies the objects that run it, repairs what others change, and removes them when the
  * Gateway changes to another class. The Gateway's deletion is left to the garbage collector of the cluster.
  */
-import { backoff } from '../core/backoff.ts';
-import { type Clock, sleep } from '../core/clock.ts';
 import { CtlError, oneLineOf } from '../core/errors.ts';
-import { TokenBucket } from '../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../core/log.ts';
-import { type Outcome, WorkQueue } from '../core/work-queue.ts';
-import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
-import { isRefusal, reportFailure } from './failures.ts';
-import { type FollowedObject, followedKey } from './followed-kind.ts';
-import type { FollowedObjects } from './followed-objects.ts';
+import type { Outcome } from '../core/work-queue.ts';
+import {
+  ApiError,
+  Controller,
+  isRefusal,
+  type KubernetesClient,
+  type KubernetesObject,
+  type ResourceType,
+} from '../kubernetes/index.ts';
+import type { GatewayObjects } from './gateway-objects.ts';
 import {
   APPLIED_ANNOTATION,
   checkName,
@@ -26,19 +28,17 @@ import {
   refersToOtherRole,
   wrongServiceType,
 } from './infrastructure.ts';
+import { type StatusObject, statusKey } from './kind-objects.ts';
 import { ManagedObjects } from './managed-objects.ts';
 import { type DesiredStatuses, recordsOf } from './types.ts';
 
 export interface DeployerOptions {
   readonly client: KubernetesClient;
-  readonly objects: FollowedObjects;
+  readonly objects: GatewayObjects;
   readonly controllerName: string;
   /** Gateways that these accept are deployed. */
   readonly desired: () => DesiredStatuses;
   readonly infrastructure: () => InfrastructureSettings;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
   /** `problemOf` this key has changed. */
   onProblem(key: string): void;
@@ -49,11 +49,6 @@ const GATEWAY = 'KubernetesGateway';
 const CONCURRENCY = 4;
 /** Writes for all Gateways: a second, and at once. A user who creates many Gateways must not occupy the API server. */
 const WRITES = { rate: 20, burst: 100 };
-/** Writes of the same content to one object: another program may change it back each time. */
-const REPAIRS = { rate: 1 / 30, burst: 5 };
-/** Between attempts while the API server cannot take writes, ms. */
-const PAUSE_BASE_MS = 1_000;
-const PAUSE_MAX_MS = 60_000;
 
 /** Why a Gateway is not deployed. */
 interface Problem {
@@ -65,36 +60,34 @@ export class Deployer {
   readonly #options: DeployerOptions;
   /** Marks the objects of this controller. */
   readonly #managedBy: string;
-  readonly #queue: WorkQueue;
+  readonly #controller: Controller;
   readonly #managed: ManagedObjects;
-  readonly #bucket: TokenBucket;
   readonly #problems = new Map<string, Problem>();
-  /** Of each object: the hash of what was applied last, and how often that may be applied. By key of the Gateway. */
-  readonly #repairs = new Map<string, Map<ResourceType, { readonly hash: string; readonly bucket: TokenBucket }>>();
   /** Wrong annotations that are logged, by key of the Gateway. */
   readonly #warned = new Map<string, string>();
   /** Of the API server as a whole. */
   readonly #failures: FailureLog;
-  #pause = { times: 0, until: 0 };
-  readonly #ending = new AbortController();
 
   constructor(options: DeployerOptions) {
     this.#options = options;
     this.#managedBy = managedValue(options.controllerName);
-    const { clock, random, client, log, objects } = options;
-    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: CONCURRENCY, clock, random });
-    this.#bucket = new TokenBucket({ ...WRITES, now: clock.now });
+    const { client, log, objects } = options;
+    this.#controller = new Controller({
+      connection: client.connection,
+      reconcile: (key) => this.#reconcile(key),
+      concurrency: CONCURRENCY,
+      budget: WRITES,
+      onFailure: (key, error) => this.#failed(key, error),
+    });
     this.#failures = createFailureLog(log, 'gateways cannot be deployed now', 'gateways are deployed again');
     this.#managed = new ManagedObjects({
       client,
       types: managedTypes(options.infrastructure()),
       managedBy: this.#managedBy,
-      clock,
-      random,
       log,
       // Gateways may wait for this list.
-      onList: () => this.#addAll(objects.keysOf(GATEWAY)),
-      onChanged: (namespace, gateway) => this.#queue.add(followedKey(GATEWAY, namespace, gateway)),
+      onList: () => this.#controller.addAll(objects.keysOf(GATEWAY)),
+      onChanged: (namespace, gateway) => this.#controller.add(statusKey(GATEWAY, namespace, gateway)),
     });
   }
 
@@ -103,22 +96,21 @@ export class Deployer {
   }
 
   async close(): Promise<void> {
-    this.#ending.abort();
-    await Promise.all([this.#queue.close(), this.#managed.close()]);
+    await Promise.all([this.#controller.close(), this.#managed.close()]);
   }
 
   /** Keys whose desired status or whose object in the API server has changed, of any kind. */
   changed(keys: Iterable<string>): void {
     for (const key of keys) {
-      if (key.startsWith(`${GATEWAY}/`)) this.#queue.add(key);
+      if (key.startsWith(`${GATEWAY}/`)) this.#controller.add(key);
       // A class decides whose its Gateways are.
-      if (key.startsWith('GatewayClass/')) this.#addAll(this.#options.objects.keysOf(GATEWAY));
+      if (key.startsWith('GatewayClass/')) this.#controller.addAll(this.#options.objects.keysOf(GATEWAY));
     }
   }
 
   /** `infrastructure` gives something else. */
   infrastructureChanged(): void {
-    this.#addAll(this.#options.objects.keysOf(GATEWAY));
+    this.#controller.addAll(this.#options.objects.keysOf(GATEWAY));
   }
 
   /** Why an accepted Gateway is not deployed as asked: something refuses its objects. One line. */
@@ -126,38 +118,27 @@ export class Deployer {
     return this.#problems.get(key)?.text;
   }
 
-  #addAll(keys: Iterable<string>): void {
-    for (const key of keys) this.#queue.add(key);
-  }
-
-  async #work(key: string): Promise<Outcome> {
+  async #reconcile(key: string): Promise<Outcome> {
     const gateway = this.#options.objects.get(key);
     if (gateway === undefined) {
       // The garbage collector removes what is left of it.
       this.#problems.delete(key);
-      this.#repairs.delete(key);
       this.#warned.delete(key);
+      this.#controller.forget(key);
       return 'done';
     }
     if (!this.#managed.areSynced) return 'done';
-    const pause = this.#pause.until - this.#options.clock.now();
-    if (pause > 0) return pause;
-    try {
-      let wait = 0;
-      if (this.#isAccepted(key, gateway)) wait = await this.#apply(key, gateway);
-      else if (this.#isOfOthers(gateway)) {
-        await this.#remove(gateway, () => true, 'its Gateway has another class');
-      }
-      if (wait > 0) return wait;
-      this.#succeeded(key);
-      return 'done';
-    } catch (error) {
-      if (!this.#ending.signal.aborted) this.#failed(key, gateway, error);
-      return 'failed';
+    let wait = 0;
+    if (this.#isAccepted(key, gateway)) wait = await this.#apply(key, gateway);
+    else if (this.#isOfOthers(gateway)) {
+      await this.#remove(gateway, () => true, 'its Gateway has another class');
     }
+    if (wait > 0) return wait;
+    this.#succeeded(key);
+    return 'done';
   }
 
-  #isAccepted(key: string, { uid }: FollowedObject): boolean {
+  #isAccepted(key: string, { uid }: StatusObject): boolean {
     const desired = this.#options.desired().get(key);
     if (desired === undefined || (desired.uid !== undefined && desired.uid !== uid)) return false;
     const conditions = recordsOf((desired.status as Record<string, unknown>).conditions);
@@ -165,15 +146,15 @@ export class Deployer {
   }
 
   /** A class that does not exist (any more) is nobody's: then everything stays as it is. */
-  #isOfOthers({ spec }: FollowedObject): boolean {
+  #isOfOthers({ spec }: StatusObject): boolean {
     const { objects, controllerName } = this.#options;
     if (typeof spec.gatewayClassName !== 'string') return false;
-    const gatewayClass = objects.get(followedKey('GatewayClass', '', spec.gatewayClassName));
+    const gatewayClass = objects.get(statusKey('GatewayClass', '', spec.gatewayClassName));
     return gatewayClass !== undefined && gatewayClass.spec.controllerName !== controllerName;
   }
 
   /** Returns 0, or the milliseconds until the rest may be applied. */
-  async #apply(key: string, gateway: FollowedObject): Promise<number> {
+  async #apply(key: string, gateway: StatusObject): Promise<number> {
     const input = { ...gateway, version: gateway.type.version };
     this.#warnOfServiceType(key, gateway, wrongServiceType(input));
     checkName(gateway.name);
@@ -181,14 +162,14 @@ export class Deployer {
     for (const managed of wanted) {
       const wait = await this.#applyOne(key, managed);
       if (wait > 0) return wait;
-      this.#ending.signal.throwIfAborted();
+      this.#controller.signal.throwIfAborted();
     }
     const types = new Set(wanted.map(({ type }) => type));
     await this.#remove(gateway, (type) => !types.has(type), 'its Gateway needs it no longer');
     return 0;
   }
 
-  #warnOfServiceType(key: string, { namespace, name }: FollowedObject, wrong: string | undefined): void {
+  #warnOfServiceType(key: string, { namespace, name }: StatusObject, wrong: string | undefined): void {
     if (this.#warned.get(key) === wrong) return;
     if (wrong === undefined) {
       this.#warned.delete(key);
@@ -207,11 +188,11 @@ export class Deployer {
     const present = this.#managed.get(type, namespace, name);
     const current = present?.metadata.annotations?.[APPLIED_ANNOTATION] === hash;
     if (present !== undefined && current && isContained(object, present)) return 0;
-    const pause = this.#repairBucket(key, type, hash).take();
+    const pause = this.#controller.repair(key, hash, type.plural);
     if (pause > 0) return pause;
-    await this.#mayWrite();
+    await this.#controller.mayWrite();
     if (present !== undefined && refersToOtherRole(object, present)) {
-      await this.#managed.delete(type, present, this.#ending.signal);
+      await this.#managed.delete(type, present, this.#controller.signal);
     }
     const known = this.#managed.get(type, namespace, name);
     const { uid } = (known ?? (await this.#own(type, namespace, name)))?.metadata ?? {};
@@ -229,33 +210,11 @@ export class Deployer {
           fieldManager: this.#managedBy,
           // Not for a new object: somebody may create one of that name at this moment.
           force: uid !== undefined,
-          signal: this.#ending.signal,
+          signal: this.#controller.signal,
         },
       ),
     );
     return 0;
-  }
-
-  /**
-   * Waits until the rate for all Gateways allows a write. The queue would wake all Gateways for each write, and each
-   * time take one of the writes that an object has.
-   */
-  async #mayWrite(): Promise<void> {
-    const { signal } = this.#ending;
-    for (let wait = this.#bucket.take(); wait > 0; wait = this.#bucket.take()) {
-      await sleep(this.#options.clock, wait, signal);
-      signal.throwIfAborted();
-    }
-  }
-
-  #repairBucket(key: string, type: ResourceType, hash: string): TokenBucket {
-    const ofGateway = this.#repairs.get(key) ?? new Map<ResourceType, { hash: string; bucket: TokenBucket }>();
-    this.#repairs.set(key, ofGateway);
-    const known = ofGateway.get(type);
-    if (known?.hash === hash) return known.bucket;
-    const bucket = new TokenBucket({ ...REPAIRS, now: this.#options.clock.now });
-    ofGateway.set(type, { hash, bucket });
-    return bucket;
   }
 
   /**
@@ -264,7 +223,7 @@ export class Deployer {
    */
   async #own(type: ResourceType, namespace: string, name: string): Promise<KubernetesObject | undefined> {
     try {
-      const { signal } = this.#ending;
+      const { signal } = this.#controller;
       const object = await this.#options.client.get(type, name, { namespace, signal });
       if (object.metadata.labels?.[MANAGED_LABEL] === this.#managedBy) return object;
     } catch (error) {
@@ -276,7 +235,7 @@ export class Deployer {
   }
 
   async #remove(
-    { namespace, name, uid }: FollowedObject,
+    { namespace, name, uid }: StatusObject,
     isUnwanted: (type: ResourceType) => boolean,
     why: string,
   ): Promise<void> {
@@ -284,13 +243,12 @@ export class Deployer {
       const object = this.#managed.get(type, namespace, managedName(name));
       const owners = recordsOf((object?.metadata as Record<string, unknown> | undefined)?.ownerReferences);
       if (object === undefined || !owners.some((owner) => owner.uid === uid)) continue;
-      await this.#managed.delete(type, object, this.#ending.signal);
+      await this.#managed.delete(type, object, this.#controller.signal);
       this.#options.log.info(`${type.kind} ${namespace}/${object.metadata.name} is deleted: ${why}`);
     }
   }
 
   #succeeded(key: string): void {
-    this.#pause = { times: 0, until: 0 };
     this.#failures.succeeded();
     const problem = this.#problems.get(key);
     if (problem === undefined) return;
@@ -299,23 +257,14 @@ export class Deployer {
     this.#options.onProblem(key);
   }
 
-  #failed(key: string, gateway: FollowedObject, error: unknown): void {
-    if (isRefusal(error)) this.#refused(key, gateway, oneLineOf(error));
-    else {
-      reportFailure(this.#failures, error);
-      const { clock, random } = this.#options;
-      const now = clock.now();
-      // Of requests at the same time, the first counts.
-      if (this.#pause.until > now) return;
-      const times = this.#pause.times + 1;
-      const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
-      const pause = Math.max(Math.min(asked, PAUSE_MAX_MS), backoff(times, PAUSE_BASE_MS, PAUSE_MAX_MS, random));
-      this.#pause = { times, until: now + pause };
-    }
+  #failed(key: string, error: unknown): void {
+    const reason = oneLineOf(error);
+    if (isRefusal(error)) this.#refused(key, reason);
+    else this.#failures.failed(reason);
   }
 
-  #refused(key: string, { namespace, name }: FollowedObject, text: string): void {
-    const what = `Gateway ${namespace}/${name}`;
+  #refused(key: string, text: string): void {
+    const what = `Gateway ${key.slice(GATEWAY.length + 1)}`;
     const before = this.#problems.get(key);
     const log =
       before?.log ?? createFailureLog(this.#options.log, `${what} is not deployed as asked`, `${what} is deployed`);

@@ -3,19 +3,14 @@
  * acknowledged its first clusters and listeners, so the API server knows of every Gateway what a replica of the control
  * plane knows only of the proxies that are connected to it.
  */
-import type { Clock } from '../core/clock.ts';
 import { createFailureLog, type Log } from '../core/log.ts';
-import { type KubernetesClient, type KubernetesObject, Reflector, type ResourceType } from '../kubernetes/index.ts';
+import { Informer, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
 import type { Complaint } from './deployment-status.ts';
-import { reportFailure } from './failures.ts';
 import { GATEWAY_NAME_LABEL, managedName } from './infrastructure.ts';
 import { isRecord, recordsOf, type StatusFields } from './types.ts';
 
 export interface GatewayPodsOptions {
   readonly client: KubernetesClient;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
   /** All Pods were listed. */
   onList(): void;
@@ -27,8 +22,8 @@ export interface GatewayPodsOptions {
 interface LabelledPod {
   readonly namespace: string;
   readonly name: string;
-  /** The Gateway that it runs; undefined: somebody else labelled it. */
-  readonly gateway: string | undefined;
+  /** The Gateway that it runs. */
+  readonly gateway: string;
   /** Why it is not ready; undefined: it is. */
   readonly problem: Complaint | undefined;
 }
@@ -47,59 +42,43 @@ const REASON = /^[A-Za-z]\w{0,99}$/;
 const STARTING: Complaint = { reason: 'Pending', message: 'it has not acknowledged its listeners yet' };
 
 export class GatewayPods {
-  readonly #reflector: Reflector<LabelledPod>;
-  /** By `namespace/name`. */
-  readonly #pods = new Map<string, LabelledPod>();
-  /** Names of Pods by `namespace/gateway`. */
-  readonly #ofGateways = new Map<string, Set<string>>();
-  #synced = false;
+  readonly #pods: Informer<LabelledPod>;
 
-  constructor({ client, clock, random, log, onList, onChanged }: GatewayPodsOptions) {
-    const failures = createFailureLog(log, 'Pods of gateways cannot be read', 'Pods of gateways are read again');
-    this.#reflector = new Reflector<LabelledPod>(
-      { connection: client.connection, type: PODS, labelSelector: GATEWAY_NAME_LABEL, clock, random },
-      {
-        convert: labelledPod,
-        onList: (items) => {
-          this.#pods.clear();
-          this.#ofGateways.clear();
-          for (const pod of items) this.#set(pod);
-          this.#synced = true;
-          onList();
-        },
-        onChanges: (changes) => {
-          for (const change of changes) {
-            const { namespace = '', name } = change.type === 'set' ? change.item : change.object.metadata;
-            const before = this.#remove(`${namespace}/${name}`);
-            if (before !== undefined) onChanged(namespace, before);
-            if (change.type !== 'set') continue;
-            this.#set(change.item);
-            if (change.item.gateway !== undefined) onChanged(namespace, change.item.gateway);
+  constructor({ client, log, onList, onChanged }: GatewayPodsOptions) {
+    this.#pods = new Informer<LabelledPod>({
+      connection: client.connection,
+      type: PODS,
+      labelSelector: GATEWAY_NAME_LABEL,
+      convert: labelledPod,
+      index: ({ namespace, gateway }) => `${namespace}/${gateway}`,
+      onChange: (changes, isList) => {
+        if (isList) return onList();
+        for (const { namespace, before, after } of changes) {
+          for (const gateway of new Set([before?.gateway, after?.gateway])) {
+            if (gateway !== undefined) onChanged(namespace, gateway);
           }
-        },
-        onFailure: (error) => reportFailure(failures, error),
-        onRecovered: () => failures.succeeded(),
+        }
       },
-    );
+      failures: createFailureLog(log, 'Pods of gateways cannot be read', 'Pods of gateways are read again'),
+    });
   }
 
   start(): void {
-    this.#reflector.start();
+    this.#pods.start();
   }
 
   close(): Promise<void> {
-    return this.#reflector.close();
+    return this.#pods.close();
   }
 
   /** Whether Pods are listed: a Gateway without any then has none. */
   get isSynced(): boolean {
-    return this.#synced;
+    return this.#pods.isSynced;
   }
 
   /** Why no Pod of a Gateway is ready; undefined where one is. */
   problemOf(namespace: string, gateway: string): Complaint | undefined {
-    const names = this.#ofGateways.get(`${namespace}/${gateway}`) ?? [];
-    const problems = [...names].map((name) => this.#pods.get(`${namespace}/${name}`)?.problem);
+    const problems = this.#pods.withIndex(`${namespace}/${gateway}`).map(({ problem }) => problem);
     if (problems.includes(undefined)) return undefined;
     const found = problems.filter((problem) => problem !== undefined);
     const worst = found.find(({ reason }) => reason !== STARTING.reason) ?? found[0];
@@ -110,37 +89,18 @@ export class GatewayPods {
 
   /** Names of the Pods of a Gateway that are ready. */
   readyPods(namespace: string, gateway: string): readonly string[] {
-    const names = [...(this.#ofGateways.get(`${namespace}/${gateway}`) ?? [])];
-    return names.filter((name) => this.#pods.get(`${namespace}/${name}`)?.problem === undefined);
-  }
-
-  #set(pod: LabelledPod): void {
-    const { namespace, name, gateway } = pod;
-    if (gateway === undefined) return;
-    this.#pods.set(`${namespace}/${name}`, pod);
-    const key = `${namespace}/${gateway}`;
-    this.#ofGateways.set(key, (this.#ofGateways.get(key) ?? new Set()).add(name));
-  }
-
-  /** @returns the Gateway that the Pod ran */
-  #remove(key: string): string | undefined {
-    const { namespace, name, gateway } = this.#pods.get(key) ?? {};
-    if (name === undefined) return undefined;
-    this.#pods.delete(key);
-    const names = this.#ofGateways.get(`${namespace}/${gateway}`);
-    names?.delete(name);
-    if (names?.size === 0) this.#ofGateways.delete(`${namespace}/${gateway}`);
-    return gateway;
+    const pods = this.#pods.withIndex(`${namespace}/${gateway}`);
+    return pods.filter(({ problem }) => problem === undefined).map(({ name }) => name);
   }
 }
 
-/** A Pod of a Gateway runs as the ServiceAccount that was made for it. */
-function labelledPod(object: KubernetesObject): LabelledPod {
+/** A Pod of a Gateway runs as the ServiceAccount that was made for it. Undefined: somebody else labelled the Pod. */
+function labelledPod(object: KubernetesObject): LabelledPod | undefined {
   const { namespace = '', name, labels } = object.metadata;
   const gateway = labels?.[GATEWAY_NAME_LABEL];
   const spec = isRecord(object.spec) ? object.spec : {};
-  const isOwn = gateway !== undefined && spec.serviceAccountName === managedName(gateway);
-  return { namespace, name, gateway: isOwn ? gateway : undefined, problem: podProblem(object) };
+  if (gateway === undefined || spec.serviceAccountName !== managedName(gateway)) return undefined;
+  return { namespace, name, gateway, problem: podProblem(object) };
 }
 
 /** The text names no Pod, count or time: the status is written again whenever it changes. */

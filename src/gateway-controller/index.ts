@@ -14,16 +14,15 @@ import type { Log } from '../core/log.ts';
 import { withVersions } from './definition-versions.ts';
 import { Deployer } from './deployer.ts';
 import { withDeployment } from './deployment-status.ts';
-import { followedKey } from './followed-kind.ts';
-import { FollowedObjects } from './followed-objects.ts';
+import { GatewayObjects } from './gateway-objects.ts';
 import { GatewayPods } from './gateway-pods.ts';
 import type { InfrastructureSettings } from './infrastructure.ts';
+import { statusKey } from './kind-objects.ts';
 import { gatewayRules } from './merge-status.ts';
 import { type Acknowledgements, withAcknowledged } from './programmed/index.ts';
 import { StatusWriter } from './status-writer.ts';
 import type { DesiredStatus, DesiredStatuses, StatusControllerOptions } from './types.ts';
 
-export { isRefusal, reportFailure } from './failures.ts';
 export type { InfrastructureSettings } from './infrastructure.ts';
 export { IngressStatuses } from './ingress-statuses.ts';
 export { AcknowledgedListeners, type Acknowledgements } from './programmed/index.ts';
@@ -43,7 +42,7 @@ export interface GatewayControllerOptions extends StatusControllerOptions {
 }
 
 export class GatewayController {
-  readonly #objects: FollowedObjects;
+  readonly #objects: GatewayObjects;
   readonly #statuses: StatusWriter;
   readonly #deployer: Deployer;
   readonly #pods: GatewayPods;
@@ -52,12 +51,10 @@ export class GatewayController {
   #unfollow: (() => Promise<void>) | undefined;
 
   constructor(options: GatewayControllerOptions) {
-    const { client, namespaces, clock, random, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
-    const objects = new FollowedObjects({
+    const { client, namespaces, statusLog, deployLog, statusQps: qps, statusBurst: burst } = options;
+    const objects = new GatewayObjects({
       client,
       namespaces,
-      clock,
-      random,
       log: statusLog,
       onChanged: (keys) => this.changed(keys),
     });
@@ -70,11 +67,9 @@ export class GatewayController {
     this.#statuses = new StatusWriter({ ...options, desired, objects, rules, qps, burst, log: statusLog });
     this.#pods = new GatewayPods({
       client,
-      clock,
-      random,
       log: statusLog,
       onList: () => this.#statuses.changed(objects.keysOf(GATEWAY)),
-      onChanged: (namespace, gateway) => this.#statuses.changed([followedKey(GATEWAY, namespace, gateway)]),
+      onChanged: (namespace, gateway) => this.#statuses.changed([statusKey(GATEWAY, namespace, gateway)]),
     });
     const onProblem = (key: string): void => this.#statuses.changed([key]);
     this.#deployer = new Deployer({ ...options, objects, log: deployLog, onProblem });

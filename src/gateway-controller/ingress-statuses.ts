@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { ResourceType } from '../kubernetes/index.ts';
-import { FollowedKind } from './followed-kind.ts';
+import { KindObjects } from './kind-objects.ts';
 import { apiFields } from './merge-status.ts';
 import { type StatusRules, StatusWriter } from './status-writer.ts';
 import type { StatusControllerOptions } from './types.ts';
@@ -29,13 +29,13 @@ const RULES: StatusRules = {
 };
 
 export class IngressStatuses {
-  readonly #objects: FollowedKind;
+  readonly #objects: KindObjects;
   readonly #writer: StatusWriter;
 
   constructor(options: StatusControllerOptions) {
     const { statusQps: qps, statusBurst: burst, statusLog: log } = options;
     const onChanged = (keys: readonly string[]): void => this.changed(keys);
-    this.#objects = new FollowedKind({ ...options, kind: 'Ingress', type: INGRESSES, log, onChanged });
+    this.#objects = new KindObjects('Ingress', INGRESSES, { ...options, log, onChanged });
     this.#writer = new StatusWriter({ ...options, objects: this.#objects, rules: RULES, qps, burst, log });
   }
 

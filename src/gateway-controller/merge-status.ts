@@ -4,7 +4,7 @@
  */
 import { isDeepStrictEqual } from 'node:util';
 import type { StatusRules } from './status-writer.ts';
-import { type DesiredStatus, isRecord, recordsOf, STATUS_KINDS, type StatusFields } from './types.ts';
+import { type DesiredStatus, isRecord, recordsOf, type StatusFields } from './types.ts';
 
 /** Whether an entry of a list belongs to this controller, by the reference in it. */
 export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknown) => boolean;
@@ -165,7 +165,7 @@ export function gatewayRules(
 /** A Gateway has all fields of its own: those that are left out are empty. */
 function gatewayFields({ kind, status }: DesiredStatus): StatusFields {
   const fields = apiFields(status);
-  return STATUS_KINDS[kind] === 'Gateway' ? { addresses: [], listeners: [], ...fields } : fields;
+  return kind === 'KubernetesGateway' ? { addresses: [], listeners: [], ...fields } : fields;
 }
 
 /** As the API has it: fields that are undefined do not exist. */

@@ -1,7 +1,7 @@
 /** What controllers write, and what they see of the cluster. */
-import type { Clock } from '../core/clock.ts';
 import type { Log } from '../core/log.ts';
 import type { KubernetesClient } from '../kubernetes/index.ts';
+import type { Kind } from '../resources/index.ts';
 import type { ServedListener } from '../translators/index.ts';
 
 /** A condition without the time of its last change (Kubernetes Condition). */
@@ -43,27 +43,24 @@ export interface StatusControllerOptions {
   /** Status writes a second, and how many at once. */
   readonly statusQps: number;
   readonly statusBurst: number;
-  readonly clock: Clock;
   /** Milliseconds since the epoch. */
   readonly now: () => number;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly statusLog: Log;
 }
 
 /** The group of the Gateway API. */
 export const GATEWAY_GROUP = 'gateway.networking.k8s.io';
 
-/** Kinds with a status that is written: the kind of the API by the kind of the store. */
-export const STATUS_KINDS: Readonly<Record<string, string>> = {
-  GatewayClass: 'GatewayClass',
-  KubernetesGateway: 'Gateway',
-  HTTPRoute: 'HTTPRoute',
-  GRPCRoute: 'GRPCRoute',
-  TLSRoute: 'TLSRoute',
-  TCPRoute: 'TCPRoute',
-  BackendTLSPolicy: 'BackendTLSPolicy',
-};
+/** Kinds with a status that is written, as the store names them. */
+export const STATUS_KINDS = [
+  'GatewayClass',
+  'KubernetesGateway',
+  'HTTPRoute',
+  'GRPCRoute',
+  'TLSRoute',
+  'TCPRoute',
+  'BackendTLSPolicy',
+] as const satisfies readonly Kind[];
 
 export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
   return typeof value === 'object' && value !== null && !Array.isArray(value);

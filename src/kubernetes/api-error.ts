@@ -49,16 +49,15 @@ export class ApiError extends CtlError {
   }
 }
 
-/** The status in the body of a failed request; what the HTTP status alone says where the body is no Status object. */
-export function statusOf(code: number, body: string, retryAfter: string | undefined): Status {
+/**
+ * The status of a failed request.
+ *
+ * @param object the body, where it is an object
+ * @param text what the body says where it is no Status object
+ */
+export function statusOf(code: number, object: unknown, text: string, retryAfter: string | undefined): Status {
   const fromHeader = retryAfterMs(retryAfter);
-  let parsed: unknown;
-  try {
-    parsed = JSON.parse(body);
-  } catch {
-    parsed = undefined;
-  }
-  const status = statusObject(parsed) ?? { code, reason: '', message: body };
+  const status = statusObject(object) ?? { code, reason: '', message: text };
   const wait = fromHeader ?? status.retryAfterMs;
   return {
     code,
@@ -108,4 +107,9 @@ export class ConnectionError extends CtlError {
     this.name = 'ConnectionError';
     this.lost = lost;
   }
+}
+
+/** Whether the connection as a whole is lost, which the connection reports itself, once for everything that uses it. */
+export function isLost(error: unknown): boolean {
+  return error instanceof ConnectionError && error.lost;
 }

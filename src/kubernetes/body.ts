@@ -1,6 +1,11 @@
-/** Reads what an API server sends: whole bodies, and the frames of a watch. Both are bounded. */
-import type { ClientHttp2Stream } from 'node:http2';
-import { constants } from 'node:http2';
+/**
+ * Reads what an API server sends: whole bodies, and the frames of a watch, compressed or not. All are bounded, by the
+ * bytes that they have when they are decompressed.
+ */
+import { type ClientHttp2Stream, constants } from 'node:http2';
+import type { Readable } from 'node:stream';
+import { finished } from 'node:stream';
+import { createGunzip } from 'node:zlib';
 import { CtlError } from '../core/errors.ts';
 import { ConnectionError } from './api-error.ts';
 import type { ApiResponse } from './connection.ts';
@@ -13,20 +18,52 @@ export function readBody(response: ApiResponse, maxBytes: number): Promise<Buffe
   const chunks: Buffer[] = [];
   let size = 0;
   return new Promise((resolve, reject) => {
-    const { stream } = response;
-    stream.on('data', (chunk: Buffer) => {
+    const take = (chunk: Buffer): void => {
+      if (size > maxBytes) return;
       size += chunk.length;
       chunks.push(chunk);
       if (size <= maxBytes) return;
       reject(new CtlError('resource_exhausted', `expected an answer of at most ${maxBytes} bytes`));
-      stream.close(constants.NGHTTP2_CANCEL);
-    });
-    onStreamEnd(response, (error) => (error === undefined ? resolve(Buffer.concat(chunks, size)) : reject(error)));
+      response.stream.close(constants.NGHTTP2_CANCEL);
+    };
+    receive(response, take, (error) => (error === undefined ? resolve(Buffer.concat(chunks, size)) : reject(error)));
   });
 }
 
+/** Bytes that are decompressed at once. */
+const GUNZIP_CHUNK = 64 * 1024;
+
+/**
+ * Calls `take` for each part of the body, and `ended` once: without an error where all of it was received. Returns the
+ * stream of the parts, which can be paused; destroying the response's own stream ends it.
+ */
+export function receive(
+  response: ApiResponse,
+  take: (chunk: Buffer) => void,
+  ended: (error: ConnectionError | undefined) => void,
+): Readable {
+  const { stream } = response;
+  if (response.headers['content-encoding'] !== 'gzip') {
+    stream.on('data', take);
+    onStreamEnd(response, ended);
+    return stream;
+  }
+  // A body of several members, as watches are sent, is one after the other (RFC 1952, 2.2).
+  const content = createGunzip({ chunkSize: GUNZIP_CHUNK });
+  content.on('data', take);
+  finished(content, (error) => {
+    if (error === undefined || error === null) return ended(undefined);
+    stream.destroy();
+    onStreamEnd(response, (broken) => ended(broken ?? new ConnectionError(`invalid gzip: ${error.message}`, false)));
+  });
+  onStreamEnd(response, (error) => {
+    if (error !== undefined) content.destroy(error);
+  });
+  return stream.pipe(content);
+}
+
 /** Calls `ended` once: without an error where the server ended the stream in good order. */
-export function onStreamEnd(response: ApiResponse, ended: (error: ConnectionError | undefined) => void): void {
+function onStreamEnd(response: ApiResponse, ended: (error: ConnectionError | undefined) => void): void {
   const { stream } = response;
   if (stream.closed && stream.destroyed) ended(endOf(response));
   else stream.once('close', () => ended(endOf(response)));

@@ -3,7 +3,7 @@ import { CtlError } from '../core/errors.ts';
 import { ApiError, statusOf } from './api-error.ts';
 import { contentTypeOf, readBody } from './body.ts';
 import type { ApiRequest, ApiResponse, Connection } from './connection.ts';
-import { apiVersionOf, type KubernetesObject, pathOf, type ResourceType } from './objects.ts';
+import { apiVersionOf, decodeStatus, type KubernetesObject, PROTOBUF, pathOf, type ResourceType } from './objects.ts';
 
 /** Default of `timeoutMs`. */
 const REQUEST_TIMEOUT_MS = 30_000;
@@ -132,14 +132,25 @@ export function isSuccess({ status }: ApiResponse): boolean {
 
 /** The error that an answer is; reads its body. */
 export async function errorOf(response: ApiResponse): Promise<ApiError> {
-  let body = '';
+  const { 'retry-after': retryAfter } = response.headers;
+  let body: Buffer = Buffer.alloc(0);
   try {
-    body = (await readBody(response, MAX_ERROR)).toString('utf8');
+    body = await readBody(response, MAX_ERROR);
   } catch {
     // The status alone says enough.
   }
-  const { 'retry-after': retryAfter } = response.headers;
-  return new ApiError(statusOf(response.status, body, retryAfter));
+  const type = contentTypeOf(response);
+  const text = type.startsWith(PROTOBUF) ? '' : body.toString('utf8');
+  return new ApiError(statusOf(response.status, objectIn(body, type), text, retryAfter));
+}
+
+/** Undefined where the body is none, such as a page of a proxy. */
+function objectIn(body: Buffer, contentType: string): unknown {
+  try {
+    return decodeStatus(body, contentType);
+  } catch {
+    return undefined;
+  }
 }
 
 function parsed(response: ApiResponse, body: Buffer): unknown {

@@ -1,22 +1,26 @@
 /**
  * The way to one API server. All requests share one HTTP/2 connection; another is opened beside it only when the
- * server's limit of concurrent streams is reached, or when the server is about to close the first (GOAWAY). Attempts to
- * connect are paced here, for all requests together: after a failure with exponential backoff and jitter.
+ * server's limit of concurrent streams is reached, or when the server is about to close the first (GOAWAY).
+ *
+ * While the server is away, one connection is tried about once a second, for all requests together, so that a server
+ * that is back is used within a second. A replica costs it one TLS handshake then, and one attempt to connect a second
+ * before. Watches resume from their last versions and list nothing.
  */
 import type { ClientHttp2Stream, IncomingHttpHeaders } from 'node:http2';
-import { backoff } from '../core/backoff.ts';
-import { type Clock, sleep } from '../core/clock.ts';
+import { type Clock, sleep, type Timer } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
 import type { ClusterAccess } from './access.ts';
 import { ConnectionError } from './api-error.ts';
+import { PROBE_JITTER, PROBE_MS, Retries } from './retries.ts';
 import { Session } from './session.ts';
 
-/** Pause after a lost connection, ms, doubled with each failure in a row. */
-const RETRY_BASE_MS = 500;
-const RETRY_MAX_MS = 30_000;
+/** Attempts to connect at once: packets of the first may have been dropped while the server was away. */
+const MAX_ATTEMPTS = 10;
 /** Between checks for a renewed client certificate while requests are refused, ms. */
 const CHECK_INTERVAL_MS = 1000;
 const HTTP_UNAUTHORIZED = 401;
+/** The longest time of a timer of Node, ms: 24 days. */
+const FOREVER_MS = 2 ** 31 - 1;
 /** Connections at once; when all are full, further requests wait on one of them. */
 const MAX_SESSIONS = 32;
 
@@ -41,6 +45,8 @@ export interface ApiRequest {
   /** Path and query. */
   readonly path: string;
   readonly accept: string;
+  /** Whether the answer may be compressed. */
+  readonly gzip?: boolean;
   readonly contentType?: string;
   readonly body?: string;
   /** Time until the headers of the answer, ms, time to connect included. */
@@ -58,6 +64,8 @@ export interface ApiResponse {
 }
 
 export class Connection {
+  /** When failed lists and watches are tried again. */
+  readonly retries: Retries;
   readonly #options: ConnectionOptions;
   #sessions: Session[] = [];
   #connecting: Promise<void> | undefined;
@@ -68,14 +76,23 @@ export class Connection {
   #checkAfter = Number.NEGATIVE_INFINITY;
   readonly #observers = new Set<ConnectionObserver>();
   readonly #ending = new AbortController();
+  /** Those that wait until the server is reached. */
+  readonly #waiting = new Set<AbortController>();
+  #probing = false;
   #closed = false;
 
   constructor(options: ConnectionOptions) {
     this.#options = options;
+    this.retries = new Retries(options);
   }
 
   get clock(): Clock {
     return this.#options.clock;
+  }
+
+  /** 0 ≤ x < 1. */
+  get random(): () => number {
+    return this.#options.random;
   }
 
   /** Host and port, for messages. */
@@ -140,6 +157,15 @@ export class Connection {
     }
   }
 
+  /** Resolves when a server that was lost is reached again, or `signal` aborts; tries to connect until then. */
+  async reached(signal: AbortSignal): Promise<void> {
+    const back = new AbortController();
+    this.#waiting.add(back);
+    void this.#probe();
+    await sleep(this.clock, FOREVER_MS, AbortSignal.any([signal, back.signal, this.#ending.signal]));
+    this.#waiting.delete(back);
+  }
+
   /** Ends all requests and makes no more. */
   close(): void {
     this.#closed = true;
@@ -150,7 +176,7 @@ export class Connection {
 
   #send(session: Session, request: ApiRequest, token: string | undefined): ClientHttp2Stream {
     const { access, userAgent } = this.#options;
-    const { method, accept, contentType, body } = request;
+    const { method, accept, contentType, body, gzip } = request;
     const base = access.server.pathname.replace(/\/$/, '');
     try {
       const stream = session.request(
@@ -158,6 +184,7 @@ export class Connection {
           ':method': method,
           ':path': `${base}${request.path}`,
           accept,
+          ...(gzip === true ? { 'accept-encoding': 'gzip' } : {}),
           'user-agent': userAgent,
           ...(token === undefined ? {} : { authorization: `Bearer ${token}` }),
           ...(contentType === undefined ? {} : { 'content-type': contentType }),
@@ -189,19 +216,70 @@ export class Connection {
     }
   }
 
+  /** Connects, again and again, until the server is reached or nobody waits any more. */
+  async #probe(): Promise<void> {
+    if (this.#probing) return;
+    this.#probing = true;
+    while (this.#waiting.size > 0 && !this.#closed) {
+      try {
+        const session = await this.#reserved();
+        session.release();
+        for (const back of this.#waiting) back.abort();
+        this.#waiting.clear();
+      } catch {
+        // The observers know.
+      }
+    }
+    this.#probing = false;
+  }
+
   async #connect(): Promise<void> {
-    const { access, clock } = this.#options;
     if (this.#failures > 0) await this.#pause();
     if (this.#closed) return;
     try {
-      const onClosed = (closed: Session): void => this.#sessionClosed(closed);
-      const session = await Session.connect(access, { clock, signal: this.#ending.signal, onClosed });
+      const session = await this.#firstSession();
       if (session.isOpen) this.#sessions.push(session);
     } catch (error) {
       this.#failures++;
       this.#lost(error instanceof CtlError ? error.oneLine() : String(error));
       throw error;
     }
+  }
+
+  /** While the server is away, the first of several attempts: one begins while those before have no answer yet. */
+  #firstSession(): Promise<Session> {
+    const { access, clock } = this.#options;
+    const outcome = Promise.withResolvers<Session>();
+    const onClosed = (closed: Session): void => this.#sessionClosed(closed);
+    const isAway = this.#failures > 0;
+    let [pending, isSettled] = [0, false];
+    let timer: Timer | undefined;
+    const settle = (): void => {
+      isSettled = true;
+      timer?.cancel();
+    };
+    const attempt = async (): Promise<void> => {
+      pending++;
+      if (isAway && pending < MAX_ATTEMPTS) timer = clock.setTimer(this.#interval(), () => void attempt());
+      try {
+        const session = await Session.connect(access, { clock, signal: this.#ending.signal, onClosed });
+        if (isSettled) session.destroy();
+        else outcome.resolve(session);
+        settle();
+      } catch (error) {
+        pending--;
+        if (pending > 0) return;
+        settle();
+        outcome.reject(error);
+      }
+    };
+    void attempt();
+    return outcome.promise;
+  }
+
+  /** Between two attempts to connect, ms. */
+  #interval(): number {
+    return PROBE_MS * (1 - PROBE_JITTER * this.#options.random());
   }
 
   /** The server does not know who this program is: credentials that were renewed meanwhile are used from now on. */
@@ -224,8 +302,7 @@ export class Connection {
   }
 
   #pause(): Promise<void> {
-    const { clock, random } = this.#options;
-    return sleep(clock, backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, random), this.#ending.signal);
+    return sleep(this.#options.clock, this.#interval(), this.#ending.signal);
   }
 
   #sessionClosed(session: Session): void {
@@ -248,6 +325,7 @@ export class Connection {
     this.#failures = 0;
     if (this.#lostReason === undefined) return;
     this.#lostReason = undefined;
+    this.retries.succeeded();
     for (const observer of this.#observers) observer.reached();
   }
 }

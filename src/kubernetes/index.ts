@@ -3,13 +3,15 @@
  * kinds of the mesh.
  */
 export type { ClusterAccess } from './access.ts';
-export { ApiError, ConnectionError } from './api-error.ts';
+export { ApiError, ConnectionError, isLost } from './api-error.ts';
 export { KubernetesClient, type PatchType, type WrittenObject } from './client.ts';
 export { Connection, type ConnectionObserver, type ConnectionOptions } from './connection.ts';
+export { Controller } from './controller/controller.ts';
+export { isRefusal, reportFailure } from './failures.ts';
 export { inClusterAccess } from './in-cluster.ts';
+export { Informer, type InformerChange } from './informer/informer.ts';
+export { type Following, followCollection } from './informer/shared-watch.ts';
 export { type KubeconfigOptions, type KubeconfigText, readKubeconfig } from './kubeconfig.ts';
 export { LeaderElection, type LeaderElectionOptions } from './leader-election.ts';
 export { createLeaseAccess, LEASES, type LeaseAccess, microTime } from './lease.ts';
 export { apiVersionOf, type KubernetesObject, type ObjectMeta, pathOf, type ResourceType } from './objects.ts';
-export { Reflector, type ReflectorHandlers, type ReflectorOptions } from './reflector.ts';
-export type { ObjectChange } from './watch-stream.ts';

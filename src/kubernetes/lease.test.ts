@@ -36,8 +36,6 @@ async function access(clock: Clock = fakeClock()) {
     client: new KubernetesClient(connection),
     namespace: 'mesh-system',
     name: 'meshd-test',
-    clock,
-    random: () => 0,
     log: { debug: () => {}, info: note, warn: note, error: note },
   });
   cleanup.push(async () => {

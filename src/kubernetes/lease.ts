@@ -1,10 +1,9 @@
 /** One Lease of an API server (coordination.k8s.io/v1): read, written and watched for a leader election. */
-import type { Clock } from '../core/clock.ts';
 import { createFailureLog, type Log } from '../core/log.ts';
-import { ApiError, ConnectionError } from './api-error.ts';
+import { ApiError } from './api-error.ts';
 import type { KubernetesClient } from './client.ts';
+import { Informer } from './informer/informer.ts';
 import type { KubernetesObject, ResourceType } from './objects.ts';
-import { Reflector } from './reflector.ts';
 
 /** Fields of a Lease's spec that are written; others are kept as they are. */
 export interface LeaseSpec {
@@ -42,9 +41,6 @@ export interface LeaseAccessOptions {
   readonly client: KubernetesClient;
   readonly namespace: string;
   readonly name: string;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
 }
 
@@ -59,7 +55,7 @@ export const LEASES: ResourceType = {
   namespaced: true,
 };
 
-export function createLeaseAccess({ client, namespace, name, clock, random, log }: LeaseAccessOptions): LeaseAccess {
+export function createLeaseAccess({ client, namespace, name, log }: LeaseAccessOptions): LeaseAccess {
   const options = { namespace, timeoutMs: REQUEST_TIMEOUT_MS };
   return {
     name: `${namespace}/${name}`,
@@ -85,30 +81,20 @@ export function createLeaseAccess({ client, namespace, name, clock, random, log 
         `Lease ${namespace}/${name} cannot be watched, so changes of the leader are noticed late`,
         `Lease ${namespace}/${name} is watched again`,
       );
-      const reflector = new Reflector<Lease>(
-        {
-          connection: client.connection,
-          type: LEASES,
-          namespace,
-          fieldSelector: `metadata.name=${name}`,
-          clock,
-          random,
+      const informer = new Informer<Lease>({
+        connection: client.connection,
+        type: LEASES,
+        namespace,
+        name,
+        convert: leaseOf,
+        onChange: (changes) => {
+          if (changes.length === 0) onLease(undefined);
+          for (const { after } of changes) onLease(after);
         },
-        {
-          convert: leaseOf,
-          onList: ([lease]) => onLease(lease),
-          onChanges: (changes) => {
-            for (const change of changes) onLease(change.type === 'set' ? change.item : undefined);
-          },
-          // The connection reports that itself, once for everything that uses it.
-          onFailure: (error) => {
-            if (!(error instanceof ConnectionError && error.lost)) failures.failed(error.oneLine());
-          },
-          onRecovered: () => failures.succeeded(),
-        },
-      );
-      reflector.start();
-      return () => reflector.close();
+        failures,
+      });
+      informer.start();
+      return () => informer.close();
     },
   };
 }

@@ -85,7 +85,21 @@ export function pathOf(type: ResourceType, namespace?: string, name?: string): s
   return `${root}/${type.version}${within}/${type.plural}${object}`;
 }
 
-const PROTOBUF = 'application/vnd.kubernetes.protobuf';
+/** By which an object is found among those of its kind. */
+export function objectKey({ metadata }: KubernetesObject): string {
+  return `${metadata.namespace ?? ''}/${metadata.name}`;
+}
+
+/**
+ * Whether a version of an object is earlier than another of it (Kubernetes API concepts, "Resource version strings").
+ * Versions that are no numbers are not compared: neither is older.
+ */
+export function isOlder(one: { readonly version: string }, other: { readonly version: string }): boolean {
+  const [a, b] = [one.version, other.version];
+  return /^\d+$/.test(a) && /^\d+$/.test(b) && BigInt(a) < BigInt(b);
+}
+
+export const PROTOBUF = 'application/vnd.kubernetes.protobuf';
 const JSON_TYPE = 'application/json';
 
 /** Reads the answers to lists and watches of one kind. */
@@ -210,6 +224,11 @@ export class ObjectReader {
   #decode(bytes: Uint8Array): unknown {
     return decodeMessage(this.#table ?? METADATA_ONLY, bytes);
   }
+}
+
+/** The body of a failed request, which is a Status. @throws where it is none */
+export function decodeStatus(body: Buffer, contentType: string): unknown {
+  return contentType.startsWith(PROTOBUF) ? decodeMessage(STATUS, unwrap(body)) : JSON.parse(body.toString('utf8'));
 }
 
 /** The message inside an object's envelope. */

@@ -12,10 +12,11 @@
 import { backoff } from '../core/backoff.ts';
 import { type Clock, sleep } from '../core/clock.ts';
 import { CtlError } from '../core/errors.ts';
-import { ApiError, ConnectionError } from './api-error.ts';
+import { ApiError, isLost } from './api-error.ts';
 import { contentTypeOf, readBody } from './body.ts';
 import { errorOf, isSuccess } from './client.ts';
 import type { ApiResponse, Connection } from './connection.ts';
+import { isOfServer, minimumWait } from './failures.ts';
 import { type DecodedObject, type KubernetesObject, ObjectReader, pathOf, type ResourceType } from './objects.ts';
 import {
   NoStreamingListError,
@@ -73,8 +74,6 @@ export interface ReflectorOptions {
 /** Between attempts after failures, ms. */
 const RETRY_BASE_MS = 500;
 const RETRY_MAX_MS = 30_000;
-/** After an answer that is too large, ms: reading as much again costs too much to try soon. */
-const RETRY_LARGE_MS = 120_000;
 const WATCH_SECONDS = 300;
 /** How much later than the time that was asked for a server may end a watch before the watch is ended here, ms. */
 const WATCH_GRACE_MS = 30_000;
@@ -132,7 +131,9 @@ export class Reflector<T> {
   #earlyExpiries = 0;
   /** Events that could not be read since a watch that ended in good order. */
   #unreadable = 0;
+  /** Failures in a row, without those of a lost connection. */
   #failures = 0;
+  #isFailing = false;
   #running: Promise<void> | undefined;
 
   constructor(options: ReflectorOptions, handlers: ReflectorHandlers<T>) {
@@ -179,20 +180,22 @@ export class Reflector<T> {
     const expired = error instanceof ApiError && (error.status === 410 || error.reason === 'Expired');
     const unknown = error instanceof ApiError && error.status === 504;
     if (expired || unknown || unreadable) this.#version = undefined;
-    this.#failures++;
-    const { clock, random } = this.#options;
+    const { clock, random, connection } = this.#options;
+    if (!isLost(error)) this.#failures++;
     if (expired && verb === 'watch') {
       const isEarly = clock.now() - this.#listedAt < EARLY_EXPIRY_MS;
       this.#earlyExpiries = isEarly ? this.#earlyExpiries + 1 : 0;
       // The server no longer has a version that is old. That is no failure, and a list needs no pause.
       if (!isEarly && this.#failures === 1) return;
     }
+    this.#isFailing = true;
     this.#handlers.onFailure(error, verb);
-    // A lost connection paces its own attempts.
-    if (error instanceof ConnectionError && error.lost) return;
+    if (isLost(error)) return await connection.reached(this.#ending.signal);
     const others = expired ? this.#earlyExpiries : this.#unreadable;
     const wait = backoff(Math.max(this.#failures, others), RETRY_BASE_MS, RETRY_MAX_MS, random);
-    await sleep(clock, Math.max(wait, minimumWait(error) * (1 + random() / 5)), this.#ending.signal);
+    const minimum = minimumWait(error) * (1 + random() / 5);
+    if (isOfServer(error)) await connection.retries.wait(wait, minimum, this.#ending.signal);
+    else await sleep(clock, Math.max(wait, minimum), this.#ending.signal);
   }
 
   /** Counts failures of streaming lists as well: some proxies break only these. */
@@ -201,15 +204,16 @@ export class Reflector<T> {
     if (error instanceof NoStreamingListError) return true;
     const status = error instanceof ApiError ? error.status : 0;
     if (NO_STREAMING_LIST.has(status)) return true;
-    const lost = error instanceof ConnectionError && error.lost;
+    const lost = isLost(error);
     if (this.#failedStreams === STREAMING_ATTEMPTS) this.#failedStreams = 0;
     else if (!lost && !ABOUT_ALL_REQUESTS.has(status)) this.#failedStreams++;
     return false;
   }
 
   #succeeded(): void {
-    if (this.#failures === 0) return;
     this.#failures = 0;
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
     this.#handlers.onRecovered();
   }
 
@@ -358,10 +362,13 @@ export class Reflector<T> {
       method: 'GET',
       path: `${this.#path}?${query}`,
       accept: this.#reader.accept(of),
+      // Servers compress lists. One object is small, and each watch that is decompressed keeps tens of KiB.
+      gzip: fieldSelector === undefined && query.get('resourceVersion') === null,
       timeoutMs,
       signal: this.#ending.signal,
     });
     if (!isSuccess(response)) throw await this.#error(response);
+    if (this.#failures > 0) connection.retries.succeeded();
     this.#warn(response.headers.warning);
     return response;
   }
@@ -373,12 +380,6 @@ export class Reflector<T> {
     this.#warned.add(text);
     this.#handlers.onWarning?.(text);
   }
-}
-
-/** What the next attempt has to wait for at least, ms. */
-function minimumWait(error: CtlError): number {
-  if (error instanceof ApiError) return error.retryAfterMs ?? 0;
-  return error.code === 'resource_exhausted' ? RETRY_LARGE_MS : 0;
 }
 
 function errorFrom(error: unknown): CtlError {

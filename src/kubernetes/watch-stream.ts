@@ -1,8 +1,9 @@
 /** One watch of a collection, from the headers of its answer to its end: events in, objects and changes out. */
+import type { Readable } from 'node:stream';
 import type { Clock, Timer } from '../core/clock.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { ApiError, ConnectionError } from './api-error.ts';
-import { contentTypeOf, FrameSplitter, onStreamEnd } from './body.ts';
+import { contentTypeOf, FrameSplitter, receive } from './body.ts';
 import type { ApiResponse } from './connection.ts';
 import type { DecodedObject, KubernetesObject, ObjectReader, WatchEvent } from './objects.ts';
 
@@ -65,6 +66,8 @@ export interface WatchContext<T> {
 export class WatchStream<T> {
   readonly #context: WatchContext<T>;
   readonly #response: ApiResponse;
+  /** The parts of the body, decompressed. */
+  readonly #content: Readable;
   readonly #splitter: FrameSplitter;
   readonly #contentType: string;
   readonly #outcome = Promise.withResolvers<WatchEnd>();
@@ -93,9 +96,11 @@ export class WatchStream<T> {
     this.#expectBookmark();
     if (initial) this.#expectFrames();
     else this.#patience = this.#context.clock.setTimer(SHORT_WATCH_MS, () => this.#context.served());
-    const { stream } = response;
-    stream.on('data', (chunk: Buffer) => this.#take(chunk));
-    onStreamEnd(response, (error) => this.#ended(error));
+    this.#content = receive(
+      response,
+      (chunk) => this.#take(chunk),
+      (error) => this.#ended(error),
+    );
   }
 
   /** Resolves when the server has ended the watch in good order, or one of its limits has passed. */
@@ -123,10 +128,9 @@ export class WatchStream<T> {
   /** What the server sends meanwhile waits there: HTTP/2 limits what is under way. */
   #pauseFor(ms: number): void {
     if (ms === 0) return;
-    const { stream } = this.#response;
-    stream.pause();
+    this.#content.pause();
     this.#pause?.cancel();
-    this.#pause = this.#context.clock.setTimer(ms, () => stream.resume());
+    this.#pause = this.#context.clock.setTimer(ms, () => this.#content.resume());
   }
 
   /** The events that end in this chunk, up to the first that cannot be read. */

@@ -138,6 +138,11 @@ export const METRICS = {
   ctl_total_orch_object_errors: { type: 'Sum', meaning: 'Total errors converting custom resources.' },
   ctl_orch_object_errors: { type: 'LastValue', meaning: 'Errors converting custom resources.', labels: ['type'] },
   cfg_source_orch_event_success_total: { type: 'Count', meaning: 'Events handled successfully by a source.' },
+  ctl_source_stale_seconds: {
+    type: 'LastValue',
+    meaning: 'Seconds since a source could last be read in full; 0 while it can.',
+    labels: ['source'],
+  },
   ctl_remote_cluster_delayed_changes_total: {
     type: 'Count',
     meaning: 'Changes of other clusters that waited for up to a second, because a cluster sent too many.',

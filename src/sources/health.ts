@@ -7,10 +7,13 @@ import type { SourceHealth } from './source.ts';
 
 export class HealthLog {
   readonly #log: Pick<Log, 'warn' | 'info'>;
+  readonly #now: () => number;
   #health: SourceHealth = { ok: true };
 
-  constructor(log: Pick<Log, 'warn' | 'info'>) {
+  /** @param now monotonic ms */
+  constructor(log: Pick<Log, 'warn' | 'info'>, now: () => number) {
     this.#log = log;
+    this.#now = now;
   }
 
   get current(): SourceHealth {
@@ -20,7 +23,7 @@ export class HealthLog {
   /** @param consequence for operation, logged with the reason */
   bad(reason: string, consequence: string): void {
     if (!this.#health.ok && this.#health.reason === reason) return;
-    this.#health = { ok: false, reason };
+    this.#health = { ok: false, reason, since: this.#health.ok ? this.#now() : (this.#health.since ?? this.#now()) };
     this.#log.warn(`${reason}; ${consequence}`);
   }
 

@@ -7,9 +7,11 @@ export {
   type FollowedConfigMap,
   followConfigMap,
 } from './kubernetes/config-map.ts';
+export { Definitions } from './kubernetes/definitions.ts';
 export { createKubernetesSource, type KubernetesSourceOptions, OWN_CLUSTER_SOURCE } from './kubernetes/kubernetes.ts';
+export { DEFINITIONS, definedKinds, type ServedType } from './kubernetes/types.ts';
 export { createMockSource } from './mock.ts';
 export { type PaceOptions, pacedSource } from './paced-source.ts';
 export { ReadingShares } from './reading/reading-shares.ts';
-export type { Source, SourceHealth, SourceIdentity, SourceSink } from './source.ts';
+export { type Source, type SourceHealth, type SourceIdentity, type SourceSink, staleMs } from './source.ts';
 export { createStagedSink, type StagedSink } from './staged-sink.ts';

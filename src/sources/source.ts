@@ -22,8 +22,22 @@ export interface SourceIdentity {
   readonly cluster: string;
 }
 
-/** Whether a source is connected to what it reads. `reason`: one line for people. */
-export type SourceHealth = { readonly ok: true } | { readonly ok: false; readonly reason: string };
+/**
+ * Whether a source is connected to what it reads. `reason`: one line for people. `since`: monotonic ms from which what
+ * was read may be out of date; left out where nothing of the source is in force.
+ */
+export type SourceHealth =
+  | { readonly ok: true }
+  | { readonly ok: false; readonly reason: string; readonly since?: number };
+
+/**
+ * For how long what was read may be out of date, ms; 0 while it is current.
+ *
+ * @param now monotonic ms
+ */
+export function staleMs(health: SourceHealth, now: number): number {
+  return health.ok || health.since === undefined ? 0 : Math.max(0, now - health.since);
+}
 
 export interface Source extends SourceIdentity {
   /** Starts sending to `sink`, which is not called before. Called once. */

@@ -97,7 +97,10 @@ test('a source that is disconnected changes nothing in force; the log says so on
   files.disconnect('connection refused');
   files.remove('Service/ns/a');
   files.set(resource('Service', 'b', 1));
-  assert.deepEqual([store.hasPending(), files.health()], [false, { ok: false, reason: 'connection refused' }]);
+  assert.deepEqual(
+    [store.hasPending(), files.health()],
+    [false, { ok: false, reason: 'connection refused', since: 0 }],
+  );
   files.resume();
   assert.deepEqual([[...follower.inForce().keys()], files.health()], [['Service/ns/b'], { ok: true }]);
   assert.deepEqual(lines, ['connection refused; what it gave stays in force', 'files can be read again']);

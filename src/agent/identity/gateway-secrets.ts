@@ -16,13 +16,11 @@ import {
   type SecretContent,
 } from '../../core/tls/tls-secrets.ts';
 import {
-  ApiError,
   type ClusterAccess,
   Connection,
-  ConnectionError,
+  Informer,
   inClusterAccess,
   type KubernetesObject,
-  Reflector,
   type ResourceType,
 } from '../../kubernetes/index.ts';
 import type { SecretResource } from './sds-protocol.ts';
@@ -70,15 +68,6 @@ export function createGatewaySecrets(options: GatewaySecretsOptions): GatewaySec
   return new FollowedSecrets(options);
 }
 
-/** A Secret of the API server. */
-interface Watched {
-  readonly reflector: Reflector<SecretContent>;
-  /** False until the API server has answered. */
-  isKnown: boolean;
-  /** Undefined: there is no such Secret. */
-  content: SecretContent | undefined;
-}
-
 /** An SDS name that Envoy has requested. */
 interface Followed {
   readonly what: 'key pair' | 'authorities';
@@ -95,7 +84,7 @@ class FollowedSecrets implements GatewaySecrets {
   readonly #options: GatewaySecretsOptions;
   readonly #connection: Connection;
   readonly #followed = new Map<string, Followed>();
-  readonly #watched = new Map<string, Watched>();
+  readonly #watched = new Map<string, Informer<SecretContent>>();
   readonly #closing = new Set<Promise<void>>();
   readonly #limitLog: FailureLog;
   readonly #stop = new AbortController();
@@ -142,45 +131,24 @@ class FollowedSecrets implements GatewaySecrets {
 
   #watch(secret: string): void {
     if (this.#watched.has(secret)) return;
-    const { namespace, clock, random, log } = this.#options;
+    const { namespace, log } = this.#options;
     const what = `Secret ${namespace}/${secret}`;
     const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
-    const known = (content: SecretContent | undefined): void => {
-      watched.isKnown = true;
-      watched.content = content;
-      this.#changed(secret);
-    };
-    const reflector = new Reflector<SecretContent>(
-      {
-        connection: this.#connection,
-        type: SECRETS,
-        namespace,
-        fieldSelector: `metadata.name=${secret}`,
-        clock,
-        random,
-      },
-      {
-        convert: contentOf,
-        onList: (items) => known(items[0]),
-        onChanges: (changes) => {
-          const last = changes.at(-1);
-          if (last !== undefined) known(last.type === 'set' ? last.item : undefined);
-        },
-        onFailure: (error) => {
-          // A lost connection is reported once for all Secrets.
-          if (error instanceof ConnectionError && error.lost) return;
-          failures.failed(`${missingRight(error, namespace)}${oneLineOf(error)}`);
-        },
-        onRecovered: () => failures.succeeded(),
-      },
-    );
-    const watched: Watched = { reflector, isKnown: false, content: undefined };
-    this.#watched.set(secret, watched);
-    reflector.start();
+    const informer = new Informer<SecretContent>({
+      connection: this.#connection,
+      type: SECRETS,
+      namespace,
+      name: secret,
+      convert: contentOf,
+      onChange: () => this.#changed(secret),
+      failures: { ...failures, failed: (reason) => failures.failed(`${missingRight(reason, namespace)}${reason}`) },
+    });
+    this.#watched.set(secret, informer);
+    informer.start();
   }
 
   #unwatch(secret: string): void {
-    const closed = this.#watched.get(secret)?.reflector.close() ?? Promise.resolve();
+    const closed = this.#watched.get(secret)?.close() ?? Promise.resolve();
     this.#watched.delete(secret);
     const closing = closed.finally(() => this.#closing.delete(closing));
     this.#closing.add(closing);
@@ -213,17 +181,18 @@ class FollowedSecrets implements GatewaySecrets {
 
   /** The first Secret that exists; '' for none, undefined while that is not known. */
   #find({ secrets }: Followed): string | undefined {
+    const { namespace } = this.#options;
     for (const secret of secrets) {
       const watched = this.#watched.get(secret);
-      if (watched?.isKnown !== true) return undefined;
-      if (watched.content !== undefined) return secret;
+      if (watched?.isSynced !== true) return undefined;
+      if (watched.get(namespace, secret) !== undefined) return secret;
     }
     return '';
   }
 
   #encode(name: string, { what, secrets }: Followed, secret: string): SecretResource {
     const { namespace } = this.#options;
-    const content = this.#watched.get(secret)?.content;
+    const content = this.#watched.get(secret)?.get(namespace, secret);
     if (content === undefined)
       throw new CtlError('not_found', `there is no Secret ${namespace}/${secrets.join(' or ')}`);
     const label = `Secret ${namespace}/${secret}`;
@@ -265,10 +234,8 @@ class FollowedSecrets implements GatewaySecrets {
   }
 }
 
-const HTTP_FORBIDDEN = 403;
-
-function missingRight(error: CtlError, namespace: string): string {
-  if (!(error instanceof ApiError) || error.status !== HTTP_FORBIDDEN) return '';
+function missingRight(reason: string, namespace: string): string {
+  if (!reason.startsWith('HTTP 403')) return '';
   return `the service account of this Pod needs the rights to list and watch secrets in namespace ${namespace}: `;
 }
 

@@ -6,8 +6,14 @@
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { createFailureLog } from '../../core/log.ts';
-import { isRefusal, reportFailure } from '../../gateway-controller/index.ts';
-import { ApiError, type KubernetesClient, type KubernetesObject, type ResourceType } from '../../kubernetes/index.ts';
+import {
+  ApiError,
+  isRefusal,
+  type KubernetesClient,
+  type KubernetesObject,
+  type ResourceType,
+  reportFailure,
+} from '../../kubernetes/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import { HEALTHY_CONDITION } from '../../resources/index.ts';
@@ -218,7 +224,8 @@ async function removeAbandoned(
         failures.succeeded();
       } catch (error) {
         // It has changed meanwhile.
-        if (!(error instanceof ApiError && error.status === 409)) reportFailure(failures, error);
+        const isChanged = error instanceof ApiError && error.status === 409;
+        if (!isChanged) reportFailure(failures, error);
       }
     }
   }

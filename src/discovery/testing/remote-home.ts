@@ -86,7 +86,6 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
         connection: to,
         log,
         clock,
-        random,
         resyncMs: 0,
         namespaces: [],
         useEndpointSlice: false,
@@ -99,7 +98,6 @@ export async function openHome(context: TestContext, factor = 50, maxBytes = Num
       delayed += count;
     },
     clock,
-    random,
     log,
   });
   context.after(async () => {

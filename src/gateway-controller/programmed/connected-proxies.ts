@@ -8,8 +8,8 @@ import type { Clock, Timer } from '../../core/clock.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ServedListener } from '../../translators/index.ts';
 import type { ConnectedProxy } from '../../xds/index.ts';
-import { followedKey } from '../followed-kind.ts';
 import { GATEWAY_NAME_LABEL, managedName } from '../infrastructure.ts';
+import { statusKey } from '../kind-objects.ts';
 import { type GatewayReport, MAX_ERROR, MAX_PODS, type Report } from './report.ts';
 
 export interface ConnectedProxiesOptions {
@@ -108,7 +108,7 @@ export class ConnectedProxies {
     const [namespace = '', name = ''] = key.split('/');
     const version = this.#options.version();
     const before = new Map(gateway.listeners.map(({ digest, since }) => [digest, since]));
-    const served = this.#options.listenersOf(followedKey('KubernetesGateway', namespace, name)) ?? [];
+    const served = this.#options.listenersOf(statusKey('KubernetesGateway', namespace, name)) ?? [];
     gateway.listeners = served.map((listener) => ({ ...listener, since: before.get(listener.digest) ?? version }));
     // A listener that comes back is acknowledged once more.
     const digests = new Set(served.map(({ digest }) => digest));

@@ -1,8 +1,7 @@
 /** The reports of the other replicas, read by the one that leads. Those that are not renewed are deleted. */
 import type { Timer } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../../core/log.ts';
-import { ApiError, LEASES, Reflector } from '../../kubernetes/index.ts';
-import { reportFailure } from '../failures.ts';
+import { ApiError, Informer, LEASES, reportFailure } from '../../kubernetes/index.ts';
 import { isRecord } from '../types.ts';
 import { decodeGateway, type GatewayReport, splitReport } from './report.ts';
 import { REPORT_ANNOTATION, REPORT_LABEL, REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
@@ -35,7 +34,7 @@ const NOTHING: ReadonlyMap<string, string> = new Map();
 
 export class ReplicaReports {
   readonly #options: ReplicaReportsOptions;
-  readonly #reflector: Reflector<ReadLease>;
+  readonly #leases: Informer<ReadLease>;
   readonly #failures: FailureLog;
   /** By name of the Lease. */
   readonly #replicas = new Map<string, Replica>();
@@ -43,49 +42,41 @@ export class ReplicaReports {
 
   constructor(options: ReplicaReportsOptions) {
     this.#options = options;
-    const { client, namespace, revision, identity, clock, random, log } = options;
+    const { client, namespace, revision, identity, log } = options;
     const what = 'what other replicas report about proxies of gateways';
     const failures = createFailureLog(log, `${what} cannot be read`, `${what} is read again`);
     this.#failures = createFailureLog(log, 'the Lease of a replica that has ended cannot be deleted', 'it is deleted');
     const labelSelector = `${REPORT_LABEL}=${revision}`;
-    this.#reflector = new Reflector<ReadLease>(
-      { connection: client.connection, type: LEASES, namespace, labelSelector, clock, random },
-      {
-        convert: ({ metadata, spec }) => ({
-          name: metadata.name,
-          uid: metadata.uid ?? '',
-          version: metadata.resourceVersion ?? '',
-          isOwn: isRecord(spec) && spec.holderIdentity === identity,
-          text: metadata.annotations?.[REPORT_ANNOTATION] ?? '',
-        }),
-        onList: (leases) => {
-          const gone = new Set(this.#replicas.keys());
-          for (const lease of leases) {
-            gone.delete(lease.name);
-            this.#set(lease);
-          }
-          for (const name of gone) this.#replace(name, undefined);
-        },
-        onChanges: (changes) => {
-          for (const change of changes) {
-            if (change.type === 'set') this.#set(change.item);
-            else this.#replace(change.object.metadata.name, undefined);
-          }
-        },
-        onFailure: (error) => reportFailure(failures, error),
-        onRecovered: () => failures.succeeded(),
+    this.#leases = new Informer<ReadLease>({
+      connection: client.connection,
+      type: LEASES,
+      namespace,
+      labelSelector,
+      convert: ({ metadata, spec }) => ({
+        name: metadata.name,
+        uid: metadata.uid ?? '',
+        version: metadata.resourceVersion ?? '',
+        isOwn: isRecord(spec) && spec.holderIdentity === identity,
+        text: metadata.annotations?.[REPORT_ANNOTATION] ?? '',
+      }),
+      onChange: (changes) => {
+        for (const { name, after } of changes) {
+          if (after === undefined) this.#replace(name, undefined);
+          else this.#set(after);
+        }
       },
-    );
+      failures,
+    });
   }
 
   start(): void {
-    this.#reflector.start();
+    this.#leases.start();
     this.#check();
   }
 
   async close(): Promise<void> {
     this.#timer?.cancel();
-    await this.#reflector.close();
+    await this.#leases.close();
   }
 
   /** The reports about a Gateway (`namespace/name`). */

@@ -5,8 +5,14 @@
 import { backoff } from '../../core/backoff.ts';
 import type { Clock, Timer } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { ApiError, type KubernetesClient, type KubernetesObject, LEASES, microTime } from '../../kubernetes/index.ts';
-import { reportFailure } from '../failures.ts';
+import {
+  ApiError,
+  type KubernetesClient,
+  type KubernetesObject,
+  LEASES,
+  microTime,
+  reportFailure,
+} from '../../kubernetes/index.ts';
 
 /** Of the Leases with reports; its value is the revision. */
 export const REPORT_LABEL = 'gateway.mesh.io/report';

@@ -28,7 +28,8 @@ export async function startGatewayServer() {
   const writes: SeenRequest[] = [];
   for (const { name } of served().filter((each) => !each.name.includes('/'))) define(server, name);
   server.intercept = (request, stream) => {
-    if (request.path === `/apis/${GROUP}`) return server.json(stream, { versions: [{ version: 'v1' }] });
+    if (request.path === '/apis')
+      return server.json(stream, { groups: [{ name: GROUP, versions: [{ version: 'v1' }] }] });
     if (request.path === API) return server.json(stream, { resources: served(control.kinds) });
     const [, root = '', namespace = '', ofNamespace, ofCluster, name = '', status] =
       /^(.*)\/(?:namespaces\/([^/]+)\/([^/]+)|(gatewayclasses))\/([^/]+)(\/status)?$/.exec(request.path) ?? [];
@@ -60,8 +61,8 @@ const KINDS: readonly KindRow[] = [
 
 const served = (more: readonly KindRow[] = []) =>
   [...KINDS, ...more].flatMap(([name, kind, namespaced]) => [
-    { name, kind, namespaced },
-    { name: `${name}/status`, kind, namespaced },
+    { name, kind, namespaced, verbs: ['get', 'list', 'watch'] },
+    { name: `${name}/status`, kind, namespaced, verbs: ['get'] },
   ]);
 
 export const define = (server: ScriptedApiServer, plural: string, version?: string) => {

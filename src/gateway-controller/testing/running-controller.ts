@@ -64,9 +64,7 @@ export function startController(
     }),
     statusQps: 100,
     statusBurst: 500,
-    clock,
     now: Date.now,
-    random: () => 0,
     statusLog: log,
     deployLog: log,
   });

@@ -8,6 +8,8 @@ export interface Relay {
   /** Ends all connections, and refuses new ones until `restore`. */
   cut(): void;
   restore(): void;
+  /** Connections that were refused. */
+  refused(): number;
   close(): Promise<void>;
 }
 
@@ -15,8 +17,10 @@ export interface Relay {
 export async function startRelay(target: number, host = '127.0.0.1', port = 0): Promise<Relay> {
   const sockets = new Set<Socket>();
   let isCut = false;
+  let refused = 0;
   const server = createServer((near) => {
     if (isCut) {
+      refused++;
       near.destroy();
       return;
     }
@@ -45,6 +49,7 @@ export async function startRelay(target: number, host = '127.0.0.1', port = 0): 
     restore() {
       isCut = false;
     },
+    refused: () => refused,
     close() {
       for (const socket of sockets) socket.destroy();
       return new Promise((resolve) => server.close(() => resolve()));

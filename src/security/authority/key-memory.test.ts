@@ -64,7 +64,7 @@ async function secret(t: TestContext) {
   const connection = new Connection({ access: server.access(), clock, random, userAgent: 'test' });
   t.after(() => connection.close());
   const client = new KubernetesClient(connection);
-  const store = createSecretStore({ client, namespace: 'mesh-system', clock, random, now: Date.now, log: LOG });
+  const store = createSecretStore({ client, namespace: 'mesh-system', now: Date.now, log: LOG });
   const key = (): Buffer => {
     const found = server.find('/api/v1/secrets', 'mesh-ca-secret', 'mesh-system');
     const { 'ca-key.pem': text = '' } = (found?.data ?? {}) as Record<string, string>;

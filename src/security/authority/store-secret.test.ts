@@ -49,8 +49,6 @@ async function setUp() {
     return createSecretStore({
       client: new KubernetesClient(connection),
       namespace: NAMESPACE,
-      clock,
-      random: () => 0,
       now: () => now,
       log: { debug: () => {}, info: note, warn: note, error: note },
     });

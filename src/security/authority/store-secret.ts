@@ -10,16 +10,14 @@
  * would cut off every workload.
  */
 import { createPrivateKey, X509Certificate } from 'node:crypto';
-import type { Clock } from '../../core/clock.ts';
 import { CtlError, type ErrorLocation } from '../../core/errors.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
 import { countPemBlocks, encodePem, readPem } from '../../core/tls/pem.ts';
 import {
   ApiError,
-  ConnectionError,
+  Informer,
   type KubernetesClient,
   type KubernetesObject,
-  Reflector,
   type ResourceType,
 } from '../../kubernetes/index.ts';
 import type { AuthorityState, AuthorityStore, LoadOptions, SharedStore } from '../types.ts';
@@ -51,9 +49,6 @@ export interface SecretStoreOptions {
   readonly client: KubernetesClient;
   /** Namespace of the program. */
   readonly namespace: string;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   /** Epoch ms. */
   readonly now: () => number;
   readonly log: Log;
@@ -159,26 +154,15 @@ class SecretStore implements AuthorityStore {
   }
 
   #watch(onChange: () => void): () => Promise<void> {
-    const { client, namespace, clock, random, log } = this.#options;
+    const { client, namespace, log } = this.#options;
     const what = `${this.#location.resource}: cannot be watched, so changes are not followed`;
     const failures = createFailureLog(log, what, `${this.#location.resource}: is watched again`);
     const type = { ...SECRETS, metadataOnly: true };
-    const fieldSelector = `metadata.name=${CA_SECRET}`;
-    const reflector = new Reflector<true>(
-      { connection: client.connection, type, namespace, fieldSelector, clock, random },
-      {
-        convert: () => true,
-        onList: onChange,
-        onChanges: onChange,
-        // The connection reports that itself, once for everything that uses it.
-        onFailure: (error) => {
-          if (!(error instanceof ConnectionError && error.lost)) failures.failed(error.oneLine());
-        },
-        onRecovered: () => failures.succeeded(),
-      },
-    );
-    reflector.start();
-    return () => reflector.close();
+    const { connection } = client;
+    const watched = { connection, type, namespace, name: CA_SECRET };
+    const informer = new Informer<true>({ ...watched, convert: () => true, onChange: () => onChange(), failures });
+    informer.start();
+    return () => informer.close();
   }
 
   #lastGood(): AuthorityState | undefined {

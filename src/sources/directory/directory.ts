@@ -112,7 +112,7 @@ class DirectorySource implements Source {
     this.#options = options;
     this.#root = root;
     this.cluster = options.cluster;
-    this.#health = new HealthLog(log);
+    this.#health = new HealthLog(log, clock.now);
     this.#timers = new Timers(clock);
     this.#settling = new SettlingPolicy({
       root,

@@ -76,7 +76,7 @@ test('a directory that disappears keeps its resources in force, and is followed 
   await rm(dir, { recursive: true });
   await until('a warning', () => warnings.some((line) => line.includes('stays in force')));
   assert.equal(state.size, 1);
-  assert.deepEqual(source.health(), { ok: false, reason: `config directory ${dir} does not exist` });
+  assert.partialDeepStrictEqual(source.health(), { ok: false, reason: `config directory ${dir} does not exist` });
   await mkdir(dir);
   await writeFile(join(dir, 'a.yaml'), service('a', 81));
   await is({ a: 81 });
@@ -127,7 +127,8 @@ test('an empty directory in place of the one that was read deletes nothing until
   await until('it is back, empty', () => warnings.length === 2);
   const reason = `config directory ${dir} is another one than before, and empty`;
   assert.equal(warnings[1], `${reason}; what was there stays in force until there is a file in it`);
-  assert.deepEqual([state.size, source.health()], [2, { ok: false, reason }]);
+  assert.equal(state.size, 2);
+  assert.partialDeepStrictEqual(source.health(), { ok: false, reason });
   await writeFile(join(dir, 'a.yaml'), service('a', 81));
   await is({ a: 81 });
   assert.deepEqual(source.health(), { ok: true });

@@ -6,9 +6,10 @@ import { type CtlError, messageOf } from '../../core/errors.ts';
 import {
   ApiError,
   type Connection,
-  ConnectionError,
+  type Following,
+  followCollection,
+  isLost,
   type KubernetesObject,
-  Reflector,
 } from '../../kubernetes/index.ts';
 import { type DocumentLimits, isSecurityKind, type ObjectAccess, writtenKind } from '../../resources/index.ts';
 import type { ObjectReading } from '../reading/object-reading.ts';
@@ -26,9 +27,6 @@ import {
 } from './read-object.ts';
 import type { ServedType } from './types.ts';
 
-/** Answers "forbidden" in a row before it is believed: a server that starts refuses until it has read its rules. */
-const FORBIDDEN_ATTEMPTS = 3;
-
 export interface CollectionOptions {
   readonly source: string;
   /** Left out: all namespaces. */
@@ -38,7 +36,6 @@ export interface CollectionOptions {
   readonly member: FeedMember;
   readonly connection: Connection;
   readonly clock: Clock;
-  readonly random: () => number;
   readonly watchSeconds?: number;
   readonly failures: FailureReport;
   /** Left out: objects may use any memory. */
@@ -47,6 +44,8 @@ export interface CollectionOptions {
   readonly reading?: ObjectReading;
   /** How long reading pauses: see the option of the reflector. */
   readonly pause?: (objects: number, bytes: number) => number;
+  /** What is kept of each object for those who follow the collection later; left out: nothing. */
+  readonly retain?: (object: KubernetesObject) => KubernetesObject;
   /** Whether the source has to wait for it, also where it is forbidden. */
   readonly isRequired: boolean;
   /** A warning of the server about this kind. */
@@ -69,9 +68,9 @@ export class Collection {
   /** Whether what was read of an object before is what would be read of it now. */
   #mayReuse = true;
   #type: ServedType;
-  #reflector: Reflector<ReadObject | ReceivedObject>;
+  #following: Following;
   #hasList = false;
-  #forbidden = 0;
+  #isForbidden = false;
   #absent = false;
   #closed = false;
 
@@ -80,7 +79,7 @@ export class Collection {
     this.#options = options;
     this.#account = options.quota?.account();
     this.#unread = options.reading && this.#readingOf(options.reading);
-    this.#reflector = this.#follow();
+    this.#following = this.#follow();
   }
 
   get type(): ServedType {
@@ -94,7 +93,7 @@ export class Collection {
 
   /** Whether its objects are known; `forbidden`: the program has no right to read them. */
   get access(): ObjectAccess {
-    if (this.#forbidden >= FORBIDDEN_ATTEMPTS) return 'forbidden';
+    if (this.#isForbidden) return 'forbidden';
     return this.#hasList ? 'read' : 'pending';
   }
 
@@ -104,17 +103,17 @@ export class Collection {
    */
   get isSettled(): boolean {
     const isRequired = this.#options.isRequired || isSecurityKind(this.#type.kind);
-    return this.#hasList || (this.#forbidden >= FORBIDDEN_ATTEMPTS && !isRequired);
+    return this.#hasList || (this.#isForbidden && !isRequired);
   }
 
   /** Follows the same kind in another version. */
   async retype(type: ServedType): Promise<void> {
     this.#mayReuse = false;
     this.#type = type;
-    const before = this.#reflector;
+    const before = this.#following;
     this.#unread?.clear();
     await before.close();
-    if (this.#reflector === before && !this.#closed) this.#reflector = this.#follow();
+    if (this.#following === before && !this.#closed) this.#following = this.#follow();
   }
 
   /** The collection does not exist any more. */
@@ -127,7 +126,7 @@ export class Collection {
   close(): Promise<void> {
     this.#closed = true;
     this.#unread?.clear();
-    return this.#reflector.close();
+    return this.#following.close();
   }
 
   get #name(): string {
@@ -138,19 +137,19 @@ export class Collection {
     return namespace === undefined ? of : `${of} in namespace ${namespace}`;
   }
 
-  #follow(): Reflector<ReadObject | ReceivedObject> {
-    const { connection, clock, random, namespace, objectName, watchSeconds, pause, failures } = this.#options;
+  #follow(): Following {
+    const { connection, namespace, objectName, watchSeconds, pause, retain, failures } = this.#options;
     const type = this.#type;
-    const reflector = new Reflector<ReadObject | ReceivedObject>(
+    failures.forget(this.#name);
+    return followCollection<ReadObject | ReceivedObject>(
       {
         connection,
         type: { ...type, kind: writtenKind(type.kind) },
-        clock,
-        random,
         ...(namespace === undefined || !type.namespaced ? {} : { namespace }),
-        ...(objectName === undefined ? {} : { fieldSelector: `metadata.name=${objectName}` }),
+        ...(objectName === undefined ? {} : { name: objectName }),
         ...(watchSeconds === undefined ? {} : { watchSeconds }),
         ...(pause === undefined ? {} : { pause }),
+        ...(retain === undefined ? {} : { retain }),
       },
       {
         onBegin: (isList) => {
@@ -172,7 +171,7 @@ export class Collection {
               members.map((each) => (each.type === 'set' ? { ...each, item: this.#read(each.item) } : each)),
             );
         },
-        onFailure: (error, verb) => this.#failed(error, verb),
+        onFailure: (error, verb, isForbidden) => this.#failed(error, verb, isForbidden),
         onRecovered: () => {
           const wasForbidden = this.access === 'forbidden';
           this.#readable();
@@ -181,9 +180,6 @@ export class Collection {
         onWarning: (text) => this.#options.onWarning(type, text),
       },
     );
-    failures.forget(this.#name);
-    reflector.start();
-    return reflector;
   }
 
   /**
@@ -250,20 +246,21 @@ export class Collection {
   }
 
   #readable(): void {
-    this.#forbidden = 0;
+    this.#isForbidden = false;
     this.#absent = false;
     this.#options.failures.recovered(this.#name);
   }
 
-  #failed(error: CtlError, verb: 'list' | 'watch'): void {
+  #failed(error: CtlError, verb: 'list' | 'watch', isForbidden: boolean): void {
     // The connection reports that itself, once for all kinds.
-    if (error instanceof ConnectionError && error.lost) return;
+    if (isLost(error)) return;
     const status = error instanceof ApiError ? error.status : 0;
-    this.#forbidden = status === 403 ? this.#forbidden + 1 : 0;
+    const wasForbidden = this.#isForbidden;
+    this.#isForbidden = isForbidden;
     this.#absent = status === 404;
     this.#options.failures.failed(this.#name, this.#reason(error, verb, status));
     if (status === 404) this.#options.onAbsent();
-    if (this.#forbidden !== FORBIDDEN_ATTEMPTS || !this.isSettled) return;
+    if (wasForbidden || !isForbidden || !this.isSettled) return;
     this.#options.member.skip();
     this.#options.onSettled();
   }

@@ -7,9 +7,9 @@ import { CtlError } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
 import {
   type Connection,
-  ConnectionError,
-  type KubernetesObject,
-  Reflector,
+  type Following,
+  followCollection,
+  isLost,
   type ResourceType,
 } from '../../kubernetes/index.ts';
 import type { ConfigRefusal, ParsedText } from '../config-text.ts';
@@ -29,8 +29,6 @@ export interface ConfigMapOptions {
   readonly namespace: string;
   readonly name: string;
   readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly log: Log;
 }
 
@@ -67,11 +65,11 @@ export interface FollowedConfigMap {
 type Data = Readonly<Record<string, unknown>> | undefined;
 
 export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
-  const { connection, namespace, name, clock, random, log } = options;
+  const { connection, namespace, name, clock, log } = options;
   const title = `ConfigMap ${namespace}/${name}`;
   const values: FollowedKey<unknown>[] = [];
   let listed = false;
-  const reachable = new HealthLog(log);
+  const reachable = new HealthLog(log, clock.now);
   const unobserve = connection.observe({
     // Later the source of the cluster reports the same.
     lost: (reason) => {
@@ -87,32 +85,28 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
     failures.recovered(title);
     for (const value of values) value.take(data, clock.now());
   };
-  const reflector = new Reflector<Data>(
-    {
-      connection,
-      type: CONFIG_MAPS,
-      namespace,
-      fieldSelector: `metadata.name=${name}`,
-      clock,
-      random,
-    },
-    {
-      convert: ({ data }: KubernetesObject) => (typeof data === 'object' && data !== null ? (data as Data) : {}),
-      onList: ([data]) => take(data),
-      onChanges: (changes) => {
-        const last = changes.at(-1);
-        if (last !== undefined) take(last.type === 'set' ? last.item : undefined);
+  let following: Following | undefined;
+  const start = (): void => {
+    following = followCollection<Data>(
+      { connection, type: CONFIG_MAPS, namespace, name },
+      {
+        convert: ({ data }) => (typeof data === 'object' && data !== null ? (data as Data) : {}),
+        onList: ([data]) => take(data),
+        onChanges: (changes) => {
+          const last = changes.at(-1);
+          if (last !== undefined) take(last.type === 'set' ? last.item : undefined);
+        },
+        onFailure: (error, verb) => {
+          if (isLost(error)) return;
+          const consequence = listed
+            ? 'what was read before stays in force'
+            : 'not ready without it, for the default may allow what it forbids';
+          failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
+        },
+        onRecovered: () => failures.recovered(title),
       },
-      onFailure: (error, verb) => {
-        if (error instanceof ConnectionError && error.lost) return;
-        const consequence = listed
-          ? 'what was read before stays in force'
-          : 'not ready without it, for the default may allow what it forbids';
-        failures.failed(title, `cannot ${verb}: ${error.oneLine()}; ${consequence}`);
-      },
-      onRecovered: () => failures.recovered(title),
-    },
-  );
+    );
+  };
   return {
     follow(key) {
       const value = new FollowedKey(title, key, log);
@@ -120,11 +114,11 @@ export function followConfigMap(options: ConfigMapOptions): FollowedConfigMap {
       values.push(value as FollowedKey<unknown>);
       return value;
     },
-    start: () => reflector.start(),
+    start,
     async close() {
       unobserve();
       failures.close();
-      await reflector.close();
+      await following?.close();
     },
   };
 }

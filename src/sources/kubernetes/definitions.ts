@@ -4,9 +4,16 @@
  * agree. Where definitions may not be watched, discovery is read at intervals.
  */
 import { backoff } from '../../core/backoff.ts';
-import type { Clock, Timer } from '../../core/clock.ts';
+import type { Timer } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
-import { ApiError, type Connection, ConnectionError, KubernetesClient, Reflector } from '../../kubernetes/index.ts';
+import {
+  ApiError,
+  type Connection,
+  type Following,
+  followCollection,
+  isLost,
+  KubernetesClient,
+} from '../../kubernetes/index.ts';
 import type { FailureReport } from './failures.ts';
 import { readServedTypes, type ServedTypes } from './served-types.ts';
 import { DEFINITIONS, type DefinedKinds, isPolicyDefinition } from './types.ts';
@@ -28,11 +35,9 @@ const NAME = 'CustomResourceDefinition';
 
 export interface DefinitionsOptions {
   readonly connection: Connection;
-  readonly clock: Clock;
-  readonly random: () => number;
   /** Between reads of discovery where definitions may not be watched, ms; 0: never. */
   readonly resyncMs: number;
-  readonly failures: FailureReport;
+  readonly failures: Pick<FailureReport, 'failed' | 'recovered'>;
   readonly kinds: DefinedKinds;
   /** What the server has now. `isGone`: whether a kind, as `<plural>.<group>`, does not exist any more. */
   readonly onTypes: (served: ServedTypes, isGone: (name: string) => boolean) => void;
@@ -41,7 +46,7 @@ export interface DefinitionsOptions {
 export class Definitions {
   readonly #options: DefinitionsOptions;
   readonly #client: KubernetesClient;
-  readonly #reflector: Reflector<string>;
+  #following: Following | undefined;
   /** Names of the definitions of these kinds; undefined while they cannot be listed. */
   #names: Set<string> | undefined;
   #forbidden = 0;
@@ -58,21 +63,25 @@ export class Definitions {
 
   constructor(options: DefinitionsOptions) {
     this.#options = options;
-    const { connection, clock, random, failures, kinds } = options;
-    this.#client = new KubernetesClient(connection);
-    this.#reflector = new Reflector<string>(
-      { connection, type: DEFINITIONS, clock, random },
+    this.#client = new KubernetesClient(options.connection);
+  }
+
+  start(): void {
+    const { connection, failures, kinds } = this.#options;
+    this.#following = followCollection<string>(
+      // Only their metadata is read.
+      { connection, type: DEFINITIONS, retain: (object) => object, fromRetained: true },
       {
-        convert: ({ metadata }) => metadata.name,
+        convert: ({ metadata }) => (kinds.isDefinition(metadata.name) ? metadata.name : undefined),
         onList: (names) => {
-          this.#names = new Set(names.filter(kinds.isDefinition));
+          this.#names = new Set(names);
           this.#forbidden = 0;
           this.lookSoon();
         },
         onChanges: (changes) => {
           for (const change of changes) {
             if (change.type === 'deleted') this.#names?.delete(change.object.metadata.name);
-            else if (kinds.isDefinition(change.item)) this.#names?.add(change.item);
+            else this.#names?.add(change.item);
           }
           const names = changes.map((change) => (change.type === 'set' ? change.item : change.object.metadata.name));
           if (names.some(kinds.isDefinition)) this.lookSoon();
@@ -81,22 +90,18 @@ export class Definitions {
         onRecovered: () => failures.recovered(NAME),
       },
     );
-  }
-
-  start(): void {
-    this.#reflector.start();
     void this.#look();
   }
 
   async close(): Promise<void> {
     this.#closed = true;
     this.#timer?.cancel();
-    await this.#reflector.close();
+    await this.#following?.close();
   }
 
   /** Whether it is known which kinds the server has, or has taken too long. */
   get isSettled(): boolean {
-    const { clock } = this.#options;
+    const { clock } = this.#options.connection;
     if (this.#firstLookAt === undefined) return false;
     if (this.#agrees) return this.#lacking.size === 0;
     return this.#names !== undefined && this.#lacking.size === 0 && clock.now() - this.#firstLookAt >= AGREE_MS;
@@ -110,7 +115,7 @@ export class Definitions {
   #schedule(ms: number): void {
     this.#timer?.cancel();
     if (this.#closed) return;
-    this.#timer = this.#options.clock.setTimer(ms, () => void this.#look());
+    this.#timer = this.#options.connection.clock.setTimer(ms, () => void this.#look());
   }
 
   async #look(): Promise<void> {
@@ -125,9 +130,8 @@ export class Definitions {
     } catch (error) {
       if (!this.#closed) {
         this.#retry();
-        const lost = error instanceof ConnectionError && error.lost;
         const reason = error instanceof CtlError ? error.oneLine() : String(error);
-        if (!lost)
+        if (!isLost(error))
           failures.failed(
             'API discovery',
             `cannot be read: ${reason}; kinds are neither added nor removed until it can`,
@@ -140,8 +144,8 @@ export class Definitions {
   }
 
   #looked(served: ServedTypes): void {
-    const { clock, resyncMs, onTypes } = this.#options;
-    const now = clock.now();
+    const { connection, resyncMs, onTypes } = this.#options;
+    const now = connection.clock.now();
     this.#firstLookAt ??= now;
     const names = this.#names;
     for (const name of this.#missingSince.keys()) if (served.names.has(name)) this.#missingSince.delete(name);
@@ -181,11 +185,11 @@ export class Definitions {
 
   #retry(): void {
     this.#failures++;
-    this.#schedule(backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, this.#options.random));
+    this.#schedule(backoff(this.#failures, RETRY_BASE_MS, RETRY_MAX_MS, this.#options.connection.random));
   }
 
   #failed(error: CtlError, verb: 'list' | 'watch'): void {
-    if (error instanceof ConnectionError && error.lost) return;
+    if (isLost(error)) return;
     // A server without definitions answers 404.
     const forbidden = error instanceof ApiError && (error.status === 403 || error.status === 404);
     this.#forbidden = forbidden ? this.#forbidden + 1 : 0;

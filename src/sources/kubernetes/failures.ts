@@ -18,6 +18,8 @@ export class FailureReport {
   /** What is to be written: the reason, or undefined for a recovery. */
   #news = new Map<string, string | undefined>();
   #timer: Timer | undefined;
+  /** Since when anything fails, monotonic ms. */
+  #since: number | undefined;
 
   constructor(log: Pick<Log, 'warn' | 'info'>, clock: Clock, server: string) {
     this.#log = log;
@@ -38,6 +40,7 @@ export class FailureReport {
   forget(name: string): void {
     this.#failing.delete(name);
     this.#news.delete(name);
+    this.#noteTime();
   }
 
   /** One line for people while anything fails. */
@@ -47,6 +50,11 @@ export class FailureReport {
     return undefined;
   }
 
+  /** Since when anything fails, monotonic ms; undefined while nothing does. */
+  get since(): number | undefined {
+    return this.#since;
+  }
+
   close(): void {
     this.#timer?.cancel();
   }
@@ -54,11 +62,16 @@ export class FailureReport {
   #note(name: string, reason: string | undefined): void {
     if (this.#failing.get(name) === reason) this.#news.delete(name);
     else this.#news.set(name, reason);
+    this.#noteTime();
     if (this.#news.size === 0 || this.#timer !== undefined) return;
     this.#timer = this.#clock.setTimer(GATHER_MS, () => {
       this.#timer = undefined;
       this.#write();
     });
+  }
+
+  #noteTime(): void {
+    this.#since = this.reason === undefined ? undefined : (this.#since ?? this.#clock.now());
   }
 
   #write(): void {

@@ -20,6 +20,7 @@ import {
   MESH_KINDS,
   type ObjectAccess,
   type Resource,
+  SERVICE_API_KINDS,
 } from '../../resources/index.ts';
 import { HealthLog } from '../health.ts';
 import { ObjectReading } from '../reading/object-reading.ts';
@@ -39,6 +40,7 @@ import {
   definedKinds,
   INGRESS_TYPES,
   rankOf,
+  retainedOf,
   SECRETS,
   type ServedType,
   workloadTypes,
@@ -53,8 +55,6 @@ export interface KubernetesSourceOptions {
   readonly connection: Connection;
   readonly log: Log;
   readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   /** Between looks for new kinds where their definitions may not be watched, ms; 0: never. */
   readonly resyncMs: number;
   /** Namespaces that are read; empty: all. */
@@ -157,7 +157,7 @@ class KubernetesSource implements Source {
     const { shares = new ReadingShares(clock.now) } = options;
     this.#reading = options.maxBytes === undefined ? new ObjectReading({ clock, shares }) : undefined;
     this.synced = this.#firstSync.promise;
-    this.#reachable = new HealthLog(log);
+    this.#reachable = new HealthLog(log, clock.now);
     const { server } = connection;
     this.#connection = connection;
     this.#unobserve = connection.observe({
@@ -182,8 +182,6 @@ class KubernetesSource implements Source {
       serviceApis = false,
       servesIngress,
       isRemote = false,
-      clock,
-      random,
       resyncMs,
     } = this.#options;
     for (const type of isRemote ? workloadTypes(useEndpointSlice) : coreTypes(useEndpointSlice)) this.#add(type);
@@ -191,11 +189,9 @@ class KubernetesSource implements Source {
     if (servesIngress !== undefined) for (const type of INGRESS_TYPES) this.#add(type);
     this.#definitions = new Definitions({
       connection: this.#connection,
-      clock,
-      random,
       resyncMs,
       failures: this.#failures,
-      kinds: definedKinds(serviceApis),
+      kinds: definedKinds(serviceApis ? [...MESH_KINDS, ...SERVICE_API_KINDS] : MESH_KINDS),
       onTypes: (served, isGone) => this.#served(served, isGone),
     });
     this.#definitions.start();
@@ -203,8 +199,8 @@ class KubernetesSource implements Source {
 
   health(): SourceHealth {
     if (!this.#reachable.current.ok) return this.#reachable.current;
-    const { reason } = this.#failures;
-    return reason === undefined ? { ok: true } : { ok: false, reason };
+    const { reason, since } = this.#failures;
+    return reason === undefined ? { ok: true } : { ok: false, reason, ...(since === undefined ? {} : { since }) };
   }
 
   async close(): Promise<void> {
@@ -227,7 +223,8 @@ class KubernetesSource implements Source {
   }
 
   #collection(type: ServedType, namespace: string | undefined, objectName: string | undefined): Collection {
-    const { clock, random, watchSeconds, required, limits = documentLimits(1) } = this.#options;
+    const { clock, watchSeconds, required, limits = documentLimits(1), isRemote } = this.#options;
+    const retain = isRemote === true ? undefined : retainedOf(type);
     return new Collection(type, {
       source: this.id,
       ...(namespace === undefined ? {} : { namespace }),
@@ -235,7 +232,7 @@ class KubernetesSource implements Source {
       member: this.#feed(type, namespace).add(objectName ?? type.group, rankOf(type.group)),
       connection: this.#connection,
       clock,
-      random,
+      ...(retain === undefined ? {} : { retain }),
       ...(watchSeconds === undefined ? {} : { watchSeconds }),
       failures: this.#failures,
       ...(this.#quota === undefined ? {} : { quota: this.#quota }),

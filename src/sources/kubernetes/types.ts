@@ -1,5 +1,5 @@
 /** The kinds that are read from an API server, and how it serves them. */
-import { apiVersionOf, type ResourceType } from '../../kubernetes/index.ts';
+import { apiVersionOf, type KubernetesObject, type ResourceType } from '../../kubernetes/index.ts';
 import {
   apiVersionsOf,
   type CoreKind,
@@ -67,6 +67,23 @@ export const DEFINITIONS: ResourceType = {
   metadataOnly: true,
 };
 
+/** Kinds whose `spec` the controllers read beside their status. */
+const SPEC_RETAINED: ReadonlySet<Kind> = new Set(['KubernetesGateway', 'GatewayClass']);
+const STATUS_RETAINED: ReadonlySet<Kind> = new Set([...SERVICE_API_KINDS, 'Ingress']);
+
+/**
+ * What is kept of each object for the controllers of this program, which read the same kinds and begin when this
+ * replica leads: metadata of Namespaces, and the status of kinds whose status is written. Undefined: nothing.
+ */
+export function retainedOf({ kind }: ServedType): ((object: KubernetesObject) => KubernetesObject) | undefined {
+  if (kind === 'Namespace') return ({ apiVersion, kind, metadata }) => ({ apiVersion, kind, metadata });
+  if (!STATUS_RETAINED.has(kind)) return undefined;
+  const hasSpec = SPEC_RETAINED.has(kind);
+  return ({ apiVersion, kind, metadata, status, spec }) => {
+    return { apiVersion, kind, metadata, status, ...(hasSpec ? { spec } : {}) };
+  };
+}
+
 type DefinedKind = MeshKind | ServiceApiKind;
 
 /** The order of documents of one name: those of the mesh's own groups count first. */
@@ -84,9 +101,7 @@ export interface DefinedKinds {
   kindOf(type: ResourceType): DefinedKind | undefined;
 }
 
-/** @param serviceApis whether the kinds of the Gateway API are read beside those of the mesh */
-export function definedKinds(serviceApis: boolean): DefinedKinds {
-  const kinds: readonly DefinedKind[] = serviceApis ? [...MESH_KINDS, ...SERVICE_API_KINDS] : MESH_KINDS;
+export function definedKinds(kinds: readonly DefinedKind[]): DefinedKinds {
   const byType = new Map(
     kinds.flatMap((kind) => apiVersionsOf(kind).map((version) => [`${version}/${writtenKind(kind)}`, kind] as const)),
   );

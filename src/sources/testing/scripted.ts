@@ -41,7 +41,7 @@ export class ScriptedSource implements Source {
     this.cluster = cluster;
     this.synced = this.#firstList.promise;
     this.#now = now;
-    this.#health = new HealthLog(log);
+    this.#health = new HealthLog(log, now);
   }
 
   start(sink: SourceSink): void {

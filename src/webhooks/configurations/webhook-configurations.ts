@@ -8,23 +8,22 @@
  * Validation is installed with `failurePolicy: Ignore`, so that nobody is locked out before the control plane answers.
  * It is never set back to Ignore: a control plane that is away for a moment must not let invalid documents pass.
  */
-import type { Clock } from '../../core/clock.ts';
 import { oneLineOf } from '../../core/errors.ts';
-import { TokenBucket } from '../../core/fairness/token-bucket.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../core/log.ts';
-import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import type { Outcome } from '../../core/work-queue.ts';
 import {
   ApiError,
-  ConnectionError,
+  Controller,
+  Informer,
+  isLost,
   type KubernetesClient,
-  Reflector,
   type ResourceType,
 } from '../../kubernetes/index.ts';
 import { type Configuration, changesOf, type Desired, guarded, readConfiguration } from './configuration.ts';
 import { checkValidation } from './self-check.ts';
 
-/** Writes of one object with one bundle: a second program that writes something else must not be fought with. */
-const REPAIRS = { rate: 1 / 30, burst: 5 };
+/** Writes of both objects: a second, and at once. */
+const WRITES = { rate: 1, burst: 20 };
 /** A new or changed webhook is in use by the API server after about a second: earlier failures are not reported. */
 const SILENT_CHECKS = 4;
 
@@ -66,9 +65,6 @@ export interface WebhookConfigurationsOptions {
   readonly revision: string;
   /** The certificates by which the API server verifies this control plane, PEM; undefined: those of its system. */
   readonly caBundle: () => string | undefined;
-  readonly clock: Clock;
-  /** 0 ≤ x < 1. */
-  readonly random: () => number;
   readonly observer: ConfigurationObserver;
   readonly log: Log;
 }
@@ -76,8 +72,7 @@ export interface WebhookConfigurationsOptions {
 /** One of the two objects. */
 interface Followed {
   readonly title: string;
-  readonly reflector: Reflector<Configuration>;
-  bucket: TokenBucket;
+  readonly informer: Informer<Configuration>;
   readonly writes: FailureLog;
   /** Undefined: it does not exist, or has not been read. */
   state: Configuration | undefined;
@@ -87,21 +82,24 @@ export class WebhookConfigurations {
   readonly #options: WebhookConfigurationsOptions;
   readonly #hosts: ReadonlySet<string>;
   readonly #followed: Readonly<Record<Purpose, Followed>>;
-  readonly #queue: WorkQueue;
+  readonly #controller: Controller;
   readonly #checks: FailureLog;
-  readonly #closing = new AbortController();
   /** The bundle with which the self-check succeeded; undefined: it has not. */
   #proved: { readonly bundle: string | undefined } | undefined;
   #failedChecks = 0;
-  /** For which the objects were written last. */
-  #bundle: string | undefined;
 
   constructor(options: WebhookConfigurationsOptions) {
     this.#options = options;
-    this.#bundle = options.caBundle();
-    const { clock, random, log } = options;
+    const { client, log } = options;
     this.#hosts = new Set(options.hosts);
-    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency: 2, clock, random });
+    this.#controller = new Controller({
+      connection: client.connection,
+      reconcile: (key) => this.#reconcile(key),
+      concurrency: 2,
+      budget: WRITES,
+      onFailure: (key, error) => this.#writeFailed(purposeOf(key), error),
+      groupOf: (key) => key,
+    });
     this.#followed = { injection: this.#follow('injection'), validation: this.#follow('validation') };
     this.#checks = createFailureLog(
       log,
@@ -111,60 +109,43 @@ export class WebhookConfigurations {
   }
 
   start(): void {
-    for (const purpose of PURPOSES) this.#followed[purpose].reflector.start();
+    for (const purpose of PURPOSES) this.#followed[purpose].informer.start();
   }
 
   /** The CA bundle may be another. */
   bundleChanged(): void {
-    const bundle = this.#options.caBundle();
-    const isNew = bundle !== this.#bundle;
-    this.#bundle = bundle;
-    for (const purpose of PURPOSES) {
-      // A rotation does not wait because somebody else wrote before it.
-      if (isNew) this.#followed[purpose].bucket = this.#newBucket();
-      this.#queue.add(purpose);
-    }
+    this.#controller.addAll(PURPOSES);
   }
 
   /** Nothing is written after it has resolved. */
   async close(): Promise<void> {
-    this.#closing.abort();
-    const reflectors = PURPOSES.map((purpose) => this.#followed[purpose].reflector.close());
-    await Promise.all([this.#queue.close(), ...reflectors]);
+    const informers = PURPOSES.map((purpose) => this.#followed[purpose].informer.close());
+    await Promise.all([this.#controller.close(), ...informers]);
   }
 
   #follow(purpose: Purpose): Followed {
-    const { client, clock, random, names, log, observer } = this.#options;
+    const { client, names, log, observer } = this.#options;
     const type = TYPES[purpose];
-    const title = `${type.kind} ${names[purpose]}`;
-    const reads = createFailureLog(log, `${title} cannot be read, so it is not kept current`, `${title} is read again`);
+    const name = names[purpose];
+    const title = `${type.kind} ${name}`;
     const isValidation = purpose === 'validation';
-    const { connection } = client;
-    const reflector = new Reflector<Configuration>(
-      { connection, type, clock, random, fieldSelector: `metadata.name=${names[purpose]}` },
-      {
-        convert: (object) => readConfiguration(object, this.#hosts),
-        onList: ([only]) => this.#read(purpose, only, 'list'),
-        onChanges: (changes) => {
-          for (const change of changes) this.#read(purpose, change.type === 'set' ? change.item : undefined, 'change');
-        },
-        onFailure: (error) => {
-          if (isValidation) observer.loadFailed();
-          if (!isLost(error)) reads.failed(error.oneLine());
-        },
-        onRecovered: () => reads.succeeded(),
+    const informer = new Informer<Configuration>({
+      connection: client.connection,
+      type,
+      name,
+      convert: (object) => readConfiguration(object, this.#hosts),
+      onChange: (_changes, isList) => this.#read(purpose, informer.get('', name), isList),
+      onFailure: () => {
+        if (isValidation) observer.loadFailed();
       },
-    );
+      failures: createFailureLog(log, `${title} cannot be read, so it is not kept current`, `${title} is read again`),
+    });
     const writes = createFailureLog(log, `${title} cannot be updated`, `${title} is updated again`);
-    return { title, reflector, bucket: this.#newBucket(), writes, state: undefined };
-  }
-
-  #newBucket(): TokenBucket {
-    return new TokenBucket({ ...REPAIRS, now: this.#options.clock.now });
+    return { title, informer, writes, state: undefined };
   }
 
   /** The object is another, or is gone. */
-  #read(purpose: Purpose, state: Configuration | undefined, by: 'list' | 'change'): void {
+  #read(purpose: Purpose, state: Configuration | undefined, isList: boolean): void {
     const { log, observer } = this.#options;
     const followed = this.#followed[purpose];
     const { title, state: before } = followed;
@@ -173,24 +154,23 @@ export class WebhookConfigurations {
       if (purpose === 'validation' && before !== undefined) observer.deleted();
       const effect = purpose === 'injection' ? 'Pods get no proxies' : 'mesh resources are not validated by webhook';
       if (before !== undefined) log.warn(`${title} was deleted: ${effect}`);
-      else if (by === 'list') log.info(`${title} does not exist: ${effect}`);
+      else if (isList) log.info(`${title} does not exist: ${effect}`);
       return;
     }
     if (purpose === 'validation') observer.loaded();
     if (state.webhooks.length === 0 && (before === undefined || before.webhooks.length > 0))
       log.warn(`${title} has no webhook that leads to ${this.#options.hosts.join(' or ')}: it is left alone`);
-    this.#queue.add(purpose);
+    this.#controller.add(purpose);
   }
 
   /** Keys are the two objects, and the check of validation: its delays must not hold up a new bundle. */
-  async #work(key: string): Promise<Outcome> {
-    if (this.#closing.signal.aborted) return 'done';
+  async #reconcile(key: string): Promise<Outcome> {
     if (key === CHECK) return await this.#proveAndClose();
-    const purpose = PURPOSES.find((each) => each === key) ?? 'injection';
+    const purpose = purposeOf(key);
     const caBundle = base64(this.#options.caBundle());
     const written = await this.#write(purpose, { caBundle, failurePolicy: undefined });
     if (written !== 'current') return written;
-    if (purpose === 'validation') this.#queue.add(CHECK);
+    if (purpose === 'validation') this.#controller.add(CHECK);
     return 'done';
   }
 
@@ -220,7 +200,7 @@ export class WebhookConfigurations {
     const names = webhooks.map(({ name }) => name);
     const open = webhooks.some(({ failurePolicy }) => failurePolicy === 'Ignore');
     try {
-      const result = await checkValidation({ client, namespace, revision, signal: this.#closing.signal }, names);
+      const result = await checkValidation({ client, namespace, revision, signal: this.#controller.signal }, names);
       if (result.kind === 'answers') {
         this.#failedChecks = 0;
         this.#checks.succeeded();
@@ -229,7 +209,7 @@ export class WebhookConfigurations {
       const effect = open ? 'failurePolicy stays Ignore' : 'no edits of mesh resources are accepted';
       if (++this.#failedChecks > SILENT_CHECKS) this.#checks.failed(`${effect}: ${result.reason}`);
     } catch (error) {
-      if (!isLost(error) && !this.#closing.signal.aborted) this.#checks.failed(oneLineOf(error));
+      if (!isLost(error) && !this.#controller.signal.aborted) this.#checks.failed(oneLineOf(error));
     }
     return 'failed';
   }
@@ -237,34 +217,34 @@ export class WebhookConfigurations {
   /** `current`: there is nothing to write. Otherwise the watch reports what is there after the write. */
   async #write(purpose: Purpose, desired: Desired): Promise<Outcome | 'current'> {
     const { client, names, log, observer } = this.#options;
-    const { state, bucket, title, writes } = this.#followed[purpose];
+    const { state, title, writes } = this.#followed[purpose];
     if (state === undefined) return 'done';
     const changes = changesOf(state, desired);
     if (changes.length === 0) return 'current';
-    const wait = bucket.take();
+    // A rotation does not wait because somebody else wrote before it.
+    const wait = this.#controller.repair(purpose, this.#options.caBundle() ?? '');
     if (wait > 0) return wait;
-    try {
-      const { signal } = this.#closing;
-      const type = 'application/json-patch+json';
-      await client.patch(TYPES[purpose], names[purpose], guarded(state, changes), { type, signal });
-    } catch (error) {
-      return this.#writeFailed(purpose, error);
-    }
+    await this.#controller.mayWrite();
+    const type = 'application/json-patch+json';
+    const { signal } = this.#controller;
+    await client.patch(TYPES[purpose], names[purpose], guarded(state, changes), { type, signal });
     writes.succeeded();
     if (purpose === 'validation') observer.updated();
     log.info(`${title}: ${describe(changes.map(({ path }) => path))}`);
     return 'done';
   }
 
-  #writeFailed(purpose: Purpose, error: unknown): Outcome {
-    const { observer } = this.#options;
-    if (isLost(error) || this.#closing.signal.aborted) return 'failed';
+  #writeFailed(purpose: Purpose, error: unknown): void {
     // It has changed or was deleted meanwhile, which the watch reports.
-    if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return 'failed';
-    if (purpose === 'validation') observer.updateFailed();
+    if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return;
+    if (purpose === 'validation') this.#options.observer.updateFailed();
     this.#followed[purpose].writes.failed(oneLineOf(error));
-    return error instanceof ApiError && error.retryAfterMs !== undefined ? error.retryAfterMs : 'failed';
   }
+}
+
+/** The object that a key of the queue is about. */
+function purposeOf(key: string): Purpose {
+  return key === 'injection' ? 'injection' : 'validation';
 }
 
 /** What a patch of these paths changes, for the log. */
@@ -280,9 +260,4 @@ function describe(paths: readonly string[]): string {
 
 function base64(bundle: string | undefined): string | undefined {
   return bundle === undefined ? undefined : Buffer.from(bundle).toString('base64');
-}
-
-/** The connection reports that itself, once for everything that uses it. */
-function isLost(error: unknown): boolean {
-  return error instanceof ConnectionError && error.lost;
 }

@@ -21,6 +21,8 @@ export interface FaultyProxy {
   readonly throttled: () => number;
   /** Watches that were opened. */
   readonly watches: () => number;
+  /** Lists and watches that the API server answered with success, each as it was asked for. */
+  readonly reads: readonly Read[];
   /** Statuses of the API server, each with how many answers had it. */
   readonly answers: ReadonlyMap<number, number>;
   /** Answers every further request with 429 and `Retry-After: 1`; 0: none. */
@@ -39,6 +41,15 @@ export interface FaultyProxy {
   restore(): void;
 }
 
+/** A request for the objects of a collection. */
+export interface Read {
+  readonly path: string;
+  /** Label and field selector of the request; '' without. */
+  readonly selector: string;
+  /** `list and watch`: a watch that begins with all objects. */
+  readonly kind: 'list' | 'watch' | 'list and watch';
+}
+
 const HOST = '127.0.0.1';
 
 export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promise<FaultyProxy> {
@@ -49,6 +60,7 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
   /** Open watches, with the paths of their collections. */
   const watches = new Map<ServerHttp2Stream, string>();
   const answers = new Map<number, number>();
+  const reads: Read[] = [];
   let isCut = false;
   let isThrottling = false;
   let throttled = 0;
@@ -70,8 +82,16 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
       if (stream.destroyed) return;
       stream.respond(answer);
       request.pipe(stream);
-      const [path = '', query = ''] = String(headers[':path']).split('?');
-      if (!new URLSearchParams(query).has('watch', '1') || status !== 200) return;
+      const [path = '', search = ''] = String(headers[':path']).split('?');
+      const query = new URLSearchParams(search);
+      const isWatch = query.has('watch', '1');
+      if (status !== 200 || !(isWatch || query.has('limit'))) return;
+      const selector = [query.get('labelSelector'), query.get('fieldSelector')].filter((each) => each !== null).join();
+      const isList = query.has('sendInitialEvents');
+      // Further pages are of the same list.
+      if (!query.has('continue'))
+        reads.push({ path, selector, kind: isWatch ? (isList ? 'list and watch' : 'watch') : 'list' });
+      if (!isWatch) return;
       opened++;
       watches.set(stream, path);
       stream.on('close', () => watches.delete(stream));
@@ -112,6 +132,7 @@ export async function startFaultyProxy(owner: Owner, cluster: Kubernetes): Promi
     throttled: () => throttled,
     watches: () => opened,
     answers,
+    reads,
     throttle(on) {
       isThrottling = on;
     },

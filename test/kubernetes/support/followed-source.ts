@@ -28,7 +28,6 @@ export async function followSource(
     connection,
     log: { debug: () => {}, info: note, warn: note, error: note },
     clock: systemClock,
-    random: Math.random,
     resyncMs: 60_000,
     namespaces: [],
     useEndpointSlice: true,

@@ -62,9 +62,7 @@ export async function startController(
     }),
     statusQps: 100,
     statusBurst: 500,
-    clock: systemClock,
     now: Date.now,
-    random: Math.random,
     statusLog: log,
     deployLog: log,
   });

@@ -51,7 +51,6 @@ export function follow(server: ScriptedApiServer, options: Partial<KubernetesSou
     connection,
     log: { debug: () => {}, info: note, warn: note, error: note },
     clock,
-    random: () => 0,
     resyncMs: 60_000,
     namespaces: [],
     useEndpointSlice: false,

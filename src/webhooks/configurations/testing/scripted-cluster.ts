@@ -81,7 +81,12 @@ export async function cluster() {
 
   /** Starts another replica that leads. */
   const lead = (now = clock.now) => {
-    const connection = new Connection({ access: server.access(), clock, random: () => 0, userAgent: 'test' });
+    const connection = new Connection({
+      access: server.access(),
+      clock: { ...clock, now },
+      random: () => 0,
+      userAgent: 'test',
+    });
     const configurations = new WebhookConfigurations({
       client: new KubernetesClient(connection),
       names: NAMES,
@@ -89,8 +94,6 @@ export async function cluster() {
       namespace: 'mesh-system',
       revision: '',
       caBundle: () => bundle,
-      clock: { ...clock, now },
-      random: () => 0,
       observer: {
         loaded: () => counts.loaded++,
         loadFailed: () => counts.loadFailed++,

@@ -1,0 +1,182 @@
+/**
+ * Brings what keys stand for into the state that is desired, and keeps it there:
+ *
+ *   informers, desired state ──keys──▶ queue ──reconcile(key)──▶ writes, limited in rate ──▶ API server
+ *
+ * A key is reconciled once at a time, and again after a failure, with a delay that grows. Writes of all keys share a
+ * budget. Where others undo a write again and again, it is repeated some times at once, and then seldom. While the API
+ * server takes no writes of a group of keys, that group waits; when a lost connection is back, what it made fail is
+ * tried at once.
+ */
+import { createHash } from 'node:crypto';
+import { backoff } from '../../core/backoff.ts';
+import { sleep } from '../../core/clock.ts';
+import { TokenBucket } from '../../core/fairness/token-bucket.ts';
+import { type Outcome, WorkQueue } from '../../core/work-queue.ts';
+import { ApiError, isLost } from '../api-error.ts';
+import type { Connection } from '../connection.ts';
+import { isRefusal } from '../failures.ts';
+
+/** How many writes are made: a second, and at once. */
+interface Rate {
+  readonly rate: number;
+  readonly burst: number;
+}
+
+export interface ControllerOptions {
+  readonly connection: Pick<Connection, 'clock' | 'random' | 'observe'>;
+  /**
+   * Reconciles what a key stands for, from the newest state. A number: once more after so many milliseconds. Rejects
+   * where it cannot.
+   */
+  readonly reconcile: (key: string, signal: AbortSignal) => Promise<Outcome>;
+  /** Keys at the same time. */
+  readonly concurrency: number;
+  /** Writes for all keys. */
+  readonly budget: Rate;
+  /** Called when `reconcile` has rejected, except by a lost connection, which the connection reports. */
+  readonly onFailure: (key: string, error: unknown) => void;
+  /** Whether a failure concerns its key alone; default: see `isRefusal`. */
+  readonly isOfKey?: (error: unknown) => boolean;
+  /** The keys that wait together after a failure that concerns more than one; default: all. */
+  readonly groupOf?: (key: string) => string;
+}
+
+/** Writes of one content to one object: two in a long while are no fight. */
+const REPAIRS: Rate = { rate: 1 / 30, burst: 5 };
+/** Between attempts while the API server takes no writes of a group, ms. */
+const PAUSE_BASE_MS = 1_000;
+const PAUSE_MAX_MS = 60_000;
+
+/** An object that was written. */
+interface Repaired {
+  /** Of the content that was written last. */
+  readonly digest: string;
+  /** How often that may be written. */
+  readonly bucket: TokenBucket;
+}
+
+export class Controller {
+  readonly #options: ControllerOptions;
+  readonly #queue: WorkQueue;
+  readonly #budget: TokenBucket;
+  /** Of each key: what was written last to each object, and how often it may be. */
+  readonly #repairs = new Map<string, Map<string, Repaired>>();
+  /** Groups that cannot be written now. */
+  readonly #pauses = new Map<string, { readonly times: number; readonly until: number }>();
+  /** Keys that failed because the connection was lost. */
+  readonly #lost = new Set<string>();
+  readonly #ending = new AbortController();
+  readonly #unobserve: () => void;
+
+  constructor(options: ControllerOptions) {
+    this.#options = options;
+    const { connection, concurrency, budget } = options;
+    const { clock, random } = connection;
+    this.#queue = new WorkQueue({ work: (key) => this.#work(key), concurrency, clock, random });
+    this.#budget = new TokenBucket({ ...budget, now: clock.now });
+    this.#unobserve = connection.observe({ lost: () => {}, reached: () => this.#reached() });
+  }
+
+  /** Something of which the state of this key depends has changed. */
+  add(key: string): void {
+    this.#queue.add(key);
+  }
+
+  addAll(keys: Iterable<string>): void {
+    for (const key of keys) this.#queue.add(key);
+  }
+
+  /** Aborts when the controller is closed. */
+  get signal(): AbortSignal {
+    return this.#ending.signal;
+  }
+
+  /**
+   * Waits until the budget allows a write, in the order in which writes ask. Rejects when the controller is closed.
+   * The queue does not wait instead: it would wake all keys for each write.
+   */
+  async mayWrite(): Promise<void> {
+    const { signal } = this.#ending;
+    for (let wait = this.#budget.take(); wait > 0; wait = this.#budget.take()) {
+      await sleep(this.#options.connection.clock, wait, signal);
+      signal.throwIfAborted();
+    }
+    signal.throwIfAborted();
+  }
+
+  /**
+   * Called before a content is written. Returns 0, or the milliseconds until it may be: a second program that writes
+   * something else must not be fought with. Another content may be written at once.
+   *
+   * @param object that is written, where a key stands for several
+   */
+  repair(key: string, content: string, object = ''): number {
+    const ofKey = this.#repairs.get(key) ?? new Map<string, Repaired>();
+    this.#repairs.set(key, ofKey);
+    const known = ofKey.get(object);
+    const digest = createHash('sha256').update(content).digest('base64');
+    if (known?.digest === digest) return known.bucket.take();
+    const bucket = new TokenBucket({ ...REPAIRS, now: this.#options.connection.clock.now });
+    ofKey.set(object, { digest, bucket });
+    return bucket.take();
+  }
+
+  /** What the key stands for does not exist any more, or nothing is to be written to it. */
+  forget(key: string): void {
+    this.#repairs.delete(key);
+  }
+
+  /** Nothing is written after it has resolved. */
+  async close(): Promise<void> {
+    this.#unobserve();
+    this.#ending.abort();
+    await this.#queue.close();
+  }
+
+  async #work(key: string): Promise<Outcome> {
+    const { signal } = this.#ending;
+    if (signal.aborted) return 'done';
+    const group = this.#options.groupOf?.(key) ?? '';
+    const wait = (this.#pauses.get(group)?.until ?? 0) - this.#options.connection.clock.now();
+    if (wait > 0) return wait;
+    try {
+      const outcome = await this.#options.reconcile(key, signal);
+      if (outcome === 'done') {
+        this.#lost.delete(key);
+        this.#pauses.delete(group);
+      }
+      return outcome;
+    } catch (error) {
+      return signal.aborted ? 'done' : this.#failed(key, group, error);
+    }
+  }
+
+  #failed(key: string, group: string, error: unknown): Outcome {
+    if (isLost(error)) {
+      this.#lost.add(key);
+      return 'failed';
+    }
+    const { onFailure, isOfKey = isRefusal } = this.#options;
+    onFailure(key, error);
+    if (!isOfKey(error)) this.#pause(group, error);
+    return error instanceof ApiError && error.retryAfterMs !== undefined ? error.retryAfterMs : 'failed';
+  }
+
+  #pause(group: string, error: unknown): void {
+    const { clock, random } = this.#options.connection;
+    const before = this.#pauses.get(group);
+    // Of requests at the same time, the first counts.
+    if (before !== undefined && before.until > clock.now()) return;
+    const times = (before?.times ?? 0) + 1;
+    const asked = error instanceof ApiError ? (error.retryAfterMs ?? 0) : 0;
+    const pause = Math.max(Math.min(asked, PAUSE_MAX_MS), backoff(times, PAUSE_BASE_MS, PAUSE_MAX_MS, random));
+    this.#pauses.set(group, { times, until: clock.now() + pause });
+  }
+
+  #reached(): void {
+    const keys = [...this.#lost];
+    this.#lost.clear();
+    for (const key of keys) this.#queue.retry(key);
+  }
+}

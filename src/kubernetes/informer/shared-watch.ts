@@ -1,0 +1,293 @@
+/**
+ * One list and one watch for each collection of an API server, whoever follows it.
+ *
+ *   reflector ──object──▶ convert of each follower ──▶ lists and changes of each follower
+ *
+ * A follower joins a watch that covers its selection. One that joins before anything was read gets the same list. One
+ * that joins later gets what the watch retains, without a request, where that is enough for it; otherwise the
+ * collection is listed again for all of its followers.
+ */
+import type { CtlError } from '../../core/errors.ts';
+import { ApiError, isLost } from '../api-error.ts';
+import type { Connection } from '../connection.ts';
+import { type KubernetesObject, objectKey, type ResourceType } from '../objects.ts';
+import { Reflector, type ReflectorHandlers } from '../reflector.ts';
+import type { ObjectChange } from '../watch-stream.ts';
+
+/** Answers "forbidden" in a row before they are believed: a server that starts refuses until it has read its rules. */
+const FORBIDDEN_ATTEMPTS = 3;
+
+/** The objects that are followed. */
+export interface Selection {
+  readonly type: ResourceType;
+  /** Left out: all namespaces. */
+  readonly namespace?: string;
+  /** Only objects of this name; left out: all. */
+  readonly name?: string;
+  readonly labelSelector?: string;
+}
+
+export interface FollowOptions extends Selection {
+  readonly connection: Connection;
+  /** How long the server is asked to keep a watch open, seconds. Those of the first follower count. */
+  readonly watchSeconds?: number;
+  /** How long reading pauses: see the option of the reflector. That of the first follower counts. */
+  readonly pause?: (objects: number, bytes: number) => number;
+  /**
+   * The part of each object that is kept for those who follow the same collection later. That of the first follower
+   * counts. Left out: nothing is kept.
+   */
+  readonly retain?: (object: KubernetesObject) => KubernetesObject;
+  /** Whether the retained part of objects has all that is read of them; default: no. */
+  readonly fromRetained?: boolean;
+}
+
+export interface FollowHandlers<T> extends Omit<ReflectorHandlers<T>, 'convert' | 'onFailure'> {
+  /** As that of a reflector; undefined: the object is left out. */
+  convert(object: KubernetesObject): T | undefined;
+  /** @param isForbidden whether the server has refused the rights so often in a row that it is believed */
+  onFailure(error: CtlError, verb: 'list' | 'watch', isForbidden: boolean): void;
+}
+
+export interface Following {
+  /** No handler is called after it was called. Resolves when the watch has ended, if nobody else follows it. */
+  close(): Promise<void>;
+}
+
+/** Follows a collection. The handlers are called later, never before this has returned. */
+export function followCollection<T>(options: FollowOptions, handlers: FollowHandlers<T>): Following {
+  const watches = watchesOf(options.connection);
+  let shared = watches.find((watch) => watch.covers(options));
+  if (shared === undefined) {
+    shared = new SharedWatch(options);
+    watches.push(shared);
+  }
+  const watch = shared;
+  // Each follower's handlers receive only values of its own conversion.
+  const follower: Follower = {
+    options,
+    handlers: handlers as FollowHandlers<unknown>,
+    isListed: false,
+    isFailing: false,
+  };
+  watch.add(follower);
+  return {
+    close() {
+      const ended = watch.remove(follower);
+      const index = watches.indexOf(watch);
+      if (watch.isUnused && index >= 0) watches.splice(index, 1);
+      return ended;
+    },
+  };
+}
+
+const ALL = new WeakMap<Connection, SharedWatch[]>();
+
+function watchesOf(connection: Connection): SharedWatch[] {
+  const known = ALL.get(connection) ?? [];
+  ALL.set(connection, known);
+  return known;
+}
+
+interface Follower {
+  readonly options: FollowOptions;
+  readonly handlers: FollowHandlers<unknown>;
+  /** Whether it has received a list. Changes before that are none of its own. */
+  isListed: boolean;
+  /** Whether it was told of a failure since it was told of a success. */
+  isFailing: boolean;
+}
+
+/** An object that was received, as each follower converted it. */
+interface Row {
+  readonly key: string;
+  readonly retained: KubernetesObject | undefined;
+  readonly followers: readonly Follower[];
+  /** In the order of `followers`; undefined: left out. */
+  readonly values: readonly unknown[];
+}
+
+class SharedWatch {
+  readonly #options: FollowOptions;
+  #followers: readonly Follower[] = [];
+  #reflector: Reflector<Row> | undefined;
+  /** What is kept for later followers, by key; undefined where nothing is. */
+  readonly #retained: Map<string, KubernetesObject> | undefined;
+  /** Whether anything was read since the start. */
+  #hasRead = false;
+  #isListed = false;
+  #forbidden = 0;
+
+  constructor(options: FollowOptions) {
+    this.#options = options;
+    this.#retained = options.retain === undefined ? undefined : new Map();
+  }
+
+  covers({ type, namespace, name, labelSelector }: Selection): boolean {
+    const own = this.#options;
+    const isWithin = own.namespace === undefined || !type.namespaced || own.namespace === namespace;
+    const isNamed = own.name === undefined || own.name === name;
+    return isWithin && isNamed && own.labelSelector === labelSelector && hasFieldsOf(own.type, type);
+  }
+
+  get isUnused(): boolean {
+    return this.#followers.length === 0;
+  }
+
+  add(follower: Follower): void {
+    this.#followers = [...this.#followers, follower];
+    if (this.#reflector === undefined) this.#start();
+    else if (this.#retained !== undefined && follower.options.fromRetained === true) {
+      // While the first list is read, the follower gets it when it is complete.
+      if (this.#isListed) queueMicrotask(() => this.#listRetained(follower));
+    } else if (this.#hasRead) this.#start();
+  }
+
+  async remove(follower: Follower): Promise<void> {
+    this.#followers = this.#followers.filter((each) => each !== follower);
+    if (this.isUnused) await this.#reflector?.close();
+  }
+
+  /** Lists the collection from the start, for all followers. */
+  #start(): void {
+    const { connection, name, type, ...rest } = this.#options;
+    const { clock, random } = connection;
+    const selector = name === undefined ? {} : { fieldSelector: `metadata.name=${name}` };
+    this.#hasRead = false;
+    void this.#reflector?.close();
+    const reflector: Reflector<Row> = new Reflector<Row>(
+      { ...rest, type, connection, clock, random, ...selector },
+      this.#handlers(() => this.#reflector === reflector),
+    );
+    this.#reflector = reflector;
+    reflector.start();
+  }
+
+  /** @param isCurrent false once the reflector was replaced */
+  #handlers(isCurrent: () => boolean): ReflectorHandlers<Row> {
+    const whenCurrent = (run: () => void): void => {
+      if (isCurrent()) run();
+    };
+    return {
+      onBegin: (isList) => whenCurrent(() => this.#toEach(({ handlers }) => handlers.onBegin?.(isList))),
+      convert: (object) => this.#row(object, undefined, isCurrent()),
+      convertUnreadable: (object, error) => this.#row(object, error, isCurrent()),
+      onList: (rows) => whenCurrent(() => this.#listed(rows)),
+      onChanges: (changes) => whenCurrent(() => this.#changed(changes)),
+      onFailure: (error, verb) => whenCurrent(() => this.#failed(error, verb)),
+      onRecovered: () => whenCurrent(() => this.#recovered()),
+      onWarning: (text) => this.#toEach(({ handlers }) => handlers.onWarning?.(text)),
+    };
+  }
+
+  #row(object: KubernetesObject, error: CtlError | undefined, isCurrent: boolean): Row {
+    if (isCurrent) this.#hasRead = true;
+    const followers = this.#followers;
+    return {
+      key: objectKey(object),
+      retained: this.#options.retain?.(object),
+      followers,
+      values: followers.map((follower) => converted(follower, object, error)),
+    };
+  }
+
+  #listed(rows: readonly Row[]): void {
+    this.#hasRead = true;
+    this.#isListed = true;
+    this.#retained?.clear();
+    for (const { key, retained } of rows) if (retained !== undefined) this.#retained?.set(key, retained);
+    this.#toEach((follower) => {
+      follower.isListed = true;
+      follower.handlers.onList(rows.map((row) => valueFor(row, follower)).filter((value) => value !== undefined));
+    });
+  }
+
+  #changed(changes: readonly ObjectChange<Row>[]): void {
+    for (const change of changes) {
+      if (change.type === 'deleted') this.#retained?.delete(objectKey(change.object));
+      else if (change.item.retained !== undefined) this.#retained?.set(change.item.key, change.item.retained);
+    }
+    this.#toEach((follower) => {
+      if (!follower.isListed) return;
+      const own = changes.flatMap((change): ObjectChange<unknown>[] => {
+        if (change.type === 'deleted') return selects(follower.options, change.object) ? [change] : [];
+        const item = valueFor(change.item, follower);
+        return item === undefined ? [] : [{ type: 'set', item }];
+      });
+      if (own.length > 0) follower.handlers.onChanges(own);
+    });
+  }
+
+  #listRetained(follower: Follower): void {
+    if (!this.#followers.includes(follower) || follower.isListed) return;
+    follower.isListed = true;
+    const objects = [...(this.#retained?.values() ?? [])];
+    const values = objects.map((object) => converted(follower, object, undefined));
+    follower.handlers.onList(values.filter((value) => value !== undefined));
+  }
+
+  #failed(error: CtlError, verb: 'list' | 'watch'): void {
+    // A lost connection says nothing about rights.
+    if (!isLost(error)) this.#forbidden = isForbiddenError(error) ? this.#forbidden + 1 : 0;
+    const isForbidden = this.#forbidden >= FORBIDDEN_ATTEMPTS;
+    this.#toEach((follower) => {
+      follower.isFailing = true;
+      follower.handlers.onFailure(error, verb, isForbidden);
+    });
+  }
+
+  #recovered(): void {
+    this.#forbidden = 0;
+    this.#toEach((follower) => {
+      if (!follower.isFailing) return;
+      follower.isFailing = false;
+      follower.handlers.onRecovered();
+    });
+  }
+
+  /** Calls each follower. One that throws does not keep the others from being called; the watch is repeated then. */
+  #toEach(call: (follower: Follower) => void): void {
+    const errors: unknown[] = [];
+    for (const follower of this.#followers) {
+      // It can have been removed by the one before.
+      if (!this.#followers.includes(follower)) continue;
+      try {
+        call(follower);
+      } catch (error) {
+        errors.push(error);
+      }
+    }
+    if (errors.length > 0) throw errors[0];
+  }
+}
+
+/** What a follower made of an object; one that has joined since converts what is retained. */
+function valueFor({ followers, values, retained }: Row, follower: Follower): unknown {
+  const index = followers.indexOf(follower);
+  if (index >= 0) return values[index];
+  return retained === undefined ? undefined : converted(follower, retained, undefined);
+}
+
+function converted({ options, handlers }: Follower, object: KubernetesObject, error: CtlError | undefined): unknown {
+  if (!selects(options, object)) return undefined;
+  return error === undefined ? handlers.convert(object) : handlers.convertUnreadable?.(object, error);
+}
+
+function isForbiddenError(error: CtlError): boolean {
+  return error instanceof ApiError && error.status === 403;
+}
+
+/** Of namespace and name; label selectors of followers of one watch are equal. */
+function selects({ type, namespace, name }: Selection, { metadata }: KubernetesObject): boolean {
+  const isWithin = namespace === undefined || !type.namespaced || metadata.namespace === namespace;
+  return isWithin && (name === undefined || metadata.name === name);
+}
+
+/** Whether objects of one form have all fields of those of another form of the same kind. */
+function hasFieldsOf(one: ResourceType, other: ResourceType): boolean {
+  const isSame = one.group === other.group && one.version === other.version && one.plural === other.plural;
+  const extent = ({ metadataOnly, wholeObjects }: ResourceType): number => {
+    return metadataOnly === true ? 0 : wholeObjects === true ? 2 : 1;
+  };
+  return isSame && extent(one) >= extent(other);
+}
