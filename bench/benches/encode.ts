@@ -5,7 +5,7 @@
 import { join } from 'node:path';
 import { systemClock } from '../../src/core/clock.ts';
 import type { XdsType } from '../../src/core/xds-types.ts';
-import { modelSettings } from '../../src/discovery/model-settings.ts';
+import { modelSettings } from '../../src/discovery/config/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
 import { type GeneratedType, NOWHERE, type OutboundView } from '../../src/generate/types.ts';
 import { Model } from '../../src/model/index.ts';

@@ -3,7 +3,7 @@
  * and the mesh copy of a generation worker that was restarted.
  */
 import { fileURLToPath } from 'node:url';
-import { modelSettings } from '../../src/discovery/model-settings.ts';
+import { modelSettings } from '../../src/discovery/config/model-settings.ts';
 import { defaultScopeId, Model } from '../../src/model/index.ts';
 import { workerUrl } from '../../src/paths.ts';
 import { MeshCopyLog } from '../../src/push/jobs/mesh-copy-log.ts';

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { maxConnections } from '../discovery/open-files.ts';
+import { maxConnections } from '../discovery/process/open-files.ts';
 import { httpConnections } from './limits.ts';
 
 const limits = (soft: string) => () => `Max open files            ${soft.padEnd(20)} 1048576              files     \n`;

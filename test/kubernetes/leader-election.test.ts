@@ -1,8 +1,8 @@
 /** Leader election on a real API server, under the permissions of ctl-discovery: replicas as processes' parts. */
 import assert from 'node:assert/strict';
 import { after, before, describe, test } from 'node:test';
-import { createConnection } from '../../src/discovery/cluster.ts';
-import { createLeadership, type Leadership } from '../../src/discovery/leadership.ts';
+import { createConnection } from '../../src/discovery/clusters/cluster.ts';
+import { createLeadership, type Leadership } from '../../src/discovery/clusters/leadership.ts';
 import { KubernetesClient, readKubeconfig } from '../../src/kubernetes/index.ts';
 import { createScope, type Discovery, eventually, startDiscovery } from '../harness/index.ts';
 import {

@@ -128,6 +128,20 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
     'configurations',
     'index',
   ],
+  // Each part is built from those before it; `program` builds them in this order.
+  'src/discovery/': [
+    'process',
+    'config',
+    'clusters',
+    'registration',
+    'pipeline',
+    'controllers',
+    'identity',
+    'serving',
+    'webhooks',
+    'program',
+    'index',
+  ],
   // The protocol knows neither how requests are read nor who serves it.
   'src/xds/': ['protocol', 'request', 'server', 'index'],
 };
@@ -139,7 +153,8 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `protobuf/wire` needs no generated code, and is used where that is not loaded.
  * - `protobuf/agent` has the agent's messages alone, for its memory.
  * - `agent/iptables` runs without the rest of the agent.
- * - `webhooks/manifests` is injection without a server; `discovery/webhook-settings` has the same settings for both.
+ * - `webhooks/manifests` is injection without a server; `discovery/config/webhook-settings` has the same settings for
+ *   both.
  * - `webhooks/injection` is loaded only where Pods are injected.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
@@ -149,7 +164,7 @@ export const MORE_ENTRY_POINTS: readonly RegExp[] = [
   /^src\/protobuf\/agent\/index\.ts$/,
   /^src\/agent\/iptables\/index\.ts$/,
   /^src\/webhooks\/manifests\/index\.ts$/,
-  /^src\/discovery\/webhook-settings\.ts$/,
+  /^src\/discovery\/config\/webhook-settings\.ts$/,
   /^src\/webhooks\/injection\/index\.ts$/,
 ];
 

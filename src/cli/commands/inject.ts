@@ -54,7 +54,7 @@ type InjectFlags = ReturnType<typeof flagSettings<typeof discoveryInjectFlags>>;
 
 /** The settings that the discovery service would have, with the given files. */
 async function settingsOf({ injectConfigFile, meshConfigFile, revision, valuesFile }: InjectFlags, env: Environment) {
-  const { injectionSettings } = await import('../../discovery/webhook-settings.ts');
+  const { injectionSettings } = await import('../../discovery/config/webhook-settings.ts');
   const program = flagAndEnvSettings(discoveryFlags, parseFlags([], discoveryFlags), discoveryEnv, env);
   const [config, values, mesh] = await Promise.all([
     configText(injectConfigFile),

@@ -7,8 +7,8 @@ import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.
 import { storeWrites } from '../../kubernetes/testing/writable-objects.ts';
 import { meshOf, resource } from '../../model/testing/build.ts';
 import { defaultDiscoverySettings } from '../../settings/index.ts';
-import { createConnection } from '../cluster.ts';
-import { createLeadership } from '../leadership.ts';
+import { createConnection } from '../clusters/cluster.ts';
+import { createLeadership } from '../clusters/leadership.ts';
 import { GROUP_ANNOTATION } from './admission.ts';
 import { DISCONNECTED_AT } from './entries.ts';
 import { CONNECTED_AT, CONTROLLER, hasDisconnected, isDisconnectedOrStale } from './entries-cluster.ts';

@@ -2,7 +2,7 @@
 import type { ProxyNode } from '../../core/proxy.ts';
 import type { ResourceEvent } from '../../resources/index.ts';
 import type { DiscoverySettings } from '../../settings/index.ts';
-import type { Cluster } from '../cluster.ts';
+import type { Cluster } from '../clusters/cluster.ts';
 import type { AdmittedEntry } from './admission.ts';
 
 /** `origin.source` of WorkloadEntries that are kept in memory. */

@@ -6,8 +6,8 @@ import { fastClock } from '../../kubernetes/testing/fast-clock.ts';
 import { ScriptedApiServer } from '../../kubernetes/testing/scripted-api-server.ts';
 import { createKubernetesSource } from '../../sources/index.ts';
 import { createStore } from '../../store/index.ts';
-import { RemoteClusters } from '../remote-clusters.ts';
-import { createSources } from '../sources.ts';
+import { RemoteClusters } from '../clusters/remote-clusters.ts';
+import { createSources } from '../config/sources.ts';
 
 export const SECRETS = '/api/v1/secrets';
 export const SERVICES = '/api/v1/services';

@@ -7,7 +7,7 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { byXdsType, type XdsType } from '../../core/xds-types.ts';
-import { modelSettings } from '../../discovery/model-settings.ts';
+import { modelSettings } from '../../discovery/config/model-settings.ts';
 import { createModel, modelOf, replay } from '../../model/testing/steps.ts';
 import type { ChangeSet, Snapshot } from '../../model/types/types.ts';
 import { parseResource } from '../../resources/index.ts';

@@ -1,0 +1,56 @@
+/** The settings of injection, from those of the program, the mesh configuration and the texts of the user. */
+import { buildInfo } from '../../core/build-info.ts';
+import type { MeshConfig, ProxyConfig } from '../../resources/index.ts';
+import { ROOT_CONFIG_MAP } from '../../security/index.ts';
+import type { DiscoverySettings } from '../../settings/index.ts';
+import type { ConfigText, InjectionSettings } from '../../webhooks/index.ts';
+import { revisionSuffix } from '../process/revision.ts';
+import { modelSettings } from './model-settings.ts';
+
+const SECURE_PORT = 15_012;
+
+/** What the user has written about injection; undefined: nothing. */
+export interface InjectionTexts {
+  readonly config: ConfigText | undefined;
+  readonly values: ConfigText | undefined;
+}
+
+export function injectionSettings(
+  settings: DiscoverySettings,
+  mesh: MeshConfig,
+  { config, values }: InjectionTexts,
+): InjectionSettings {
+  const { gatewayImage, namespace, domain, revision, clusterID, jwtPolicy } = settings;
+  return {
+    config,
+    values,
+    proxyConfig: writtenProxyConfig(mesh.defaultConfig),
+    enablePrometheusMerge: mesh.enablePrometheusMerge,
+    discoveryAddress: `meshd${revisionSuffix(revision)}.${namespace}.svc:${SECURE_PORT}`,
+    controlPlaneNamespace: namespace,
+    trustDomain: modelSettings(settings, mesh).trustDomain,
+    domain,
+    clusterId: clusterID,
+    revision,
+    jwtPolicy,
+    image: gatewayImage === '' ? `ctl-agent:${buildInfo().version}` : gatewayImage,
+    rootConfigMap: ROOT_CONFIG_MAP,
+  };
+}
+
+/** The names of durations, which are read as milliseconds. */
+const DURATIONS: ReadonlySet<string> = new Set([
+  'drainDuration',
+  'parentShutdownDuration',
+  'terminationDrainDuration',
+  'time',
+  'interval',
+]);
+
+/** A proxy configuration as the API writes it, where durations are texts. */
+export function writtenProxyConfig(config: ProxyConfig): Readonly<Record<string, unknown>> {
+  const written = JSON.stringify(config, (key, value: unknown) =>
+    DURATIONS.has(key) && typeof value === 'number' ? `${value / 1000}s` : value,
+  );
+  return JSON.parse(written) as Readonly<Record<string, unknown>>;
+}

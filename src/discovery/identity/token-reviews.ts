@@ -1,0 +1,72 @@
+/** The review of callers' tokens by the API server of the cluster that is read. */
+import { systemClock } from '../../core/clock.ts';
+import type { CtlError } from '../../core/errors.ts';
+import { wallClock } from '../../core/wall-clock.ts';
+import { getScope, type LimitedLog, limitLog } from '../../logging/index.ts';
+import { createClusterReviews, createTokenReviewer, OtherClusters, type TokenReviewer } from '../../security/index.ts';
+import type { Cluster } from '../clusters/cluster.ts';
+import type { RemoteClusters } from '../clusters/remote-clusters.ts';
+
+export interface TokenPolicy {
+  readonly trustDomain: string;
+  /** One of them must be a token's. */
+  readonly audiences: readonly string[];
+  /** JWT_POLICY first-party-jwt. */
+  readonly firstParty: boolean;
+}
+
+/**
+ * Logs API servers that review no tokens. While one is overloaded, it reviews some and refuses others, so that the
+ * lines of each cluster are limited.
+ */
+class ReviewLog {
+  readonly #error = limitedLines((line) => getScope('authn').error(line));
+  readonly #warn = limitedLines((line) => getScope('authn').warn(line));
+  readonly #info = limitedLines((line) => getScope('authn').info(line));
+
+  own(problem: CtlError | undefined): void {
+    if (problem === undefined) this.#info('', 'tokens of service accounts are reviewed by the API server again');
+    else if (problem.code === 'permission_denied') {
+      this.#error(
+        '',
+        `${problem.oneLine()}; tokens of service accounts are refused until this program may create tokenreviews ` +
+          '(deploy/rbac.yaml)',
+      );
+    } else {
+      const line = `the API server reviews no tokens: ${problem.oneLine()}; callers with tokens are refused and retry`;
+      this.#error('', line);
+    }
+  }
+
+  other(cluster: string, problem: CtlError | undefined): void {
+    if (problem === undefined) this.#info(cluster, `cluster ${cluster} reviews tokens again`);
+    else {
+      const line = `cluster ${cluster} reviews no tokens: ${problem.oneLine()}; callers with its tokens are refused`;
+      this.#warn(cluster, `${line} and retry`);
+    }
+  }
+}
+
+function limitedLines(write: (line: string) => void): LimitedLog {
+  return limitLog({ write, later: (ms, run) => void systemClock.setTimer(ms, run) });
+}
+
+/** @param remotes whose tokens are accepted as well (CENTRAL_MESHD); undefined: none */
+export function openTokenReviewer(
+  { client, ownToken }: Cluster,
+  policy: TokenPolicy,
+  remotes: RemoteClusters | undefined,
+): TokenReviewer {
+  const [log, clock] = [new ReviewLog(), wallClock];
+  const ask = createClusterReviews({ client, clock, onProblem: (problem) => log.own(problem) });
+  if (remotes === undefined) return createTokenReviewer({ ...policy, ask, ownToken, clock });
+  const onProblem = log.other.bind(log);
+  const others = new OtherClusters({ clusters: () => remotes.clients(), ownToken, clock, onProblem });
+  return createTokenReviewer({
+    ...policy,
+    ask: (...review) => others.ask(ask, ...review),
+    mayIssue: (issuer) => others.mayIssue(issuer),
+    ownToken,
+    clock,
+  });
+}

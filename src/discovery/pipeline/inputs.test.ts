@@ -1,0 +1,88 @@
+import assert from 'node:assert/strict';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { test } from 'node:test';
+import { keyOf, type ResourceEvent } from '../../resources/kinds/types.ts';
+import { defaultDiscoverySettings } from '../../settings/index.ts';
+import { clusterAccess, createConnection } from '../clusters/cluster.ts';
+import { createSources } from '../config/sources.ts';
+import { configuredSources } from './inputs.ts';
+
+test('the registry Orchestrator needs a directory or a cluster, other registries need none', async (context) => {
+  const folder = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
+  context.after(() => rm(folder, { recursive: true }));
+  const kubeconfig = join(folder, 'kubeconfig');
+  const cluster = { name: 'c', cluster: { server: 'https://10.0.0.1' } };
+  const contexts = [{ name: 'c', context: { cluster: 'c' } }];
+  await writeFile(kubeconfig, JSON.stringify({ 'current-context': 'c', contexts, clusters: [cluster] }));
+  const access = (changes: Parameters<typeof defaultDiscoverySettings>[0], env = {}) =>
+    clusterAccess(defaultDiscoverySettings(changes), env);
+  await assert.rejects(access({}), /nothing to read from/);
+  await assert.rejects(access({ registries: ['Mock', 'Orchestrator'] }), /nothing to read from/);
+  await assert.rejects(access({ kubeconfig: join(folder, 'none') }), /cannot read .*none \(ENOENT\)/);
+  await assert.rejects(access({}, { KUBERNETES_SERVICE_HOST: '10.0.0.1' }), /serviceaccount\/token \(ENOENT\)/);
+  assert.equal(await access({ registries: ['Mock'] }), undefined);
+  assert.equal(await access({ configDir: 'config' }, { KUBERNETES_SERVICE_HOST: '10.0.0.1' }), undefined);
+  assert.equal((await access({ kubeconfig }))?.server.host, '10.0.0.1');
+  assert.equal((await access({}, { KUBECONFIG: kubeconfig }))?.server.host, '10.0.0.1');
+});
+
+test('with a directory and a cluster, both are read', () => {
+  const access = { server: new URL('https://10.0.0.1'), tls: async () => ({}), token: async () => undefined };
+  const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
+    configuredSources(defaultDiscoverySettings(changes), createConnection(access), [], {}).map(({ id }) => id);
+  assert.deepEqual(idsOf({}), ['kubernetes']);
+  assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir: '/nowhere' }), [
+    'mock',
+    'directory',
+    'kubernetes',
+  ]);
+});
+
+test('sources have the order of the registries; a directory that is not a registry comes first', async () => {
+  const idsOf = (changes: Parameters<typeof defaultDiscoverySettings>[0]) =>
+    configuredSources(defaultDiscoverySettings(changes), undefined, [], {}).map(
+      ({ id, cluster }) => `${id} ${cluster}`,
+    );
+  const configDir = '/nowhere';
+  assert.deepEqual(idsOf({ registries: ['Orchestrator', 'Mock'], configDir }), [
+    'directory Orchestrator',
+    'mock Orchestrator',
+  ]);
+  assert.deepEqual(idsOf({ registries: ['Mock', 'Orchestrator'], configDir, clusterID: 'c1' }), [
+    'mock c1',
+    'directory c1',
+  ]);
+  assert.deepEqual(idsOf({ registries: ['Mock'], configDir }), ['directory Orchestrator', 'mock Orchestrator']);
+});
+
+test('without the registry Orchestrator only configuration is read from a directory', async (context) => {
+  const configDir = await mkdtemp(join(tmpdir(), 'meshd-inputs-'));
+  const documents = ['ServiceAccount', 'Endpoints', 'Namespace'].map(
+    (kind) => `apiVersion: v1\nkind: ${kind}\nmetadata: {name: x}\n`,
+  );
+  await writeFile(join(configDir, 'a.yaml'), documents.join('---\n'));
+  const sources = createSources(
+    configuredSources(defaultDiscoverySettings({ registries: ['Mock'], configDir }), undefined, [], {}),
+  );
+  context.after(async () => {
+    await sources.close();
+    await rm(configDir, { recursive: true });
+  });
+  const told = new Map<string, string[]>();
+  const note = (id: string, events: readonly ResourceEvent[]): void => {
+    const keys = events.map((event) => (event.type === 'set' ? keyOf(event.resource) : event.type));
+    told.set(id, [...(told.get(id) ?? []), ...keys]);
+  };
+  await sources.open({
+    sinkOf: ({ id }) => ({
+      apply: (events) => note(id, events),
+      replace: ({ events }) => note(id, events),
+      changing: () => {},
+    }),
+    removed: () => {},
+  });
+  assert.deepEqual(told.get('directory'), ['Namespace//x']);
+  assert.ok(told.get('mock')?.includes('Service/default/hello'));
+});

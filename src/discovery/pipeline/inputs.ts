@@ -1,0 +1,130 @@
+/** The sources that the flags configure, and the other clusters. */
+import { getHeapStatistics } from 'node:v8';
+import { systemClock } from '../../core/clock.ts';
+import type { Log } from '../../core/log.ts';
+import type { Connection } from '../../kubernetes/index.ts';
+import { getScope } from '../../logging/index.ts';
+import { CLUSTER_KINDS, documentLimits, type ResourceEvent } from '../../resources/index.ts';
+import type { DiscoverySettings } from '../../settings/index.ts';
+import {
+  createDirectorySource,
+  createKubernetesSource,
+  createMockSource,
+  type KubernetesSourceOptions,
+  ReadingShares,
+  type Source,
+} from '../../sources/index.ts';
+import { createConnection } from '../clusters/cluster.ts';
+import { RemoteClusters, type RemoteClustersOptions } from '../clusters/remote-clusters.ts';
+import type { Sources } from '../config/sources.ts';
+
+/**
+ * The sources in the order of `--registries`. A directory that is not a registry (only configuration is read from it)
+ * comes first.
+ * @param connection to the cluster; undefined when no cluster is read
+ * @param namespaces that are read from the cluster; empty: all
+ * @param serves which Ingresses and Gateways of the cluster are of the mesh; without `servesIngress` no Ingress is read
+ */
+export function configuredSources(
+  settings: DiscoverySettings,
+  connection: Connection | undefined,
+  namespaces: readonly string[],
+  serves: Pick<KubernetesSourceOptions, 'onAccess' | 'servesGateway' | 'servesIngress'>,
+): Source[] {
+  const { configDir, registries, clusterID: cluster, resyncMs, useEndpointSlice, serviceApis } = settings;
+  const limits = documentLimits(settings.documentLimitFactor);
+  const log = getScope('source');
+  if (configDir === '' && connection === undefined) log.warn('no --configDir: only built-in registries are read');
+  const clock = systemClock;
+  const shares = new ReadingShares(clock.now);
+  const directory = (): Source[] => {
+    if (configDir === '') return [];
+    const source = createDirectorySource({
+      dir: configDir,
+      cluster,
+      log,
+      clock,
+      resyncMs,
+      serviceApis,
+      limits,
+      shares,
+    });
+    return registries.includes('Orchestrator') && connection === undefined ? [source] : [withoutRegistry(source)];
+  };
+  const orchestrator = (): Source[] => {
+    if (connection === undefined) return directory();
+    const meshKinds = configDir === '';
+    const kinds = { useEndpointSlice, meshKinds, serviceApis };
+    const options = { cluster, connection, log, clock, resyncMs, namespaces, limits, shares, ...kinds };
+    return [...directory(), createKubernetesSource({ ...options, ...serves })];
+  };
+  const sources = registries.flatMap((registry) => {
+    if (registry === 'Orchestrator') return orchestrator();
+    return registry === 'Mock' ? [createMockSource({ cluster, clock })] : [];
+  });
+  return registries.includes('Orchestrator') ? sources : [...directory(), ...sources];
+}
+
+/** Of the heap's limit: the objects of another cluster, which derived data makes about three times as large. */
+const REMOTE_SHARE = 1 / 8;
+
+/**
+ * The clusters that Secrets of the program's own cluster give access to. Undefined when none is read.
+ * @param namespaces that are read of each; empty: all
+ */
+export function configuredRemotes(
+  settings: DiscoverySettings,
+  connection: Connection | undefined,
+  namespaces: readonly string[],
+  { sources, onDelayed }: Pick<RemoteClustersOptions, 'onDelayed'> & { readonly sources: Sources },
+): RemoteClusters | undefined {
+  const { resyncMs, useEndpointSlice, clusterRegistriesNamespace: namespace } = settings;
+  if (connection === undefined || namespace === '') return undefined;
+  const clock = systemClock;
+  const maxBytes = Math.floor(getHeapStatistics().heap_size_limit * REMOTE_SHARE);
+  return new RemoteClusters({
+    connection,
+    namespace,
+    cluster: settings.clusterID,
+    sources,
+    connect: createConnection,
+    createSource: (id, cluster, connection, required) => {
+      const log = prefixed(getScope('source'), `cluster ${cluster}: `);
+      const options = { id, cluster, connection, log, clock, resyncMs, namespaces, useEndpointSlice };
+      return createKubernetesSource({ ...options, meshKinds: false, isRemote: true, required, maxBytes });
+    },
+    onDelayed,
+    clock,
+    log: getScope('secretcontroller'),
+  });
+}
+
+function prefixed(log: Log, prefix: string): Log {
+  return {
+    debug: (message, fields) => log.debug(`${prefix}${message}`, fields),
+    info: (message, fields) => log.info(`${prefix}${message}`, fields),
+    warn: (message, fields) => log.warn(`${prefix}${message}`, fields),
+    error: (message, fields) => log.error(`${prefix}${message}`, fields),
+  };
+}
+
+/** A source without the kinds of the Orchestrator registry, for a directory that is not that registry. */
+function withoutRegistry(source: Source): Source {
+  const isRead = (event: ResourceEvent): boolean => {
+    const key = event.type === 'set' ? `${event.resource.kind}/` : event.type === 'delete' ? event.key : '';
+    return !CLUSTER_KINDS.some((kind) => key.startsWith(`${kind}/`));
+  };
+  return {
+    id: source.id,
+    cluster: source.cluster,
+    synced: source.synced,
+    health: () => source.health(),
+    close: () => source.close(),
+    start: (sink) =>
+      source.start({
+        apply: (events, seenAt) => sink.apply(events.filter(isRead), seenAt),
+        replace: (list, seenAt) => sink.replace({ ...list, events: list.events.filter(isRead) }, seenAt),
+        changing: (at) => sink.changing(at),
+      }),
+  };
+}

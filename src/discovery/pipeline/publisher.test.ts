@@ -1,0 +1,204 @@
+import assert from 'node:assert/strict';
+import { describe, it } from 'node:test';
+import { Model } from '../../model/index.ts';
+import type { Publication } from '../../push/index.ts';
+import { endpoints, meshResource, parse, service, virtualService } from '../../push/testing/mesh.ts';
+import { type AnyResource, keyOf, type ResourceChange } from '../../resources/kinds/types.ts';
+import { defaultMeshConfig, defaultMeshNetworks } from '../../resources/mesh-config.ts';
+import { defaultDiscoverySettings } from '../../settings/index.ts';
+import { modelSettings } from '../config/model-settings.ts';
+import { mergedUpdate, type PublishedModel, Publisher, type PublishProblem } from './publisher.ts';
+
+function set(after: AnyResource): ResourceChange {
+  return { key: keyOf(after), before: undefined, after };
+}
+
+class Bench {
+  readonly publications: Publication[] = [];
+  readonly faults: PublishProblem[] = [];
+  readonly poison = new Set<string>();
+  meshBroken = false;
+  now = 0;
+  attempts = 0;
+  readonly publisher: Publisher;
+
+  constructor() {
+    const mesh = defaultMeshConfig();
+    const settings = modelSettings(defaultDiscoverySettings(), mesh);
+    this.publisher = new Publisher({
+      model: this.#poisoned(Model.empty(settings, mesh, defaultMeshNetworks())),
+      now: () => this.now,
+      onPublication: (publication) => this.publications.push(publication),
+      onProblem: (fault) => this.faults.push(fault),
+    });
+  }
+
+  #poisoned(model: Model): PublishedModel {
+    return {
+      get snapshot() {
+        return model.snapshot;
+      },
+      fork: () => this.#poisoned(model.fork()),
+      apply: (update) => {
+        this.attempts++;
+        const bad = [...update.changes].find(({ key }) => this.poison.has(key));
+        if (bad !== undefined) throw new Error(`cannot take ${bad.key}`);
+        if (this.meshBroken && update.mesh !== undefined) throw new Error('cannot take the mesh configuration');
+        return model.apply(update);
+      },
+    };
+  }
+
+  publish(eventTime: number, ...resources: AnyResource[]): void {
+    this.publisher.publish({ changes: resources.map(set), eventTime });
+  }
+
+  get services(): string[] {
+    return [...this.publisher.snapshot.services.keys()].sort();
+  }
+
+  get reasons(): string[][] {
+    return this.publications.map(({ reasons }) => [...reasons]);
+  }
+}
+
+const many = Array.from({ length: 40 }, (_, index) => service('shop', `s${index}`));
+
+describe('publisher', () => {
+  it('publishes the next snapshot with its changes, event time and reasons', () => {
+    const bench = new Bench();
+    bench.publish(5, service('shop', 'web'));
+    bench.publish(7, endpoints('shop', 'web', '10.0.0.1'));
+    bench.publish(8, virtualService('shop', 'web', '3s'));
+    assert.deepEqual(
+      bench.publications.map(({ eventTime, snapshot }) => [eventTime, snapshot.version]),
+      [
+        [5, 2],
+        [7, 3],
+        [8, 4],
+      ],
+    );
+    assert.deepEqual(bench.reasons, [['service'], ['endpoint'], ['config']]);
+    assert.equal(bench.publications.at(-1)?.snapshot, bench.publisher.snapshot);
+  });
+
+  it('has the event time of the earliest event or changed file', () => {
+    const bench = new Bench();
+    const mesh = { ...defaultMeshConfig(), rootNamespace: 'other' };
+    const changes = [set(service('shop', 'web'))];
+    bench.now = 50;
+    bench.publisher.publish({ changes, eventTime: 5 }, { mesh, eventTime: 3 });
+    bench.publisher.publish({ changes: [set(service('shop', 'api'))], eventTime: 5 }, { mesh, eventTime: 7 });
+    bench.publisher.publish({ changes: [], eventTime: undefined }, { mesh, eventTime: 9 });
+    bench.publisher.publish({ changes: [set(service('shop', 'db'))], eventTime: undefined });
+    assert.deepEqual(
+      bench.publications.map(({ eventTime }) => eventTime),
+      [3, 5, 9, 50],
+    );
+    const networks = defaultMeshNetworks();
+    assert.deepEqual(mergedUpdate({ mesh, eventTime: 3 }, { networks, eventTime: 4 }), {
+      mesh,
+      networks,
+      eventTime: 3,
+    });
+  });
+
+  it('publishes nothing without changes, and changes that generation does not read without a reason', () => {
+    const bench = new Bench();
+    bench.publish(1);
+    assert.equal(bench.publications.length, 0);
+    bench.publish(1, endpoints('shop', 'nobody', '10.0.0.1'));
+    assert.deepEqual(bench.reasons, [[]]);
+  });
+
+  it('has a reason for changed labels of a workload, which may be a gateway', () => {
+    const bench = new Bench();
+    bench.publish(1, service('shop', 'web'));
+    const metadata = { name: 'edge-1', namespace: 'shop', labels: { app: 'edge' } };
+    const status = { phase: 'Running', podIP: '10.0.0.9' };
+    bench.publish(2, parse({ apiVersion: 'v1', kind: 'Pod', metadata, spec: { serviceAccountName: 'edge' }, status }));
+    assert.deepEqual(bench.reasons, [['service'], ['proxy']]);
+  });
+
+  it('has the mesh configuration as reason, and keeps the snapshot when it is the same', () => {
+    const bench = new Bench();
+    bench.publisher.publish(
+      { changes: [], eventTime: 1 },
+      { mesh: { ...defaultMeshConfig(), rootNamespace: 'other' } },
+    );
+    assert.deepEqual(bench.reasons, [['mesh']]);
+    bench.publisher.publish({ changes: [], eventTime: 2 }, { networks: defaultMeshNetworks() });
+    assert.deepEqual(bench.reasons, [['mesh'], []]);
+  });
+});
+
+describe('publisher: changes that the model cannot apply', () => {
+  it('are set aside one by one, and the other changes of the batch are published at once', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/s7').add('Service/shop/s31');
+    bench.publish(1, ...many);
+    assert.equal(bench.publications.length, 1);
+    assert.equal(bench.services.length, 38);
+    assert.deepEqual(bench.faults.map(({ key, message }) => [key, message]).sort(), [
+      ['Service/shop/s31', 'cannot take Service/shop/s31'],
+      ['Service/shop/s7', 'cannot take Service/shop/s7'],
+    ]);
+    // The delta for replicas has what the snapshot has.
+    assert.ok(bench.publications[0]?.resources.every(({ key }) => !bench.poison.has(key)));
+  });
+
+  it('are retried with the next change, with their own event time, and reported once', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/web');
+    bench.publish(1, service('shop', 'web'));
+    assert.deepEqual(bench.publications, []);
+    bench.publish(10, service('shop', 'api'));
+    assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
+    assert.equal(bench.faults.length, 1);
+    bench.poison.clear();
+    bench.publish(20, service('shop', 'db'));
+    assert.equal(bench.services.length, 3);
+    assert.deepEqual(
+      bench.publications.map(({ eventTime }) => eventTime),
+      [10, 1],
+    );
+  });
+
+  it('are replaced by a later change of the same resource', () => {
+    const bench = new Bench();
+    bench.poison.add('Service/shop/web');
+    bench.publish(1, service('shop', 'web'));
+    bench.poison.clear();
+    bench.publisher.publish({
+      changes: [{ key: 'Service/shop/web', before: service('shop', 'web'), after: undefined }],
+      eventTime: 2,
+    });
+    bench.publish(3, service('shop', 'api'));
+    assert.deepEqual(bench.services, ['shop/api.shop.svc.cluster.local']);
+  });
+
+  it('are found with few attempts when every change fails', () => {
+    const bench = new Bench();
+    for (let index = 0; index < 2000; index++) bench.poison.add(`Service/shop/n${index}`);
+    bench.publish(1, ...Array.from({ length: 2000 }, (_, index) => service('shop', `n${index}`)), service('a', 'fine'));
+    assert.ok(bench.attempts <= 300, `${bench.attempts} attempts`);
+    bench.poison.clear();
+    bench.publish(2, service('a', 'other'));
+    assert.equal(bench.services.length, 2002);
+  });
+
+  it('set a mesh configuration aside without the resources beside it', () => {
+    const bench = new Bench();
+    bench.meshBroken = true;
+    const mesh = { ...defaultMeshConfig(), rootNamespace: 'elsewhere' };
+    bench.publisher.publish({ changes: [set(service('shop', 'web'))], eventTime: 1 }, { mesh });
+    assert.equal(bench.services.length, 1);
+    assert.deepEqual(
+      bench.faults.map(({ key }) => key),
+      ['mesh configuration'],
+    );
+    bench.meshBroken = false;
+    bench.publish(2, meshResource('Sidecar', 'shop', 'default', { egress: [{ hosts: ['./*'] }] }));
+    assert.equal(bench.publisher.snapshot.mesh.rootNamespace, 'elsewhere');
+  });
+});

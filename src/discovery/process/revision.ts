@@ -1,0 +1,22 @@
+/** REVISION as a part of the names of Kubernetes objects. */
+import { CtlError } from '../../core/errors.ts';
+
+/** DNS label (RFC 1123), short enough for a prefix. */
+const REVISION = /^[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?$/;
+
+/** The name of a revision: `default` where none is set. */
+export function revisionName(revision: string): string {
+  return revision === '' ? 'default' : revision;
+}
+
+/**
+ * The end of the names of objects that each revision has for itself: empty, or a hyphen and the revision. The revision
+ * `default` is the same as none.
+ * @throws CtlError when REVISION cannot be a part of a name
+ */
+export function revisionSuffix(revision: string): string {
+  if (revision === '' || revision === 'default') return '';
+  if (REVISION.test(revision)) return `-${revision}`;
+  const message = 'expected lower-case letters, digits and hyphens, as in names of Kubernetes objects';
+  throw new CtlError('invalid_argument', message, { field: 'REVISION' });
+}

@@ -1,0 +1,77 @@
+/** Gives debug pages access to the state of the running program. */
+import type { DebugSource, SourceStatus } from '../../debug/index.ts';
+import type { ConnectionStatus, Engine, Session } from '../../push/index.ts';
+import type { RefusedPolicies, Store } from '../../store/index.ts';
+import type { XdsServer } from '../../xds/index.ts';
+import type { Leadership } from '../clusters/leadership.ts';
+import type { DistributionHistory } from '../pipeline/distribution.ts';
+import type { GaugeSource } from '../pipeline/gauges.ts';
+import type { Translation } from '../pipeline/translation.ts';
+
+export interface DebugParts {
+  readonly store: Store;
+  readonly engine: Engine;
+  readonly server: XdsServer;
+  readonly refusedPolicies: RefusedPolicies;
+  readonly translation: Pick<Translation, 'warningsOf'>;
+  readonly sources: () => readonly SourceStatus[];
+  /** Undefined when no cluster is read. */
+  readonly leadership: Pick<Leadership, 'status'> | undefined;
+  /** Undefined when distribution is not tracked. */
+  readonly history: DistributionHistory | undefined;
+  readonly showConfigInAdsz: boolean;
+}
+
+/** The source for one page, which looks up sessions once. */
+export function createDebugSource(parts: DebugParts): DebugSource & GaugeSource {
+  const { store, engine, server, refusedPolicies, translation, sources, leadership, history } = parts;
+  let sessions: Map<string, Session> | undefined;
+  const sessionOf = (connectionId: string): Session | undefined => {
+    sessions ??= new Map([...engine.sessions()].map((session) => [session.connectionId, session]));
+    return sessions.get(connectionId);
+  };
+  return {
+    snapshot: () => engine.snapshot,
+    connections: () => server.connections(),
+    quarantined: () => server.quarantined(),
+    parts: (connectionId, type) => sessionOf(connectionId)?.parts(type) ?? [],
+    sources,
+    ...(leadership === undefined ? {} : { leadership: () => leadership.status() }),
+    documents: (key) => store.documents(key),
+    warningsOf: (key) => translation.warningsOf(key),
+    sharedKeys: () => store.sharedKeys(),
+    problems: () => store.problems(),
+    refusedPolicies: () => refusedPolicies.all(),
+    findings: (wanted = () => true) => findingsOf(engine, wanted),
+    reasonsFor(connectionId, name) {
+      const session = sessionOf(connectionId);
+      return session === undefined ? [] : engine.reasonsFor(session, name);
+    },
+    readersOf: (document) =>
+      new Map([...engine.readersOf(document)].map(([session, units]) => [session.connectionId, units])),
+    engine: () => engine.stats(),
+    failing: () => engine.failing(),
+    ...(history === undefined ? {} : { distribution: (key, of) => distribution(parts, history, key, of) }),
+    showConfigInAdsz: parts.showConfigInAdsz,
+  };
+}
+
+/**
+ * Findings of the views that proxies use. Unused views are not generated again, so their findings may be outdated.
+ */
+export function findingsOf(engine: Engine, wanted: (namespace: string) => boolean = () => true) {
+  return [...engine.views()].flatMap((view) =>
+    view.sessions.size > 0 && wanted(view.view.namespace) ? view.findings() : [],
+  );
+}
+
+function distribution(
+  { store, engine }: DebugParts,
+  history: DistributionHistory,
+  key: string,
+  connections: readonly ConnectionStatus[],
+): readonly object[] | undefined {
+  const versions = new Map([...engine.sessions()].map((session) => [session.connectionId, session.completeVersion()]));
+  const versionOf = (connectionId: string): number => versions.get(connectionId) ?? 0;
+  return history.where({ key, current: store.get(key)?.fingerprint, connections, versionOf, now: Date.now() });
+}

@@ -1,0 +1,128 @@
+/**
+ * DNS over TLS for agents (DNS_ADDR, DNS_AGENT): the names of the mesh that the caller's namespace sees, all others
+ * from the name servers of this machine or from DNS_SERVER. Callers present a certificate of the mesh.
+ */
+import { constants } from 'node:crypto';
+import { systemClock } from '../../core/clock.ts';
+import { CtlError } from '../../core/errors.ts';
+import { parseSpiffeUri, spiffeUri } from '../../core/identity.ts';
+import {
+  createForwarder,
+  createOwnAddresses,
+  createTableResolver,
+  type DnsServer,
+  type DnsServerTls,
+  followResolvConf,
+  parseTlsServer,
+  resolvConfUpstream,
+  startDnsServer,
+  tlsUpstream,
+  type UpstreamSource,
+} from '../../dns/index.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Engine } from '../../push/index.ts';
+import { shownBy } from '../../security/index.ts';
+import type { ListenAddress } from '../../settings/index.ts';
+import type { MeshIdentity } from '../identity/identity.ts';
+import type { OwnCertificate } from '../identity/own-certificate.ts';
+import { Closers } from '../process/closers.ts';
+import { NamesOfNamespaces } from './names-of-namespaces.ts';
+
+export interface DnsServing {
+  /** Where to listen; without a host at all addresses of the machine. */
+  readonly address: ListenAddress;
+  /** DNS_SERVER; empty: the name servers of this machine. */
+  readonly dnsServer: string;
+  /** Domain of the mesh: `cluster.local`. */
+  readonly domain: string;
+  readonly engine: Pick<Engine, 'snapshot'>;
+  readonly certificate: OwnCertificate;
+  readonly callers: MeshIdentity['callers'];
+}
+
+/** One address may have half of them. */
+const MAX_CONNECTIONS = 4096;
+
+/** Resolves with the function that ends the server. Rejects with CtlError when an address cannot be bound. */
+export async function serveDns(serving: DnsServing): Promise<() => Promise<void>> {
+  const closers = new Closers();
+  try {
+    await serve(serving, closers);
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+  return () => closers.close();
+}
+
+async function serve(serving: DnsServing, closers: Closers): Promise<void> {
+  const { address, domain, engine, certificate, callers } = serving;
+  const log = getScope('default');
+  let server: DnsServer | undefined;
+  const forwarder = createForwarder({
+    upstream: await upstreamOf(serving.dnsServer, () => server?.addresses ?? [], closers),
+    log,
+  });
+  closers.add(async () => forwarder.close());
+  const names = new NamesOfNamespaces({ snapshot: () => engine.snapshot, now: systemClock.now });
+  const table = createTableResolver({
+    scope({ identity: uri }) {
+      const namespace = uri === undefined ? undefined : parseSpiffeUri(uri)?.namespace;
+      // Not reached: the server closes connections of others.
+      if (namespace === undefined) return undefined;
+      return { table: names.of(namespace), namespace, domain: `svc.${domain}` };
+    },
+  });
+  const tls = tlsOf(certificate, async (socket) => {
+    const credentials = {
+      certificates: shownBy(socket).certificates,
+      bearer: undefined,
+      peer: socket.remoteAddress ?? '',
+    };
+    if (credentials.certificates.length === 0) return undefined;
+    const caller = await callers.authenticate(credentials);
+    const { trustDomain } = caller.identity;
+    const { settings: home, mesh } = engine.snapshot;
+    // Namespaces of other trust domains are other namespaces, even with equal names.
+    if (![home.trustDomain, ...mesh.trustDomainAliases].includes(trustDomain))
+      throw new CtlError('permission_denied', `${spiffeUri(caller.identity)} is not of the trust domain of this mesh`);
+    return spiffeUri(caller.identity);
+  });
+  server = await startDnsServer({
+    listen: [{ host: address.host, port: address.port, tls }],
+    resolvers: [table, forwarder],
+    // Of those that have a certificate.
+    clients: 'any',
+    // Each agent keeps one connection while it has queries.
+    limits: { maxConnections: MAX_CONNECTIONS },
+    log,
+  });
+  const { close, addresses } = server;
+  closers.add(close);
+  log.info('DNS over TLS is served to workloads of the mesh', { addresses: addresses.join(', ') });
+}
+
+async function upstreamOf(dnsServer: string, own: () => readonly string[], closers: Closers): Promise<UpstreamSource> {
+  const log = getScope('default');
+  if (dnsServer !== '') return tlsUpstream({ server: parseTlsServer(dnsServer), certificates: () => ({}), log });
+  const conf = await followResolvConf({ path: '/etc/resolv.conf', log });
+  closers.add(async () => conf.close());
+  return resolvConfUpstream({ conf, isOwn: createOwnAddresses(own), log });
+}
+
+/** No tickets: a resumed session lacks the intermediates of the client's certificate. */
+const SECURE_OPTIONS = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
+
+type Identify = NonNullable<DnsServerTls['clients']>['identify'];
+
+function tlsOf(certificate: OwnCertificate, identify: Identify): DnsServerTls {
+  return {
+    context() {
+      const { chain, key } = certificate.pair();
+      // No names of accepted authorities are sent: some clients would then present no certificate.
+      return { cert: chain, key, ca: [], minVersion: 'TLSv1.2', secureOptions: SECURE_OPTIONS };
+    },
+    onRenew: (listener) => certificate.onChange(listener),
+    clients: { required: true, identify },
+  };
+}

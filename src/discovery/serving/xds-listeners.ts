@@ -1,0 +1,88 @@
+/** The last part of the pipeline, engine → proxies: the xDS server and the addresses that it listens on. */
+
+import type { GrpcListener } from '../../grpc/index.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Metrics } from '../../observe/index.ts';
+import type { Engine } from '../../push/index.ts';
+import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
+import { createXdsServer, type WorkloadConnected, type XdsServer } from '../../xds/index.ts';
+import type { MeshIdentity } from '../identity/identity.ts';
+import { xdsObserver } from '../pipeline/observers.ts';
+import { isExposed, plainAddresses, shownListeners } from '../process/addresses.ts';
+import { maxConnections } from '../process/open-files.ts';
+import type { Listening } from './http-servers.ts';
+import { knownPods } from './known-pods.ts';
+
+/**
+ * Resolves with a server that listens and does not serve yet: see `setServing`. Rejects with CtlError when an address
+ * is taken.
+ */
+export async function startXdsServer(
+  settings: DiscoverySettings,
+  engine: Engine,
+  { secured }: MeshIdentity,
+  metrics: Metrics,
+  followers: readonly WorkloadConnected[],
+): Promise<XdsServer> {
+  const listeners: GrpcListener[] = plainAddresses(settings.grpcAddr);
+  if (secured !== undefined) {
+    listeners.push({ ...parseListenAddress(settings.secureGRPCAddr), tls: secured.tls });
+  }
+  const server = createXdsServer({
+    engine,
+    shares: engine.shares,
+    observer: xdsObserver(metrics),
+    listeners,
+    ...(secured?.authenticate === undefined ? {} : { authenticate: secured.authenticate }),
+    podOf: knownPods(engine, settings.clusterID),
+    ownCluster: settings.clusterID,
+    workloadConnected: followedBy(followers),
+    services: secured?.services ?? [],
+    maxReceiveBytes: settings.grpcMaxRecvMsgSize,
+    maxStreams: settings.grpcMaxStreams,
+    maxConnections: maxConnections(settings.grpcMaxStreams),
+    keepaliveIntervalMs: settings.keepaliveIntervalMs,
+    keepaliveTimeoutMs: settings.keepaliveTimeoutMs,
+    maxConnectionAgeMs: settings.keepaliveMaxServerConnectionAgeMs,
+  });
+  await server.start();
+  return server;
+}
+
+/** Several that follow the same streams. */
+function followedBy(followers: readonly WorkloadConnected[]): WorkloadConnected {
+  return (node, proxy) => {
+    const streams = followers.flatMap((follow) => follow(node, proxy) ?? []);
+    if (streams.length <= 1) return streams[0];
+    return {
+      health(problem) {
+        for (const each of streams) each.health?.(problem);
+      },
+      rejected() {
+        for (const each of streams) each.rejected?.();
+      },
+      disconnected() {
+        for (const each of streams) each.disconnected();
+      },
+    };
+  };
+}
+
+/** Logs every address that listens, and warns when other machines reach one that asks for no credential. */
+export function logAddresses(
+  { grpcAddr, secureGRPCAddr }: DiscoverySettings,
+  http: Listening,
+  server: XdsServer,
+  { secured }: MeshIdentity,
+): void {
+  const ports = server.ports();
+  const plain = plainAddresses(grpcAddr).map(({ host }, index) => ({ host, port: ports[index] ?? 0 }));
+  const tls = secured === undefined ? [] : [{ host: parseListenAddress(secureGRPCAddr).host, port: ports.at(-1) ?? 0 }];
+  const listening = shownListeners([['xDS in plain text', plain], ['xDS over TLS', tls], ...http]);
+  getScope('default').info(`listening: ${listening}`);
+  if (!plain.some(isExposed)) return;
+  getScope('default').warn(
+    `--grpcAddr ${grpcAddr} gives everyone who reaches it the configuration of any namespace; ` +
+      `proxies that show a credential use ${secureGRPCAddr}`,
+  );
+}

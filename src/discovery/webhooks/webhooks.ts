@@ -1,0 +1,106 @@
+/**
+ * The webhooks of the program: the HTTPS server, the workers that answer its requests, and the settings of injection.
+ *
+ *   certificate ──▶ HTTPS server ──▶ admission pool ◀── settings ◀── mesh configuration, texts of the user
+ */
+import { constants } from 'node:crypto';
+import { fileURLToPath } from 'node:url';
+import { systemClock } from '../../core/clock.ts';
+import { oneLineOf } from '../../core/errors.ts';
+import type { SourceStatus } from '../../debug/index.ts';
+import { answeredRequests } from '../../http/index.ts';
+import { getScope } from '../../logging/index.ts';
+import type { Metrics } from '../../observe/index.ts';
+import { workerUrl } from '../../paths.ts';
+import type { MeshConfig } from '../../resources/index.ts';
+import { type DiscoverySettings, parseListenAddress } from '../../settings/index.ts';
+import { type CallerRank, createAdmissionPool, startWebhookServer } from '../../webhooks/index.ts';
+import type { Cluster } from '../clusters/cluster.ts';
+import type { OwnCertificate } from '../identity/own-certificate.ts';
+import { Closers } from '../process/closers.ts';
+import type { Listening } from '../serving/http-servers.ts';
+import { InjectionSource } from './injection-source.ts';
+import { runWebhookConfigurations } from './webhook-configurations.ts';
+import { webhookObserver } from './webhook-observer.ts';
+
+/** Injection and validation share the requests that a server answers at a time. */
+const WEBHOOKS = 2;
+
+export interface WebhookInputs {
+  readonly settings: DiscoverySettings;
+  readonly mesh: MeshConfig;
+  readonly certificate: OwnCertificate;
+  /** Its API server calls the webhooks; undefined: none is known. */
+  readonly cluster: Cluster | undefined;
+  readonly metrics: Metrics;
+  readonly rankOf: (address: string) => CallerRank;
+  /** The program has begun to stop: clients should look for another replica. */
+  readonly stopping: () => boolean;
+}
+
+export interface Webhooks {
+  readonly listening: Listening;
+  /** The mesh configuration has changed. */
+  configure(mesh: MeshConfig): void;
+  /** The settings of injection, as a source that readiness waits for. */
+  status(): readonly SourceStatus[];
+  close(): Promise<void>;
+}
+
+/** Resolves when the server listens. Rejects with CtlError that names the flag and the address. */
+export async function startWebhooks(inputs: WebhookInputs): Promise<Webhooks> {
+  const { settings, certificate, cluster, metrics, rankOf, stopping } = inputs;
+  const closers = new Closers();
+  const log = getScope('default');
+  const pool = createAdmissionPool({
+    workerFile: fileURLToPath(workerUrl('admit')),
+    onCrash: (error) => log.error(`a worker of the webhooks has ended and is restarted: ${oneLineOf(error)}`),
+    limitFactor: settings.documentLimitFactor,
+    maxWaiting: Math.max(1, Math.floor(answeredRequests() / WEBHOOKS)),
+  });
+  closers.add(() => pool.close());
+  const connection = cluster?.client.connection;
+  const injection = new InjectionSource({ settings, connection, mesh: inputs.mesh, pool, log, clock: systemClock });
+  closers.add(() => injection.close());
+  injection.start();
+  const address = parseListenAddress(settings.httpsAddr);
+  try {
+    const server = await startWebhookServer({
+      flag: '--httpsAddr',
+      address,
+      certificate: {
+        context: () => contextOf(certificate),
+        onRenew: (listener) => certificate.onChange(listener),
+      },
+      pool,
+      observer: webhookObserver(metrics),
+      rankOf,
+      notReady: () => {
+        if (stopping()) return 'stopping';
+        return injection.isReady ? undefined : 'the settings of injection are being read';
+      },
+      warn: (line) => log.warn(line),
+    });
+    closers.add(() => server.close());
+    if (cluster !== undefined) {
+      const configurations = runWebhookConfigurations(settings, cluster, certificate, metrics);
+      closers.add(() => configurations.close());
+    }
+    const listening = [['webhooks over TLS', [{ host: address.host, port: server.port }]]] as const;
+    return {
+      listening,
+      configure: (mesh) => injection.configure(mesh),
+      status: () => injection.status(),
+      close: () => closers.close(),
+    };
+  } catch (error) {
+    await closers.close();
+    throw error;
+  }
+}
+
+function contextOf(certificate: OwnCertificate) {
+  const { chain, key } = certificate.pair();
+  // Renegotiation would cost the server far more than its client.
+  return { cert: chain, key, minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
+}
