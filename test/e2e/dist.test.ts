@@ -225,6 +225,6 @@ test('a mesh of built programs: token, certificate, secured xDS, a request, metr
   assert.deepEqual(await agent.stop(), { code: 0, signal: null });
   assert.deepEqual(await discovery.stop(), { code: 0, signal: null });
   // The log names callers by their source files, not by the bundle.
-  assert.match(discovery.output(), /\tdefault\tdiscovery\/xds-listeners\.ts:\d+\tlistening: /);
+  assert.match(discovery.output(), /\tdefault\tserving\/xds-listeners\.ts:\d+\tlistening: /);
   for (const output of [agent.output(), discovery.output()]) assert.doesNotMatch(output, /\n {4}at |Error: |\terror\t/);
 });
