@@ -3,7 +3,7 @@
  * wait for it. A thread that dies loses nothing but its mesh copy.
  */
 import { move, transferableSymbol, valueSymbol } from 'piscina';
-import { delayOptimization } from '../src/core/v8-flags.ts';
+import { delayOptimization } from '../src/core/process/v8-flags.ts';
 import { MeshCopy } from '../src/push/jobs/index.ts';
 import type { GenerateTask } from '../src/push/protocol.ts';
 

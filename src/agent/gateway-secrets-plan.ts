@@ -1,4 +1,5 @@
 /** Checks the settings of the Secrets that the agent of a gateway serves (ENABLE_INGRESS_GATEWAY_SDS). */
+import { isDnsLabel } from '../core/dns-names.ts';
 import { CtlError } from '../core/errors.ts';
 import type { AgentSettings } from '../settings/index.ts';
 import type { ProxyRole } from './types.ts';
@@ -8,9 +9,6 @@ export interface GatewaySecretsPlan {
   readonly namespace: string | undefined;
   readonly warnings: readonly string[];
 }
-
-/** A DNS label (RFC 1123); namespaces are one. */
-const NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /**
  * @param own the namespace of the workload
@@ -30,7 +28,7 @@ export function planGatewaySecrets(
   if (role !== 'router') return without('ENABLE_INGRESS_GATEWAY_SDS has no effect on a sidecar: it is for gateways');
   if (!sds) return without('ENABLE_INGRESS_GATEWAY_SDS has no effect without certificates of the mesh');
   const namespace = gatewaySecretsNamespace || own;
-  if (NAMESPACE.test(namespace)) return { namespace, warnings: [] };
+  if (isDnsLabel(namespace)) return { namespace, warnings: [] };
   throw new CtlError('invalid_argument', `${JSON.stringify(namespace)} is not a namespace`, {
     field: gatewaySecretsNamespace === '' ? 'POD_NAMESPACE' : 'INGRESS_GATEWAY_NAMESPACE',
   });

@@ -4,13 +4,14 @@ import { join } from 'node:path';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError } from '../core/errors.ts';
 import type { Identity } from '../core/identity.ts';
+import { isObject } from '../core/objects.ts';
 import {
   CONTROL_PLANE_ROOTS,
   DNS_LISTENER,
   VIRTUAL_INBOUND_LISTENER,
   VIRTUAL_OUTBOUND_LISTENER,
 } from '../core/proxy.ts';
-import type { JsonObject } from '../protobuf/index.ts';
+import type { JsonObject, JsonValue } from '../protobuf/index.ts';
 import { type AgentSettings, type Environment, isEnabled } from '../settings/index.ts';
 import { type BootstrapInput, bootstrap } from './bootstrap/bootstrap.ts';
 import { type GrpcBootstrap, grpcBootstrap } from './bootstrap/grpc.ts';
@@ -25,7 +26,6 @@ import type { EnvoyOptions } from './envoy/command.ts';
 import { type GatewaySecretsPlan, planGatewaySecrets } from './gateway-secrets-plan.ts';
 import { type AppProbes, parseAppProbes } from './health/app-probes.ts';
 import { parseWorkloadProbe, type WorkloadProbe } from './health/workload-probe.ts';
-import { isObject } from './json.ts';
 import { type AppMetrics, parseAppMetrics } from './metrics/app-metrics.ts';
 import { type ControlPlane, controlPlane, defaultControlPlaneHost } from './settings/control-plane.ts';
 import { type AgentProxyConfig, loadMeshConfig, readDataFile } from './settings/proxy-config.ts';
@@ -341,7 +341,7 @@ async function wholeBootstrap(
   throw new CtlError('invalid_argument', 'expected a piece of bootstrap', { file: settings.bootstrapOverride });
 }
 
-async function neededFile(path: string): Promise<unknown> {
+async function neededFile(path: string): Promise<JsonValue> {
   const data = await readDataFile(path);
   if (data === undefined) throw new CtlError('invalid_argument', 'there is no such file', { file: path });
   return data;

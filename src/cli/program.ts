@@ -7,7 +7,7 @@ import { type CommandDef, defineCommand, runCommand } from 'citty';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
 import { didYouMean } from '../core/nearest.ts';
-import { sourceStack } from '../core/source-maps.ts';
+import { sourceStack } from '../core/process/source-maps.ts';
 import type { ProgramName } from '../logging/index.ts';
 import {
   type Environment,

@@ -1,4 +1,5 @@
 /** Reads claims of a token that is not verified here: its issuer or the server that it is sent to does that. */
+import { isObject } from './objects.ts';
 
 /** The claims (RFC 7519 section 4); undefined for a text that is not a JWT. */
 export function unverifiedClaims(token: string): Readonly<Record<string, unknown>> | undefined {
@@ -6,7 +7,7 @@ export function unverifiedClaims(token: string): Readonly<Record<string, unknown
   if (payload === undefined || signature === undefined || more !== undefined) return undefined;
   try {
     const claims: unknown = JSON.parse(Buffer.from(payload, 'base64url').toString());
-    return typeof claims === 'object' && claims !== null && !Array.isArray(claims) ? { ...claims } : undefined;
+    return isObject(claims) ? { ...claims } : undefined;
   } catch {
     return undefined;
   }

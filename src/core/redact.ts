@@ -3,6 +3,7 @@
  * they are defined: in the schemas of the resources, and in the annotations of Envoy's messages
  * (`protobuf/sensitive.ts`).
  */
+import { isObject } from './objects.ts';
 
 /** Replaces a redacted value; the same text as in Envoy's own config dump. */
 export const REDACTED = '[redacted]';
@@ -43,10 +44,6 @@ function publicKey(key: unknown): unknown {
   return Object.fromEntries(
     Object.entries(key).map(([name, value]) => [name, PUBLIC_MEMBERS.has(name) ? value : REDACTED]),
   );
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 /** The same value with every string and number in it replaced, whatever its structure. */

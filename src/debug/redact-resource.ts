@@ -1,5 +1,7 @@
 /** Redacts the fields of resources that their schemas mark as secret, for debug pages. */
+
 import type { z } from 'zod';
+import { isObject } from '../core/objects.ts';
 import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';
 import { redactProtoJson } from '../protobuf/index.ts';
 import { coreOf, type Kind, PATCHED_MESSAGES, SCHEMAS, type SecretField, secretFieldOf } from '../resources/index.ts';
@@ -9,10 +11,6 @@ type Members = Readonly<Record<string, unknown>>;
 /** The content of a resource of this kind without secrets. */
 export function redactContent(kind: Kind, content: unknown): unknown {
   return redactBy(SCHEMAS[kind], content);
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function redactBy(schema: z.core.$ZodType, value: unknown): unknown {

@@ -3,7 +3,9 @@
  * of the listeners, and, for certificates in Secrets of its namespace, a RoleBinding. All are owned by the Gateway, so
  * that the garbage collector removes them with it.
  */
+
 import { createHash } from 'node:crypto';
+import { isDnsLabel, MAX_DNS_LABEL } from '../core/dns-names.ts';
 import { CtlError } from '../core/errors.ts';
 import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
 import { GATEWAY_GROUP, isRecord, recordsOf, type StatusFields } from './types.ts';
@@ -93,8 +95,6 @@ const NO_SIDECAR = { 'sidecar.mesh.io/inject': 'false', 'sidecar.istio.io/inject
 const PROTOCOLS = ['HTTP', 'HTTPS', 'TLS', 'TCP'];
 /** Keys that say whose an object is and for which Gateway: those of `spec.infrastructure` must not. */
 const RESERVED = [`${GATEWAY_GROUP}/`, 'gateway.mesh.io/'];
-/** Longest name of a Service, and longest value of a label. */
-const MAX_LABEL = 63;
 
 const PROXY_USER = 1337;
 const READINESS_PORT = 15_021;
@@ -112,8 +112,8 @@ export function managedValue(controllerName: string): string {
 
 /** @throws CtlError where no Service can have the name that belongs to the Gateway (RFC 1123 label) */
 export function checkName(gateway: string): void {
-  if (/^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/.test(gateway) && managedName(gateway).length <= MAX_LABEL) return;
-  const expected = `expected at most ${MAX_LABEL - managedName('').length} characters of a-z, 0-9 and -`;
+  if (isDnsLabel(gateway) && managedName(gateway).length <= MAX_DNS_LABEL) return;
+  const expected = `expected at most ${MAX_DNS_LABEL - managedName('').length} characters of a-z, 0-9 and -`;
   throw new CtlError('invalid_argument', `metadata.name: ${expected}, because its Service is named <name>-meshd`);
 }
 

@@ -1,5 +1,5 @@
 /** Limit of the connections of an HTTP server. */
-import { openFilesLimit, readProcessLimits } from '../core/open-files.ts';
+import { openFilesLimit, readProcessLimits } from '../core/process/open-files.ts';
 
 /** Fraction of the file descriptors for one HTTP server. A program has up to three of them besides its other work. */
 const FRACTION = 0.03;

@@ -8,7 +8,7 @@
  * errors go to stderr.
  */
 import { CtlError } from '../core/errors.ts';
-import { sourceFrame } from '../core/source-maps.ts';
+import { sourceFrame } from '../core/process/source-maps.ts';
 import { formatJson, formatText, type LogRecord } from './format.ts';
 import { openRotatingSink, type RotateOptions } from './rotate.ts';
 import { LOG_LEVELS, LOG_SCOPES, type LogLevel, type MessageLevel, type ScopeName } from './scopes.ts';

@@ -12,7 +12,7 @@ import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { BuildInfo } from '../core/build-info.ts';
 import { messageOf } from '../core/errors.ts';
-import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/loopback.ts';
+import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/network/loopback.ts';
 import { createBoundedServer } from '../http/index.ts';
 import {
   getScope,

@@ -2,8 +2,10 @@
  * Reads proto3 JSON (https://protobuf.dev/programming-guides/json/) into encoded messages. Stricter than protobufjs: an
  * unknown field, a value of the wrong type and two members of one oneof are errors that name the field.
  */
+
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
+import { isObject } from '../core/objects.ts';
 import { findField, findMessage, MAX_DEPTH, protoNameOf, specialForm } from './descriptors.ts';
 import { readScalar, toLong } from './json-scalars.ts';
 import { parseDuration, parseTimestamp, type SecondsAndNanos } from './json-time.ts';
@@ -35,7 +37,7 @@ function member(path: string, name: string): string {
 }
 
 function record(json: unknown, path: string, what: string): JsonRecord {
-  if (typeof json === 'object' && json !== null && !Array.isArray(json)) return json as JsonRecord;
+  if (isObject(json)) return json as JsonRecord;
   throw wrong(path, `expected ${what} (an object)`);
 }
 

@@ -2,7 +2,9 @@
  * Redacts a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). JSON that cannot be read as its
  * message may contain anything, so it is not shown.
  */
+
 import protobuf from 'protobufjs';
+import { isObject } from '../core/objects.ts';
 import { isSecretName, REDACTED, redactAll } from '../core/redact.ts';
 import { findField, findMessage, MAX_DEPTH, specialForm } from './descriptors.ts';
 import { fieldRedaction, isLocation, isOpaque, namedRedaction, type Redaction } from './sensitive.ts';
@@ -16,10 +18,6 @@ const TYPED_STRUCT = /^(?:xds\.type\.v3|udpa\.type\.v1)\.TypedStruct$/;
 /** The JSON of the message of this full name without secrets. */
 export function redactProtoJson(messageName: string, json: unknown): unknown {
   return redactNamed(messageName, json, 0);
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function mapped(value: Members, one: (key: string, item: unknown) => unknown): Members {

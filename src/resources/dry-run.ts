@@ -2,6 +2,7 @@
  * Dry runs: an AuthorizationPolicy with the annotation `mesh.io/dry-run: "true"` is evaluated, counted and logged, and
  * has no effect. Istio's `istio.io/dry-run` means the same (`aliases.ts`).
  */
+import { isObject } from '../core/objects.ts';
 import { meshKey } from './kinds/aliases.ts';
 import { type Kind, MESH_KINDS } from './kinds/kinds.ts';
 import type { ContentOf } from './kinds/schemas.ts';
@@ -61,8 +62,4 @@ export function meantAsDryRun(metadata: unknown): boolean {
 function writtenKey(annotations: unknown): string {
   if (!isObject(annotations) || Object.hasOwn(annotations, DRY_RUN)) return DRY_RUN;
   return Object.keys(annotations).find((key) => meshKey(key) === DRY_RUN) ?? DRY_RUN;
-}
-
-function isObject(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

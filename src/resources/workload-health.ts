@@ -1,3 +1,5 @@
+import { isObject } from '../core/objects.ts';
+
 /**
  * The health of a WorkloadEntry whose workload is probed. The annotation {@link HEALTH_CHECKED} says that it is; then
  * the condition `Healthy` of the status must be `True`, and no condition yet means unhealthy. Istio writes the same
@@ -22,8 +24,4 @@ export function isUnhealthy(annotations: Readonly<Record<string, string>> | unde
 export function isProbed(annotations: Readonly<Record<string, string>> | undefined): boolean {
   const checked = annotations?.[HEALTH_CHECKED] ?? annotations?.[ISTIO_HEALTH_CHECKED];
   return checked?.toLowerCase() === 'true' || checked === '1';
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -158,7 +158,7 @@ export const PARTS: Readonly<Record<string, readonly string[]>> = {
  * - `webhooks/injection` is loaded only where Pods are injected.
  */
 export const MORE_ENTRY_POINTS: readonly RegExp[] = [
-  /^src\/core\/(fairness\/|tls\/)?[^/]+\.ts$/,
+  /^src\/core\/(fairness\/|network\/|process\/|tls\/)?[^/]+\.ts$/,
   /^src\/cli\/(agent|discovery|jwt)\.ts$/,
   /^src\/protobuf\/wire\/index\.ts$/,
   /^src\/protobuf\/agent\/index\.ts$/,

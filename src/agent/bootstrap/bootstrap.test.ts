@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import type { JsonObject } from '../../protobuf/index.ts';
+import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 import { bootstrap } from './bootstrap.ts';
 import { mergeBootstrap } from './merge.ts';
 import { nodeOf } from './node.ts';
@@ -56,7 +56,7 @@ describe('merging an override', () => {
 
 describe('filling a template', () => {
   const named = (name: string): string => `$\{${name}}`;
-  const fill = (template: unknown) => fillTemplate(template, bootstrapInput(), 'T');
+  const fill = (template: JsonValue) => fillTemplate(template, bootstrapInput(), 'T');
 
   test('a name alone becomes the value with its type, a name in a text becomes text', () => {
     assert.deepEqual(

@@ -6,6 +6,7 @@
 import { chmod, rename, writeFile } from 'node:fs/promises';
 import { dirname, join, resolve } from 'node:path';
 import { CtlError, messageOf } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import {
   GENERATOR_METADATA,
   GRPC_CERTIFICATE_PROVIDER,
@@ -14,7 +15,6 @@ import {
 } from '../../core/proxy.ts';
 import type { JsonObject } from '../../protobuf/index.ts';
 import { makeFolder } from '../folder.ts';
-import { isObject } from '../json.ts';
 import type { LocalAddress } from '../settings/xds-local.ts';
 
 export interface GrpcBootstrap {

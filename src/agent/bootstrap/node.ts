@@ -6,9 +6,9 @@
  * - `MESH_METAJSON_<KEY>=<JSON>` is one with a value of any type; LABELS override those of the label file.
  */
 import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { DNS_AGENT_METADATA, SDS_CLUSTER, SDS_CLUSTER_METADATA, USER_SDS_METADATA } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
-import { isObject } from '../json.ts';
 
 export interface NodeInput {
   readonly role: 'sidecar' | 'router';

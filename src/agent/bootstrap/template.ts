@@ -11,13 +11,13 @@
  * Values are inserted into parsed data, never into the text of the file, so that none of them can change its structure.
  */
 import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { SDS_CLUSTER } from '../../core/proxy.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
-import { isObject } from '../json.ts';
 import { type BootstrapInput, bootstrap, XDS_CLUSTER } from './bootstrap.ts';
 
 /** Fills in a template. Throws a CtlError for an unknown name, and for a template that is not an object. */
-export function fillTemplate(template: unknown, input: BootstrapInput, file: string): JsonObject {
+export function fillTemplate(template: JsonValue, input: BootstrapInput, file: string): JsonObject {
   if (!isObject(template)) throw new CtlError('invalid_argument', 'expected a bootstrap', { file });
   const values = templateValues(input);
   const filled = fill(template, (name) => {

@@ -1,6 +1,6 @@
 /** URLs of services that credentials are sent to. */
 import { CtlError } from '../../core/errors.ts';
-import { isLoopbackName } from '../../core/loopback.ts';
+import { isLoopbackName } from '../../core/network/loopback.ts';
 
 /**
  * An https URL, or an http URL of this machine: credentials must not be sent in plain text. Throws CtlError

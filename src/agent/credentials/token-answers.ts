@@ -4,7 +4,7 @@
  * contain a token; only the description of an OAuth error is kept, for the client that has sent the request.
  */
 import { CtlError } from '../../core/errors.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../../core/objects.ts';
 import type { ServiceAnswer } from './http.ts';
 import { ACCESS_TOKEN_TYPE, type IssuedToken, OAUTH_ERRORS, OAuthError } from './oauth.ts';
 import { shownUrl } from './service-url.ts';

@@ -7,7 +7,7 @@
  *    "/app-health/api/startupz": {"grpc": {"port": 9000, "service": "shop"}}}
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../../core/objects.ts';
 import { type AppProbe, parseProbe } from './probes.ts';
 
 /** Probes by path. */

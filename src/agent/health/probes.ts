@@ -2,10 +2,11 @@
 import type { IncomingHttpHeaders, OutgoingHttpHeaders } from 'node:http';
 import { isIP } from 'node:net';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { isObject } from '../../core/objects.ts';
 import { type CallOptions, call } from '../http-client.ts';
-import { isObject } from '../json.ts';
 import { type HealthTarget, isServing } from './grpc-probe.ts';
+
+type Fields = Readonly<Record<string, unknown>>;
 
 export interface HttpProbe {
   readonly kind: 'http';
@@ -47,7 +48,7 @@ function refused(why: string): CtlError {
  *
  * @param host the application's address, unless the probe names another one
  */
-export function parseProbe(spec: JsonValue, host: string): AppProbe {
+export function parseProbe(spec: unknown, host: string): AppProbe {
   if (!isObject(spec)) throw refused('expected a probe');
   const timeoutMs = probeTimeoutMs(spec);
   const { httpGet, tcpSocket, grpc } = spec;
@@ -62,12 +63,12 @@ export function parseProbe(spec: JsonValue, host: string): AppProbe {
 }
 
 /** `timeoutSeconds` of a probe, or its default. */
-export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECONDS }: JsonObject): number {
+export function probeTimeoutMs({ timeoutSeconds: seconds = DEFAULT_TIMEOUT_SECONDS }: Fields): number {
   if (typeof seconds !== 'number' || seconds < 0) throw refused('timeoutSeconds must be a number from 0');
   return Math.min(seconds === 0 ? DEFAULT_TIMEOUT_SECONDS : seconds, MAX_TIMEOUT_SECONDS) * 1000;
 }
 
-function target(spec: JsonObject, host: string): { host: string; port: number } {
+function target(spec: Fields, host: string): { host: string; port: number } {
   const port = typeof spec.port === 'string' ? Number(spec.port) : spec.port;
   // The orchestrator resolves names of ports; injection has done that.
   if (typeof port !== 'number' || !Number.isInteger(port) || port < 1 || port > 65_535)
@@ -76,13 +77,13 @@ function target(spec: JsonObject, host: string): { host: string; port: number } 
   return { host: own, port };
 }
 
-function httpTarget(spec: JsonObject, host: string): Omit<HttpProbe, 'kind' | 'timeoutMs'> {
+function httpTarget(spec: Fields, host: string): Omit<HttpProbe, 'kind' | 'timeoutMs'> {
   const { path: wanted = '/', scheme = 'HTTP', httpHeaders = [] } = spec;
   if (typeof wanted !== 'string') throw refused('path must be a text');
   const tls = typeof scheme === 'string' && scheme.toUpperCase() === 'HTTPS';
   if (!tls && scheme !== '' && String(scheme).toUpperCase() !== 'HTTP') throw refused('scheme must be HTTP or HTTPS');
   if (!Array.isArray(httpHeaders)) throw refused('httpHeaders must be a list');
-  const headers = httpHeaders.map((header: JsonValue) => {
+  const headers = httpHeaders.map((header: unknown) => {
     const { name, value = '' } = isObject(header) ? header : {};
     if (typeof name !== 'string' || !/^:?[!#$%&'*+.^_`|~0-9A-Za-z-]+$/.test(name) || typeof value !== 'string')
       throw refused('httpHeaders must have names and values');

@@ -8,7 +8,7 @@
  * requested, which is cheap.
  */
 import { messageOf } from '../../core/errors.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../../core/objects.ts';
 
 /** Names of counters: Envoy's documentation, "Cluster manager" and "Listener manager" statistics. */
 const CLUSTERS = 'cluster_manager.cds.update_success';

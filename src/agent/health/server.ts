@@ -6,7 +6,7 @@
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
-import { notLocal } from '../../core/loopback.ts';
+import { notLocal } from '../../core/network/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 import type { AppProbes } from './app-probes.ts';

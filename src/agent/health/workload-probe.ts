@@ -8,8 +8,7 @@
  */
 import { CtlError, messageOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import type { JsonObject } from '../../protobuf/index.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../../core/objects.ts';
 import type { WorkloadHealth } from '../xds-proxy/index.ts';
 import { type AppProbe, parseProbe, probeTimeoutMs, problemOf } from './probes.ts';
 
@@ -40,7 +39,10 @@ const WHERE = 'PROXY_CONFIG or the mesh configuration: readinessProbe';
  *
  * @param host the application's address, unless the probe names another one
  */
-export function parseWorkloadProbe(spec: JsonObject | undefined, host: string): WorkloadProbe | undefined {
+export function parseWorkloadProbe(
+  spec: Readonly<Record<string, unknown>> | undefined,
+  host: string,
+): WorkloadProbe | undefined {
   if (spec === undefined) return undefined;
   try {
     const number = (field: string, fallback: number, max: number): number => {
@@ -60,7 +62,7 @@ export function parseWorkloadProbe(spec: JsonObject | undefined, host: string): 
   }
 }
 
-function actionOf(spec: JsonObject, host: string): WorkloadProbe['action'] {
+function actionOf(spec: Readonly<Record<string, unknown>>, host: string): WorkloadProbe['action'] {
   if (!isObject(spec.exec)) return parseProbe(spec, host);
   const { command } = spec.exec;
   const words = Array.isArray(command) ? command.filter((word) => typeof word === 'string') : [];

@@ -1,6 +1,6 @@
 /** MESH_METRICS_ANNOTATIONS: the address of the application's own metrics, from its pod's annotations. */
 import { CtlError } from '../../core/errors.ts';
-import { isObject } from '../json.ts';
+import { isObject } from '../../core/objects.ts';
 
 /** Port and path of an application's metrics. */
 export interface AppMetrics {

@@ -6,9 +6,9 @@
 import { isUtf8 } from 'node:buffer';
 import { lstat, readFile } from 'node:fs/promises';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
+import { isObject } from '../../core/objects.ts';
+import type { JsonValue } from '../../protobuf/index.ts';
 import { parseDuration } from '../../settings/index.ts';
-import { isObject } from '../json.ts';
 
 /** The fields of a proxy configuration that the agent uses. Durations are milliseconds. */
 export interface AgentProxyConfig {
@@ -28,11 +28,11 @@ export interface AgentProxyConfig {
   readonly proxyMetadata?: Readonly<Record<string, string>>;
   readonly extraStatTags?: readonly string[];
   /** How the health of the workload is found out: a probe as Pods have them, see `health/workload-probe.ts`. */
-  readonly readinessProbe?: JsonObject;
+  readonly readinessProbe?: Readonly<Record<string, unknown>>;
 }
 
 /** Reads the value of a field; throws a CtlError whose message tells what was expected. */
-type Reader<V> = (value: JsonValue) => V;
+type Reader<V> = (value: unknown) => V;
 
 const text: Reader<string> = (value) => {
   if (typeof value === 'string') return value;
@@ -72,7 +72,7 @@ const textMap: Reader<Readonly<Record<string, string>>> = (value) => {
   return Object.fromEntries(Object.entries(value).map(([key, each]) => [key, text(each ?? null)]));
 };
 
-const object: Reader<JsonObject> = (value) => {
+const object: Reader<Readonly<Record<string, unknown>>> = (value) => {
   if (isObject(value)) return value;
   throw new CtlError('invalid_argument', 'expected an object');
 };
@@ -152,15 +152,15 @@ export function readProxyConfig(data: unknown, source: string): AgentProxyConfig
 }
 
 /** Parses JSON or YAML. The YAML parser is loaded only for text that is not JSON. */
-export async function parseData(source: string, content: string): Promise<unknown> {
+export async function parseData(source: string, content: string): Promise<JsonValue> {
   try {
-    return JSON.parse(content);
+    return JSON.parse(content) as JsonValue;
   } catch {
     // Not JSON. YAML is a superset of it, so the YAML parser reports what is wrong with a broken JSON text.
   }
   const { parse } = await import('../../core/yaml.ts');
   try {
-    return parse(content, { logLevel: 'error' });
+    return parse(content, { logLevel: 'error' }) as JsonValue;
   } catch (error) {
     const [first = ''] = String(error instanceof Error ? error.message : error).split('\n');
     throw new CtlError('invalid_argument', `cannot be read as YAML: ${first.replace(/:$/, '')}`, { file: source });
@@ -168,7 +168,7 @@ export async function parseData(source: string, content: string): Promise<unknow
 }
 
 /** Reads a file of JSON or YAML; undefined when it does not exist. A dangling link counts as an unreadable file. */
-export async function readDataFile(path: string): Promise<unknown> {
+export async function readDataFile(path: string): Promise<JsonValue | undefined> {
   const bytes = await readFile(path).catch(async (error: NodeJS.ErrnoException) => {
     const { code = error.message } = error;
     if (code === 'ENOENT' && !(await isThere(path))) return undefined;

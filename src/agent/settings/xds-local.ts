@@ -1,6 +1,6 @@
 /** XDS_LOCAL: where the xDS proxy of the agent listens. */
 import { CtlError, messageOf } from '../../core/errors.ts';
-import { isLoopbackName } from '../../core/loopback.ts';
+import { isLoopbackName } from '../../core/network/loopback.ts';
 import { parseListenAddress } from '../../settings/index.ts';
 
 /** A Unix domain socket, or an address of the machine. */

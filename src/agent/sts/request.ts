@@ -1,4 +1,6 @@
 /** Reads and checks the parameters of a token exchange (RFC 8693 section 2.1), as a form or as JSON. */
+
+import { isObject } from '../../core/objects.ts';
 import {
   ACCESS_TOKEN_TYPE,
   type ExchangeRequest,
@@ -7,7 +9,6 @@ import {
   OAuthError,
   TOKEN_EXCHANGE_GRANT,
 } from '../credentials/index.ts';
-import { isObject } from '../json.ts';
 
 const FORM = 'application/x-www-form-urlencoded';
 const JSON_TYPE = 'application/json';

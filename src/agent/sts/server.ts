@@ -6,7 +6,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError, errnoOf, messageOf, oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
-import { notLocal } from '../../core/loopback.ts';
+import { notLocal } from '../../core/network/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import {
   ACCESS_TOKEN_TYPE,

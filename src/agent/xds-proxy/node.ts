@@ -1,7 +1,8 @@
 /** The node of the bootstrap as the message that the agent's own stream begins with. */
+
+import { isObject } from '../../core/objects.ts';
 import { envoy } from '../../protobuf/agent/index.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
-import { isObject } from '../json.ts';
 
 type Locality = Partial<Record<'region' | 'zone' | 'sub_zone', string>>;
 

@@ -8,6 +8,7 @@
  *
  * The authorities that belong to the credential `name` are in the Secret `name-cacert`, or else in `name` itself.
  */
+import { isDnsSubdomain } from '../dns-names.ts';
 
 /** The content of a Secret that is read here. */
 export interface SecretContent {
@@ -112,8 +113,6 @@ export function secretBytes({ data, stringData }: SecretContent, name: string): 
 export const CREDENTIAL_SCHEME = 'kubernetes://';
 /** Suffix of the Secret with the authorities that belong to a credential, and of their SDS name. */
 export const AUTHORITIES_SUFFIX = '-cacert';
-/** The orchestrator's rule for names of Secrets. */
-export const SECRET_NAME = /^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/;
 
 /** Secrets in which the authorities of a credential may be, in this order; the credential may be named by either. */
 export function authoritiesNames(name: string): readonly [apart: string, beside: string] {
@@ -132,6 +131,6 @@ export function parseSdsName(
 ): { readonly what: 'key pair' | 'authorities'; readonly name: string } | undefined {
   if (!text.startsWith(CREDENTIAL_SCHEME)) return undefined;
   const name = text.slice(CREDENTIAL_SCHEME.length);
-  if (!SECRET_NAME.test(name)) return undefined;
+  if (!isDnsSubdomain(name)) return undefined;
   return { what: name.endsWith(AUTHORITIES_SUFFIX) ? 'authorities' : 'key pair', name };
 }

@@ -1,6 +1,6 @@
 /** The addresses that the program listens on: parsed from the flags, and formatted for the log. */
 import { networkInterfaces } from 'node:os';
-import { isLoopbackName } from '../../core/loopback.ts';
+import { isLoopbackName } from '../../core/network/loopback.ts';
 import { type ListenAddress, parseListenAddress } from '../../settings/index.ts';
 
 /** The loopback addresses of this machine: IPv4, IPv6 or both. */

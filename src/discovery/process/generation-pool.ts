@@ -2,7 +2,7 @@
 import { fileURLToPath } from 'node:url';
 import { systemClock } from '../../core/clock.ts';
 import { messageOf } from '../../core/errors.ts';
-import { delayOptimization } from '../../core/v8-flags.ts';
+import { delayOptimization } from '../../core/process/v8-flags.ts';
 import { getScope } from '../../logging/index.ts';
 import type { Metrics } from '../../observe/index.ts';
 import { workerUrl } from '../../paths.ts';

@@ -1,5 +1,5 @@
 /** The limit of connections of proxies. */
-import { openFilesLimit, readProcessLimits } from '../../core/open-files.ts';
+import { openFilesLimit, readProcessLimits } from '../../core/process/open-files.ts';
 
 /**
  * The share of file descriptors for gRPC connections. Each HTTP server has a share of its own (src/http); the rest is

@@ -1,8 +1,9 @@
 /** REVISION as a part of the names of Kubernetes objects. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { CtlError } from '../../core/errors.ts';
 
-/** DNS label (RFC 1123), short enough for a prefix. */
-const REVISION = /^[a-z0-9]([-a-z0-9]{0,56}[a-z0-9])?$/;
+/** Leaves room for a prefix in a DNS label. */
+const MAX_REVISION = 58;
 
 /** The name of a revision: `default` where none is set. */
 export function revisionName(revision: string): string {
@@ -16,7 +17,7 @@ export function revisionName(revision: string): string {
  */
 export function revisionSuffix(revision: string): string {
   if (revision === '' || revision === 'default') return '';
-  if (REVISION.test(revision)) return `-${revision}`;
+  if (revision.length <= MAX_REVISION && isDnsLabel(revision)) return `-${revision}`;
   const message = 'expected lower-case letters, digits and hyphens, as in names of Kubernetes objects';
   throw new CtlError('invalid_argument', message, { field: 'REVISION' });
 }

@@ -3,6 +3,7 @@
  * certificate proves its namespace and service account, and everything else of the WorkloadEntry comes from the group:
  * labels that a workload states could make it an endpoint of other services, or a gateway with their secrets.
  */
+import { isDnsSubdomain } from '../../core/dns-names.ts';
 import type { ProxyNode } from '../../core/proxy.ts';
 import { addressId, type Snapshot } from '../../model/index.ts';
 import {
@@ -40,8 +41,6 @@ export const MAX_PER_GROUP = 1000;
 export const MAX_PER_ACCOUNT = 2000;
 
 const DEFAULT_ACCOUNT = 'default';
-const MAX_NAME = 253;
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
 
 export const ENTRY_API_VERSION = apiVersionsOf('WorkloadEntry')[0] ?? '';
 
@@ -116,7 +115,7 @@ function entryName(group: string, address: string, network: string): string | un
   const parts = [group, address.replaceAll(':', '-'), ...(network === '' ? [] : [network])];
   // An IPv6 address may end with colons.
   const name = parts.join('-').replace(/-+$/, '');
-  return name.length <= MAX_NAME && NAME.test(name) ? name : undefined;
+  return isDnsSubdomain(name) ? name : undefined;
 }
 
 /** Whether other machines can reach this address: not loopback, link-local, multicast or unspecified. */

@@ -3,9 +3,11 @@
  * or when it has disconnected: a workload that moves to another replica keeps its entry. Every write is guarded by the
  * version that was read. One replica removes what others have left.
  */
+
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { createFailureLog } from '../../core/log.ts';
+import { isObject } from '../../core/objects.ts';
 import {
   ApiError,
   isRefusal,
@@ -183,8 +185,8 @@ class ClusterEntries {
 
   async #reportHealth(object: KubernetesObject, problem: string): Promise<void> {
     const { name, namespace = '', resourceVersion } = object.metadata;
-    const status = isRecord(object.status) ? object.status : {};
-    const all = Array.isArray(status.conditions) ? status.conditions.filter(isRecord) : [];
+    const status = isObject(object.status) ? object.status : {};
+    const all = Array.isArray(status.conditions) ? status.conditions.filter(isObject) : [];
     const before = all.find(({ type }) => type === HEALTHY_CONDITION);
     const condition = healthCondition(problem);
     if (before?.status === condition.status && (before.message ?? '') === (condition.message ?? '')) return;
@@ -251,8 +253,4 @@ function annotationOf({ metadata }: KubernetesObject, key: string): string | und
 /** Milliseconds since the epoch; 0 without a time. */
 function timeOf(object: KubernetesObject, key: string): number {
   return Date.parse(annotationOf(object, key) ?? '') || 0;
-}
-
-function isRecord(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

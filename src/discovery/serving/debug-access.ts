@@ -1,12 +1,12 @@
 /**
  * Who may see which debug pages (docs/security-model.md). A caller either has a bearer token, which the authenticators
- * of xDS verify, or is a program on this machine (`core/loopback.ts`). A token of the root namespace sees everything, a
+ * of xDS verify, or is a program on this machine (`core/network/loopback.ts`). A token of the root namespace sees everything, a
  * token of another namespace the documents, services and proxies of that namespace. A loopback address permits reading
  * only and is not an identity (CVE-2022-39388).
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
-import { isLoopbackAddress, notLocal, type RequestOrigin } from '../../core/loopback.ts';
+import { isLoopbackAddress, notLocal, type RequestOrigin } from '../../core/network/loopback.ts';
 import type { Viewer } from '../../debug/index.ts';
 import { PerAddressLimiter } from '../../grpc/index.ts';
 import type { Authentication } from '../../security/index.ts';

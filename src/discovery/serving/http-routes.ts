@@ -4,7 +4,7 @@ import type { Registry } from 'prom-client';
 import type { BuildInfo } from '../../core/build-info.ts';
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, messageOf } from '../../core/errors.ts';
-import { INTERNAL_FETCH_HEADER } from '../../core/internal-fetch.ts';
+import { INTERNAL_FETCH_HEADER } from '../../core/network/internal-fetch.ts';
 import { type DebugSource, handleDebug, isDebugPath, type PageMaker, type SourceStatus } from '../../debug/index.ts';
 import type { Metrics, Profiler } from '../../observe/index.ts';
 import { staleMs } from '../../sources/index.ts';

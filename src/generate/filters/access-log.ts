@@ -1,4 +1,5 @@
 /** Access logs of the mesh configuration: one file for all listeners, with lines of text or of JSON. */
+import { isObject } from '../../core/objects.ts';
 import { envoy, type google } from '../../protobuf/index.ts';
 import type { MeshConfig } from '../../resources/index.ts';
 import {
@@ -93,7 +94,7 @@ function logFormat({ accessLogFormat, accessLogEncoding }: LogConfig): LogFormat
 function jsonObject(text: string): object | undefined {
   try {
     const value: unknown = JSON.parse(text);
-    return typeof value === 'object' && value !== null && !Array.isArray(value) ? value : undefined;
+    return isObject(value) ? value : undefined;
   } catch {
     return undefined;
   }

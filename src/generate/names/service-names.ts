@@ -1,4 +1,5 @@
 /** The names of one service. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import type { Memos } from '../../core/memo.ts';
 import type { Endpoint, Service } from '../../model/index.ts';
 import { isIpAddress } from '../common/index.ts';
@@ -24,9 +25,6 @@ export interface HeadlessNames {
   readonly pods: readonly Name[];
 }
 
-/** A label of a DNS name. Endpoints may be written with any text. */
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
 /**
  * The name of a service with addresses. Absent for one without: only the resolvers of the machine may know addresses of
  * it, as for ServiceEntries of the outside world and for Services of type ExternalName.
@@ -46,7 +44,8 @@ export function headlessNames(service: Service, endpoints: readonly Endpoint[]):
   for (const { address, health, hostname } of endpoints) {
     if (health !== 'healthy' || !isIpAddress(address)) continue;
     all.add(address);
-    if (!DNS_LABEL.test(hostname)) continue;
+    // Endpoints may be written with any string.
+    if (!isDnsLabel(hostname)) continue;
     const ofPod = byPod.get(hostname) ?? new Set();
     byPod.set(hostname, ofPod.add(address));
   }

@@ -7,7 +7,8 @@
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
 
-import { AUTHORITIES_SUFFIX, SECRET_NAME, sdsName } from '../../core/tls/tls-secrets.ts';
+import { isDnsSubdomain } from '../../core/dns-names.ts';
+import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';
 import type { MeshReader } from '../reads/index.ts';
 import type { GatewayView } from '../types.ts';
@@ -117,7 +118,7 @@ export function parseCredentialName(written: string, namespace: string): string 
       refused: `credential ${shown} is refused: a gateway gets Secrets of its own namespace ${namespace} alone`,
     };
   }
-  if (!SECRET_NAME.test(name)) return { refused: `credential ${shown} is refused: expected the name of a Secret` };
+  if (!isDnsSubdomain(name)) return { refused: `credential ${shown} is refused: expected the name of a Secret` };
   return name;
 }
 

@@ -2,7 +2,9 @@
  * The meaning of AuthorizationPolicy, implemented a second time without Envoy: it builds whole texts and compares them.
  * It is independent of the generator, so that both must have the same error to agree on something wrong.
  */
+
 import { BlockList, isIPv6 } from 'node:net';
+import { isObject } from '../../core/objects.ts';
 import type { AuthorizationPolicySpec, AuthorizationRule } from '../../resources/schema/security.ts';
 import type { Json, Request } from './rbac.ts';
 
@@ -265,10 +267,7 @@ function claim(path: readonly string[]): Question {
     let at: Json | undefined = token;
     for (const step of path) {
       const within: Json | undefined = at;
-      at =
-        typeof within === 'object' && within !== null && !Array.isArray(within)
-          ? (within as Record<string, Json>)[step]
-          : undefined;
+      at = isObject(within) ? (within as Record<string, Json>)[step] : undefined;
     }
     const found: readonly Json[] = Array.isArray(at) ? (at as readonly Json[]) : at === undefined ? [] : [at];
     return found.some((item) => {

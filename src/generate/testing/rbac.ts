@@ -3,8 +3,10 @@
  * alone. The behavior of each matcher was determined with the real Envoy (several headers of one name, names of
  * certificates, values of metadata).
  */
+
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';
+import { isObject } from '../../core/objects.ts';
 import { envoy } from '../../protobuf/index.ts';
 import type { HttpFilter } from '../policies/types.ts';
 
@@ -186,10 +188,6 @@ function valueMatches(matcher: envoy.type.matcher.v3.ValueMatcher, value: Json |
     default:
       throw new Error(`unexpected value match ${matcher.matchPattern}`);
   }
-}
-
-function isObject(value: Json | undefined): value is { readonly [key: string]: Json } {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function isIn({ addressPrefix, prefixLen }: Range, address: string): boolean {

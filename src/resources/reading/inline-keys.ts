@@ -1,3 +1,5 @@
+import { isObject } from '../../core/objects.ts';
+
 /**
  * Keys in a policy itself (`jwks` of a RequestAuthentication's rule): which of them Envoy can verify tokens with. Envoy
  * refuses a key set in which it can read no key, and with it the listener that the set is part of. Validation and
@@ -83,10 +85,6 @@ function keysIn(text: string): readonly unknown[] {
   } catch {
     return [];
   }
-}
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 function usableKey(key: unknown): PublicKey | undefined {

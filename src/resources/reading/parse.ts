@@ -2,7 +2,10 @@
  * Turns a document's plain data into a typed resource, or into the one problem line a person needs. All documents come
  * through here, whichever source they have.
  */
+
 import { z } from 'zod';
+import { isDnsLabel, isDnsSubdomain, MAX_DNS_LABEL, MAX_DNS_NAME } from '../../core/dns-names.ts';
+import { isObject } from '../../core/objects.ts';
 import { dryRunError, meantAsDryRun } from '../dry-run.ts';
 import { isIngressTls, withClosedListeners } from '../ingress-tls.ts';
 import { apiVersionsOf, isClusterScoped, isReadAnnotation, kindOf, workloadLabels } from '../kinds/aliases.ts';
@@ -62,21 +65,15 @@ const MESH_DOCUMENT_FIELDS: ReadonlySet<string> = new Set(['apiVersion', 'kind',
 /** Namespace of a namespaced resource that names none. */
 const DEFAULT_NAMESPACE = 'default';
 
-/** A valid name of the orchestrator: RFC 1123 labels separated by dots. */
-const NAME = /^[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
-const NAMESPACE = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
-const MAX_NAME = 253;
-const MAX_NAMESPACE = 63;
-
 const metadata = z.object({
   name: z
     .string()
-    .max(MAX_NAME, 'expected at most 253 characters')
-    .regex(NAME, 'expected lower-case letters, digits, - and .'),
+    .max(MAX_DNS_NAME, { abort: true, error: 'expected at most 253 characters' })
+    .refine(isDnsSubdomain, 'expected lower-case letters, digits, - and .'),
   namespace: z
     .string()
-    .max(MAX_NAMESPACE, 'expected at most 63 characters')
-    .regex(NAMESPACE, 'expected lower-case letters, digits and -')
+    .max(MAX_DNS_LABEL, { abort: true, error: 'expected at most 63 characters' })
+    .refine(isDnsLabel, 'expected lower-case letters, digits and -')
     .optional(),
   labels: z.record(z.string(), z.string()).optional(),
   annotations: z.record(z.string(), z.string()).optional(),
@@ -389,8 +386,4 @@ function coreInput(envelope: Envelope, document: Record<string, unknown>): Recor
   const { apiVersion: _apiVersion, kind: _kind, metadata: _metadata, ...rest } = document;
   const { deletionTimestamp } = envelope;
   return deletionTimestamp === undefined ? rest : { ...rest, deletionTimestamp };
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

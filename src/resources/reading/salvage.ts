@@ -3,6 +3,7 @@
  * as absent. The lines with kind and namespace identify it.
  */
 
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { SECURITY_KINDS, type SecurityKind, type Substitute } from '../kinds/types.ts';
 import { resembles } from './resembles.ts';
 import { type SubstituteName, substitutesFor } from './substitute.ts';
@@ -27,7 +28,6 @@ const FIELDS_OF_KIND: readonly (readonly [SecurityKind, RegExp])[] = [
 const NAMESPACE = /\bnamespace["']?\s*:\s*["']?([^\s"',}#]*)/g;
 const NAME = /\bname["']?\s*:\s*["']?([a-z0-9][-a-z0-9.]*)["']?[ \t]*(?:[,}#\r\n]|$)/;
 const ACTION = /\baction["']?\s*:\s*["']?([A-Za-z]*)/g;
-const VALID_NAMESPACE = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
 
 /** Substitutes for the security documents that the text seems to contain; undefined when it seems to contain none. */
 export function salvaged(text: string): Substitute[] | undefined {
@@ -77,7 +77,7 @@ function metadataOf(text: string): string {
 function namespacesOf(text: string, documents: number): string[] | undefined {
   const written = [...text.matchAll(NAMESPACE)].map(([, namespace = '']) => namespace);
   const distinct = [...new Set(written)];
-  if (!distinct.every((namespace) => VALID_NAMESPACE.test(namespace))) return undefined;
+  if (!distinct.every(isDnsLabel)) return undefined;
   // A document without a namespace is in the default namespace.
   if (written.length === 0) return /\bnamespace\b/.test(text) ? undefined : ['default'];
   return written.length < documents || (documents === 1 && distinct.length > 1) ? undefined : distinct;

@@ -10,8 +10,10 @@
  *
  * A selector that cannot be read covers the namespace, a namespace that cannot be read the mesh.
  */
+
 import { hash } from 'node:crypto';
 import { z } from 'zod';
+import { isObject } from '../../core/objects.ts';
 import type { ContentOf } from '../kinds/schemas.ts';
 import type { AnyResource, ResourceMeta, ResourceOrigin, SecurityKind, Substitute } from '../kinds/types.ts';
 import { SECURITY_KINDS } from '../kinds/types.ts';
@@ -154,8 +156,4 @@ export function substituteResource(
   };
   // Kind and content belong together: `contentOf` made one for the other.
   return { kind, meta, content, origin, fingerprint: fingerprintOf(kind, meta, content) } as AnyResource;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -111,21 +111,22 @@ function mayBeLeftOut(kind: Kind, content: unknown, path: Path): boolean {
 }
 
 function hasField(value: unknown, field: string): boolean {
-  return typeof value === 'object' && value !== null && Object.hasOwn(value, field);
+  return hasMembers(value) && Object.hasOwn(value, field);
 }
 
 function valueAt(root: unknown, path: readonly PropertyKey[]): unknown {
   let at: unknown = root;
-  for (const step of path) at = isRecord(at) && Object.hasOwn(at, step) ? at[step] : undefined;
+  for (const step of path) at = hasMembers(at) && Object.hasOwn(at, step) ? at[step] : undefined;
   return at;
 }
 
 export function removeAt(root: unknown, path: readonly PropertyKey[]): void {
   const around = valueAt(root, path.slice(0, -1));
   const last = path.at(-1);
-  if (isRecord(around) && last !== undefined) delete around[last];
+  if (hasMembers(around) && last !== undefined) delete around[last];
 }
 
-function isRecord(value: unknown): value is Record<PropertyKey, unknown> {
+/** True for objects and arrays: a path leads through both. */
+function hasMembers(value: unknown): value is Record<PropertyKey, unknown> {
   return typeof value === 'object' && value !== null;
 }

@@ -2,22 +2,20 @@
  * Validates kinds of the Gateway API as an API server does (their custom resource definitions, version 1.6), so that
  * files cannot have names and hosts that derived documents or Envoy cannot have.
  */
+import { DNS_SUBDOMAIN_PATTERN, isDnsSubdomain, MAX_DNS_NAME } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';
 import type { BackendTlsPolicySpec, KubernetesGatewaySpec } from '../schema/gateway-api.ts';
 import { each, unique, type ValidationErrors } from './validation-errors.ts';
 
-const LABELS = '[a-z0-9]([-a-z0-9]*[a-z0-9])?(\\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*';
-const NAME = new RegExp(`^${LABELS}$`);
-const HOSTNAME = new RegExp(`^(\\*\\.)?${LABELS}$`, 'i');
-const PRECISE_HOSTNAME = new RegExp(`^${LABELS}$`, 'i');
-const MAX_NAME = 253;
+const HOSTNAME = new RegExp(`^(\\*\\.)?${DNS_SUBDOMAIN_PATTERN}$`, 'i');
+const PRECISE_HOSTNAME = new RegExp(`^${DNS_SUBDOMAIN_PATTERN}$`, 'i');
 /** An API server allows 16. */
 const MAX_RULES = 1024;
 
 export function validateKubernetesGateway({ listeners }: KubernetesGatewaySpec, errors: ValidationErrors): void {
   const at = errors.at('listeners');
   each(at, listeners, ({ name, hostname }, of) => {
-    if (name.length > MAX_NAME || !NAME.test(name)) {
+    if (!isDnsSubdomain(name)) {
       of.add(['name'], `expected lower-case letters, digits, - and ., got ${shown(name)}`);
     }
     if (hostname !== undefined && hostname !== '') checkHostname(of.at('hostname'), hostname);
@@ -49,5 +47,5 @@ function checkHostname(errors: ValidationErrors, hostname: string): void {
 }
 
 function isHostname(text: string, pattern: RegExp): boolean {
-  return text.length <= MAX_NAME && pattern.test(text);
+  return text.length <= MAX_DNS_NAME && pattern.test(text);
 }

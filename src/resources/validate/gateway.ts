@@ -1,4 +1,5 @@
 /** Validates Gateway: ports, hosts, and TLS that fits the protocol. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';
 import type { GatewayServer, GatewaySpec } from '../schema/gateway.ts';
 import type { ServerTlsSettings } from '../schema/tls-settings.ts';
@@ -11,7 +12,6 @@ import {
   checkWholeLabels,
   checkWildcardHost,
   isIpAddress,
-  isNamespace,
   isUnixSocket,
 } from './values.ts';
 
@@ -84,7 +84,7 @@ function checkServer(server: GatewayServer, errors: ValidationErrors): void {
 function checkServerHost(entry: string, errors: ValidationErrors): void {
   const slash = entry.indexOf('/');
   const namespace = slash < 0 ? '*' : entry.slice(0, slash);
-  if (namespace !== '*' && namespace !== '.' && !isNamespace(namespace)) {
+  if (namespace !== '*' && namespace !== '.' && !isDnsLabel(namespace)) {
     errors.add([], `expected a namespace, "." or "*" before the "/", got ${shown(namespace)}`);
   }
   const host = entry.slice(slash + 1);

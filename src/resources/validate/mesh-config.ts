@@ -2,11 +2,12 @@
  * Validates the mesh configuration. A value that Envoy refuses would be refused in every cluster or listener of every
  * proxy.
  */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import type { ValidationError } from '../reading/issues.ts';
 import type { MeshConfig } from '../schema/mesh-config.ts';
 import { checkLocalityLb, checkTcpKeepalive } from './destination-rule.ts';
 import { errorList } from './validation-errors.ts';
-import { checkDuration, checkNotNegative, checkPort, isNamespace } from './values.ts';
+import { checkDuration, checkNotNegative, checkPort } from './values.ts';
 
 /** Cluster.dns_refresh_rate has to be more than a millisecond. */
 const MIN_DNS_REFRESH_MILLIS = 2;
@@ -32,7 +33,7 @@ export function meshConfigErrors(mesh: MeshConfig): readonly ValidationError[] {
     errors.add(['proxyInboundListenPort'], `expected another port than proxyListenPort, got ${mesh.proxyListenPort}`);
   }
   for (const [index, name] of mesh.trustedConfigNamespaces.entries()) {
-    if (name === '*' || isNamespace(name)) continue;
+    if (name === '*' || isDnsLabel(name)) continue;
     errors.add(['trustedConfigNamespaces', index], `expected the name of a namespace, or *, got "${name}"`);
   }
   return found;

@@ -1,4 +1,5 @@
 /** Validates Sidecar. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';
 import type { SidecarEgress, SidecarIngress, SidecarSpec } from '../schema/sidecar.ts';
 import { checkConnectionPool } from './destination-rule.ts';
@@ -12,7 +13,6 @@ import {
   checkWholeLabels,
   checkWildcardHost,
   isIpAddress,
-  isNamespace,
   isUnixSocket,
 } from './values.ts';
 
@@ -76,7 +76,7 @@ function checkEgress(listener: SidecarEgress, errors: ValidationErrors): void {
 function checkEgressHost(entry: string, errors: ValidationErrors): void {
   const slash = entry.indexOf('/');
   const namespace = entry.slice(entry.startsWith('~') ? 1 : 0, Math.max(0, slash));
-  if (slash < 0 || (!['*', '.', ''].includes(namespace) && !isNamespace(namespace)) || entry.startsWith('/')) {
+  if (slash < 0 || (!['*', '.', ''].includes(namespace) && !isDnsLabel(namespace)) || entry.startsWith('/')) {
     const message =
       'expected "namespace/host", with "*" or "." for a namespace, or "~namespace/host" to exclude a host';
     errors.add([], `${message}, got ${shown(entry)}`);

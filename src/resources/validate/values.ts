@@ -1,5 +1,7 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
+
 import { isIP } from 'node:net';
+import { isDnsLabel, isDnsSubdomain } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';
 import { MAX_MATCHED_PROGRAM, readRegex } from '../regex/index.ts';
 import type { HeaderMatch } from '../schema/common.ts';
@@ -14,9 +16,7 @@ const MAX_LABEL = 63;
 const DNS_LABEL = /^[a-zA-Z0-9_]([-a-zA-Z0-9_]*[a-zA-Z0-9_])?$/;
 /** `*`, `*suffix` or `*-suffix`: valid first labels of a wildcard host. */
 const WILDCARD_LABEL = /^\*([-a-zA-Z0-9]*[a-zA-Z0-9])?$/;
-const RFC1123_LABEL = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 const LABEL_NAME = /^[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?$/;
-const LABEL_PREFIX = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
 /** Separates most host names from addresses quickly: an address begins like this, or has a colon. */
 const STARTS_WITH_DIGIT = /^\d/;
 /** RFC 9110 field name (token), and HTTP/2 pseudo headers. */
@@ -180,17 +180,13 @@ function isLabelKey(key: string): boolean {
   const slash = key.indexOf('/');
   const name = key.slice(slash + 1);
   if (name.length > MAX_LABEL || !LABEL_NAME.test(name)) return false;
-  return slash < 0 || (slash <= 253 && LABEL_PREFIX.test(key.slice(0, slash)));
-}
-
-export function isNamespace(name: string): boolean {
-  return name.length <= MAX_LABEL && RFC1123_LABEL.test(name);
+  return slash < 0 || isDnsSubdomain(key.slice(0, slash));
 }
 
 /** `.` this namespace, `*` all, `~` none, or a namespace. `*` beside others, or anything twice, is a mistake. */
 export function checkExportTo(errors: ValidationErrors, exportTo: readonly string[] | undefined): void {
   each(errors, exportTo, (entry, at) => {
-    if (!['.', '*', '~'].includes(entry) && !isNamespace(entry)) {
+    if (!['.', '*', '~'].includes(entry) && !isDnsLabel(entry)) {
       at.add([], `expected ".", "*", "~" or a namespace, got ${shown(entry)}`);
     }
   });

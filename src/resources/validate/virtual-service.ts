@@ -1,4 +1,5 @@
 /** Validates VirtualService: hosts, gateways, and that each route has one action. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';
 import type {
   HttpRoute,
@@ -21,7 +22,6 @@ import {
   isCidr,
   isDomain,
   isIpAddress,
-  isNamespace,
 } from './values.ts';
 
 /** The gateway name that means sidecars. */
@@ -82,7 +82,7 @@ function checkGatewayName(name: string, errors: ValidationErrors): void {
 }
 
 function isGatewayNamespace(namespace: string): boolean {
-  return namespace === '.' || isNamespace(namespace);
+  return namespace === '.' || isDnsLabel(namespace);
 }
 
 function checkRoute(route: HttpRoute, errors: ValidationErrors): void {

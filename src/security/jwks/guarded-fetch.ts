@@ -10,7 +10,7 @@ import { request as httpsRequest } from 'node:https';
 import { isIP, type LookupFunction } from 'node:net';
 import { Readable } from 'node:stream';
 import { CtlError, toError } from '../../core/errors.ts';
-import { INTERNAL_FETCH_HEADER } from '../../core/internal-fetch.ts';
+import { INTERNAL_FETCH_HEADER } from '../../core/network/internal-fetch.ts';
 import type { Fetch } from '../fetch-json.ts';
 import { isRefusedAddress } from './addresses.ts';
 

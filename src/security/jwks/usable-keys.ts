@@ -6,8 +6,10 @@
  * Also left out are keys that prove nothing: symmetric ones (`oct`), because anyone who can fetch the set could sign
  * with them, and keys with their private half, for the same reason.
  */
+
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 
 /** Importing a key takes some 50 µs, and a megabyte holds thousands; issuers have a handful. */
 const MAX_KEYS = 100;
@@ -39,10 +41,6 @@ const ALGORITHMS: Readonly<Record<string, readonly string[]>> = {
 };
 
 type Members = Readonly<Record<string, unknown>>;
-
-function isObject(value: unknown): value is Members {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
 
 /** The member as a string; undefined when it is absent, null when it is not a string. */
 function textOf(value: unknown): string | undefined | null {

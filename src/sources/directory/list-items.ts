@@ -1,5 +1,6 @@
 /** The resources of one YAML document: itself, or the items of a List. */
 
+import { isObject } from '../../core/objects.ts';
 import type { Slices } from '../../core/slices.ts';
 import {
   type DocumentLimits,
@@ -63,9 +64,8 @@ function isBrokenList(raw: unknown): boolean {
 
 function readOne(raw: unknown, location: DocumentLocation, path: Path): ParsedResource {
   const { origin, index, text, locate, limits } = location;
-  const isObject = typeof raw === 'object' && raw !== null && !Array.isArray(raw);
-  if (isObject && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), { index, limits });
-  const found: ParsedResource = isObject
+  if (isObject(raw) && !isBrokenList(raw)) return parseResource(raw, origin, locate(path), { index, limits });
+  const found: ParsedResource = isObject(raw)
     ? { problem: { id: `${origin.file}#${index}`, origin, field: 'items', message: 'required, expected a list' } }
     : parseResource(raw, origin, locate(path), { index, limits });
   // Nothing in it is read, so that a policy in it must not count as absent.

@@ -2,7 +2,8 @@
  * Names of the Secrets and ConfigMaps that gateways may need: those that other resources name as credentials or
  * certificate authorities. Only these are read from a cluster.
  */
-import { AUTHORITIES_SUFFIX, SECRET_NAME } from '../../core/tls/tls-secrets.ts';
+import { isDnsSubdomain } from '../../core/dns-names.ts';
+import { AUTHORITIES_SUFFIX } from '../../core/tls/tls-secrets.ts';
 import type { AnyResource, Kind, Resource, ResourceEvent, ResourceKey, ResourceList } from '../../resources/index.ts';
 
 /** The names in the resources of each kind that has any. */
@@ -154,7 +155,7 @@ function secretsOf({ content }: AnyResource): string[] {
     // `kubernetes://namespace/name` in full.
     const name = credential.slice(credential.lastIndexOf('/') + 1);
     const base = name.endsWith(AUTHORITIES_SUFFIX) ? name.slice(0, -AUTHORITIES_SUFFIX.length) : name;
-    return SECRET_NAME.test(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
+    return isDnsSubdomain(base) ? [base, `${base}${AUTHORITIES_SUFFIX}`] : [];
   });
 }
 
@@ -177,7 +178,7 @@ function referenceName(reference: unknown, kind: string): readonly string[] {
   const { name } = reference;
   const group = 'group' in reference ? reference.group : '';
   const of = 'kind' in reference ? reference.kind : kind;
-  return group === '' && of === kind && typeof name === 'string' && SECRET_NAME.test(name) ? [name] : [];
+  return group === '' && of === kind && typeof name === 'string' && isDnsSubdomain(name) ? [name] : [];
 }
 
 function collect(value: unknown, into: string[]): void {

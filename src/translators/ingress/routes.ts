@@ -1,4 +1,5 @@
 /** The routes of one host: those of all Ingresses that name it, the most specific path first. */
+import { isDnsSubdomain } from '../../core/dns-names.ts';
 import {
   derivedRouteProblem,
   type HttpMatch,
@@ -63,11 +64,13 @@ function pathsOf(host: string, ingress: Resource<'Ingress'>, inputs: RouteInputs
 }
 
 /** A DNS name, or one with `*` for its first label. */
-const HOST = /^(\*\.)?[a-z0-9]([-a-z0-9.]*[a-z0-9])?$/;
+function isHost(host: string): boolean {
+  return isDnsSubdomain(host.startsWith('*.') ? host.slice(2) : host);
+}
 
 /** Hosts as names of virtual hosts, without those that are none. An absent or empty one is any host. */
 export function hostNames(hosts: readonly (string | undefined)[]): string[] {
-  return hosts.map((host) => host?.toLowerCase() || ANY_HOST).filter((host) => host === ANY_HOST || HOST.test(host));
+  return hosts.map((host) => host?.toLowerCase() || ANY_HOST).filter((host) => host === ANY_HOST || isHost(host));
 }
 
 /**

@@ -1,4 +1,5 @@
 /** What of an Ingress is not served as it is written: its author learns it from a warning alone. */
+import { isDnsLabel } from '../../core/dns-names.ts';
 import {
   derivedRouteProblem,
   fieldPath,
@@ -14,7 +15,6 @@ type Warn = (path: Path, message: string) => void;
 
 /** Maximum warnings of one Ingress. */
 const MAX_WARNINGS = 16;
-const SERVICE_NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?$/;
 
 /** The first warnings about an Ingress, in the order of its fields. */
 export function ingressWarnings({ content }: Resource<'Ingress'>): readonly ResourceWarning[] {
@@ -52,7 +52,7 @@ function checkBackend(backend: IngressBackend | undefined, path: Path, warn: War
   const { service } = backend;
   if (service === undefined) {
     warn(path, 'expected service: requests are answered with 503');
-  } else if (!SERVICE_NAME.test(service.name)) {
+  } else if (!isDnsLabel(service.name)) {
     warn([...path, 'service', 'name'], 'expected the name of a Service: requests are answered with 503');
   } else if (service.port?.number === undefined && service.port?.name === undefined) {
     warn([...path, 'service', 'port'], 'expected number or name: requests are answered with 503');

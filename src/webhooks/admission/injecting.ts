@@ -1,5 +1,7 @@
 /** Answers `/inject`: the Pods that are created get their sidecar by a patch. */
+
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionParameters, Injector, JsonPatchOperation } from '../types.ts';
 
 export interface Injecting {
@@ -34,7 +36,7 @@ export function answerInjection(
 ): Answered {
   if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
   if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
-  if (typeof object !== 'object' || object === null || Array.isArray(object))
+  if (!isObject(object))
     return refused(new CtlError('invalid_argument', 'expected an object', { field: 'request.object' }));
   try {
     const pod = { ...object };

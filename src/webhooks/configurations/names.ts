@@ -1,9 +1,6 @@
 /** The names of the webhook configurations of a control plane, from INJECTION_WEBHOOK_CONFIG_NAME and its twin. */
+import { isDnsSubdomain } from '../../core/dns-names.ts';
 import { CtlError } from '../../core/errors.ts';
-
-/** DNS subdomain (RFC 1123), as names of cluster-scoped objects are. */
-const NAME = /^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$/;
-const MAX_NAME = 253;
 
 const REVISION_PLACEHOLDER = '$' + '{revision}';
 const NAMESPACE_PLACEHOLDER = '$' + '{namespace}';
@@ -31,7 +28,7 @@ export function configurationName(
   const name = template
     .replaceAll(NAMESPACE_PLACEHOLDER, () => namespace)
     .replaceAll(REVISION_PLACEHOLDER, () => (isDefaultRevision ? 'default' : revision));
-  if (NAME.test(name) && name.length <= MAX_NAME) return name;
+  if (isDnsSubdomain(name)) return name;
   const placeholders = `${NAMESPACE_PLACEHOLDER} and ${REVISION_PLACEHOLDER}`;
   const message = `expected the name of an object (${placeholders} are replaced), got ${JSON.stringify(name)}`;
   throw new CtlError('invalid_argument', message, { field: variable });

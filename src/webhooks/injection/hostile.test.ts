@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
 import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { jsonPatch } from '../patch/index.ts';
 import type { PodObject } from '../types.ts';
 import { createInjector } from './index.ts';
-import { isRecord, recordOf, recordsOf, textOf } from './pod-shape.ts';
+import { recordOf, recordsOf, textOf } from './pod-shape.ts';
 import { injected, SETTINGS, webPod, withConfig } from './testing/settings.ts';
 
 /** Syntax of YAML, Liquid, JSON, JSON Pointer, shells and variables of containers. */
@@ -81,7 +82,7 @@ defaultTemplates: [sidecar, careless]
 /** The fields and the types of their values. One field has a name that contains a text of the user. */
 function structure(value: unknown, text: string): unknown {
   if (Array.isArray(value)) return value.map((entry) => structure(entry, text));
-  if (!isRecord(value)) return typeof value;
+  if (!isObject(value)) return typeof value;
   return Object.fromEntries(
     Object.entries(value).map(([key, entry]) => [key === `key.${text}` ? 'key.TEXT' : key, structure(entry, text)]),
   );
@@ -286,7 +287,7 @@ function ownContainers(pod: unknown): readonly unknown[] {
 function isNull(document: unknown, path: string): boolean {
   const steps = path.split('/').slice(1);
   const value = steps.reduce<unknown>(
-    (at, step) => (isRecord(at) ? at[step.replaceAll('~1', '/')] : undefined),
+    (at, step) => (isObject(at) ? at[step.replaceAll('~1', '/')] : undefined),
     document,
   );
   return value === null;

@@ -2,4 +2,4 @@
 export { ANNOTATIONS, type AnnotationSpec, readAnnotations } from './annotations/annotations.ts';
 export { ANNOTATIONS_WITHOUT_EFFECT } from './annotations/ineffective-names.ts';
 export { createInjector } from './inject.ts';
-export { isRecord, type PodRecord, recordOf } from './pod-shape.ts';
+export { type PodRecord, recordOf } from './pod-shape.ts';

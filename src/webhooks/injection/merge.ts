@@ -4,7 +4,8 @@
  * with a strategic merge patch. Fields of which only one may be set (the handlers of a probe, the source of a volume)
  * are never combined. Parts that do not change are the same objects as before.
  */
-import { isRecord, type PodRecord } from './pod-shape.ts';
+import { isObject } from '../../core/objects.ts';
+import type { PodRecord } from './pod-shape.ts';
 
 interface ListRule {
   /** What identifies an entry; undefined: nothing, the entry is kept. */
@@ -82,8 +83,8 @@ function mergeValue(name: string, first: unknown, second: unknown): unknown {
     const rule = Object.hasOwn(LISTS, name) ? LISTS[name] : undefined;
     return rule === undefined ? second : mergeLists(rule, first, second);
   }
-  if (!isRecord(first) || !isRecord(second) || CHOICES.has(name)) return second;
-  if (PROBES.has(name) && HANDLERS.some((handler) => isRecord(second[handler]))) {
+  if (!isObject(first) || !isObject(second) || CHOICES.has(name)) return second;
+  if (PROBES.has(name) && HANDLERS.some((handler) => isObject(second[handler]))) {
     const kept = Object.entries(first).filter(([field]) => !HANDLERS.includes(field));
     return mergeFields(Object.fromEntries(kept), second);
   }
@@ -100,7 +101,7 @@ function ofTemplate(container: PodRecord): PodRecord {
 }
 
 function mergeLists(rule: ListRule, first: readonly unknown[], second: readonly unknown[]): readonly unknown[] {
-  const key = (entry: unknown): string | undefined => (isRecord(entry) ? rule.key(entry) : undefined);
+  const key = (entry: unknown): string | undefined => (isObject(entry) ? rule.key(entry) : undefined);
   const known = new Map(first.map((entry) => [key(entry), entry]));
   known.delete(undefined);
   const present = new Set<string>();
@@ -109,7 +110,7 @@ function mergeLists(rule: ListRule, first: readonly unknown[], second: readonly 
     const found = key(entry);
     if (found !== undefined) present.add(found);
     const below = found === undefined ? undefined : known.get(found);
-    if (rule.merge === 'second' || !isRecord(below) || !isRecord(entry)) return entry;
+    if (rule.merge === 'second' || !isObject(below) || !isObject(entry)) return entry;
     const merged = mergeFields(below, ofTemplate(entry));
     isChanged ||= merged !== entry;
     return merged;

@@ -1,18 +1,16 @@
+import { isObject } from '../../core/objects.ts';
+
 /** Reading of Pods, whose shape nobody has checked. */
 
 export type PodRecord = Readonly<Record<string, unknown>>;
 
-export function isRecord(value: unknown): value is PodRecord {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 export function recordOf(value: unknown): PodRecord {
-  return isRecord(value) ? value : {};
+  return isObject(value) ? value : {};
 }
 
 /** The objects of a list. */
 export function recordsOf(value: unknown): readonly PodRecord[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
+  return Array.isArray(value) ? value.filter(isObject) : [];
 }
 
 /** The texts by name of labels or annotations. */

@@ -2,7 +2,9 @@
  * The values that the built-in templates and `ProxyData` read, with the names that users of Istio know. Templates of
  * users may read others.
  */
+
 import { z } from 'zod';
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { messageOf } from '../../core/errors.ts';
 import { ports, portsOrAll, type Reader, ranges, rangesOrAll } from './annotations/values.ts';
 import { AGENT_STATUS_PORT, ENVOY_PORTS } from './redirection.ts';
@@ -27,12 +29,11 @@ const list = (read: Reader<readonly string[]>) =>
 
 /** The Pod's namespace in a search domain: as here, and as Istio's charts write it. */
 const NAMESPACE_OUTPUT = /\{\{ *(?:namespace|valueOrDefault \.DeploymentMeta\.Namespace "default") *\}\}/g;
-const DOMAIN = /^(?:[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?\.)*[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?$/;
 
 const searchDomain = z
   .string()
   .refine(
-    (text) => text.length <= 253 && DOMAIN.test(text.replaceAll(NAMESPACE_OUTPUT, 'x')),
+    (text) => text.length <= 253 && text.replaceAll(NAMESPACE_OUTPUT, 'x').split('.').every(isDnsLabel),
     'expected a DNS domain, in which {{ namespace }} is the namespace of the Pod',
   );
 

@@ -2,10 +2,12 @@
  * Injects the Pods of manifests: files with documents of YAML or JSON. Documents without Pods stay as they are, byte by
  * byte; in others comments and the order of fields stay.
  */
+
 import { type Document, LineCounter, parseAllDocuments } from 'yaml';
 import { CtlError, messageOf } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { fieldPath } from '../../resources/index.ts';
-import { isRecord, recordOf } from '../injection/index.ts';
+import { recordOf } from '../injection/index.ts';
 import { jsonPatch } from '../patch/index.ts';
 import type { Injector, PodObject } from '../types.ts';
 import { type Edit, editDocument, offsetOf, stepsOf } from './edit.ts';
@@ -102,7 +104,7 @@ function injectedTemplate(
     const offset = offsetOf(document, [...path, ...steps]);
     return offset === undefined ? {} : { line: lines.linePos(offset).line };
   };
-  if (!isRecord(pod)) {
+  if (!isObject(pod)) {
     throw new CtlError('invalid_argument', 'expected the template of a Pod', {
       file,
       ...at([]),
@@ -136,7 +138,7 @@ function injectedTemplate(
 /** What the controller will write into its Pods. A wrong type stays for the injector to refuse. */
 function ownedBy(metadata: unknown, owner: unknown): unknown {
   if (metadata === undefined || metadata === null) return { ownerReferences: [owner] };
-  return isRecord(metadata) ? { ...metadata, ownerReferences: [owner] } : metadata;
+  return isObject(metadata) ? { ...metadata, ownerReferences: [owner] } : metadata;
 }
 
 function withOwners(pod: PodObject, before: unknown): PodObject {

@@ -1,5 +1,6 @@
 /** Where the kinds of Kubernetes and of OpenShift that create Pods have the template of the Pod. */
-import { isRecord, type PodRecord } from '../injection/index.ts';
+import { isObject } from '../../core/objects.ts';
+import type { PodRecord } from '../injection/index.ts';
 
 /** A Pod or the template of one, inside a document. */
 export interface PodTemplate {
@@ -38,7 +39,7 @@ const MAX_DEPTH = 4;
 
 /** The templates in a document: none where it creates no Pods, several in a List. */
 export function podTemplates(document: unknown, path: readonly (string | number)[] = []): readonly PodTemplate[] {
-  if (!isRecord(document)) return [];
+  if (!isObject(document)) return [];
   const { apiVersion, kind, items } = document;
   const isList = apiVersion === 'v1' ? kind === 'List' : typeof kind === 'string' && kind.endsWith('List');
   if ((isList || (apiVersion === 'v1' && isPodList(kind))) && Array.isArray(items)) {
@@ -48,9 +49,9 @@ export function podTemplates(document: unknown, path: readonly (string | number)
   const type = `${String(apiVersion)}/${String(kind)}`;
   const steps = Object.hasOwn(WORKLOADS, type) ? WORKLOADS[type] : undefined;
   if (steps === undefined) return [];
-  const metadata = isRecord(document.metadata) ? document.metadata : {};
+  const metadata = isObject(document.metadata) ? document.metadata : {};
   const name = typeof metadata.name === 'string' ? metadata.name : '';
-  const pod = steps.reduce<unknown>((at, step) => (isRecord(at) ? at[step] : undefined), document);
+  const pod = steps.reduce<unknown>((at, step) => (isObject(at) ? at[step] : undefined), document);
   return [
     {
       path: [...path, ...steps],

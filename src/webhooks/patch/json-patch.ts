@@ -4,6 +4,7 @@
  * Entries that are added, removed or changed become operations of their own; a list whose entries changed their order
  * is replaced.
  */
+import { isObject } from '../../core/objects.ts';
 import type { JsonPatchOperation } from '../types.ts';
 
 type Fields = Readonly<Record<string, unknown>>;
@@ -18,7 +19,7 @@ export function jsonPatch(from: unknown, to: unknown): JsonPatchOperation[] {
 function compare(from: unknown, to: unknown, path: string, operations: JsonPatchOperation[]): void {
   if (from === to) return;
   if (Array.isArray(from) && Array.isArray(to)) compareLists(from, to, path, operations);
-  else if (isFields(from) && isFields(to)) compareFields(from, to, path, operations);
+  else if (isObject(from) && isObject(to)) compareFields(from, to, path, operations);
   else operations.push({ op: 'replace', path, value: to });
 }
 
@@ -93,15 +94,11 @@ function identified(entries: readonly unknown[]): Map<string, unknown> {
 }
 
 function identityOf(entry: unknown): string {
-  if (isFields(entry) && typeof entry.name === 'string') return `name:${entry.name}`;
+  if (isObject(entry) && typeof entry.name === 'string') return `name:${entry.name}`;
   return `content:${JSON.stringify(entry)}`;
 }
 
 /** RFC 6901, section 3. */
 function step(path: string, name: string): string {
   return `${path}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`;
-}
-
-function isFields(value: unknown): value is Fields {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

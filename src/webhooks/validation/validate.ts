@@ -2,7 +2,9 @@
  * Decides about a document of the mesh before the API server stores it: with the schemas and rules of the store, so
  * that what is admitted here comes into force there.
  */
+
 import { toCtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import {
   type CheckedDocument,
   checkDocument,
@@ -47,7 +49,7 @@ export function validateRequest(request: AdmissionRequest, limitFactor = 1): Adm
 
 /** A new object may get its name after admission. */
 function named(document: unknown, namespace: string): unknown {
-  if (!isRecord(document) || !isRecord(document.metadata)) return document;
+  if (!isObject(document) || !isObject(document.metadata)) return document;
   const { metadata } = document;
   if (metadata.name !== undefined || typeof metadata.generateName !== 'string') return document;
   return { ...document, metadata: { namespace, ...metadata, name: 'generated' } };
@@ -78,7 +80,7 @@ function isNoWorse(errors: readonly FieldMessage[], before: CheckedDocument | un
 
 /** The last finalizer is removed by an update. */
 function isBeingDeleted(document: unknown): boolean {
-  return isRecord(document) && isRecord(document.metadata) && typeof document.metadata.deletionTimestamp === 'string';
+  return isObject(document) && isObject(document.metadata) && typeof document.metadata.deletionTimestamp === 'string';
 }
 
 function messageOf({ kind, namespace, name }: AdmissionRequest, errors: readonly FieldMessage[]): string {
@@ -101,8 +103,4 @@ function warningsOf(lines: readonly string[]): Pick<AdmissionAnswer, 'warnings'>
 
 function shortened(text: string): string {
   return text.length <= MAX_WARNING ? text : `${text.slice(0, MAX_WARNING - 1)}…`;
-}
-
-function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -3,7 +3,9 @@
  * bounded, only fields that are used are decoded, and an error is one line. Source: envoy/config/core/v3/base.proto
  * (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
+
 import { isIP } from 'node:net';
+import { isDnsLabel } from '../../core/dns-names.ts';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';
 import { CtlError } from '../../core/errors.ts';
 import {
@@ -255,12 +257,9 @@ function addressesOf(idAddress: string, instanceIps: string): string[] {
   return [...addresses];
 }
 
-/** A DNS label (RFC 1123); namespaces are one. */
-const DNS_LABEL = /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/;
-
 function namespaceOf(metadata: string, domain: string): string {
   const name = metadata === '' ? (domain.split('.')[0] ?? '') : metadata;
-  if (!DNS_LABEL.test(name))
+  if (!isDnsLabel(name))
     throw invalid(
       metadata === ''
         ? 'the domain must begin with the namespace (<namespace>.svc.cluster.local), or metadata must have NAMESPACE'

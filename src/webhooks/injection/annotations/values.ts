@@ -2,12 +2,14 @@
  * Readers of the texts of annotations and labels. Each is bounded in length, and throws a CtlError whose message says
  * what was expected; the caller knows the name.
  */
+
 import { isIP } from 'node:net';
+import { isDnsLabel, isDnsSubdomain } from '../../../core/dns-names.ts';
 import { CtlError, messageOf } from '../../../core/errors.ts';
+import { isObject } from '../../../core/objects.ts';
 import { parse } from '../../../core/yaml.ts';
 import { parseScopeLevels } from '../../../logging/index.ts';
 import { parseProxyConfig } from '../../../resources/index.ts';
-import { isRecord } from '../pod-shape.ts';
 
 /** Longest text of a single value. */
 const MAX_VALUE = 1024;
@@ -35,7 +37,7 @@ function bounded(text: string, most: number): string {
 }
 
 /** A single value that matches a pattern. */
-function matching(pattern: RegExp, what: string): Reader<string> {
+function matching(pattern: Pick<RegExp, 'test'>, what: string): Reader<string> {
   return (text) => {
     const value = bounded(text, MAX_VALUE).trim();
     if (pattern.test(value)) return value;
@@ -159,7 +161,7 @@ export const image = matching(
   'an image such as registry.example/ctl-agent:1.0, or auto',
 );
 export const imageType = matching(/^[A-Za-z0-9_][A-Za-z0-9_.-]{0,62}$/, 'the ending of an image tag');
-export const configMapName = matching(/^[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?$/, 'the name of a ConfigMap');
+export const configMapName = matching({ test: isDnsSubdomain }, 'the name of a ConfigMap');
 export const networkName = matching(/^[A-Za-z0-9]([-A-Za-z0-9_.]{0,61}[A-Za-z0-9])?$/, 'the name of a network');
 export const revision = matching(/^[a-z0-9]([-a-z0-9.]{0,61}[a-z0-9])?$/, 'the name of a revision');
 export const metricsPath = matching(/^\/[!-~]*$/, 'a path that begins with /');
@@ -232,14 +234,14 @@ export const proxyConfigText: Reader<WrittenProxyConfig> = (text) => {
     throw new CtlError('invalid_argument', `expected a proxy configuration in YAML or JSON: ${line.replace(/:$/, '')}`);
   }
   if (raw === null || raw === undefined) return { config: {}, warning: undefined };
-  if (!isRecord(raw)) throw expected('a proxy configuration in YAML or JSON', text);
+  if (!isObject(raw)) throw expected('a proxy configuration in YAML or JSON', text);
   checkDepth(raw);
   const parsed = parseProxyConfig(raw);
   if ('problem' in parsed) {
     const { path, message } = parsed.problem;
     throw new CtlError('invalid_argument', `${path.length === 0 ? '' : `${path.join('.')}: `}${message}`);
   }
-  const variables = Object.keys(isRecord(raw.proxyMetadata) ? raw.proxyMetadata : {}).length;
+  const variables = Object.keys(isObject(raw.proxyMetadata) ? raw.proxyMetadata : {}).length;
   if (variables > MAX_VARIABLES) {
     const message = `proxyMetadata: expected at most ${MAX_VARIABLES} variables, got ${variables}`;
     throw new CtlError('invalid_argument', message);
@@ -280,19 +282,19 @@ function namedObjects(what: string, isValid: (entry: JsonRecord) => boolean): Re
     const data = json(text);
     const entries = Array.isArray(data)
       ? data
-      : isRecord(data)
-        ? Object.entries(data).map(([name, entry]) => (isRecord(entry) ? { ...entry, name } : entry))
+      : isObject(data)
+        ? Object.entries(data).map(([name, entry]) => (isObject(entry) ? { ...entry, name } : entry))
         : undefined;
     if (entries === undefined || entries.length > 64) throw expected(`JSON of at most 64 ${what}`, text);
     return entries.map((entry: unknown) => {
-      if (isRecord(entry) && isName(entry.name) && isValid(entry)) return entry;
+      if (isObject(entry) && isName(entry.name) && isValid(entry)) return entry;
       throw expected(`JSON of ${what}`, JSON.stringify(entry));
     });
   };
 }
 
 function isName(name: unknown): boolean {
-  return typeof name === 'string' && /^[a-z0-9]([-a-z0-9]{0,61}[a-z0-9])?$/.test(name);
+  return typeof name === 'string' && isDnsLabel(name);
 }
 
 export const volumes = namedObjects('volumes with a name', () => true);

@@ -9,9 +9,11 @@
  * `exec` stays: it runs in the container. In a Pod that was injected before, probes that others changed since are
  * rewritten as well.
  */
+
 import { CtlError } from '../../../core/errors.ts';
+import { isObject } from '../../../core/objects.ts';
 import { ANNOTATIONS } from '../annotations/annotations.ts';
-import { isRecord, type PodRecord, recordOf, recordsOf, textOf } from '../pod-shape.ts';
+import { type PodRecord, recordOf, recordsOf, textOf } from '../pod-shape.ts';
 import { PROXY_PORTS } from '../redirection.ts';
 import { PROXY_CONTAINER } from '../templates/parts.ts';
 import {
@@ -101,7 +103,7 @@ function previousProbers(sidecar: PodRecord): PodRecord {
 /** A container that starts before the proxy cannot wait for it. */
 function warnIfProbed(container: PodRecord, warnings: string[]): void {
   const probed = Object.keys(PROBES).find(
-    (probe) => isRecord(container[probe]) && !isRecord(recordOf(container[probe]).exec),
+    (probe) => isObject(container[probe]) && !isObject(recordOf(container[probe]).exec),
   );
   if (probed === undefined) return;
   const why = 'not rewritten, because the container starts before the proxy; it fails where mutual TLS is required';
@@ -113,7 +115,7 @@ function rewritten(container: PodRecord, list: string, rewriting: Rewriting): Po
   const changed: [string, PodRecord][] = [];
   for (const [field, ending] of Object.entries(PROBES)) {
     const probe = container[field];
-    if (!isRecord(probe)) continue;
+    if (!isObject(probe)) continue;
     const subject = { container, field: `spec.${list}[${name}].${field}`, path: `/app-health/${name}/${ending}` };
     const after = rewrittenProbe(probe, subject, rewriting);
     if (after !== probe) changed.push([field, after]);
@@ -128,7 +130,7 @@ function rewritten(container: PodRecord, list: string, rewriting: Rewriting): Po
  */
 function warnOfHooks({ name, lifecycle }: PodRecord, list: string, warnings: string[]): void {
   for (const hook of ['postStart', 'preStop']) {
-    if (!isRecord(recordOf(recordOf(lifecycle)[hook]).httpGet)) continue;
+    if (!isObject(recordOf(recordOf(lifecycle)[hook]).httpGet)) continue;
     const field = `spec.${list}[${textOf(name)}].lifecycle.${hook}.httpGet`;
     warnings.push(`${field}: fails where mutual TLS is required, because the kubelet has no certificate; use exec`);
   }
@@ -155,18 +157,18 @@ function proberOf(
   rewriting: Rewriting,
 ): PodRecord | undefined {
   const { httpGet, tcpSocket, grpc } = handler;
-  if (isRecord(httpGet) && httpGet.path === path && httpGet.port === rewriting.port) {
+  if (isObject(httpGet) && httpGet.path === path && httpGet.port === rewriting.port) {
     const previous = rewriting.previous[path];
-    if (isRecord(previous)) rewriting.probers.set(path, previous);
+    if (isObject(previous)) rewriting.probers.set(path, previous);
     else rewriting.warnings.push(`${field}.httpGet: the agent does not have the original probe, and answers 404`);
     return undefined;
   }
-  const [kind, target] = isRecord(httpGet)
+  const [kind, target] = isObject(httpGet)
     ? ['httpGet', httpGet]
-    : isRecord(tcpSocket)
+    : isObject(tcpSocket)
       ? ['tcpSocket', tcpSocket]
       : ['grpc', recordOf(grpc)];
-  if (target === undefined || (kind === 'grpc' && !isRecord(grpc))) return undefined;
+  if (target === undefined || (kind === 'grpc' && !isObject(grpc))) return undefined;
   const port = portOf(target.port, container);
   if (port === undefined) {
     rewriting.warnings.push(`${field}.${kind}.port: no port of the container has this name`);

@@ -1,9 +1,11 @@
 /** The proxy configuration of one Pod: that of the mesh, overridden by its annotations. */
+
 import { CtlError } from '../../../core/errors.ts';
+import { isObject } from '../../../core/objects.ts';
 import { meshVariables, type ParsedConfig, type ProxyConfig, parseProxyConfig } from '../../../resources/index.ts';
 import type { InjectionSettings } from '../../types.ts';
 import { ANNOTATIONS, type PodOptions } from '../annotations/annotations.ts';
-import { isRecord, type PodRecord, textsOf } from '../pod-shape.ts';
+import { type PodRecord, textsOf } from '../pod-shape.ts';
 
 export interface EffectiveProxyConfig {
   /** For PROXY_CONFIG: as the authors wrote it. */
@@ -53,7 +55,7 @@ export function forAgent(written: PodRecord): PodRecord {
 
 function withMeshVariables(config: PodRecord): PodRecord {
   const { proxyMetadata } = config;
-  return isRecord(proxyMetadata) ? { ...config, proxyMetadata: meshVariables(proxyMetadata) } : config;
+  return isObject(proxyMetadata) ? { ...config, proxyMetadata: meshVariables(proxyMetadata) } : config;
 }
 
 /** Objects are merged by field; other values above replace those below. */
@@ -62,7 +64,7 @@ function overlaid(below: PodRecord, above: PodRecord): PodRecord {
   for (const [field, value] of Object.entries(above)) {
     const before = merged.get(field);
     if (value === undefined || value === null) continue;
-    merged.set(field, isRecord(before) && isRecord(value) ? overlaid(before, value) : value);
+    merged.set(field, isObject(before) && isObject(value) ? overlaid(before, value) : value);
   }
   return Object.fromEntries(merged);
 }

@@ -9,11 +9,13 @@
  * So a value can neither add fields nor end a text, no matter what the author of the template quotes. Values are not
  * searched for tokens. The tags that write without an output (`cycle`, `capture`, …) and the filter `raw` do not exist.
  */
+
 import { randomBytes } from 'node:crypto';
 import { Liquid, type LiquidError, type Template, tags } from 'liquidjs';
 import { CtlError, InternalError, messageOf } from '../../../core/errors.ts';
+import { isObject } from '../../../core/objects.ts';
 import { fieldPath } from '../../../resources/index.ts';
-import { isRecord, type PodRecord } from '../pod-shape.ts';
+import type { PodRecord } from '../pod-shape.ts';
 import type { TemplateData } from '../template-data/types.ts';
 import { parseSkeleton, type Skeleton, type Text } from './skeleton.ts';
 
@@ -147,7 +149,7 @@ class LiquidTemplate implements InjectionTemplate {
     const text = this.#text(data);
     const filled = fill(this.#skeleton(text), { values, template: this.name, path: [] });
     if (filled === undefined || filled === null) return {};
-    if (isRecord(filled)) return filled;
+    if (isObject(filled)) return filled;
     throw templateError(this.name, 'expected fields of a Pod: metadata, spec');
   }
 
