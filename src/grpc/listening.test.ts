@@ -3,7 +3,8 @@ import { once } from 'node:events';
 import { createServer } from 'node:net';
 import { test } from 'node:test';
 import { Worker } from 'node:worker_threads';
-import { LISTENING_SOCKETS, listenTogether, portOf } from './listening.ts';
+import { portOf } from '../core/network/listen.ts';
+import { LISTENING_SOCKETS, listenTogether } from './listening.ts';
 
 /** Connects so many times, reports when all connections exist, and ends when it is told to. */
 const CLIENTS = `

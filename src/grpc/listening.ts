@@ -4,7 +4,9 @@
  * with the proxies that it has, thousands that connect at once would wait for thousands of turns. Each socket has a
  * queue of its own, too (SO_REUSEPORT, socket(7)).
  */
+
 import { createServer, type Server } from 'node:net';
+import { type Address, listening, portOf } from '../core/network/listen.ts';
 
 /** Connections that are accepted in one turn of the event loop. */
 export const LISTENING_SOCKETS = 8;
@@ -15,45 +17,30 @@ export const LISTENING_SOCKETS = 8;
  */
 const ACCEPT_BACKLOG = 4096;
 
-export interface ListenAddress {
-  readonly host?: string | undefined;
-  readonly port: number;
-}
-
 /**
  * Rejects when the address is taken; then no socket is left open.
  * @param make a server that does not listen yet
  * @returns the servers; all of them have the same port
  */
-export async function listenTogether(make: () => Server, { host, port }: ListenAddress): Promise<readonly Server[]> {
+export async function listenTogether(make: () => Server, { host, port }: Address): Promise<readonly Server[]> {
   // Other processes of the user may share an address in this way, too: two of this program must not.
-  if (port !== 0) await close(await listening(createServer(), { host, port }, false));
+  if (port !== 0) {
+    const alone = createServer();
+    await listening(alone, { host, port, backlog: ACCEPT_BACKLOG });
+    await close(alone);
+  }
   const servers: Server[] = [];
   try {
     for (let chosen = port; servers.length < LISTENING_SOCKETS; chosen = portOf(servers[0])) {
-      servers.push(await listening(make(), { host, port: chosen }, true));
+      const server = make();
+      await listening(server, { host, port: chosen, backlog: ACCEPT_BACKLOG, reusePort: true });
+      servers.push(server);
     }
   } catch (error) {
     for (const server of servers) server.close();
     throw error;
   }
   return servers;
-}
-
-/** The port that a server listens on; 0 when it does not. */
-export function portOf(server: Server | undefined): number {
-  const address = server?.address();
-  return typeof address === 'object' && address !== null ? address.port : 0;
-}
-
-function listening(server: Server, { host, port }: ListenAddress, reusePort: boolean): Promise<Server> {
-  return new Promise((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port, backlog: ACCEPT_BACKLOG, reusePort, ...(host === undefined ? {} : { host }) }, () => {
-      server.off('error', reject);
-      resolve(server);
-    });
-  });
 }
 
 function close(server: Server): Promise<void> {

@@ -2,9 +2,11 @@
  * The gRPC server: accepts connections on one or more listeners, finds the handler of each call, and checks all
  * connections with one timer.
  */
+
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
-import { CtlError, messageOf } from '../core/errors.ts';
+import { CtlError } from '../core/errors.ts';
+import { cannotListen, portOf } from '../core/network/listen.ts';
 import { readShared, readSharedSecured, type SharedReads } from './buffers/shared-reads.ts';
 import { Connection } from './connection.ts';
 import { Http2Error } from './frames/frames.ts';
@@ -12,7 +14,7 @@ import { TlsListener } from './handshakes/tls-listener.ts';
 import { httpError, isGrpc, timeoutMs, trailersOnly } from './headers/headers.ts';
 import { networkOf, PerAddressLimiter } from './limits/per-address-limiter.ts';
 import { type Task, TurnScheduler } from './limits/turn-scheduler.ts';
-import { listenTogether, portOf } from './listening.ts';
+import { listenTogether } from './listening.ts';
 import type { Stream } from './streams/stream.ts';
 import type {
   ConnectionInfo,
@@ -117,8 +119,7 @@ class Http2GrpcServer implements GrpcServer {
         server.on('error', (error) => this.#options.observer.internalError(error, 'listener'));
     } catch (error) {
       secure?.close();
-      const message = `cannot listen on ${host ?? ''}:${port}: ${messageOf(error)}`;
-      throw new CtlError('unavailable', message, {}, error);
+      throw cannotListen('gRPC', { host, port }, error);
     }
   }
 

@@ -7,11 +7,13 @@
  * not reach it. So requests from loopback must name a loopback host (against DNS rebinding), and changes need a JSON
  * body (which a cross-site form cannot send).
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { BuildInfo } from '../core/build-info.ts';
 import { messageOf } from '../core/errors.ts';
+import { listen } from '../core/network/listen.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/network/loopback.ts';
 import { createBoundedServer } from '../http/index.ts';
 import {
@@ -48,28 +50,24 @@ export interface IntrospectionServer {
   close(): Promise<void>;
 }
 
+const FLAG = '--introspect_port';
+
 /** A change of a scope has some dozens of bytes. */
 const MAX_BODY_BYTES = 4096;
 
-/** Starts the server. Rejects when it cannot listen on the address. */
+/** Starts the server. Rejects with CtlError `unavailable` that names the flag and the address. */
 export async function startIntrospection(options: IntrospectionOptions): Promise<IntrospectionServer> {
   const warn = (line: string): void => getScope('default').warn(line);
-  const server = createBoundedServer({ name: '--introspect_port', warn }, (request, response) => {
+  const server = createBoundedServer({ name: FLAG, warn }, (request, response) => {
     answer(options, request, response).catch((error: unknown) => {
       if (response.headersSent) response.destroy();
       else sendText(response, 500, messageOf(error));
     });
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen({ port: options.port, ...(options.address === '*' ? {} : { host: options.address }) }, () => {
-      server.off('error', reject);
-      resolve();
-    });
-  });
-  const bound = server.address();
+  const host = options.address === '*' ? undefined : options.address;
+  const port = await listen(server, FLAG, { host, port: options.port }, warn);
   return {
-    port: typeof bound === 'object' && bound !== null ? bound.port : options.port,
+    port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());

@@ -321,7 +321,7 @@ test('invalid settings end it with one line and an exit code', async (t) => {
           configPath: folder,
         }),
       },
-      new RegExp(`^ctl-agent: cannot listen on port ${status}: EADDRINUSE$`, 'm'),
+      new RegExp(`^ctl-agent: port ${status}: cannot listen on :${status} \\(EADDRINUSE\\)$`, 'm'),
     ],
   ];
   for (const [env, line, flags = []] of [...rows, ...rowsOfPorts]) {

@@ -35,22 +35,6 @@ export async function listenOnSocket(server: Server, path: string, mode = OWNER_
   }
 }
 
-/** Starts to listen on a TCP port. Rejects with CtlError that names the address. */
-export async function listenOnAddress(server: Server, host: string, port: number): Promise<void> {
-  const { promise, resolve, reject } = Promise.withResolvers<void>();
-  server.once('error', reject);
-  server.listen({ host, port }, resolve);
-  try {
-    await promise;
-  } catch (error) {
-    const address = host.includes(':') ? `[${host}]:${port}` : `${host}:${port}`;
-    const reason = errnoOf(error) ?? messageOf(error);
-    throw new CtlError('unavailable', `${address} cannot be listened on (${reason})`, {}, error);
-  } finally {
-    server.off('error', reject);
-  }
-}
-
 function listen(server: Server, path: string, mode: number): Promise<void> {
   return new Promise((resolve, reject) => {
     server.once('error', reject);

@@ -187,6 +187,6 @@ test("the owner's socket has mode 0600 and disappears with the server; a port in
 
   const { port } = await server(context);
   await assert.rejects(server(context, { address: { host: '127.0.0.1', port } }), {
-    message: `127.0.0.1:${port} cannot be listened on (EADDRINUSE)`,
+    message: `cannot listen on 127.0.0.1:${port} (EADDRINUSE)`,
   });
 });

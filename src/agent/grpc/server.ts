@@ -2,12 +2,13 @@
  * A gRPC server for programs on the same machine (Envoy, the application): bidirectional streams of bytes on a Unix
  * domain socket or a TCP address. It listens at once, and loads @grpc/grpc-js at the first connection.
  */
-import { type AddressInfo, createServer, type Server as NetServer, type Socket } from 'node:net';
+import { createServer, type Socket } from 'node:net';
 import type { Server, ServerDuplexStream } from '@grpc/grpc-js';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { statusOf } from '../../core/grpc-status.ts';
 import type { Log } from '../../core/log.ts';
-import { listenOnAddress, listenOnSocket } from './listen.ts';
+import { listen, portOf } from '../../core/network/listen.ts';
+import { listenOnSocket } from './listen.ts';
 import { asBuffer, loadGrpc } from './load.ts';
 
 /**
@@ -89,9 +90,11 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
     );
   });
   listener.maxConnections = limits.connections;
-  if ('path' in address) await listenOnSocket(listener, address.path, socketMode);
-  else await listenOnAddress(listener, address.host, address.port);
-  listener.on('error', (error) => log.error(`the gRPC server: ${oneLineOf(error)}`));
+  const name = 'the gRPC server';
+  if ('path' in address) {
+    await listenOnSocket(listener, address.path, socketMode);
+    listener.on('error', (error) => log.error(`${name}: ${error.message}`));
+  } else await listen(listener, name, address, (line) => log.error(line));
 
   return {
     port: portOf(listener),
@@ -103,11 +106,6 @@ export async function startGrpcServer(options: GrpcServerOptions): Promise<GrpcS
         for (const socket of sockets) socket.destroy();
       }),
   };
-}
-
-function portOf(listener: NetServer): number {
-  const address: AddressInfo | string | null = listener.address();
-  return address === null || typeof address === 'string' ? 0 : address.port;
 }
 
 /** Loads grpc-js. Resolves with the function that serves a connection. */

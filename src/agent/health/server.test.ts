@@ -19,8 +19,8 @@ test('a port that is in use is an error of one line, and the other port is relea
   await once(other, 'listening');
   const status = await freePort();
   await assert.rejects(startStatusServers({ status, readiness: taken }, deps), {
-    code: 'failed_precondition',
-    message: `cannot listen on port ${taken}: EADDRINUSE`,
+    code: 'unavailable',
+    message: `cannot listen on :${taken} (EADDRINUSE)`,
   });
   other.close();
   const servers = await startStatusServers({ status, readiness: taken }, deps);

@@ -5,7 +5,7 @@
  * pages in a browser here.
  */
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { CtlError } from '../../core/errors.ts';
+import { listen } from '../../core/network/listen.ts';
 import { notLocal } from '../../core/network/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
@@ -43,8 +43,8 @@ export async function startStatusServers(
     );
   };
   try {
-    servers.push(await listen(ports.status, statusHandler(deps)));
-    if (ports.readiness !== ports.status) servers.push(await listen(ports.readiness, healthHandler(deps)));
+    servers.push(await start(ports.status, statusHandler(deps)));
+    if (ports.readiness !== ports.status) servers.push(await start(ports.readiness, healthHandler(deps)));
   } catch (error) {
     await close();
     throw error;
@@ -52,21 +52,15 @@ export async function startStatusServers(
   return { close };
 }
 
-async function listen(port: number, handler: Handler): Promise<Server> {
+async function start(port: number, handler: Handler): Promise<Server> {
+  const name = `port ${port}`;
   const warn = (line: string): void => getScope('default').warn(line);
-  const server = createBoundedServer({ name: `port ${port}`, warn }, (request, response) => {
+  const server = createBoundedServer({ name, warn }, (request, response) => {
     const [path = '/'] = (request.url ?? '/').split('?');
     request.resume();
     handler(request, response, path).catch(() => response.destroy());
   });
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) =>
-      reject(
-        new CtlError('failed_precondition', `cannot listen on port ${port}: ${error.code ?? error.message}`, {}, error),
-      ),
-    );
-    server.listen(port, resolve);
-  });
+  await listen(server, name, { port }, warn);
   return server;
 }
 

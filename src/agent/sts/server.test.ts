@@ -250,8 +250,8 @@ test('a port that is in use is a problem of one line, and no port stays open', a
   assert.ok(credentials.manager);
   const options = { port, manager: credentials.manager, log, now: Date.now };
   await assert.rejects(startStsServer(options), {
-    code: 'failed_precondition',
-    message: `cannot listen on --stsPort ${port}: EADDRINUSE`,
+    code: 'unavailable',
+    message: `cannot listen on [::1]:${port} (EADDRINUSE)`,
   });
   const free = createServer().listen(port, '127.0.0.1');
   await new Promise((resolve) => free.once('listening', resolve));

@@ -3,9 +3,11 @@
  * ones without the tokens themselves. It serves programs of this machine only: it listens on loopback, and refuses
  * requests of web pages and of proxies. Tokens are never logged.
  */
+
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
-import { CtlError, errnoOf, messageOf, oneLineOf } from '../../core/errors.ts';
+import { CtlError, oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { isMissingAddress, listen, portOf } from '../../core/network/listen.ts';
 import { notLocal } from '../../core/network/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import {
@@ -46,13 +48,13 @@ export async function startStsServer(options: StsOptions): Promise<StsServer> {
   let { port } = options;
   try {
     for (const host of LOOPBACK_ADDRESSES) {
-      const server = await listen(options, host, port);
+      const server = await start(options, host, port);
       if (server === undefined) continue;
       servers.push(server);
-      const bound = server.address();
-      if (typeof bound === 'object' && bound !== null) ({ port } = bound);
+      port = portOf(server);
     }
-    if (servers.length === 0) throw unavailable(port, 'this machine has no loopback address');
+    if (servers.length === 0)
+      throw new CtlError('unavailable', 'this machine has no loopback address', { field: `--stsPort ${port}` });
   } catch (error) {
     await close();
     throw error;
@@ -67,27 +69,19 @@ function closed(server: Server): Promise<void> {
 }
 
 /** Undefined when the machine does not have the address: one without IPv6 has no ::1. */
-async function listen(options: StsOptions, host: string, port: number): Promise<Server | undefined> {
+async function start(options: StsOptions, host: string, port: number): Promise<Server | undefined> {
   const name = `--stsPort ${port}`;
   const warn = (line: string): void => options.log.warn(line);
   const server = createBoundedServer({ name, warn, maxConnections: MAX_CONNECTIONS }, (request, response) => {
     serve(request, response, options).catch(() => response.destroy());
   });
   try {
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen({ port, host }, resolve);
-    });
+    await listen(server, name, { host, port }, warn);
     return server;
   } catch (error) {
-    const code = errnoOf(error);
-    if (code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT') return undefined;
-    throw unavailable(port, code ?? messageOf(error), error);
+    if (isMissingAddress(error)) return undefined;
+    throw error;
   }
-}
-
-function unavailable(port: number, reason: string, cause?: unknown): CtlError {
-  return new CtlError('failed_precondition', `cannot listen on --stsPort ${port}: ${reason}`, {}, cause);
 }
 
 async function serve(request: IncomingMessage, response: ServerResponse, options: StsOptions): Promise<void> {

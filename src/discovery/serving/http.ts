@@ -1,7 +1,6 @@
 /** Starts and stops plain HTTP servers. */
-import type { RequestListener, Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
-import { CtlError } from '../../core/errors.ts';
+import type { RequestListener } from 'node:http';
+import { type Address, listen } from '../../core/network/listen.ts';
 import { createBoundedServer } from '../../http/index.ts';
 import { getScope } from '../../logging/index.ts';
 
@@ -11,35 +10,16 @@ export interface HttpServer {
 }
 
 /** Resolves when the server listens. Rejects with CtlError `unavailable` that names the flag and the address. */
-export async function startHttpServer(
-  flag: string,
-  address: { readonly host: string | undefined; readonly port: number },
-  listener: RequestListener,
-): Promise<HttpServer> {
-  const server = createBoundedServer({ name: flag, warn: (line) => getScope('default').warn(line) }, listener);
-  await listen(server, flag, address);
+export async function startHttpServer(flag: string, address: Address, listener: RequestListener): Promise<HttpServer> {
+  const warn = (line: string): void => getScope('default').warn(line);
+  const server = createBoundedServer({ name: flag, warn }, listener);
+  const port = await listen(server, flag, address, warn);
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     close: () =>
       new Promise((resolve) => {
         server.close(() => resolve());
         server.closeAllConnections();
       }),
   };
-}
-
-function listen(
-  server: Server,
-  flag: string,
-  { host, port }: { readonly host: string | undefined; readonly port: number },
-): Promise<void> {
-  return new Promise((resolve, reject) => {
-    server.once('error', (error: NodeJS.ErrnoException) => {
-      reject(new CtlError('unavailable', `cannot listen on ${host ?? ''}:${port} (${error.code})`, { field: flag }));
-    });
-    server.listen({ port, ...(host === undefined ? {} : { host }) }, () => {
-      server.removeAllListeners('error');
-      resolve();
-    });
-  });
 }

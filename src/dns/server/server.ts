@@ -1,7 +1,8 @@
 /** Starts the DNS server: its addresses over UDP and TCP, or over TLS. */
 import { systemClock } from '../../core/clock.ts';
-import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
+import { CtlError, errnoOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { cannotListen, hostPort, isMissingAddress } from '../../core/network/listen.ts';
 import type { DnsResolver, DnsServer } from '../types.ts';
 import { SAFE_UDP_BYTES } from '../wire/constants.ts';
 import { createFairLimiter } from './fair-limiter.ts';
@@ -81,7 +82,9 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
   };
   try {
     for (const listener of options.listen) {
-      const listening = await listen(listener, context);
+      const listening = await listen(listener, context).catch((error: unknown) => {
+        throw cannotListen('DNS', listener, error);
+      });
       if (listening !== undefined) started.push(listening);
     }
     if (started.length === 0) throw new CtlError('unavailable', 'the DNS server has no address to listen on');
@@ -103,25 +106,20 @@ async function listen(listener: DnsListener, context: StreamContext): Promise<Li
     try {
       return await listenOn(listener, host ?? '::', context);
     } catch (error) {
-      const code = errnoOf(error) ?? '';
-      const missing = code === 'EADDRNOTAVAIL' || code === 'EAFNOSUPPORT';
-      if (missing && host === undefined) return await listenOn(listener, '0.0.0.0', context).catch(cannot('*', port));
+      const missing = isMissingAddress(error);
+      if (missing && host === undefined) return await listenOn(listener, '0.0.0.0', context);
       if (missing && optional) {
         context.log.debug(`DNS does not listen on ${host}: the machine does not have this address`);
         return undefined;
       }
-      if (code !== 'EADDRINUSE' || port !== 0 || attempt >= PORT_ATTEMPTS) return cannot(host ?? '*', port)(error);
+      if (errnoOf(error) !== 'EADDRINUSE' || port !== 0 || attempt >= PORT_ATTEMPTS) throw error;
     }
   }
 }
 
-const cannot = (host: string, port: number) => (error: unknown) => {
-  throw new CtlError('unavailable', `cannot listen for DNS on ${hostPort(host, port)}: ${messageOf(error)}`, {}, error);
-};
-
 async function listenOn({ port, tls }: DnsListener, host: string, context: StreamContext): Promise<Listening> {
   const streams = await startStreams(host, port, tls, context);
-  const address = hostPort(host, streams.port);
+  const address = hostPort({ host, port: streams.port });
   if (tls !== undefined) return { address, close: () => streams.close() };
   try {
     const udp = await startUdp(host, streams.port, context.handler, context.log);
@@ -131,8 +129,6 @@ async function listenOn({ port, tls }: DnsListener, host: string, context: Strea
     throw error;
   }
 }
-
-const hostPort = (host: string, port: number) => `${host.includes(':') ? `[${host}]` : host}:${port}`;
 
 /** The loopback addresses of both families, as far as the machine has them. */
 export function loopbackListeners(port: number): readonly DnsListener[] {

@@ -1,9 +1,8 @@
-/** DNS over TCP (RFC 7766) and over TLS (RFC 7858): accepts connections, within limits. */
-import { once } from 'node:events';
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { listening } from '../../core/network/listen.ts';
 import { type ConnectionLimits, serveConnection } from './connection.ts';
 import type { FairLimiter } from './fair-limiter.ts';
 import type { Handler } from './handler.ts';
@@ -70,12 +69,11 @@ export async function startStreams(
     return true;
   };
   const [server, stop] = tls === undefined ? [plainServer(accept, context)] : tlsServer(tls, accept, context);
-  server.listen({ host, port, backlog: BACKLOG, ipv6Only: host.includes(':') && host !== '::' });
-  await once(server, 'listening');
+  const ipv6Only = host.includes(':') && host !== '::';
+  const bound = await listening(server, { host, port, backlog: BACKLOG, ipv6Only });
   server.on('error', (error) => context.log.warn(`DNS over ${tls === undefined ? 'TCP' : 'TLS'}: ${error.message}`));
-  const address = server.address();
   return {
-    port: address !== null && typeof address === 'object' ? address.port : port,
+    port: bound,
     close: async () => {
       stop?.();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));

@@ -6,11 +6,11 @@
  * Callers are not authenticated: API servers usually show no certificate to webhooks, and an answer changes nothing.
  * HTTP/1.1 only, which is what API servers use for webhooks.
  */
-import { once } from 'node:events';
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import type { SecureContextOptions } from 'node:tls';
-import { CtlError, errnoOf, toCtlError } from '../../core/errors.ts';
+import { CtlError, toCtlError } from '../../core/errors.ts';
+import { listen } from '../../core/network/listen.ts';
 import { networkOf } from '../../grpc/index.ts';
 import { createBoundedTlsServer } from '../../http/index.ts';
 import type { Webhook } from '../tasks.ts';
@@ -93,19 +93,12 @@ export async function startWebhookServer(options: WebhookServerOptions): Promise
     void serve(options, quota, request, response);
   });
   const stop = certificate.onRenew(() => server.setSecureContext(certificate.context()));
-  const { host, port } = address;
-  server.listen({ port, ...(host === undefined ? {} : { host }) });
-  try {
-    await once(server, 'listening');
-  } catch (error) {
+  const port = await listen(server, flag, address, warn).catch((error: unknown) => {
     stop();
-    const message = `cannot listen on ${host ?? ''}:${port} (${errnoOf(error) ?? String(error)})`;
-    throw new CtlError('unavailable', message, { field: flag }, error);
-  }
-  // A connection could not be accepted, for lack of memory or file descriptors: the others continue.
-  server.on('error', (error) => warn(`${flag}: ${error.message}`));
+    throw error;
+  });
   return {
-    port: (server.address() as AddressInfo).port,
+    port,
     async close() {
       stop();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
