@@ -2,8 +2,10 @@
  * The debug interface: read-only JSON pages under `/debug`. A page is built on request from the state of the program,
  * in slices (`page-maker.ts`), and contains only what the viewer may see (`viewed.ts`).
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
+import { goneSignal } from '../http/index.ts';
 import type { ConnectionStatus } from '../push/index.ts';
 import { configz } from './configz.ts';
 import { jsonPieces } from './json-pieces.ts';
@@ -189,9 +191,8 @@ async function answerPage(
     const answer = page.answer(new Viewed(source, viewer), query);
     return answer === undefined ? undefined : jsonPieces(answer);
   };
-  const closed = new AbortController();
-  response.once('close', () => closed.abort());
-  const client = { address: request.socket.remoteAddress ?? '', closed: closed.signal };
+  const closed = goneSignal(response);
+  const client = { address: request.socket.remoteAddress ?? '', closed };
   try {
     const made = await maker.make(pieces, client);
     if (made === undefined) sendNothing(page, query, response);
@@ -199,7 +200,7 @@ async function answerPage(
   } catch (error) {
     if (!(error instanceof CtlError)) throw error;
     if (error.code === 'unavailable') response.setHeader('retry-after', RETRY_AFTER_S);
-    if (!closed.signal.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
+    if (!closed.aborted) send(response, statusOf(error), 'text/plain', `${error.message}\n`);
   }
 }
 

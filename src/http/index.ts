@@ -1,3 +1,4 @@
-/** Entry point of the limits for the HTTP servers of both programs. */
+/** Entry point of what the HTTP servers of both programs share. */
 export { type BoundedServerOptions, createBoundedServer, createBoundedTlsServer } from './bounded-server.ts';
+export { goneSignal } from './gone-signal.ts';
 export { answeredRequests } from './limits.ts';

@@ -13,6 +13,7 @@ import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';
 import type { BuildInfo } from '../core/build-info.ts';
 import { messageOf } from '../core/errors.ts';
+import { readUpTo } from '../core/network/body.ts';
 import { listen } from '../core/network/listen.ts';
 import { hostOf, isLoopbackAddress, isLoopbackName } from '../core/network/loopback.ts';
 import { createBoundedServer } from '../http/index.ts';
@@ -136,7 +137,7 @@ async function answerScopes(
     if (!/^application\/json\b/.test(request.headers['content-type'] ?? '')) {
       return sendText(response, 415, 'send the change as application/json');
     }
-    const refusal = changeScope(scope, await readBody(request));
+    const refusal = changeScope(scope, (await readUpTo(MAX_BODY_BYTES, request))?.toString('utf8'));
     if (refusal !== '') return sendText(response, 400, refusal);
   } else if (request.method !== 'GET') {
     return sendText(response, 405, 'only GET and PUT are supported');
@@ -173,17 +174,6 @@ function changeScope(scope: ScopeName, body: string | undefined): string {
   if (typeof stack_trace_level === 'string' && isLogLevel(stack_trace_level)) setStackLevel(scope, stack_trace_level);
   if (log_callers !== undefined) setCaller(scope, log_callers);
   return '';
-}
-
-async function readBody(request: IncomingMessage): Promise<string | undefined> {
-  const chunks: Buffer[] = [];
-  let bytes = 0;
-  for await (const chunk of request) {
-    chunks.push(chunk);
-    bytes += chunk.length;
-    if (bytes > MAX_BODY_BYTES) return undefined;
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }
 
 function processFacts() {

@@ -4,12 +4,14 @@
  * profile has a limit. A heap snapshot contains private keys: the caller of `answer` must first authorize the request
  * to see everything.
  */
+
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { getHeapSnapshot } from 'node:v8';
 import { messageOf } from '../core/errors.ts';
+import { goneSignal } from '../http/index.ts';
 
 const PREFIX = '/debug/pprof';
 const DEFAULT_SECONDS = 30;
@@ -70,14 +72,13 @@ async function sendCpuProfile(
   ms: number,
   wait: (ms: number, signal: AbortSignal) => Promise<unknown>,
 ): Promise<void> {
-  const hungUp = new AbortController();
-  response.once('close', () => hungUp.abort());
+  const gone = goneSignal(response);
   const session = new Session();
   session.connect();
   try {
     await session.post('Profiler.enable');
     await session.post('Profiler.start');
-    await wait(ms, hungUp.signal);
+    await wait(ms, gone);
     const { profile } = await session.post('Profiler.stop');
     download(response, 'cpuprofile');
     response.end(JSON.stringify(profile));

@@ -2,7 +2,9 @@
  * Fetches a small JSON document that trust depends on, within limits of size and time, by default only from the URL
  * that the operator configured. Messages show a URL without password and query, which may hold a key.
  */
+
 import { CtlError } from '../core/errors.ts';
+import { readUpTo } from '../core/network/body.ts';
 
 export type Fetch = (url: string, init: RequestInit) => Promise<Response>;
 
@@ -70,14 +72,10 @@ async function boundedText(response: Response, maxBytes: number): Promise<string
     await response.body?.cancel();
     throw tooMuch();
   }
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.length;
-    if (size > maxBytes) throw tooMuch();
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  if (response.body === null) return '';
+  const body = await readUpTo(maxBytes, response.body);
+  if (body === undefined) throw tooMuch();
+  return body.toString('utf8');
 }
 
 /** The cause of a failed fetch, whose own message is only `fetch failed`. */

@@ -2,9 +2,11 @@
  * Requests to token endpoints and metadata servers. Redirects are not followed, because a credential must not go to a
  * server that the operator has not named. Answers and times are limited. No connection is kept: requests are rare.
  */
+
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { readUpTo } from '../../core/network/body.ts';
 import { shownUrl } from './service-url.ts';
 
 /** Tokens have some kilobytes. */
@@ -57,16 +59,9 @@ function send(call: Pick<ServiceCall, 'url' | 'method' | 'headers' | 'body'>, si
 }
 
 async function textOf(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  // Leaving the loop destroys the response and its connection.
-  for await (const chunk of response as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_ANSWER_BYTES)
-      throw new CtlError('unavailable', `its answer is longer than ${MAX_ANSWER_BYTES} bytes`);
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const body = await readUpTo(MAX_ANSWER_BYTES, response);
+  if (body !== undefined) return body.toString('utf8');
+  throw new CtlError('unavailable', `its answer is longer than ${MAX_ANSWER_BYTES} bytes`);
 }
 
 /** Errors of a connection to several addresses have no message of their own. */

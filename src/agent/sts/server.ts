@@ -7,6 +7,7 @@
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';
+import { readUpTo } from '../../core/network/body.ts';
 import { isMissingAddress, listen, portOf } from '../../core/network/listen.ts';
 import { notLocal } from '../../core/network/loopback.ts';
 import { createBoundedServer } from '../../http/index.ts';
@@ -130,18 +131,11 @@ async function exchange(
 class BodyTooLong extends Error {}
 
 async function bodyOf(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of request.iterator({ destroyOnReturn: false }) as AsyncIterable<Buffer>) {
-    size += chunk.length;
-    if (size > MAX_BODY_BYTES) {
-      // The rest is discarded: a client that is still sending would not read the answer.
-      request.resume();
-      throw new BodyTooLong();
-    }
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
+  const body = await readUpTo(MAX_BODY_BYTES, request.iterator({ destroyOnReturn: false }));
+  if (body !== undefined) return body.toString('utf8');
+  // The rest is discarded: a client that is still sending would not read the answer.
+  request.resume();
+  throw new BodyTooLong();
 }
 
 interface Failure {

@@ -1,6 +1,11 @@
 /** One HTTP request on its own connection, so that probes and debug calls leave no open connection behind. */
+
 import type { IncomingMessage } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
+import { readUpTo } from '../../core/network/body.ts';
+
+/** Debug pages of large meshes have some hundred megabytes; V8 has no strings above 512 MiB. */
+const MAX_BODY_BYTES = 512 * 1000 * 1000;
 
 interface HttpCall {
   readonly method: string;
@@ -37,9 +42,9 @@ export async function httpCall(call: HttpCall): Promise<HttpAnswer> {
 }
 
 async function readText(response: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of response) chunks.push(chunk);
-  return Buffer.concat(chunks).toString('utf8');
+  const body = await readUpTo(MAX_BODY_BYTES, response);
+  if (body !== undefined) return body.toString('utf8');
+  throw new CtlError('resource_exhausted', `the response is longer than ${MAX_BODY_BYTES} bytes`);
 }
 
 function reason(error: Error, signal: AbortSignal, timeoutMs: number): string {

@@ -2,8 +2,10 @@
  * `inject -f FILE`: adds the sidecar to the Pods of manifests, as the webhook does, for clusters without it. The
  * variables are those of the discovery service.
  */
+
 import { readFile, writeFile } from 'node:fs/promises';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
+import { readUpTo } from '../../core/network/body.ts';
 import {
   discoveryEnv,
   discoveryFlags,
@@ -89,21 +91,21 @@ async function textOf(file: string): Promise<string> {
 }
 
 async function standardInput(): Promise<string> {
-  const chunks: Buffer[] = [];
-  let size = 0;
-  for await (const chunk of process.stdin) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size > MAX_BYTES) break;
-  }
-  return decoded(Buffer.concat(chunks), 'standard input');
+  const file = 'standard input';
+  const bytes = await readUpTo(MAX_BYTES, process.stdin);
+  if (bytes === undefined) throw tooLong(file);
+  return decoded(bytes, file);
 }
 
 function decoded(bytes: Buffer, file: string): string {
-  if (bytes.length > MAX_BYTES) throw new CtlError('invalid_argument', `expected at most ${MAX_BYTES} bytes`, { file });
+  if (bytes.length > MAX_BYTES) throw tooLong(file);
   try {
     return new TextDecoder('utf-8', { fatal: true }).decode(bytes);
   } catch (error) {
     throw new CtlError('invalid_argument', 'expected UTF-8: there are bytes that are none', { file }, error);
   }
+}
+
+function tooLong(file: string): CtlError {
+  return new CtlError('invalid_argument', `expected at most ${MAX_BYTES} bytes`, { file });
 }

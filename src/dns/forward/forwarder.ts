@@ -1,8 +1,9 @@
 /** Resolves names outside the mesh: cache, one upstream query for equal questions, limits, retry at the next server. */
+
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import { createFailureLog, type Log } from '../../core/log.ts';
-import { createFairLimiter } from '../server/fair-limiter.ts';
 import type { DnsClient, DnsQuery, DnsResolver } from '../types.ts';
 import { RCODE } from '../wire/constants.ts';
 import { startReply } from '../wire/reply.ts';
@@ -55,8 +56,8 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const { upstream, log, now = systemClock.now } = options;
   const limits = { ...DEFAULTS, ...options.limits };
   const cache = createResponseCache(limits, now);
-  const limiter = createFairLimiter(limits.maxInFlight);
-  const waiters = createFairLimiter(limits.maxWaiting);
+  const limiter = new FairLimiter(limits.maxInFlight);
+  const waiters = new FairLimiter(limits.maxWaiting);
   const inFlight = new Map<string, Promise<UpstreamResponse>>();
   const counters = { cacheHits: 0, cacheMisses: 0, upstreamQueries: 0, upstreamFailures: 0, loops: 0 };
   const failures = createFailureLog(log, 'DNS queries fail', 'DNS queries succeed again');
@@ -64,7 +65,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
   const shared = (key: string, request: Request, client: DnsClient): Promise<UpstreamResponse> => {
     const running = inFlight.get(key);
     if (running !== undefined) return running;
-    const release = limiter.acquire(client.identity ?? client.address);
+    const release = limiter.enter(client.identity ?? client.address);
     if (release === undefined) throw new CtlError('resource_exhausted', 'too many names are being resolved');
     const started = askServers(request, { upstream, counters, failures, log, now })
       .then((response) => {
@@ -79,7 +80,7 @@ export function createForwarder(options: ForwarderOptions): Forwarder {
     return started;
   };
   const wait = async (query: DnsQuery, client: DnsClient, key: string, request: Request): Promise<Buffer> => {
-    const release = waiters.acquire(client.identity ?? client.address);
+    const release = waiters.enter(client.identity ?? client.address);
     if (release === undefined) throw new CtlError('resource_exhausted', 'too many queries wait for an answer');
     try {
       const { message } = await shared(key, request, client);

@@ -1,11 +1,12 @@
 /** From a received message to its response: checks, the resolver chain, limits, counters. */
+
 import { CtlError, oneLineOf } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';
 import type { DnsAnswer, DnsClient, DnsQuery, DnsResolver, DnsServerStats } from '../types.ts';
 import { MAX_MESSAGE_BYTES, MIN_UDP_BYTES, RCODE, rcodeName } from '../wire/constants.ts';
 import { readQuery } from '../wire/query.ts';
 import { errorReply, finished, isTruncated, rcodeOf, startReply, withOpt } from '../wire/reply.ts';
-import { createFairLimiter } from './fair-limiter.ts';
 
 export interface HandlerOptions {
   readonly resolvers: readonly DnsResolver[];
@@ -40,7 +41,7 @@ export function createHandler({ resolvers, allows, maxWaiting, maxUdpBytes, log 
     limited: 0,
     connections: 0,
   };
-  const waiting = createFairLimiter(maxWaiting);
+  const waiting = new FairLimiter(maxWaiting);
 
   const counted = (response: Buffer, rcode = rcodeOf(response)): Buffer => {
     const name = rcodeName(rcode);
@@ -81,7 +82,7 @@ export function createHandler({ resolvers, allows, maxWaiting, maxUdpBytes, log 
       try {
         const answer = ask(query, client, 0);
         if (Buffer.isBuffer(answer)) return finish(query, client, answer);
-        const release = waiting.acquire(client.identity ?? client.address);
+        const release = waiting.enter(client.identity ?? client.address);
         if (release === undefined) {
           stats.limited++;
           answer.catch(() => undefined);

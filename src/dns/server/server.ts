@@ -1,11 +1,12 @@
 /** Starts the DNS server: its addresses over UDP and TCP, or over TLS. */
+
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, errnoOf } from '../../core/errors.ts';
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';
 import { cannotListen, hostPort, isMissingAddress } from '../../core/network/listen.ts';
 import type { DnsResolver, DnsServer } from '../types.ts';
 import { SAFE_UDP_BYTES } from '../wire/constants.ts';
-import { createFairLimiter } from './fair-limiter.ts';
 import { createHandler } from './handler.ts';
 import { createLocalAddresses } from './local-addresses.ts';
 import { type DnsServerTls, type StreamContext, startStreams } from './streams.ts';
@@ -75,7 +76,7 @@ export async function startDnsServer(options: DnsServerOptions): Promise<DnsServ
     log,
     allows: clients === 'any' ? () => true : ({ address }) => isLocal(address),
   });
-  const context: StreamContext = { handler, limits, log, connections: createFairLimiter(limits.maxConnections) };
+  const context: StreamContext = { handler, limits, log, connections: new FairLimiter(limits.maxConnections) };
   const started: Listening[] = [];
   const close = async () => {
     await Promise.all(started.map((listening) => listening.close()));

@@ -1,10 +1,10 @@
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { oneLineOf } from '../../core/errors.ts';
+import type { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';
 import { listening } from '../../core/network/listen.ts';
 import { type ConnectionLimits, serveConnection } from './connection.ts';
-import type { FairLimiter } from './fair-limiter.ts';
 import type { Handler } from './handler.ts';
 
 /** Certificates of a server over TLS, which may change while it runs. */
@@ -52,7 +52,7 @@ export async function startStreams(
 ): Promise<StreamServer> {
   const open = new Set<Socket>();
   const accept = (socket: Socket): boolean => {
-    const release = context.connections.acquire(socket.remoteAddress ?? '');
+    const release = context.connections.enter(socket.remoteAddress ?? '');
     if (release === undefined) {
       context.handler.stats.limited++;
       socket.destroy();

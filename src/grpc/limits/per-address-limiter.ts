@@ -4,18 +4,17 @@
  * behind one address translation, but some is always left for other addresses. Clients behind one address are not
  * distinguished: where that matters, they have to use the encrypted port.
  */
+import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 
 /** Units of one address for each free unit: one address has at most 4 of 5. */
 const PER_FREE = 4;
 
 export class PerAddressLimiter {
-  readonly #max: number;
-  readonly #ofAddress = new Map<string, number>();
-  #all = 0;
+  readonly #limiter: FairLimiter;
 
   /** @param max units of all addresses together; Infinity: no limit */
   constructor(max: number) {
-    this.#max = max;
+    this.#limiter = new FairLimiter(max, PER_FREE);
   }
 
   /**
@@ -23,25 +22,7 @@ export class PerAddressLimiter {
    * @returns releases them; further calls have no effect. Undefined when this address cannot have as many
    */
   enter(remoteAddress: string, units = 1): (() => void) | undefined {
-    const address = networkOf(remoteAddress);
-    const used = this.#ofAddress.get(address) ?? 0;
-    // The result is the same as when they are taken one by one.
-    const last = units - 1;
-    if (used + last >= PER_FREE * (this.#max - this.#all - last)) return undefined;
-    this.#all += units;
-    this.#ofAddress.set(address, used + units);
-    let released = false;
-    return () => {
-      if (!released) this.#release(address, units);
-      released = true;
-    };
-  }
-
-  #release(address: string, units: number): void {
-    this.#all -= units;
-    const used = (this.#ofAddress.get(address) ?? 0) - units;
-    if (used > 0) this.#ofAddress.set(address, used);
-    else this.#ofAddress.delete(address);
+    return this.#limiter.enter(networkOf(remoteAddress), units);
   }
 }
 

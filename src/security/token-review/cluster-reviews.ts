@@ -2,7 +2,7 @@
 import type { Clock } from '../../core/clock.ts';
 import { type CtlError, toCtlError } from '../../core/errors.ts';
 import type { KubernetesClient } from '../../kubernetes/index.ts';
-import { type ReviewLimits, ReviewQueue } from './review-queue.ts';
+import { type ReviewLimits, TokenReviewQueue } from './review-queue.ts';
 import { type Review, requestReview } from './review-request.ts';
 
 /**
@@ -27,7 +27,7 @@ export interface ClusterReviewsOptions extends ReviewLimits {
 
 export function createClusterReviews(options: ClusterReviewsOptions): AskReview {
   const { client, clock, onProblem } = options;
-  const queue = new ReviewQueue(clock, options);
+  const queue = new TokenReviewQueue(clock, options);
   let code: CtlError['code'] | undefined;
   const report = (problem: CtlError | undefined): void => {
     if (code === problem?.code) return;

@@ -32,7 +32,7 @@ export interface ReviewLimits {
   readonly maxWaiting?: number;
 }
 
-export class ReviewQueue {
+export class TokenReviewQueue {
   readonly #clock: Pick<Clock, 'setTimer'>;
   readonly #timeLimitMs: number;
   readonly #waiting: FairQueue<() => Promise<void>>;

@@ -10,7 +10,7 @@ import { CtlError } from '../../core/errors.ts';
 import type { AdmissionReply, AdmissionTask, NumberedSettings, SettingsProblem, Webhook } from '../tasks.ts';
 import type { InjectionSettings } from '../types.ts';
 import { type Caller, namespaceIn, RANK_SHARES, rankNumber } from './callers.ts';
-import { ReviewQueue, type Taken } from './review-queue.ts';
+import { AdmissionReviewQueue, type Taken } from './review-queue.ts';
 import { closedError, ReviewThread } from './review-thread.ts';
 
 /** Reviews of one webhook that wait. */
@@ -76,12 +76,12 @@ interface Waiting {
 /** The reviews of one webhook: those that wait, and the thread that answers them. */
 class Line {
   readonly thread: ReviewThread;
-  readonly queue: ReviewQueue<Waiting>;
+  readonly queue: AdmissionReviewQueue<Waiting>;
   busy = false;
 
   constructor(thread: ReviewThread, maxWaiting: number) {
     this.thread = thread;
-    this.queue = new ReviewQueue({ capacity: maxWaiting, rankShares: RANK_SHARES });
+    this.queue = new AdmissionReviewQueue({ capacity: maxWaiting, rankShares: RANK_SHARES });
   }
 }
 

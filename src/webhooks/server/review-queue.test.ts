@@ -1,13 +1,13 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { type Lane, ReviewQueue } from './review-queue.ts';
+import { AdmissionReviewQueue, type Lane } from './review-queue.ts';
 
 const lane = (caller: string, group = '', rank = 0): Lane => ({ rank, caller, group });
-const queueOf = (capacity = 1000, rankShares = [1, 0.5]) => new ReviewQueue<string>({ capacity, rankShares });
+const queueOf = (capacity = 1000, rankShares = [1, 0.5]) => new AdmissionReviewQueue<string>({ capacity, rankShares });
 
 /** Serves up to `count` items with the costs that their names end with. */
-function serve(queue: ReviewQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
+function serve(queue: AdmissionReviewQueue<string>, count = Number.POSITIVE_INFINITY): string[] {
   const items: string[] = [];
   while (items.length < count) {
     const taken = queue.take();

@@ -147,7 +147,7 @@ class Rank<T> {
   }
 }
 
-export class ReviewQueue<T> {
+export class AdmissionReviewQueue<T> {
   readonly #capacity: number;
   readonly #rankShares: readonly number[];
   readonly #ranks: readonly Rank<T>[];

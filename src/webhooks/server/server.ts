@@ -12,7 +12,7 @@ import type { SecureContextOptions } from 'node:tls';
 import { CtlError, toCtlError } from '../../core/errors.ts';
 import { listen } from '../../core/network/listen.ts';
 import { networkOf } from '../../grpc/index.ts';
-import { createBoundedTlsServer } from '../../http/index.ts';
+import { createBoundedTlsServer, goneSignal } from '../../http/index.ts';
 import type { Webhook } from '../tasks.ts';
 import { BodyQuota, readBody, TooLarge } from './bodies.ts';
 import type { Caller, CallerRank } from './callers.ts';
@@ -169,11 +169,10 @@ async function reviewed(
   request: IncomingMessage,
   response: ServerResponse,
 ): Promise<ReviewReply> {
-  const gone = new AbortController();
-  response.once('close', () => gone.abort());
+  const signal = goneSignal(response);
   const { bytes, release } = await readBody(request, quota, caller);
   try {
-    return await pool.review({ caller, webhook, body: bytes, signal: gone.signal });
+    return await pool.review({ caller, webhook, body: bytes, signal });
   } finally {
     release();
   }

@@ -3,12 +3,14 @@
  * so that an application with a hundred megabytes of metrics needs no memory of the agent. The scrape is OpenMetrics
  * where the scraper accepts it and the application answers in it, with exemplars; otherwise it is the text format.
  */
+
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import { CtlError, messageOf } from '../../../core/errors.ts';
 import { createFailureLog, type FailureLog, type Log } from '../../../core/log.ts';
+import { goneSignal } from '../../../http/index.ts';
 import { type CallOptions, call } from '../../http-client.ts';
 import type { AppMetrics } from '../app-metrics.ts';
 import type { AgentMetrics } from '../metrics.ts';
@@ -60,7 +62,7 @@ class Scrape {
   readonly #openMetrics: readonly string[];
   readonly #response: ServerResponse;
   readonly #deps: MergeDeps;
-  readonly #gone = new AbortController();
+  readonly #gone: AbortSignal;
   readonly #deadline = performance.now() + TIMEOUT_MS;
   readonly #names: ProxyFamilies;
 
@@ -69,7 +71,7 @@ class Scrape {
     this.#response = response;
     this.#deps = deps;
     this.#names = new ProxyFamilies(deps.metrics.families);
-    response.once('close', () => this.#gone.abort());
+    this.#gone = goneSignal(response);
   }
 
   async serve(): Promise<void> {
@@ -88,7 +90,7 @@ class Scrape {
       });
     if (application !== undefined)
       await this.#part('application', async () => this.#passApplication(await application, format));
-    if (this.#gone.signal.aborted) return;
+    if (this.#gone.aborted) return;
     const own = metrics.text(format, this.#names.replaced);
     this.#response.end(format === 'openmetrics' ? `${own}# EOF\n` : own);
   }
@@ -104,7 +106,7 @@ class Scrape {
 
   #call(options: Omit<CallOptions, 'timeoutMs' | 'signal'>): Promise<IncomingMessage> {
     const timeoutMs = Math.max(1, Math.round(this.#deadline - performance.now()));
-    return call({ ...options, timeoutMs, signal: this.#gone.signal });
+    return call({ ...options, timeoutMs, signal: this.#gone });
   }
 
   async #formatFor(application: Promise<IncomingMessage> | undefined): Promise<Format> {
@@ -123,7 +125,7 @@ class Scrape {
       await pass();
       failures[part].succeeded();
     } catch (error) {
-      if (this.#gone.signal.aborted) return;
+      if (this.#gone.aborted) return;
       metrics.add('scrape_failures_total', 1, { type: part });
       failures[part].failed(messageOf(error));
     }
@@ -163,8 +165,8 @@ class Scrape {
   }
 
   async #write(text: string | Buffer): Promise<void> {
-    if (this.#gone.signal.aborted || text.length === 0) return;
-    if (!this.#response.write(text)) await once(this.#response, 'drain', { signal: this.#gone.signal });
+    if (this.#gone.aborted || text.length === 0) return;
+    if (!this.#response.write(text)) await once(this.#response, 'drain', { signal: this.#gone });
   }
 }
 

@@ -1,12 +1,12 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { createFairLimiter } from './fair-limiter.ts';
+import { FairLimiter } from './fair-limiter.ts';
 
 test('one client gets half, another still some, and all together not more than the limit', () => {
-  const limiter = createFairLimiter(12);
+  const limiter = new FairLimiter(12);
   const acquired = (client: string) => {
     const releases: (() => void)[] = [];
-    for (let release = limiter.acquire(client); release !== undefined; release = limiter.acquire(client))
+    for (let release = limiter.enter(client); release !== undefined; release = limiter.enter(client))
       releases.push(release);
     return releases;
   };

@@ -1,0 +1,50 @@
+/**
+ * Limits something that all clients share, such as connections, operations or memory, so that no client uses up all of
+ * it: each may have a multiple of what is still free for others, whatever their number.
+ */
+export class FairLimiter {
+  readonly #max: number;
+  readonly #perFree: number;
+  readonly #ofClient = new Map<string, number>();
+  #all = 0;
+
+  /**
+   * @param max units of all clients together; Infinity: no limit
+   * @param perFree units that a client may have for each free one. With 1, a client alone gets half, and two get a third
+   * each; with 4, a client alone gets four of five
+   */
+  constructor(max: number, perFree = 1) {
+    this.#max = max;
+    this.#perFree = perFree;
+  }
+
+  /** Units that are taken. */
+  get size(): number {
+    return this.#all;
+  }
+
+  /**
+   * Takes one unit or several.
+   * @returns releases them; further calls have no effect. Undefined when this client cannot have as many
+   */
+  enter(client: string, units = 1): (() => void) | undefined {
+    const used = this.#ofClient.get(client) ?? 0;
+    // The result is the same as when they are taken one by one.
+    const last = units - 1;
+    if (used + last >= this.#perFree * (this.#max - this.#all - last)) return undefined;
+    this.#all += units;
+    this.#ofClient.set(client, used + units);
+    let released = false;
+    return () => {
+      if (!released) this.#release(client, units);
+      released = true;
+    };
+  }
+
+  #release(client: string, units: number): void {
+    this.#all -= units;
+    const used = (this.#ofClient.get(client) ?? 0) - units;
+    if (used > 0) this.#ofClient.set(client, used);
+    else this.#ofClient.delete(client);
+  }
+}

@@ -1,0 +1,13 @@
+/** Reads the bodies of requests and responses within a limit. */
+
+/** The whole body; undefined as soon as it is longer. Reading ends then, which destroys a stream of Node. */
+export async function readUpTo(maxBytes: number, body: AsyncIterable<Uint8Array>): Promise<Buffer | undefined> {
+  const chunks: Uint8Array[] = [];
+  let size = 0;
+  for await (const chunk of body) {
+    size += chunk.length;
+    if (size > maxBytes) return undefined;
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks, size);
+}

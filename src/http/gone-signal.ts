@@ -1,0 +1,9 @@
+/** Ends the work for a response that nobody reads any more. */
+import type { ServerResponse } from 'node:http';
+
+/** Aborts when the response has been sent, or its client has closed the connection. */
+export function goneSignal(response: ServerResponse): AbortSignal {
+  const gone = new AbortController();
+  response.once('close', () => gone.abort());
+  return gone.signal;
+}
