@@ -2,7 +2,6 @@
  * Runs a tree of citty commands. citty defines commands (meta data and `run`). This file chooses the command and parses
  * its flags with the table of flags that belongs to the command.
  */
-
 import { type CommandDef, defineCommand, runCommand } from 'citty';
 import { buildInfo } from '../core/build-info.ts';
 import { CtlError, messageOf } from '../core/errors.ts';

@@ -2,7 +2,6 @@
  * The debug interface: read-only JSON pages under `/debug`. A page is built on request from the state of the program,
  * in slices (`page-maker.ts`), and contains only what the viewer may see (`viewed.ts`).
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { CtlError } from '../core/errors.ts';
 import { goneSignal } from '../http/index.ts';

@@ -1,5 +1,4 @@
 /** Redacts the fields of resources that their schemas mark as secret, for debug pages. */
-
 import type { z } from 'zod';
 import { isObject } from '../core/objects.ts';
 import { redactAll, redactByName, redactKeySet, redactUrl } from '../core/redact.ts';

@@ -3,11 +3,13 @@
  * acknowledged its first clusters and listeners, so the API server knows of every Gateway what a replica of the control
  * plane knows only of the proxies that are connected to it.
  */
+
 import { createFailureLog, type Log } from '../core/log.ts';
+import { isObject } from '../core/objects.ts';
 import { Informer, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
 import type { Complaint } from './deployment-status.ts';
 import { GATEWAY_NAME_LABEL, managedName } from './infrastructure.ts';
-import { isRecord, recordsOf, type StatusFields } from './types.ts';
+import { recordsOf, type StatusFields } from './types.ts';
 
 export interface GatewayPodsOptions {
   readonly client: KubernetesClient;
@@ -98,7 +100,7 @@ export class GatewayPods {
 function labelledPod(object: KubernetesObject): LabelledPod | undefined {
   const { namespace = '', name, labels } = object.metadata;
   const gateway = labels?.[GATEWAY_NAME_LABEL];
-  const spec = isRecord(object.spec) ? object.spec : {};
+  const spec = isObject(object.spec) ? object.spec : {};
   if (gateway === undefined || spec.serviceAccountName !== managedName(gateway)) return undefined;
   return { namespace, name, gateway, problem: podProblem(object) };
 }
@@ -106,7 +108,7 @@ function labelledPod(object: KubernetesObject): LabelledPod | undefined {
 /** The text names no Pod, count or time: the status is written again whenever it changes. */
 function podProblem({ metadata, status }: KubernetesObject): Complaint | undefined {
   if (metadata.deletionTimestamp !== undefined) return { reason: STARTING.reason, message: 'it is ending' };
-  if (!isRecord(status)) return STARTING;
+  if (!isObject(status)) return STARTING;
   const conditions = recordsOf(status.conditions);
   if (conditions.some(({ type, status: is }) => type === 'Ready' && is === 'True')) return undefined;
   const scheduled = conditions.find(({ type, status: is }) => type === 'PodScheduled' && is === 'False');
@@ -116,14 +118,14 @@ function podProblem({ metadata, status }: KubernetesObject): Complaint | undefin
 }
 
 function containerProblem({ name, ready, state, lastState, restartCount }: StatusFields): Complaint | undefined {
-  if (ready === true || !isRecord(state)) return undefined;
+  if (ready === true || !isObject(state)) return undefined;
   // Between two runs it is starting for a moment: that is the same problem.
   if (typeof restartCount === 'number' && restartCount > 0) {
-    const last = [lastState, state].map((each) => (isRecord(each) ? each.terminated : undefined)).find(isRecord);
+    const last = [lastState, state].map((each) => (isObject(each) ? each.terminated : undefined)).find(isObject);
     const how = last === undefined ? '' : `; it ended with exit code ${last.exitCode}`;
     return { reason: 'CrashLoopBackOff', message: `container ${name} ends and is started again${how}` };
   }
-  const waiting = isRecord(state.waiting) ? state.waiting.reason : undefined;
+  const waiting = isObject(state.waiting) ? state.waiting.reason : undefined;
   if (typeof waiting !== 'string' || !REASON.test(waiting) || waiting === 'ContainerCreating') return undefined;
   return { reason: waiting, message: `container ${name} is waiting: ${waiting}` };
 }

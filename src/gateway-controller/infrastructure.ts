@@ -7,8 +7,9 @@
 import { createHash } from 'node:crypto';
 import { isDnsLabel, MAX_DNS_LABEL } from '../core/dns-names.ts';
 import { CtlError } from '../core/errors.ts';
+import { isObject } from '../core/objects.ts';
 import type { KubernetesObject, ResourceType } from '../kubernetes/index.ts';
-import { GATEWAY_GROUP, isRecord, recordsOf, type StatusFields } from './types.ts';
+import { GATEWAY_GROUP, recordsOf, type StatusFields } from './types.ts';
 
 export interface InfrastructureSettings {
   /** Image with `ctl-agent` as its entry point. */
@@ -151,8 +152,8 @@ function askedServiceType(annotations: GatewayInput['annotations']): string | un
 
 /** Labels and annotations of `spec.infrastructure`, without those that this controller sets. */
 function infrastructure({ spec }: GatewayInput, field: 'labels' | 'annotations'): Record<string, string> {
-  const texts = isRecord(spec.infrastructure) ? spec.infrastructure[field] : undefined;
-  if (!isRecord(texts)) return {};
+  const texts = isObject(spec.infrastructure) ? spec.infrastructure[field] : undefined;
+  if (!isObject(texts)) return {};
   return Object.fromEntries(
     Object.entries(texts).filter(
       (entry): entry is [string, string] =>
@@ -206,7 +207,7 @@ function serviceSpec(gateway: GatewayInput): Record<string, unknown> {
 /** Whether a listener has its certificate in a Secret of the Gateway's namespace. */
 function readsSecrets({ namespace, spec }: GatewayInput): boolean {
   const references = recordsOf(spec.listeners).flatMap(({ tls }) =>
-    isRecord(tls) && tls.mode !== 'Passthrough' ? recordsOf(tls.certificateRefs) : [],
+    isObject(tls) && tls.mode !== 'Passthrough' ? recordsOf(tls.certificateRefs) : [],
   );
   return references.some((reference) => (reference.namespace ?? namespace) === namespace);
 }
@@ -316,10 +317,10 @@ export function isContained(wanted: unknown, present: unknown): boolean {
     return Array.isArray(present) && wanted.every((entry) => present.some((each) => isContained(entry, each)));
   }
   // The server leaves out what is empty.
-  if (isRecord(wanted)) {
+  if (isObject(wanted)) {
     const entries = Object.entries(wanted);
-    if (entries.length === 0) return present === undefined || isRecord(present);
-    return isRecord(present) && entries.every(([field, value]) => isContained(value, present[field]));
+    if (entries.length === 0) return present === undefined || isObject(present);
+    return isObject(present) && entries.every(([field, value]) => isContained(value, present[field]));
   }
   return wanted === present;
 }

@@ -1,7 +1,9 @@
 /** The objects of one kind as the API server has them now, with the fields that controllers read. */
+
 import { createFailureLog, type Log } from '../core/log.ts';
+import { isObject } from '../core/objects.ts';
 import { Informer, type KubernetesClient, type KubernetesObject, type ResourceType } from '../kubernetes/index.ts';
-import { isRecord, type StatusFields } from './types.ts';
+import type { StatusFields } from './types.ts';
 
 /** What is kept of an object. */
 export interface StatusObject {
@@ -94,7 +96,7 @@ function statusObject(type: ResourceType, { metadata, status, spec }: Kubernetes
     uid,
     resourceVersion,
     annotations: hasSpec ? annotations : {},
-    status: isRecord(status) ? status : {},
-    spec: hasSpec && isRecord(spec) ? spec : {},
+    status: isObject(status) ? status : {},
+    spec: hasSpec && isObject(spec) ? spec : {},
   };
 }

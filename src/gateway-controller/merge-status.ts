@@ -2,9 +2,11 @@
  * Merges a desired status into that which an object has. Conditions of other types, and entries of other controllers
  * in the lists of routes and policies, stay as they are.
  */
+
 import { isDeepStrictEqual } from 'node:util';
+import { isObject } from '../core/objects.ts';
 import type { StatusRules } from './status-writer.ts';
-import { type DesiredStatus, isRecord, recordsOf, type StatusFields } from './types.ts';
+import { type DesiredStatus, recordsOf, type StatusFields } from './types.ts';
 
 /** Whether an entry of a list belongs to this controller, by the reference in it. */
 export type IsOwn = (entry: Readonly<Record<string, unknown>>, reference: unknown) => boolean;
@@ -67,7 +69,7 @@ function mergedEntries(current: unknown, desired: unknown, reference: string, op
 
 /** The server fills in the defaults of a reference. */
 function sameReference(one: unknown, other: unknown): boolean {
-  if (!isRecord(one) || !isRecord(other)) return false;
+  if (!isObject(one) || !isObject(other)) return false;
   const optional = (field: string) => isDeepStrictEqual(one[field], other[field]);
   const defaulted = ['group', 'kind'].every(
     (field) => one[field] === undefined || other[field] === undefined || one[field] === other[field],
@@ -148,7 +150,7 @@ export function gatewayRules(
     (objectNamespace: string): IsOwn =>
     (entry, reference) => {
       if (entry.controllerName !== controllerName) return false;
-      const { namespace = objectNamespace, name } = isRecord(reference) ? reference : {};
+      const { namespace = objectNamespace, name } = isObject(reference) ? reference : {};
       return typeof namespace !== 'string' || typeof name !== 'string' || !isOfOtherRevision(namespace, name);
     };
   return {

@@ -1,5 +1,7 @@
 /** What controllers write, and what they see of the cluster. */
+
 import type { Log } from '../core/log.ts';
+import { isObject } from '../core/objects.ts';
 import type { KubernetesClient } from '../kubernetes/index.ts';
 import type { Kind } from '../resources/index.ts';
 import type { ServedListener } from '../translators/index.ts';
@@ -62,11 +64,7 @@ export const STATUS_KINDS = [
   'BackendTLSPolicy',
 ] as const satisfies readonly Kind[];
 
-export function isRecord(value: unknown): value is Readonly<Record<string, unknown>> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
-}
-
 /** The objects of a list, without whatever else it contains. */
 export function recordsOf(value: unknown): readonly Readonly<Record<string, unknown>>[] {
-  return Array.isArray(value) ? value.filter(isRecord) : [];
+  return Array.isArray(value) ? value.filter(isObject) : [];
 }

@@ -4,7 +4,6 @@
  * with the proxies that it has, thousands that connect at once would wait for thousands of turns. Each socket has a
  * queue of its own, too (SO_REUSEPORT, socket(7)).
  */
-
 import { createServer, type Server } from 'node:net';
 import { type Address, listening, portOf } from '../core/network/listen.ts';
 

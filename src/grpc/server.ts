@@ -2,7 +2,6 @@
  * The gRPC server: accepts connections on one or more listeners, finds the handler of each call, and checks all
  * connections with one timer.
  */
-
 import { createServer, type Server as NetServer, type Socket } from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import { CtlError } from '../core/errors.ts';

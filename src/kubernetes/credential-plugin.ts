@@ -6,8 +6,9 @@
 import { dirname, resolve } from 'node:path';
 import { backoff } from '../core/backoff.ts';
 import { CtlError, messageOf } from '../core/errors.ts';
+import { isObject } from '../core/objects.ts';
 import type { TlsMaterial } from './access.ts';
-import { type Entries, isEntries, type Named, refused } from './kubeconfig-entries.ts';
+import { type Entries, type Named, refused } from './kubeconfig-entries.ts';
 import { runPlugin } from './run-plugin.ts';
 
 const API_GROUP = 'client.authentication.k8s.io';
@@ -149,14 +150,14 @@ export class CredentialPlugin {
 /** What the cluster's entry has for plugins. */
 function configIn(extensions: unknown): { readonly config?: unknown } {
   const list: readonly unknown[] = Array.isArray(extensions) ? extensions : [];
-  const found = list.find((entry) => isEntries(entry) && entry.name === `${API_GROUP}/exec`);
-  return isEntries(found) ? { config: found.extension } : {};
+  const found = list.find((entry) => isObject(entry) && entry.name === `${API_GROUP}/exec`);
+  return isObject(found) ? { config: found.extension } : {};
 }
 
 function commandOf(user: Named): Command {
   const exec = user.value.exec;
   const wrong = (field: string, expected: string): CtlError => refused(user, `exec${field}`, expected);
-  if (!isEntries(exec)) throw wrong('', 'expected an object');
+  if (!isObject(exec)) throw wrong('', 'expected an object');
   const { command, args, env, apiVersion, interactiveMode, provideClusterInfo } = exec;
   if (typeof command !== 'string' || command === '') throw wrong('.command', 'expected a program');
   if (typeof apiVersion !== 'string' || !API_VERSIONS.has(apiVersion)) {
@@ -181,7 +182,7 @@ function variablesOf(env: unknown, wrong: (field: string, expected: string) => C
   if (env === undefined || env === null) return {};
   if (!Array.isArray(env)) throw wrong('.env', 'expected a list');
   const entries = env.map((entry: unknown, index): [string, string] => {
-    const { name, value = '' }: Entries = isEntries(entry) ? entry : {};
+    const { name, value = '' }: Entries = isObject(entry) ? entry : {};
     if (typeof name === 'string' && typeof value === 'string') return [name, value];
     throw wrong(`.env[${index}]`, 'expected name and value');
   });
@@ -196,10 +197,10 @@ function credentialIn(output: string, apiVersion: string, now: number): Credenti
   } catch {
     throw unusable('expected the plugin to print JSON');
   }
-  if (!isEntries(parsed) || parsed.kind !== 'ExecCredential' || parsed.apiVersion !== apiVersion) {
+  if (!isObject(parsed) || parsed.kind !== 'ExecCredential' || parsed.apiVersion !== apiVersion) {
     throw unusable(`expected the plugin to print an ExecCredential of ${apiVersion}`);
   }
-  const status: Entries = isEntries(parsed.status) ? parsed.status : {};
+  const status: Entries = isObject(parsed.status) ? parsed.status : {};
   const { token, clientCertificateData: cert, clientKeyData: key, expirationTimestamp } = status;
   const hasToken = typeof token === 'string' && token !== '';
   if (hasToken && !/^[\x21-\x7e]+$/.test(token))

@@ -1,7 +1,7 @@
 /** Entries of kubeconfig files, and the errors that name their fields. */
 import { CtlError } from '../core/errors.ts';
 
-export type Entries = Record<string, unknown>;
+export type Entries = Readonly<Record<string, unknown>>;
 
 /** A named entry of `clusters`, `users` or `contexts`. */
 export interface Named {
@@ -25,10 +25,6 @@ export function refused(entry: Named, field: string, message: string): CtlError 
 
 export function refusal(file: string, field: string, message: string): CtlError {
   return new CtlError('failed_precondition', message, { file, field });
-}
-
-export function isEntries(value: unknown): value is Entries {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
 export function quoted(text: string): string {

@@ -5,11 +5,12 @@
  */
 import { delimiter, dirname, resolve } from 'node:path';
 import type { CtlError } from '../core/errors.ts';
+import { isObject } from '../core/objects.ts';
 import type { ClusterAccess, TlsMaterial } from './access.ts';
 import { checkToken, readPem, readText, readToken } from './credential-files.ts';
 import { CredentialPlugin } from './credential-plugin.ts';
 import { FollowedAccess } from './followed-access.ts';
-import { type Entries, isEntries, type Named, quoted, refusal, refused, text } from './kubeconfig-entries.ts';
+import { type Entries, type Named, quoted, refusal, refused, text } from './kubeconfig-entries.ts';
 
 interface Kubeconfig {
   readonly clusters: ReadonlyMap<string, Named>;
@@ -125,7 +126,7 @@ async function parseYaml(file: string, content: string): Promise<Entries> {
     // The parser's message may quote a line that holds a key.
     throw refusal(file, '', 'expected YAML or JSON');
   }
-  if (!isEntries(parsed)) throw refusal(file, '', 'expected a kubeconfig');
+  if (!isObject(parsed)) throw refusal(file, '', 'expected a kubeconfig');
   return parsed;
 }
 
@@ -133,12 +134,11 @@ function addEntries(into: Map<string, Named>, list: unknown, field: string, memb
   if (list === undefined || list === null) return;
   if (!Array.isArray(list)) throw refusal(file, field, 'expected a list');
   list.forEach((entry: unknown, index) => {
-    const name = isEntries(entry) ? entry.name : undefined;
-    if (!isEntries(entry) || typeof name !== 'string')
-      throw refusal(file, `${field}[${index}].name`, 'expected a name');
+    const name = isObject(entry) ? entry.name : undefined;
+    if (!isObject(entry) || typeof name !== 'string') throw refusal(file, `${field}[${index}].name`, 'expected a name');
     const value = entry[member] ?? {};
     const path = `${field}[${index}].${member}`;
-    if (!isEntries(value)) throw refusal(file, path, 'expected an object');
+    if (!isObject(value)) throw refusal(file, path, 'expected an object');
     if (!into.has(name)) into.set(name, { name, value, file, path });
   });
 }

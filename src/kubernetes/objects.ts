@@ -1,5 +1,7 @@
 /** Objects as an API server sends them, in JSON or protobuf, and the kinds of collections they are asked for in. */
+
 import { CtlError, messageOf } from '../core/errors.ts';
+import { isObject } from '../core/objects.ts';
 import { type Status, statusObject } from './api-error.ts';
 import {
   CORE_MESSAGES,
@@ -197,7 +199,7 @@ export class ObjectReader {
     if (!isObject(value) || !isObject(metadata) || typeof metadata.name !== 'string') {
       throw unreadable('expected an object with a name');
     }
-    const { managedFields: _managedFields, ...rest } = metadata;
+    const { managedFields: _managedFields, ...rest }: Record<string, unknown> = metadata;
     if (isObject(rest.annotations) && LAST_APPLIED in rest.annotations) {
       const { [LAST_APPLIED]: _lastApplied, ...annotations } = rest.annotations;
       rest.annotations = annotations;
@@ -241,8 +243,4 @@ function unwrap(bytes: Uint8Array): Uint8Array {
 /** The server sent something that its API does not allow. The request is repeated, as after a lost connection. */
 function unreadable(expected: string): CtlError {
   return new CtlError('unavailable', expected);
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null && !Array.isArray(value);
 }

@@ -7,7 +7,6 @@
  * not reach it. So requests from loopback must name a loopback host (against DNS rebinding), and changes need a JSON
  * body (which a cross-site form cannot send).
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { hostname } from 'node:os';
 import { getHeapStatistics } from 'node:v8';

@@ -4,7 +4,6 @@
  * profile has a limit. A heap snapshot contains private keys: the caller of `answer` must first authorize the request
  * to see everything.
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { Session } from 'node:inspector/promises';
 import { pipeline } from 'node:stream/promises';

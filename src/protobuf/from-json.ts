@@ -2,7 +2,6 @@
  * Reads proto3 JSON (https://protobuf.dev/programming-guides/json/) into encoded messages. Stricter than protobufjs: an
  * unknown field, a value of the wrong type and two members of one oneof are errors that name the field.
  */
-
 import protobuf from 'protobufjs';
 import { CtlError } from '../core/errors.ts';
 import { isObject } from '../core/objects.ts';

@@ -2,7 +2,6 @@
  * Redacts a message in its JSON form, as a user writes it (a patch of an EnvoyFilter). JSON that cannot be read as its
  * message may contain anything, so it is not shown.
  */
-
 import protobuf from 'protobufjs';
 import { isObject } from '../core/objects.ts';
 import { isSecretName, REDACTED, redactAll } from '../core/redact.ts';

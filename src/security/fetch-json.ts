@@ -2,7 +2,6 @@
  * Fetches a small JSON document that trust depends on, within limits of size and time, by default only from the URL
  * that the operator configured. Messages show a URL without password and query, which may hold a key.
  */
-
 import { CtlError } from '../core/errors.ts';
 import { readUpTo } from '../core/network/body.ts';
 

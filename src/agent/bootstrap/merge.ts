@@ -3,7 +3,6 @@
  * MergeFrom, which `--config-yaml` uses): objects are merged key by key, lists are appended, other values are replaced.
  * So a file can add a static cluster or a stats sink without repeating the rest.
  */
-
 import { isObject } from '../../core/objects.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';
 

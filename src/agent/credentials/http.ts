@@ -2,7 +2,6 @@
  * Requests to token endpoints and metadata servers. Redirects are not followed, because a credential must not go to a
  * server that the operator has not named. Answers and times are limited. No connection is kept: requests are rare.
  */
-
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import type { RequestOptions } from 'node:https';
 import { CtlError, oneLineOf } from '../../core/errors.ts';

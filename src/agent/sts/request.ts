@@ -1,5 +1,4 @@
 /** Reads and checks the parameters of a token exchange (RFC 8693 section 2.1), as a form or as JSON. */
-
 import { isObject } from '../../core/objects.ts';
 import {
   ACCESS_TOKEN_TYPE,

@@ -3,7 +3,6 @@
  * ones without the tokens themselves. It serves programs of this machine only: it listens on loopback, and refuses
  * requests of web pages and of proxies. Tokens are never logged.
  */
-
 import type { IncomingMessage, Server, ServerResponse } from 'node:http';
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import type { Log } from '../../core/log.ts';

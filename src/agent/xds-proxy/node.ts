@@ -1,5 +1,4 @@
 /** The node of the bootstrap as the message that the agent's own stream begins with. */
-
 import { isObject } from '../../core/objects.ts';
 import { envoy } from '../../protobuf/agent/index.ts';
 import type { JsonObject, JsonValue } from '../../protobuf/index.ts';

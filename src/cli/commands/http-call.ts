@@ -1,5 +1,4 @@
 /** One HTTP request on its own connection, so that probes and debug calls leave no open connection behind. */
-
 import type { IncomingMessage } from 'node:http';
 import { CtlError } from '../../core/errors.ts';
 import { readUpTo } from '../../core/network/body.ts';

@@ -2,7 +2,6 @@
  * `inject -f FILE`: adds the sidecar to the Pods of manifests, as the webhook does, for clusters without it. The
  * variables are those of the discovery service.
  */
-
 import { readFile, writeFile } from 'node:fs/promises';
 import { CtlError, errnoOf, messageOf } from '../../core/errors.ts';
 import { readUpTo } from '../../core/network/body.ts';

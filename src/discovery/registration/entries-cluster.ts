@@ -3,7 +3,6 @@
  * or when it has disconnected: a workload that moves to another replica keeps its entry. Every write is guarded by the
  * version that was read. One replica removes what others have left.
  */
-
 import { sleep, systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { createFailureLog } from '../../core/log.ts';

@@ -1,5 +1,4 @@
 /** Resolves names outside the mesh: cache, one upstream query for equal questions, limits, retry at the next server. */
-
 import { systemClock } from '../../core/clock.ts';
 import { CtlError } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';

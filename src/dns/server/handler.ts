@@ -1,5 +1,4 @@
 /** From a received message to its response: checks, the resolver chain, limits, counters. */
-
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';
 import type { Log } from '../../core/log.ts';

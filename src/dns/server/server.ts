@@ -1,5 +1,4 @@
 /** Starts the DNS server: its addresses over UDP and TCP, or over TLS. */
-
 import { systemClock } from '../../core/clock.ts';
 import { CtlError, errnoOf } from '../../core/errors.ts';
 import { FairLimiter } from '../../core/fairness/fair-limiter.ts';

@@ -1,8 +1,9 @@
 /** The reports of the other replicas, read by the one that leads. Those that are not renewed are deleted. */
+
 import type { Timer } from '../../core/clock.ts';
 import { createFailureLog, type FailureLog } from '../../core/log.ts';
+import { isObject } from '../../core/objects.ts';
 import { ApiError, Informer, LEASES, reportFailure } from '../../kubernetes/index.ts';
-import { isRecord } from '../types.ts';
 import { decodeGateway, type GatewayReport, splitReport } from './report.ts';
 import { REPORT_ANNOTATION, REPORT_LABEL, REPORT_SECONDS, type ReportPlace } from './report-lease.ts';
 
@@ -56,7 +57,7 @@ export class ReplicaReports {
         name: metadata.name,
         uid: metadata.uid ?? '',
         version: metadata.resourceVersion ?? '',
-        isOwn: isRecord(spec) && spec.holderIdentity === identity,
+        isOwn: isObject(spec) && spec.holderIdentity === identity,
         text: metadata.annotations?.[REPORT_ANNOTATION] ?? '',
       }),
       onChange: (changes) => {

@@ -2,7 +2,7 @@
  * What the proxies of Gateways have acknowledged, and how replicas of the control plane tell each other: as JSON in an
  * annotation.
  */
-import { isRecord } from '../types.ts';
+import { isObject } from '../../core/objects.ts';
 
 /** What one proxy has acknowledged and rejected of the current listeners, by their digests. */
 export interface ProxyListeners {
@@ -71,7 +71,7 @@ function plainReport(report: GatewayReport): object {
 export function splitReport(text: string): ReadonlyMap<string, string> {
   try {
     const report: unknown = JSON.parse(text);
-    if (!isRecord(report)) return new Map();
+    if (!isObject(report)) return new Map();
     return new Map(Object.entries(report).map(([gateway, value]) => [gateway, JSON.stringify(value)]));
   } catch {
     return new Map();
@@ -81,13 +81,13 @@ export function splitReport(text: string): ReadonlyMap<string, string> {
 /** @param text of one Gateway; what is no report is left out */
 export function decodeGateway(text: string): GatewayReport {
   const report: unknown = JSON.parse(text);
-  const pods = isRecord(report) ? Object.entries(report) : [];
+  const pods = isObject(report) ? Object.entries(report) : [];
   return new Map(
     pods.flatMap(([pod, found]) => {
-      if (!isRecord(found)) return [];
+      if (!isObject(found)) return [];
       const { acknowledged, rejected } = found;
       const digests = Array.isArray(acknowledged) ? acknowledged.filter((each) => typeof each === 'string') : [];
-      const errors = Object.entries(isRecord(rejected) ? rejected : {}).filter(
+      const errors = Object.entries(isObject(rejected) ? rejected : {}).filter(
         (entry): entry is [string, string] => typeof entry[1] === 'string',
       );
       return [[pod, { acknowledged: new Set(digests), rejected: new Map(errors) }] as const];

@@ -6,7 +6,6 @@
  * A proxy gets Secrets of its own namespace only, and only for Gateways that its proved identity serves
  * (`GatewayView.credentialed`); names with another namespace are refused in every form (CVE-2021-34824).
  */
-
 import { isDnsSubdomain } from '../../core/dns-names.ts';
 import { AUTHORITIES_SUFFIX, sdsName } from '../../core/tls/tls-secrets.ts';
 import type { SecretName, ServerTlsSettings } from '../../resources/index.ts';

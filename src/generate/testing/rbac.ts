@@ -3,7 +3,6 @@
  * alone. The behavior of each matcher was determined with the real Envoy (several headers of one name, names of
  * certificates, values of metadata).
  */
-
 import { createRequire } from 'node:module';
 import { BlockList, isIPv6 } from 'node:net';
 import { isObject } from '../../core/objects.ts';

@@ -2,7 +2,9 @@
  * Makes a scripted API server store what clients write, one object at a time, with the checks of a real one: names are
  * unique, and a write that has a version must have the newest. A `status` is written as part of its object.
  */
+
 import type { ServerHttp2Stream } from 'node:http2';
+import { isObject } from '../../core/objects.ts';
 import type { Listed, ScriptedApiServer, SeenRequest } from './scripted-api-server.ts';
 
 /** Returned by `refuse`: the status and reason of an error that answers a request instead. */
@@ -74,8 +76,4 @@ function merged(before: object, patch: object): object & Partial<Listed> {
     else result[key] = value;
   }
   return result;
-}
-
-function isObject(value: unknown): value is object {
-  return typeof value === 'object' && value !== null;
 }

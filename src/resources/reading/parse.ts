@@ -2,7 +2,6 @@
  * Turns a document's plain data into a typed resource, or into the one problem line a person needs. All documents come
  * through here, whichever source they have.
  */
-
 import { z } from 'zod';
 import { isDnsLabel, isDnsSubdomain, MAX_DNS_LABEL, MAX_DNS_NAME } from '../../core/dns-names.ts';
 import { isObject } from '../../core/objects.ts';

@@ -2,7 +2,6 @@
  * Searches text that cannot be parsed for documents of the security kinds: a policy whose YAML is broken must not count
  * as absent. The lines with kind and namespace identify it.
  */
-
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { SECURITY_KINDS, type SecurityKind, type Substitute } from '../kinds/types.ts';
 import { resembles } from './resembles.ts';

@@ -10,7 +10,6 @@
  *
  * A selector that cannot be read covers the namespace, a namespace that cannot be read the mesh.
  */
-
 import { hash } from 'node:crypto';
 import { z } from 'zod';
 import { isObject } from '../../core/objects.ts';

@@ -1,5 +1,4 @@
 /** Checks of single values that several kinds share: host names, addresses, ports, labels, regexes, durations. */
-
 import { isIP } from 'node:net';
 import { isDnsLabel, isDnsSubdomain } from '../../core/dns-names.ts';
 import { shown } from '../reading/issues.ts';

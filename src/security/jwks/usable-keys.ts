@@ -6,7 +6,6 @@
  * Also left out are keys that prove nothing: symmetric ones (`oct`), because anyone who can fetch the set could sign
  * with them, and keys with their private half, for the same reason.
  */
-
 import { createPublicKey, type JsonWebKey } from 'node:crypto';
 import { CtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';

@@ -1,5 +1,4 @@
 /** The resources of one YAML document: itself, or the items of a List. */
-
 import { isObject } from '../../core/objects.ts';
 import type { Slices } from '../../core/slices.ts';
 import {

@@ -1,5 +1,7 @@
 /** Asks an API server which kinds that are read it has (Kubernetes documentation, "API discovery"). */
+
 import { CtlError } from '../../core/errors.ts';
+import { isObject } from '../../core/objects.ts';
 import { ApiError, type KubernetesClient, type ResourceType } from '../../kubernetes/index.ts';
 import type { DefinedKinds, ServedType } from './types.ts';
 
@@ -92,8 +94,4 @@ function listIn(value: unknown, field: string, what: string): readonly unknown[]
 function textIn(value: unknown, field: string): string | undefined {
   const text = isObject(value) ? value[field] : undefined;
   return typeof text === 'string' ? text : undefined;
-}
-
-function isObject(value: unknown): value is Record<string, unknown> {
-  return typeof value === 'object' && value !== null;
 }

@@ -1,5 +1,4 @@
 /** Answers `/inject`: the Pods that are created get their sidecar by a patch. */
-
 import { CtlError, oneLineOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionParameters, Injector, JsonPatchOperation } from '../types.ts';

@@ -2,7 +2,6 @@
  * The values that the built-in templates and `ProxyData` read, with the names that users of Istio know. Templates of
  * users may read others.
  */
-
 import { z } from 'zod';
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { messageOf } from '../../core/errors.ts';

@@ -2,7 +2,6 @@
  * Injects the Pods of manifests: files with documents of YAML or JSON. Documents without Pods stay as they are, byte by
  * byte; in others comments and the order of fields stay.
  */
-
 import { type Document, LineCounter, parseAllDocuments } from 'yaml';
 import { CtlError, messageOf } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';

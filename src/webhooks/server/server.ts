@@ -6,7 +6,6 @@
  * Callers are not authenticated: API servers usually show no certificate to webhooks, and an answer changes nothing.
  * HTTP/1.1 only, which is what API servers use for webhooks.
  */
-
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { SecureContextOptions } from 'node:tls';
 import { CtlError, toCtlError } from '../../core/errors.ts';

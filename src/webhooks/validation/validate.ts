@@ -2,7 +2,6 @@
  * Decides about a document of the mesh before the API server stores it: with the schemas and rules of the store, so
  * that what is admitted here comes into force there.
  */
-
 import { toCtlError } from '../../core/errors.ts';
 import { isObject } from '../../core/objects.ts';
 import {

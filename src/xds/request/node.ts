@@ -3,7 +3,6 @@
  * bounded, only fields that are used are decoded, and an error is one line. Source: envoy/config/core/v3/base.proto
  * (Node), https://www.envoyproxy.io/docs/envoy/latest/api-v3/config/core/v3/base.proto
  */
-
 import { isIP } from 'node:net';
 import { isDnsLabel } from '../../core/dns-names.ts';
 import { type EnvoyRelease, isAtLeast } from '../../core/envoy-version.ts';

@@ -3,7 +3,6 @@
  * so that an application with a hundred megabytes of metrics needs no memory of the agent. The scrape is OpenMetrics
  * where the scraper accepts it and the application answers in it, with exemplars; otherwise it is the text format.
  */
-
 import { once } from 'node:events';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Readable } from 'node:stream';

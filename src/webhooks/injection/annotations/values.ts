@@ -2,7 +2,6 @@
  * Readers of the texts of annotations and labels. Each is bounded in length, and throws a CtlError whose message says
  * what was expected; the caller knows the name.
  */
-
 import { isIP } from 'node:net';
 import { isDnsLabel, isDnsSubdomain } from '../../../core/dns-names.ts';
 import { CtlError, messageOf } from '../../../core/errors.ts';

@@ -9,7 +9,6 @@
  * `exec` stays: it runs in the container. In a Pod that was injected before, probes that others changed since are
  * rewritten as well.
  */
-
 import { CtlError } from '../../../core/errors.ts';
 import { isObject } from '../../../core/objects.ts';
 import { ANNOTATIONS } from '../annotations/annotations.ts';

@@ -9,7 +9,6 @@
  * So a value can neither add fields nor end a text, no matter what the author of the template quotes. Values are not
  * searched for tokens. The tags that write without an output (`cycle`, `capture`, …) and the filter `raw` do not exist.
  */
-
 import { randomBytes } from 'node:crypto';
 import { Liquid, type LiquidError, type Template, tags } from 'liquidjs';
 import { CtlError, InternalError, messageOf } from '../../../core/errors.ts';
