@@ -1,3 +1,4 @@
+/** DNS over TCP (RFC 7766) and over TLS (RFC 7858): accepts connections, within limits. */
 import { createServer, type Server, type Socket } from 'node:net';
 import { createServer as createTlsServer, type SecureContextOptions, type TLSSocket } from 'node:tls';
 import { oneLineOf } from '../../core/errors.ts';
