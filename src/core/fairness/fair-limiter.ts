@@ -10,8 +10,8 @@ export class FairLimiter {
 
   /**
    * @param max units of all clients together; Infinity: no limit
-   * @param perFree units that a client may have for each free one. With 1, a client alone gets half, and two get a third
-   * each; with 4, a client alone gets four of five
+   * @param perFree units that a client may have for each free one. With 1, a client alone gets half, and two get a
+   * third each; with 4, a client alone gets four of five
    */
   constructor(max: number, perFree = 1) {
     this.#max = max;

@@ -1,8 +1,8 @@
 /**
  * Who may see which debug pages (docs/security-model.md). A caller either has a bearer token, which the authenticators
- * of xDS verify, or is a program on this machine (`core/network/loopback.ts`). A token of the root namespace sees everything, a
- * token of another namespace the documents, services and proxies of that namespace. A loopback address permits reading
- * only and is not an identity (CVE-2022-39388).
+ * of xDS verify, or is a program on this machine (`core/network/loopback.ts`). A token of the root namespace sees
+ * everything, a token of another namespace the documents, services and proxies of that namespace. A loopback address
+ * permits reading only and is not an identity (CVE-2022-39388).
  */
 import { CtlError } from '../../core/errors.ts';
 import type { Identity } from '../../core/identity.ts';
