@@ -15,10 +15,10 @@ import {
   touchedUnits,
 } from '../src/generate/index.ts';
 import {
+  DEFAULT_PLACEMENT,
   GENERATED_TYPES,
   type GeneratedResource,
   type GeneratedType,
-  NOWHERE,
   type Placement,
   type TypeReads,
   type Unit,
@@ -37,7 +37,7 @@ const EVERYTHING: UnitSelection = { cds: 'all', sds: 'all', lds: 'all', rds: 'al
 
 /** Placements of proxies, whatever the mesh's configuration of networks and localities is at the time. */
 const PLACEMENTS: readonly Placement[] = [
-  NOWHERE,
+  DEFAULT_PLACEMENT,
   { network: 'n2', locality: 'r1/z1' },
   { network: '', locality: 'r2' },
 ];

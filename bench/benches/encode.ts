@@ -7,7 +7,7 @@ import { systemClock } from '../../src/core/clock.ts';
 import type { XdsType } from '../../src/core/xds-types.ts';
 import { modelSettings } from '../../src/discovery/config/model-settings.ts';
 import { encodeEndpoints, generate, resolveEndpoints } from '../../src/generate/index.ts';
-import { type GeneratedType, NOWHERE, type OutboundView } from '../../src/generate/types.ts';
+import { DEFAULT_PLACEMENT, type GeneratedType, type OutboundView } from '../../src/generate/types.ts';
 import { Model } from '../../src/model/index.ts';
 import type { Snapshot } from '../../src/model/types/types.ts';
 import { envoy } from '../../src/protobuf/index.ts';
@@ -115,7 +115,7 @@ function generatedRow(
 }
 
 function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly string[], rounds: number): Cells {
-  const inputs = names.flatMap((name) => resolveEndpoints(snapshot, view, NOWHERE, name) ?? []);
+  const inputs = names.flatMap((name) => resolveEndpoints(snapshot, view, DEFAULT_PLACEMENT, name) ?? []);
   const encoded = inputs.map(encodeEndpoints);
   const messages = encoded.map((bytes) => CODECS.eds.decode(bytes));
   const bytes = encoded.reduce((sum, each) => sum + each.length, 0);
@@ -127,7 +127,7 @@ function endpointsRow(snapshot: Snapshot, view: OutboundView, names: readonly st
     timed(rounds, () => inputs.map(encodeEndpoints)),
     timed(rounds, () =>
       names
-        .map((name) => resolveEndpoints(snapshot, view, NOWHERE, name))
+        .map((name) => resolveEndpoints(snapshot, view, DEFAULT_PLACEMENT, name))
         .map((input) => input && encodeEndpoints(input)),
     ),
   ];

@@ -36,6 +36,7 @@ import { formerByUnit, patcherOf } from './patches/index.ts';
 import { type Facts, fact, MeshReader, recorded, unrecorded } from './reads/index.ts';
 import { discoveredUnits, outboundRoutes, outboundRouteUnits, outboundVirtualHosts } from './routes/index.ts';
 import {
+  DEFAULT_PLACEMENT,
   type EnvoyView,
   type FormerFilters,
   type GatewayView,
@@ -48,7 +49,6 @@ import {
   type GrpcClientView,
   type GrpcServerView,
   type InboundView,
-  NOWHERE,
   type OutboundView,
   type PatchProblem,
   type PlacedResources,
@@ -188,7 +188,7 @@ export function generate(
   mesh: MeshSnapshot,
   view: View,
   selection: UnitSelection,
-  placements: readonly Placement[] = [NOWHERE],
+  placements: readonly Placement[] = [DEFAULT_PLACEMENT],
   former: readonly FormerFilters[] = [],
 ): GenerationResult {
   return finish(generateInSlices(mesh, view, selection, placements, former));

@@ -22,6 +22,7 @@ export { ALL_UNITS, hostOfServiceKey, TouchedUnits, touchedUnits } from './touch
 export {
   type AppliedFilter,
   type Capabilities,
+  DEFAULT_PLACEMENT,
   type EndpointNames,
   type EnvoyView,
   type FormerFilter,
@@ -39,7 +40,6 @@ export {
   type InboundPort,
   type InboundView,
   type Misfit,
-  NOWHERE,
   type OutboundView,
   PATCHED_TYPES,
   type PatchedType,

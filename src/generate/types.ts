@@ -245,7 +245,7 @@ export interface Placement {
 }
 
 /** The placement of proxies that nothing distinguishes. */
-export const NOWHERE: Placement = { network: '', locality: '' };
+export const DEFAULT_PLACEMENT: Placement = { network: '', locality: '' };
 
 /**
  * One generated message. `refs` are the names that it makes an Envoy request: EDS service names of a cluster, route

@@ -29,7 +29,7 @@ export interface MetadataTokenOptions {
   readonly signal: AbortSignal;
 }
 
-interface Known {
+interface CachedToken {
   readonly token: string;
   readonly expiresAt: number;
   readonly renewsAt: number;
@@ -41,10 +41,10 @@ export function metadataTokenSource(options: MetadataTokenOptions): TokenSource 
   url.searchParams.set('audience', server.audience);
   url.searchParams.set('format', 'full');
   const state = createFailureLog(log, 'the identity token is not renewed', 'the identity token is renewed again');
-  let known: Known | undefined;
-  let renewal: Promise<Known> | undefined;
+  let known: CachedToken | undefined;
+  let renewal: Promise<CachedToken> | undefined;
   let failed = false;
-  const renew = async (): Promise<Known> => {
+  const renew = async (): Promise<CachedToken> => {
     const headers = { 'metadata-flavor': FLAVOR };
     try {
       const fetched = await counters.count(failed, async () => {
@@ -84,7 +84,7 @@ function identityToken(
   { status, headers, text }: ServiceAnswer,
   { url, audience }: MetadataServer,
   now: number,
-): Known {
+): CachedToken {
   const refuse = (what: string): CtlError => new CtlError('unavailable', `the metadata server at ${url.host} ${what}`);
   if (status !== 200) throw refuse(`answers ${status}`);
   if (headers['metadata-flavor'] !== FLAVOR)

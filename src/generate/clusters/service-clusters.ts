@@ -41,10 +41,10 @@ import {
   readCredential,
 } from '../secrets/index.ts';
 import {
+  DEFAULT_PLACEMENT,
   type EndpointNames,
   type GeneratedResource,
   type GenerationFinding,
-  NOWHERE,
   type NodeFamilies,
   type Placement,
   type UnitOutput,
@@ -145,11 +145,11 @@ export function clustersOfHost(
       ...carried,
     });
   if (service.resolution !== 'dns') return output(NOTHING_CARRIED);
-  const nowhere = carriedEndpoints(snapshot, view, NOWHERE, service, rule);
-  if (!readsPlacement(memos, snapshot, nowhere.endpoints, rule)) return output(nowhere);
+  const byDefault = carriedEndpoints(snapshot, view, DEFAULT_PLACEMENT, service, rule);
+  if (!readsPlacement(memos, snapshot, byDefault.endpoints, rule)) return output(byDefault);
   const outputs = placements.map((placement) => output(carriedEndpoints(snapshot, view, placement, service, rule)));
   // Findings are the same in every placement.
-  const { findings } = outputs[0] ?? output(nowhere);
+  const { findings } = outputs[0] ?? output(byDefault);
   return { resources: [], findings, placed: outputs.map(({ resources }) => resources) };
 }
 

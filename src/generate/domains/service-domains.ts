@@ -16,12 +16,12 @@ export interface Viewer {
 /** @param dnsDomain that of the proxy's namespace, such as `default.svc.cluster.local` */
 export function viewerOf(dnsDomain: string): Viewer {
   const [namespace, service, ...suffix] = dnsDomain.split('.');
-  if (namespace === undefined || service === undefined || suffix.length === 0) return NOWHERE;
+  if (namespace === undefined || service === undefined || suffix.length === 0) return NO_DOMAINS;
   const shared = `.${[service, ...suffix].join('.')}`;
   return { namespace, shared, own: `.${namespace}${shared}` };
 }
 
-const NOWHERE: Viewer = { namespace: undefined, shared: '', own: '' };
+const NO_DOMAINS: Viewer = { namespace: undefined, shared: '', own: '' };
 
 /** A viewer without own services. */
 export function foreignViewer({ shared }: Viewer): Viewer {

@@ -10,7 +10,7 @@ import { MeshReader } from '../reads/index.ts';
 import { affectedUnits } from '../testing/affected-units.ts';
 import { viewOf } from '../testing/gateways.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
-import { NOWHERE } from '../types.ts';
+import { DEFAULT_PLACEMENT } from '../types.ts';
 import { gatewayListeners } from './index.ts';
 
 const resource = (kind: string, name: string, spec: object, namespace = 'shop') =>
@@ -97,7 +97,12 @@ describe('TLS that is passed through by its server name', () => {
       assert.equal(passing?.transportSocket ?? undefined, undefined);
       assert.equal(passing?.edsClusterConfig?.serviceName, '');
       assert.ok(
-        resolveEndpoints(mesh(gateway(['*']), service('web', 80), subsets), VIEW, NOWHERE, passing?.name ?? ''),
+        resolveEndpoints(
+          mesh(gateway(['*']), service('web', 80), subsets),
+          VIEW,
+          DEFAULT_PLACEMENT,
+          passing?.name ?? '',
+        ),
       );
       assert.notEqual(found.get(`outbound|80|${subset}|${WEB}`)?.transportSocket, undefined);
     }
@@ -106,7 +111,7 @@ describe('TLS that is passed through by its server name', () => {
   test('has no clusters and endpoints without such a server', () => {
     const snapshot = mesh(gateway(['*'], 'PASSTHROUGH'), service('web', 80));
     assert.deepEqual([...clusters(snapshot).keys()], [`outbound|80||${WEB}`, 'BlackHoleCluster']);
-    assert.equal(resolveEndpoints(snapshot, VIEW, NOWHERE, `outbound_.80_._.${WEB}`), undefined);
+    assert.equal(resolveEndpoints(snapshot, VIEW, DEFAULT_PLACEMENT, `outbound_.80_._.${WEB}`), undefined);
     assert.deepEqual(chains(snapshot), []);
   });
 

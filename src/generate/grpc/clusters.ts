@@ -28,10 +28,10 @@ import {
 } from '../endpoints/index.ts';
 import { isStream, type MeshReader } from '../reads/index.ts';
 import {
+  DEFAULT_PLACEMENT,
   type GeneratedResource,
   type GenerationFinding,
   type GrpcClientView,
-  NOWHERE,
   type Unit,
   type UnitOutput,
 } from '../types.ts';
@@ -73,7 +73,7 @@ function carried(
   service: Service,
   rule: MergedDestinationRule | undefined,
 ): EndpointSources {
-  return endpointSources(snapshot, view, NOWHERE, snapshot.carriedEndpoints.get(service.key), rule);
+  return endpointSources(snapshot, view, DEFAULT_PLACEMENT, snapshot.carriedEndpoints.get(service.key), rule);
 }
 
 function clustersOf(inputs: ClusterInputs): UnitOutput {

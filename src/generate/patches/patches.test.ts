@@ -7,7 +7,13 @@ import { envoy } from '../../protobuf/index.ts';
 import { generate } from '../generate.ts';
 import { meshOf, meshResource } from '../testing/mesh.ts';
 import { outboundView } from '../testing/views.ts';
-import { type FormerFilter, type FormerFilters, type GenerationResult, NOWHERE, type OutboundView } from '../types.ts';
+import {
+  DEFAULT_PLACEMENT,
+  type FormerFilter,
+  type FormerFilters,
+  type GenerationResult,
+  type OutboundView,
+} from '../types.ts';
 
 const { Cluster } = envoy.config.cluster.v3;
 const { Listener } = envoy.config.listener.v3;
@@ -306,7 +312,7 @@ describe('EnvoyFilters that do not fit, with their former versions', () => {
     });
     const view = outboundView({ patches: { cds: versions.map(({ key, now }) => ({ key, patches: all(now) })) } });
     const former: FormerFilters[] = [{ type: 'cds', ...(units && { units }), filters }];
-    const result = generate(meshOf([entry('web'), ...documents]), view, { cds: 'all' }, [NOWHERE], former);
+    const result = generate(meshOf([entry('web'), ...documents]), view, { cds: 'all' }, [DEFAULT_PLACEMENT], former);
     const [cluster] = result.units.cds?.get(unit) ?? [];
     const [failure] = result.failures.filter((each) => each.unit === unit);
     return {

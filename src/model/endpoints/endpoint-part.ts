@@ -22,7 +22,7 @@ export interface EndpointPart {
 export interface PartPlan {
   /** Unique in its service: names the part in a change. */
   readonly id: string;
-  readonly make: (gathering: Gathering) => void;
+  readonly make: (collector: EndpointCollector) => void;
 }
 
 /** The identity of an endpoint of a service; when several documents have it, the first decides. */
@@ -31,7 +31,7 @@ function endpointIdentity(servicePort: string, { network, address }: Workload, p
 }
 
 /** Collects the endpoints of a part, and what was read for them. */
-export class Gathering {
+export class EndpointCollector {
   readonly reads: Reads = new Set();
   pendingPod = 0;
   withoutPod = 0;

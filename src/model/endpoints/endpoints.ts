@@ -29,7 +29,7 @@ import {
   type WorkloadIndexes,
 } from '../workloads/workloads.ts';
 import type { EndpointsDocument } from './endpoint-documents.ts';
-import type { Gathering, PartPlan } from './endpoint-part.ts';
+import type { EndpointCollector, PartPlan } from './endpoint-part.ts';
 
 export interface EndpointIndexes extends WorkloadIndexes, ClusterAddressIndexes {
   readonly allocatedAddresses: AllocatedAddresses;
@@ -55,7 +55,7 @@ export function endpointPlans(
     if (definer?.kind === 'Service') return orchestratorPlans(definer as Resource<'Service'>, portNames, indexes);
     if (definer === undefined) return [];
     const entry = definer as Resource<'ServiceEntry'>;
-    const make = (gathering: Gathering) => entryEndpoints(entry, service, portNames, indexes, gathering);
+    const make = (collector: EndpointCollector) => entryEndpoints(entry, service, portNames, indexes, collector);
     return [{ id: selectionId(source), make }];
   });
 }
@@ -72,15 +72,15 @@ function orchestratorPlans(resource: Resource<'Service'>, portNames: PortNames, 
   if (type === 'ExternalName') {
     if (externalName === undefined) return [];
     const target = bareWorkload(externalName, 'healthy', undefined, '', resource.meta.cluster, indexes);
-    const make = (gathering: Gathering) => {
-      for (const [port, name] of portNames) gathering.add(target, port, name);
+    const make = (collector: EndpointCollector) => {
+      for (const [port, name] of portNames) collector.add(target, port, name);
     };
     return [{ id: own, make }];
   }
   const plans = documentPlans(resource, portNames, indexes);
   if (!indexes.settings.serviceSelectsWorkloadEntries || selector === undefined || isEmptySelector(selector))
     return plans;
-  const make = (gathering: Gathering) => selectedEndpoints(resource, selector, portNames, indexes, gathering);
+  const make = (collector: EndpointCollector) => selectedEndpoints(resource, selector, portNames, indexes, collector);
   return [...plans, { id: own, make }];
 }
 
@@ -97,11 +97,11 @@ function documentPlans(
     if (name !== undefined) names.set(port.name ?? '', name);
   }
   return membersOf(indexes.documentsByService, `${meta.namespace}/${meta.name}`).map((id): PartPlan => {
-    const make = (gathering: Gathering) => {
+    const make = (collector: EndpointCollector) => {
       const slice = indexes.resources('EndpointSlice').get(id);
       const endpoints = indexes.resources('Endpoints').get(id);
-      if (slice !== undefined) sliceEndpoints(slice, names, indexes, gathering);
-      else if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, gathering);
+      if (slice !== undefined) sliceEndpoints(slice, names, indexes, collector);
+      else if (endpoints !== undefined) objectEndpoints(endpoints, names, indexes, collector);
     };
     return { id, make };
   });
@@ -112,7 +112,7 @@ function selectedEndpoints(
   selector: Labels,
   portNames: PortNames,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): void {
   selectEntries(meta.namespace, selector, indexes, (entry, workload) => {
     for (const port of content.spec.ports ?? []) {
@@ -121,7 +121,7 @@ function selectedEndpoints(
       const ports = entry.content.ports ?? {};
       const named = typeof port.targetPort === 'string' ? portOf(ports, port.targetPort) : undefined;
       const number = typeof port.targetPort === 'number' && port.targetPort > 0 ? port.targetPort : port.port;
-      gathering.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
+      collector.add(workload, named ?? portOf(ports, port.name ?? '') ?? number, servicePort);
     }
   });
 }
@@ -130,7 +130,7 @@ function objectEndpoints(
   endpoints: Resource<'Endpoints'>,
   names: ReadonlyMap<string, string>,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): void {
   for (const subset of endpoints.content.subsets ?? []) {
     const ports = (subset.ports ?? []).filter(({ protocol }) => protocol === 'TCP');
@@ -140,9 +140,9 @@ function objectEndpoints(
     ] as const;
     for (const [health, addresses] of lists) {
       for (const written of addresses) {
-        const workload = resolveAddress(endpoints, written, written.ip, '', health, indexes, gathering);
+        const workload = resolveAddress(endpoints, written, written.ip, '', health, indexes, collector);
         if (workload === undefined) continue;
-        for (const port of ports) addByName(workload, port.port, port.name, names, gathering);
+        for (const port of ports) addByName(workload, port.port, port.name, names, collector);
       }
     }
   }
@@ -152,7 +152,7 @@ function sliceEndpoints(
   slice: Resource<'EndpointSlice'>,
   names: ReadonlyMap<string, string>,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): void {
   // Host names cannot be endpoints of a service with static resolution.
   if (slice.content.addressType === 'FQDN') return;
@@ -162,10 +162,10 @@ function sliceEndpoints(
     const topology = written.topology ?? {};
     const zone = written.zone ?? topology['topology.kubernetes.io/zone'] ?? '';
     for (const address of written.addresses) {
-      const workload = resolveAddress(slice, written, address, zone, health, indexes, gathering);
+      const workload = resolveAddress(slice, written, address, zone, health, indexes, collector);
       if (workload === undefined) continue;
       for (const port of ports) {
-        if (port.port !== undefined) addByName(workload, port.port, port.name, names, gathering);
+        if (port.port !== undefined) addByName(workload, port.port, port.name, names, collector);
       }
     }
   }
@@ -190,10 +190,10 @@ function addByName(
   port: number,
   name: string | undefined,
   names: ReadonlyMap<string, string>,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): void {
   const servicePort = names.get(name ?? '');
-  if (servicePort !== undefined) gathering.add(workload, port, servicePort);
+  if (servicePort !== undefined) collector.add(workload, port, servicePort);
 }
 
 /** An address of Endpoints or of a slice. */
@@ -221,9 +221,9 @@ function resolveAddress(
   zone: string,
   health: Health,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): Workload | undefined {
-  const { reads } = gathering;
+  const { reads } = collector;
   const podName = targetRef?.kind === 'Pod' ? targetRef.name : undefined;
   const named =
     podName === undefined ? undefined : podNamed(targetRef?.namespace ?? namespace, podName, cluster, indexes, reads);
@@ -233,10 +233,10 @@ function resolveAddress(
   const ofOthers = isAddressOfOthers(address, namespace, pod, indexes, reads);
   if (pod !== undefined) return marked(podWorkload(pod, address, health, hostname, indexes, reads), ofOthers);
   if (podName !== undefined) {
-    gathering.pendingPod++;
+    collector.pendingPod++;
     return undefined;
   }
-  gathering.withoutPod++;
+  collector.withoutPod++;
   const locality = localityOfNode(nodeName, cluster, indexes, reads) || joinLocality('', zone, '');
   return marked(bareWorkload(address, health, hostname, locality, cluster, indexes), ofOthers);
 }
@@ -250,7 +250,7 @@ function entryEndpoints(
   service: Service,
   portNames: PortNames,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
 ): void {
   const { content, meta } = resource;
   const ports = entryPorts(resource).flatMap((port) => {
@@ -258,7 +258,7 @@ function entryEndpoints(
     return servicePort === undefined ? [] : [{ ...port, servicePort }];
   });
   const addEntry = (workload: Workload, own: Readonly<Record<string, number>>) => {
-    for (const port of ports) gathering.add(workload, portOf(own, port.name) ?? port.targetPort, port.servicePort);
+    for (const port of ports) collector.add(workload, portOf(own, port.name) ?? port.targetPort, port.servicePort);
   };
   const selector = content.workloadSelector?.labels;
   if (selector !== undefined) {
@@ -266,7 +266,7 @@ function entryEndpoints(
       addEntry(workload, entry.content.ports ?? {}),
     );
     if (indexes.settings.serviceEntrySelectsPods) {
-      selectPods(meta.namespace, selector, indexes, gathering, (workload) => addEntry(workload, {}));
+      selectPods(meta.namespace, selector, indexes, collector, (workload) => addEntry(workload, {}));
     }
     return;
   }
@@ -306,16 +306,16 @@ function selectPods(
   namespace: string,
   selector: Labels,
   indexes: EndpointIndexes,
-  gathering: Gathering,
+  collector: EndpointCollector,
   use: (workload: Workload) => void,
 ): void {
   for (const key of membersOf(indexes.podsByNamespace, namespace)) {
     const pod = indexes.resources('Pod').get(key);
     if (pod === undefined || isFinished(pod) || !labelsMatch(selector, pod.meta.labels)) continue;
-    gathering.reads.add(key);
+    collector.reads.add(key);
     // Only the primary address: a dual-stack pod is one endpoint.
     const [address] = podAddresses(pod);
-    if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, gathering.reads));
+    if (address !== undefined) use(podWorkload(pod, address, podHealth(pod), undefined, indexes, collector.reads));
   }
 }
 

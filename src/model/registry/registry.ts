@@ -16,7 +16,7 @@ import type { ChangeSet, Endpoint, MeshDelta, ServiceKey } from '../types/types.
 import { addressOfKey, networkAddress } from '../workloads/network-names.ts';
 import { updateRegistered } from '../workloads/registered-workloads.ts';
 import { ownAddresses, podNetwork } from '../workloads/workloads.ts';
-import type { Dirt } from './service-record.ts';
+import type { AffectedParts } from './service-record.ts';
 import { type ServiceChanges, updateServices } from './services.ts';
 import type { State } from './state.ts';
 import { dirtyServices, guardedServices, indexWorkloads } from './workload-indexes.ts';
@@ -52,8 +52,8 @@ export function updateRegistry(
     ? new Map([...indexed.definers.keys()].map((key) => [key, 'all' as const]))
     : dirtyServices(before, indexed, changed);
   if (everything) for (const key of dirtyServices(before, indexed, changed).keys()) dirty.set(key, 'all');
-  for (const [key, dirt] of guardedServices(before, indexed, peerPolicies.change)) {
-    dirty.set(key, joinedDirt(dirty.get(key), dirt));
+  for (const [key, affected] of guardedServices(before, indexed, peerPolicies.change)) {
+    dirty.set(key, joinedParts(dirty.get(key), affected));
   }
   const { state: served, changes: services } = updateServices(indexed, dirty);
   const state = { ...served, unservedPods: updateUnserved(before, served, changed, services.addresses) };
@@ -88,7 +88,7 @@ function derivedOf(state: State, { services, endpoints, peers }: ServiceChanges)
   return { services: new Map([...services].map(([key, { after }]) => [key, after])), peers, endpoints: carried };
 }
 
-function joinedDirt(a: Dirt | undefined, b: Dirt): Dirt {
+function joinedParts(a: AffectedParts | undefined, b: AffectedParts): AffectedParts {
   return a === 'all' || b === 'all' ? 'all' : b.union(a ?? new Set());
 }
 

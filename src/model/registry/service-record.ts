@@ -10,14 +10,14 @@ import { withClusterAddresses } from '../addresses/cluster-addresses.ts';
 import { type Counts, countBy, NO_COUNTS } from '../common/counts.ts';
 import { deepEqual, keepIfEqual } from '../common/equal.ts';
 import { compareText, lowerBound } from '../common/order.ts';
-import { type EndpointPart, Gathering, type PartPlan } from '../endpoints/endpoint-part.ts';
+import { EndpointCollector, type EndpointPart, type PartPlan } from '../endpoints/endpoint-part.ts';
 import { type Definer, type EndpointIndexes, endpointPlans } from '../endpoints/endpoints.ts';
 import { definitionOf, mergeDefinitions } from '../services/definitions.ts';
 import type { Endpoint, NameConflict, Service } from '../types/types.ts';
 import { countPeers, NO_PEERS, type PeerCounts } from '../workloads/peers.ts';
 
 /** The parts of a service that a change concerns: everything, or tokens, which are reads and ids of parts. */
-export type Dirt = 'all' | ReadonlySet<string>;
+export type AffectedParts = 'all' | ReadonlySet<string>;
 
 /** Numbers for the metrics. */
 export interface ServiceFacts {
@@ -75,7 +75,7 @@ export function nextRecord(
   { services, entries }: Definers,
   indexes: EndpointIndexes,
   before: ServiceRecord | undefined,
-  dirt: Dirt,
+  affected: AffectedParts,
 ): RecordStep {
   const reads = new Set<string>();
   const conflicts: NameConflict[] = [];
@@ -95,7 +95,7 @@ export function nextRecord(
   const defined = allocated?.service;
   const namespace = merged?.service.namespace ?? '';
   const plans = merged === undefined ? [] : endpointPlans(merged, definers, indexes);
-  const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, dirt);
+  const { parts, remade } = nextParts(plans, namespace, indexes, before?.parts ?? NO_PARTS, affected);
   const delta = deltaOf(before?.parts ?? NO_PARTS, parts, remade);
   const changedReads = readsChanged(before, parts, reads, remade);
   if (merged === undefined || defined === undefined) return { record: undefined, delta, ...changedReads };
@@ -123,27 +123,27 @@ function nextParts(
   namespace: string,
   indexes: EndpointIndexes,
   before: ServiceRecord['parts'],
-  dirt: Dirt,
+  affected: AffectedParts,
 ): { readonly parts: Map<string, EndpointPart>; readonly remade: ReadonlySet<string> } {
   const parts = new Map<string, EndpointPart>();
   const remade = new Set<string>();
   for (const { id, make } of plans) {
     const known = before.get(id);
-    if (known !== undefined && !isConcerned(id, known, dirt)) {
+    if (known !== undefined && !isConcerned(id, known, affected)) {
       parts.set(id, known);
       continue;
     }
-    const gathering = new Gathering(namespace, indexes.peerPolicies, known);
-    make(gathering);
-    parts.set(id, gathering.result());
+    const collector = new EndpointCollector(namespace, indexes.peerPolicies, known);
+    make(collector);
+    parts.set(id, collector.result());
     remade.add(id);
   }
   for (const id of before.keys()) if (!parts.has(id)) remade.add(id);
   return { parts, remade };
 }
 
-function isConcerned(id: string, { reads }: EndpointPart, dirt: Dirt): boolean {
-  return dirt === 'all' || dirt.has(id) || !reads.isDisjointFrom(dirt);
+function isConcerned(id: string, { reads }: EndpointPart, affected: AffectedParts): boolean {
+  return affected === 'all' || affected.has(id) || !reads.isDisjointFrom(affected);
 }
 
 /** The difference between the parts. An equal endpoint that moves to another part stays the same object, in `after`. */

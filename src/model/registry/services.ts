@@ -13,7 +13,13 @@ import { nextLocalityNames } from '../workloads/localities.ts';
 import { nextNetworkNames } from '../workloads/network-names.ts';
 import { peersOf } from '../workloads/peers.ts';
 import { updateInstances } from './instances.ts';
-import { type Definers, type Dirt, type EndpointDelta, nextRecord, type ServiceRecord } from './service-record.ts';
+import {
+  type AffectedParts,
+  type Definers,
+  type EndpointDelta,
+  nextRecord,
+  type ServiceRecord,
+} from './service-record.ts';
 import type { State, Totals } from './state.ts';
 
 export type ServiceChange = ChangeSet['services'] extends ReadonlyMap<ServiceKey, infer Change> ? Change : never;
@@ -27,7 +33,7 @@ export interface ServiceChanges {
 
 export function updateServices(
   state: State,
-  dirty: ReadonlyMap<ServiceKey, Dirt>,
+  dirty: ReadonlyMap<ServiceKey, AffectedParts>,
 ): { state: State; changes: ServiceChanges } {
   const indexes: EndpointIndexes = { ...state, resources: (kind) => tableOf(state.resources, kind) };
   const services = new Map<ServiceKey, ServiceChange>();
@@ -36,9 +42,9 @@ export function updateServices(
   const records = new Map<ServiceKey, ServiceRecord | undefined>();
   const readers = new GroupEdits();
   const conflicts = new Map<string, readonly NameConflict[] | undefined>();
-  for (const [key, dirt] of dirty) {
+  for (const [key, affected] of dirty) {
     const known = state.records.get(key);
-    const { record, delta, newReads, goneReads } = nextRecord(key, definersOf(state, key), indexes, known, dirt);
+    const { record, delta, newReads, goneReads } = nextRecord(key, definersOf(state, key), indexes, known, affected);
     records.set(key, record);
     conflicts.set(`address:${key}`, record?.conflicts.length ? record.conflicts : undefined);
     if (known?.service !== record?.service) services.set(key, { before: known?.service, after: record?.service });

@@ -25,7 +25,7 @@ import {
   POLICY_READ,
   podAddresses,
 } from '../workloads/workloads.ts';
-import type { Dirt } from './service-record.ts';
+import type { AffectedParts } from './service-record.ts';
 import type { State } from './state.ts';
 
 const SERVICE_NAME_LABEL = 'kubernetes.io/service-name';
@@ -206,7 +206,11 @@ class DirtyServices {
  * Which services have to be recomputed after `changed`, and what of them. `state` follows `before`, with updated
  * indexes.
  */
-export function dirtyServices(before: State, state: State, changed: readonly Changed[]): Map<ServiceKey, Dirt> {
+export function dirtyServices(
+  before: State,
+  state: State,
+  changed: readonly Changed[],
+): Map<ServiceKey, AffectedParts> {
   const dirty = new DirtyServices(state);
   for (const read of changedAllocations(before.allocatedAddresses, state.allocatedAddresses)) dirty.addReaders(read);
   for (const address of addressesWithOtherClusters(before, state, changed)) dirty.addSharing(address);
@@ -269,7 +273,7 @@ function addSide(dirty: DirtyServices, state: State, key: ResourceKey, side: Any
  * Services with workloads for which a change of policies may enable or disable mutual TLS, with the policies that they
  * read.
  */
-export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, Dirt> {
+export function guardedServices(before: State, after: State, change: PolicyChange): Map<ServiceKey, AffectedParts> {
   const namespaces = clientChange(before.peerPolicies, after.peerPolicies, change);
   const reads =
     namespaces === 'all'

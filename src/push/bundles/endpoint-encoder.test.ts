@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
 import { endpointName, endpointsOfHost } from '../../generate/index.ts';
-import { NOWHERE, type OutboundView } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT, type OutboundView } from '../../generate/types.ts';
 import type { Snapshot } from '../../model/types/types.ts';
 import { envoy } from '../../protobuf/index.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
@@ -22,7 +22,7 @@ function cluster(name: string, asked = name) {
 
 function inputs(snapshot: Snapshot, namespace = 'client', shortEndpointNames = false) {
   const [view] = viewsOf(snapshot, { ...sidecar('10.5.0.1', namespace), shortEndpointNames });
-  return (host: string) => endpointsOfHost(snapshot, view as OutboundView, NOWHERE, host);
+  return (host: string) => endpointsOfHost(snapshot, view as OutboundView, DEFAULT_PLACEMENT, host);
 }
 
 const before = snapshotOf([service('shop', 'web'), endpoints('shop', 'web', '10.0.0.1')]);

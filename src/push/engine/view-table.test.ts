@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NOWHERE, type View } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT, type View } from '../../generate/types.ts';
 import { viewsOf } from '../proxies/proxy-views.ts';
 import type { PlacedSessionView, Session } from '../sessions/session.ts';
 import { emptySnapshot, sidecar } from '../testing/mesh.ts';
@@ -36,25 +36,28 @@ function newTable(): ViewTable {
 describe('view table', () => {
   it('has one state for equal views', () => {
     const table = newTable();
-    assert.equal(table.take(outbound('a'), NOWHERE), table.take(outbound('a'), NOWHERE));
-    assert.notEqual(table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE));
+    assert.equal(table.take(outbound('a'), DEFAULT_PLACEMENT), table.take(outbound('a'), DEFAULT_PLACEMENT));
+    assert.notEqual(table.take(outbound('a'), DEFAULT_PLACEMENT), table.take(outbound('b'), DEFAULT_PLACEMENT));
     assert.equal(table.size, 2);
   });
 
   it('drops a view that was idle for too long, everywhere', () => {
     const table = newTable();
-    const view = table.take(outbound('a'), NOWHERE);
+    const view = table.take(outbound('a'), DEFAULT_PLACEMENT);
     vacate(table, view, 0);
     table.sweep(IDLE_VIEW_MS);
     assert.equal(table.size, 1);
     table.sweep(IDLE_VIEW_MS + 1);
     assert.equal(table.size, 0);
-    assert.notEqual(table.take(outbound('a'), NOWHERE), view);
+    assert.notEqual(table.take(outbound('a'), DEFAULT_PLACEMENT), view);
   });
 
   it('keeps a view that is used again, and one that is being generated', () => {
     const table = newTable();
-    const [taken, running] = [table.take(outbound('a'), NOWHERE), table.take(outbound('b'), NOWHERE)];
+    const [taken, running] = [
+      table.take(outbound('a'), DEFAULT_PLACEMENT),
+      table.take(outbound('b'), DEFAULT_PLACEMENT),
+    ];
     vacate(table, taken, 0);
     vacate(table, running, 0);
     table.enter(taken, session('again'));
@@ -68,7 +71,9 @@ describe('view table', () => {
 
   it('keeps the most recent idle views, up to the limit', () => {
     const table = newTable();
-    const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) => table.take(outbound(`n${index}`), NOWHERE));
+    const views = Array.from({ length: MAX_IDLE_VIEWS + 10 }, (_, index) =>
+      table.take(outbound(`n${index}`), DEFAULT_PLACEMENT),
+    );
     for (const [index, view] of views.entries()) vacate(table, view, index);
     table.sweep(MAX_IDLE_VIEWS + 10);
     assert.deepEqual(
@@ -81,26 +86,26 @@ describe('view table', () => {
     const table = newTable();
     const sessions = Array.from({ length: MAX_VIEWS_OF_CALLER }, (_, index) => {
       const view = outbound(`n${index}`);
-      table.admit('greedy', NODE, [view], NOWHERE);
+      table.admit('greedy', NODE, [view], DEFAULT_PLACEMENT);
       const one = session('greedy');
-      table.enter(table.take(view, NOWHERE), one);
+      table.enter(table.take(view, DEFAULT_PLACEMENT), one);
       // Replicas have the same.
       const replica = session('greedy');
-      table.enter(table.take(view, NOWHERE), replica);
+      table.enter(table.take(view, DEFAULT_PLACEMENT), replica);
       return { view, one, replica };
     });
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     const exhausted = { code: 'resource_exhausted', message: /greedy.* 1024/ };
-    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], NOWHERE), exhausted);
+    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], DEFAULT_PLACEMENT), exhausted);
     // What it has already may be had again; what only others have may not.
-    table.admit('greedy', NODE, [outbound('n7')], NOWHERE);
-    table.admit('honest', NODE, [outbound('more')], NOWHERE);
-    table.enter(table.take(outbound('more'), NOWHERE), session('honest'));
-    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], NOWHERE), exhausted);
-    for (const { view, one } of sessions) table.leave(table.take(view, NOWHERE), one, 0);
+    table.admit('greedy', NODE, [outbound('n7')], DEFAULT_PLACEMENT);
+    table.admit('honest', NODE, [outbound('more')], DEFAULT_PLACEMENT);
+    table.enter(table.take(outbound('more'), DEFAULT_PLACEMENT), session('honest'));
+    assert.throws(() => table.admit('greedy', NODE, [outbound('more')], DEFAULT_PLACEMENT), exhausted);
+    for (const { view, one } of sessions) table.leave(table.take(view, DEFAULT_PLACEMENT), one, 0);
     assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER);
     for (const [index, { view, replica }] of sessions.entries()) {
-      table.leave(table.take(view, NOWHERE), replica, 0);
+      table.leave(table.take(view, DEFAULT_PLACEMENT), replica, 0);
       assert.equal(table.countOf('greedy'), MAX_VIEWS_OF_CALLER - index - 1);
     }
   });

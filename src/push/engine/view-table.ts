@@ -3,7 +3,7 @@
  * reconnects finds its configuration ready.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { isClientView, NOWHERE, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
+import { DEFAULT_PLACEMENT, isClientView, type Placement, scopeIdOfView, type View } from '../../generate/index.ts';
 import type { Snapshot } from '../../model/index.ts';
 import { placedViewKey, placementKey, registeredViews, viewKey } from '../proxies/index.ts';
 import { ViewReads } from '../reads/index.ts';
@@ -154,7 +154,7 @@ export class ViewTable {
 
 /** The placement of a view for a proxy: the parts of servers do not depend on it. */
 function placementFor(view: View, placement: Placement): Placement {
-  return isClientView(view) ? placement : NOWHERE;
+  return isClientView(view) ? placement : DEFAULT_PLACEMENT;
 }
 
 /** True when some session keeps the view or moves to it. */

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NOWHERE } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT } from '../../generate/types.ts';
 import { applyChanges } from '../../model/testing/steps.ts';
 import { keyOf } from '../../resources/kinds/types.ts';
 import type { GenerateJob, JobAnswer, MeshCopyUpdate } from '../protocol.ts';
@@ -28,7 +28,7 @@ const jobs: GenerateJob[] = viewsOf(snapshot, sidecar('10.0.0.1', 'shop')).map((
   viewKey: viewKey(view),
   view,
   units: { cds: 'all', lds: 'all', rds: 'all' },
-  placements: [NOWHERE],
+  placements: [DEFAULT_PLACEMENT],
 }));
 
 describe('mesh copy', () => {
@@ -121,7 +121,7 @@ describe('mesh copy', () => {
   it('stays usable when a job throws', () => {
     const copy = new MeshCopy();
     const view = { part: 'outbound' } as never;
-    const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [NOWHERE] };
+    const broken = { viewKey: 'broken', view, units: { cds: 'all' } as const, placements: [DEFAULT_PLACEMENT] };
     const answer = copy.run({ update: log.since(0), jobs: [broken] });
     assert.deepEqual([answer.kind, answer.version], ['failed', snapshot.version]);
     assert.equal(copy.run({ update: log.since(snapshot.version), jobs }).kind, 'done');

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import type { ProxyNode } from '../../core/proxy.ts';
-import { isClientView, NOWHERE } from '../../generate/index.ts';
+import { DEFAULT_PLACEMENT, isClientView } from '../../generate/index.ts';
 import { endpoints, meshResource, parse, service, sidecar, snapshotOf } from '../testing/mesh.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from './proxy-views.ts';
 import { placedViewKey, registeredViews } from './registered-views.ts';
@@ -32,7 +32,7 @@ function keysOf(node: ProxyNode): readonly (string | undefined)[] {
   const registered = registeredViews(SNAPSHOT, node);
   const placement = placementOf(SNAPSHOT, node);
   return viewsOf(SNAPSHOT, node).map((view) =>
-    registered.get(placedViewKey(viewKey(view), placementKey(isClientView(view) ? placement : NOWHERE))),
+    registered.get(placedViewKey(viewKey(view), placementKey(isClientView(view) ? placement : DEFAULT_PLACEMENT))),
   );
 }
 

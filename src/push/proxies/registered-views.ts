@@ -4,7 +4,7 @@
  * the size of the mesh, for all callers.
  */
 import type { ProxyNode } from '../../core/proxy.ts';
-import { isClientView, NOWHERE, unrecorded, type View } from '../../generate/index.ts';
+import { DEFAULT_PLACEMENT, isClientView, unrecorded, type View } from '../../generate/index.ts';
 import type { RegisteredWorkload, Snapshot } from '../../model/index.ts';
 import { placementKey, placementOf, viewKey, viewsOf } from './proxy-views.ts';
 
@@ -24,7 +24,7 @@ export function registeredViews(snapshot: Snapshot, node: ProxyNode): ReadonlyMa
     const known = asRegistered(snapshot, node, workload);
     const placement = placementKey(placementOf(snapshot, known));
     const plain = viewsOf(snapshot, withoutFeatures(snapshot, known));
-    const placementFor = (view: View) => (isClientView(view) ? placement : placementKey(NOWHERE));
+    const placementFor = (view: View) => (isClientView(view) ? placement : placementKey(DEFAULT_PLACEMENT));
     return new Map(
       viewsOf(snapshot, known).map((view, index) => [
         placedViewKey(viewKey(view), placementFor(view)),

@@ -54,7 +54,7 @@ interface Need {
 }
 
 /** Changes on their way to the proxy, merged: the earliest event time, the newest version. */
-export interface Converging {
+export interface PendingConvergence {
   readonly eventTime: number;
   readonly version: number;
   /** A response was sent: convergence now waits for its acknowledgement, even when a later push sends nothing. */
@@ -91,7 +91,7 @@ export class Session implements ProxySession {
   #content: Parts = NO_PARTS;
   /** The bundles that `#content` was built from; empty when it has to be built again. */
   #contentOf: readonly Bundles[] = [];
-  #converging: Converging | undefined;
+  #converging: PendingConvergence | undefined;
   #postponed: PostponedPush | undefined;
   #resolveReady: () => void = () => {};
   #rejectReady: (error: unknown) => void = () => {};
@@ -274,7 +274,7 @@ export class Session implements ProxySession {
   }
 
   /** The changes on their way to the proxy; a new object after each {@link changed}. */
-  get converging(): Converging | undefined {
+  get converging(): PendingConvergence | undefined {
     return this.#converging;
   }
 
@@ -318,7 +318,7 @@ export class Session implements ProxySession {
   }
 
   /** A push has ended; `known`: the changes on their way when it began. */
-  pushed(outcome: PushOutcome, known: Converging | undefined): void {
+  pushed(outcome: PushOutcome, known: PendingConvergence | undefined): void {
     if (outcome === 'sent') {
       if (this.#converging !== undefined) this.#converging.sent = true;
     } else if (outcome === 'nothing') this.#endUnlessSent(known);
@@ -333,7 +333,7 @@ export class Session implements ProxySession {
   }
 
   /** A push found nothing to send: the proxy needs nothing of the changes known when it began. */
-  #endUnlessSent(known: Converging | undefined): void {
+  #endUnlessSent(known: PendingConvergence | undefined): void {
     if (known !== undefined && known === this.#converging && !known.sent) this.#endConverging(undefined);
   }
 

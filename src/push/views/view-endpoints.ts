@@ -6,11 +6,11 @@ import { messageOf } from '../../core/errors.ts';
 import type { XdsType } from '../../core/xds-types.ts';
 import {
   type ClientView,
+  DEFAULT_PLACEMENT,
   type EdsInput,
   endpointName,
   endpointsOfHost,
   hostOfCluster,
-  NOWHERE,
   type Placement,
   type Unit,
 } from '../../generate/index.ts';
@@ -73,7 +73,7 @@ export function endpointChanges(
       continue;
     }
     try {
-      const input = inputs.at(NOWHERE, clusterName);
+      const input = inputs.at(DEFAULT_PLACEMENT, clusterName);
       // The service is gone: a running job removes the cluster, and until then the endpoints stay.
       if (input === undefined) continue;
       const { name } = input;
@@ -144,7 +144,7 @@ const NO_INPUTS: Inputs = new Map();
 function inputsOf(host: string, { snapshot, view }: EndpointContext): Inputs | undefined {
   if (host === '') return NO_INPUTS;
   try {
-    return endpointsOfHost(snapshot, view, NOWHERE, host);
+    return endpointsOfHost(snapshot, view, DEFAULT_PLACEMENT, host);
   } catch {
     // The caller finds out which of them fails.
     return undefined;

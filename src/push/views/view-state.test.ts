@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, it } from 'node:test';
-import { NOWHERE } from '../../generate/types.ts';
+import { DEFAULT_PLACEMENT } from '../../generate/types.ts';
 import { BundleTemplates } from '../bundles/bundle-templates.ts';
 import { EndpointEncoder } from '../bundles/endpoint-encoder.ts';
 import { Interner } from '../bundles/interner.ts';
@@ -29,7 +29,10 @@ describe('a view', () => {
   it('has a session while some placement has it', () => {
     const { state } = newView();
     const session = { caller: 'shop' };
-    const [one, two] = [state.ensurePlacement(NOWHERE), state.ensurePlacement({ network: 'n', locality: '' })];
+    const [one, two] = [
+      state.ensurePlacement(DEFAULT_PLACEMENT),
+      state.ensurePlacement({ network: 'n', locality: '' }),
+    ];
     for (const placed of [one, two]) state.enter(placed, session);
     assert.ok(state.leave(one, session));
     assert.ok(state.sessions.has(session));

@@ -36,7 +36,7 @@ export interface SelfSignedOptions {
 }
 
 /** The state without its keys. */
-interface Known {
+interface PublicState {
   readonly certificate: string;
   readonly next: { readonly certificate: string; readonly servedSince: number } | undefined;
   readonly former: readonly string[];
@@ -69,7 +69,7 @@ export async function openSelfSigned(
 
 class SelfSignedSource implements RotatedSource {
   readonly #options: SelfSignedOptions;
-  #known: Known = { certificate: '', next: undefined, former: [] };
+  #known: PublicState = { certificate: '', next: undefined, former: [] };
   #roots: RootSet = { path: [], bundle: [], ends: { chain: 0, root: 0 } };
   /** Serializes the steps: two concurrent ones would both read the state, and one change would be lost. */
   #turn: Promise<unknown> = Promise.resolve();
@@ -313,7 +313,7 @@ class SelfSignedSource implements RotatedSource {
     return changed;
   }
 
-  #nextOf(certificate: string): NonNullable<Known['next']> {
+  #nextOf(certificate: string): NonNullable<PublicState['next']> {
     const { next } = this.#known;
     return next?.certificate === certificate ? next : { certificate, servedSince: this.#options.clock.now() };
   }

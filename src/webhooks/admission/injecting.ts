@@ -9,17 +9,17 @@ export interface Injecting {
 }
 
 /** The answer, and why a Pod is left as it is. */
-export interface Answered {
+export interface ReviewResult {
   readonly answer: AdmissionAnswer;
   readonly reason?: string;
 }
 
-function skipped(reason: string): Answered {
+function skipped(reason: string): ReviewResult {
   return { answer: { allowed: true, outcome: 'skipped' }, reason };
 }
 
 /** A refusal for a mistake of the Pod's author; for an internal error the caller gets no details but one line. */
-function refused(error: unknown): Answered {
+function refused(error: unknown): ReviewResult {
   const message = oneLineOf(error);
   const wrong = error instanceof CtlError && error.code !== 'internal';
   const refusal = wrong
@@ -32,7 +32,7 @@ export function answerInjection(
   { kind, operation, subResource, namespace, object }: AdmissionRequest,
   parameters: InjectionParameters,
   { injector, diff }: Injecting,
-): Answered {
+): ReviewResult {
   if (kind.group !== '' || kind.kind !== 'Pod') return skipped('only Pods are injected');
   if (operation !== 'CREATE' || subResource !== '') return skipped('only Pods that are created are injected');
   if (!isObject(object))

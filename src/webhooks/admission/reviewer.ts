@@ -14,7 +14,7 @@ import type {
   Webhook,
 } from '../tasks.ts';
 import type { AdmissionAnswer, AdmissionRequest, InjectionSettings, Injector, JsonPatchOperation } from '../types.ts';
-import { type Answered, answerInjection } from './injecting.ts';
+import { answerInjection, type ReviewResult } from './injecting.ts';
 import { findPrototypeKey, removePrototypeKeys } from './json.ts';
 import { MAX_POD_VALUES, MAX_VALUES, type Review, readReview, writeReview } from './review.ts';
 
@@ -77,7 +77,7 @@ export class Reviewer {
     injector: Injector,
   ): AdmissionReply {
     const { diff, validate } = this.#handlers;
-    const decide = (request: AdmissionRequest): Answered =>
+    const decide = (request: AdmissionRequest): ReviewResult =>
       webhook.kind === 'validate'
         ? { answer: validate(request, limitFactor) }
         : answerInjection(request, webhook.parameters, { injector, diff });
@@ -148,7 +148,7 @@ const UNUSABLE: Injector = {
  * The refusal of an object with a key `__proto__`, which no kind has. Undefined for all others. What was stored before
  * is not refused: it loses the key here, and can be replaced and deleted.
  */
-function refusedKey({ operation, object, oldObject }: AdmissionRequest, { kind }: Webhook): Answered | undefined {
+function refusedKey({ operation, object, oldObject }: AdmissionRequest, { kind }: Webhook): ReviewResult | undefined {
   removePrototypeKeys(oldObject);
   const path = operation === 'DELETE' ? undefined : findPrototypeKey(object);
   if (path === undefined) return undefined;

@@ -33,11 +33,11 @@ export interface FormIndex {
 /** One encoding of a known list. */
 class Form<V extends Sized> implements ListForm {
   readonly bytes: Buffer;
-  readonly known: Known<V>;
+  readonly known: CachedList<V>;
   /** The cache that it belongs to. */
   readonly lists: NameListCache<V>;
 
-  constructor(bytes: Buffer, known: Known<V>, lists: NameListCache<V>) {
+  constructor(bytes: Buffer, known: CachedList<V>, lists: NameListCache<V>) {
     this.bytes = bytes;
     this.known = known;
     this.lists = lists;
@@ -48,7 +48,7 @@ interface Sized {
   readonly size: number;
 }
 
-interface Known<V extends Sized> {
+interface CachedList<V extends Sized> {
   readonly value: V;
   /** Number of entries of the encoded forms. */
   readonly count: number;
@@ -89,7 +89,7 @@ class WeakBuckets<T extends object> {
   }
 }
 
-function sameEntries<V extends Sized>(known: Known<V>, entries: Entries): boolean {
+function sameEntries<V extends Sized>(known: CachedList<V>, entries: Entries): boolean {
   if (known.first === undefined) return false;
   known.table ??= new EntryTable(new Entries(known.first.bytes, known.count));
   return known.table.sameAs(entries);
@@ -98,10 +98,10 @@ function sameEntries<V extends Sized>(known: Known<V>, entries: Entries): boolea
 /** The known lists of one kind of one server. */
 export class NameListCache<V extends Sized> implements FormIndex {
   /** By number of entries, number of bytes and sum of hashes: the same for any order of the same entries. */
-  readonly #bySum = new WeakBuckets<Known<V>>();
+  readonly #bySum = new WeakBuckets<CachedList<V>>();
   readonly #byHead = new WeakBuckets<Form<V>>();
   /** Holds a known list as long as its value. */
-  readonly #of: WeakMemo<V, Known<V>>;
+  readonly #of: WeakMemo<V, CachedList<V>>;
   readonly #builders = new WeakBuckets<NameListBuilder>();
   readonly #make: (entries: Buffer) => V;
   readonly #maxEntries: number;
@@ -159,7 +159,7 @@ export class NameListCache<V extends Sized> implements FormIndex {
       return { value: known.value, form };
     }
     const value = this.#make(bytes);
-    const learned: Known<V> = { value, count, first: undefined, latest: undefined, table: undefined };
+    const learned: CachedList<V> = { value, count, first: undefined, latest: undefined, table: undefined };
     // With a repeated entry the order may matter. A value is known by the entries that it was first decoded from.
     if (value.size !== count || this.#of.get(value, () => learned) !== learned) return { value };
     // A copy, because it may last long: the message that it is a part of is much larger, or a part of what the socket
@@ -170,7 +170,7 @@ export class NameListCache<V extends Sized> implements FormIndex {
     return { value, form };
   }
 
-  #form(known: Known<V>, bytes: Buffer): Form<V> {
+  #form(known: CachedList<V>, bytes: Buffer): Form<V> {
     const form = new Form(bytes, known, this);
     this.#byHead.add(headAt(bytes, 0), form);
     return form;

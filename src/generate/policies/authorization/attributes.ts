@@ -20,7 +20,7 @@ import {
 import { claimMatches, requestPrincipal } from './token.ts';
 
 /** Context of a value: the mesh's trust domains, and the policy's own namespace. */
-export interface Meaning {
+export interface PolicyContext {
   readonly trustDomains: readonly string[];
   readonly namespace: string;
 }
@@ -34,10 +34,10 @@ export interface Matches<Leaf> {
   /** True for the identity of a workload, which only certificates of the mesh prove. */
   readonly ofMesh: boolean;
   /** The matcher of one value. */
-  readonly matches: (values: readonly string[], reading: Reading, meaning: Meaning) => Condition<Leaf>;
+  readonly matches: (values: readonly string[], reading: Reading, context: PolicyContext) => Condition<Leaf>;
 }
 
-type OneValue<Leaf> = (value: string, reading: Reading, meaning: Meaning) => Condition<Leaf>;
+type OneValue<Leaf> = (value: string, reading: Reading, context: PolicyContext) => Condition<Leaf>;
 
 type WhoAttribute = Matches<PrincipalLeaf>;
 type WhatAttribute = Matches<PermissionLeaf>;
@@ -61,12 +61,12 @@ function ofTokens(one: OneValue<PrincipalLeaf>): WhoAttribute {
 }
 
 function eachOf<Leaf>(one: OneValue<Leaf>): Matches<Leaf>['matches'] {
-  return (values, reading, meaning) => anyOf(values.map((value) => one(value, reading, meaning)));
+  return (values, reading, context) => anyOf(values.map((value) => one(value, reading, context)));
 }
 
 const PRINCIPAL = ofWorkloads((value, _, { trustDomains }) => principal(value, trustDomains));
 const NAMESPACE = ofWorkloads(namespace);
-const SERVICE_ACCOUNT = ofWorkloads((value, _, meaning) => serviceAccount(value, meaning.namespace));
+const SERVICE_ACCOUNT = ofWorkloads((value, _, context) => serviceAccount(value, context.namespace));
 const TRUST_DOMAIN = ofWorkloads((value, _, { trustDomains }) => trustDomain(value, trustDomains));
 const PEER_ADDRESS: WhoAttribute = onConnections(peerAddress);
 /**

@@ -15,7 +15,7 @@ import {
 import { scopeOfView, trustDomainsOf } from '../../common/index.ts';
 import { fact, type MeshReader, note, unrecorded } from '../../reads/index.ts';
 import type { Certificates, GuardedView, HttpFilter, NetworkFilter } from '../types.ts';
-import type { Meaning } from './attributes.ts';
+import type { PolicyContext } from './attributes.ts';
 import {
   type Authorizer,
   authorizerOf,
@@ -30,8 +30,8 @@ import {
   asksForPaths,
   type NamedPolicies,
   type RbacPolicy,
+  type RuleContext,
   rbacPolicy,
-  type Use,
 } from './rules.ts';
 
 export { isGrpcHeader } from './attributes.ts';
@@ -109,16 +109,16 @@ export function grpcRules(snapshot: MeshReader, policies: GuardedView['policies'
   const { enforced } = policiesFor(snapshot, { policies });
   const of = (action: Action) => actionOf(enforced, action);
   const [allow, custom, deny] = [of('ALLOW'), of('CUSTOM'), of('DENY')];
-  const keepOut = {
-    effect: 'keep out',
+  const restrictContext = {
+    effect: 'restrict',
     protocol: 'grpc',
     certificates: 'mesh',
     sourcedMetadata: false,
   } as const;
   const inexact = [...allow, ...deny].filter(({ content }) => (content.rules ?? []).some(asksForMoreThanGrpc));
   return {
-    deny: named(snapshot, [...custom, ...deny], keepOut),
-    allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...keepOut, effect: 'let in' }),
+    deny: named(snapshot, [...custom, ...deny], restrictContext),
+    allow: allow.length === 0 ? undefined : named(snapshot, allow, { ...restrictContext, effect: 'allow' }),
     problems: [
       ...custom.map(
         (policy) => `${nameOf(policy)}: gRPC servers have no external authorizers; requests that match it are denied`,
@@ -204,20 +204,20 @@ const NO_RULES: Rules = { custom: [], uncalled: [], deny: NONE, allow: NONE, aud
 function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol, certificates: Certificates): Rules {
   const { enforced, dryRun } = policiesFor(snapshot, view);
   if (enforced.length + dryRun.length === 0) return NO_RULES;
-  const use = { protocol, certificates, sourcedMetadata: view.capabilities.replacements === true };
-  const keepOut = { ...use, effect: 'keep out' } as const;
-  const letIn = { ...use, effect: 'let in' } as const;
-  const deny = (policies: readonly Policy[]) => filled(named(snapshot, actionOf(policies, 'DENY'), keepOut));
+  const context = { protocol, certificates, sourcedMetadata: view.capabilities.replacements === true };
+  const restrictContext = { ...context, effect: 'restrict' } as const;
+  const allowContext = { ...context, effect: 'allow' } as const;
+  const deny = (policies: readonly Policy[]) => filled(named(snapshot, actionOf(policies, 'DENY'), restrictContext));
   const allow = (policies: readonly Policy[]) => {
     const allowing = actionOf(policies, 'ALLOW');
-    return allowing.length === 0 ? undefined : named(snapshot, allowing, letIn);
+    return allowing.length === 0 ? undefined : named(snapshot, allowing, allowContext);
   };
   const scope = scopeOfView(snapshot, view);
   const custom = (policies: readonly Policy[]) =>
     [...Map.groupBy(actionOf(policies, 'CUSTOM'), ({ content }) => content.provider?.name ?? '')]
       .map(([name, ofProvider]) => ({
         authorizer: authorizerOf(snapshot, scope, name),
-        policies: named(snapshot, ofProvider, keepOut),
+        policies: named(snapshot, ofProvider, restrictContext),
       }))
       .filter((rules) => isFilled(rules.policies));
   return {
@@ -225,7 +225,7 @@ function rulesFor(snapshot: MeshReader, view: GuardedView, protocol: Protocol, c
     uncalled: custom(dryRun),
     deny: { enforced: deny(enforced), dryRun: deny(dryRun) },
     allow: { enforced: allow(enforced), dryRun: allow(dryRun) },
-    audit: named(snapshot, actionOf(enforced, 'AUDIT'), keepOut),
+    audit: named(snapshot, actionOf(enforced, 'AUDIT'), restrictContext),
   };
 }
 
@@ -273,13 +273,13 @@ function isServed({ content }: Policy, plugins: readonly string[]): boolean {
 function named(
   { settings, mesh }: MeshReader,
   policies: readonly Policy[],
-  use: Omit<Use, keyof Meaning>,
+  context: Omit<RuleContext, keyof PolicyContext>,
 ): NamedPolicies {
   const found: Record<string, NamedPolicies[string]> = {};
   const trustDomains = trustDomainsOf(settings, mesh);
   for (const { meta, content } of policies) {
     content.rules?.forEach((rule: AuthorizationRule, index) => {
-      const policy = rbacPolicy(rule, { ...use, trustDomains, namespace: meta.namespace });
+      const policy = rbacPolicy(rule, { ...context, trustDomains, namespace: meta.namespace });
       if (policy !== undefined) found[`ns[${meta.namespace}]-policy[${meta.name}]-rule[${index}]`] = policy;
     });
   }

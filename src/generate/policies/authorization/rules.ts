@@ -14,7 +14,7 @@ import type {
   AuthorizationSource,
 } from '../../../resources/index.ts';
 import type { Certificates } from '../types.ts';
-import { attributeOf, type Matches, type Meaning, OPERATION_FIELDS, SOURCE_FIELDS } from './attributes.ts';
+import { attributeOf, type Matches, OPERATION_FIELDS, type PolicyContext, SOURCE_FIELDS } from './attributes.ts';
 import {
   ALWAYS,
   allOf,
@@ -36,9 +36,9 @@ export type RbacPolicy = envoy.config.rbac.v3.Policy.Input;
 export type NamedPolicies = Readonly<Record<string, RbacPolicy>>;
 
 /** Context of rules. */
-export interface Use extends Meaning {
-  /** What the rule does with requests that it matches: allow them, or anything else. */
-  readonly effect: 'let in' | 'keep out';
+export interface RuleContext extends PolicyContext {
+  /** `allow` for action ALLOW, `restrict` for every other action. */
+  readonly effect: 'allow' | 'restrict';
   readonly protocol: 'http' | 'tcp' | 'grpc';
   readonly certificates: Certificates;
   /** Whether Envoy supports `sourced_metadata` of principals. */
@@ -51,17 +51,17 @@ const SOURCE_NAMES = Object.keys(SOURCE_FIELDS) as (keyof typeof SOURCE_FIELDS)[
 const OPERATION_NAMES = Object.keys(OPERATION_FIELDS) as (keyof typeof OPERATION_FIELDS)[];
 
 /** The policy of a rule; undefined for one that nothing can match. */
-export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | undefined {
-  if (use.effect === 'let in' && asksFor(rule, (attribute) => !isKnown(attribute, use))) return undefined;
+export function rbacPolicy(rule: AuthorizationRule, context: RuleContext): RbacPolicy | undefined {
+  if (context.effect === 'allow' && asksFor(rule, (attribute) => !isKnown(attribute, context))) return undefined;
   const { from, to, when = [] } = rule;
-  const conditions = when.map((condition) => whenMatches(condition, use));
+  const conditions = when.map((condition) => whenMatches(condition, context));
   const who = allOf([
     ...(from === undefined
       ? []
       : [
           alternatives(
-            from.map(({ source }) => sourceMatches(source, use)),
-            use,
+            from.map(({ source }) => sourceMatches(source, context)),
+            context,
           ),
         ]),
     ...conditions.flatMap((condition) => ('who' in condition ? [condition.who] : [])),
@@ -71,20 +71,20 @@ export function rbacPolicy(rule: AuthorizationRule, use: Use): RbacPolicy | unde
       ? []
       : [
           alternatives(
-            to.map(({ operation }) => operationMatches(operation, use)),
-            use,
+            to.map(({ operation }) => operationMatches(operation, context)),
+            context,
           ),
         ]),
     ...conditions.flatMap((condition) => ('what' in condition ? [condition.what] : [])),
   ]);
   if (isNever(who) || isNever(what)) return undefined;
-  return { permissions: [permissionOf(what)], principals: [principalOf(who, use.sourcedMetadata)] };
+  return { permissions: [permissionOf(what)], principals: [principalOf(who, context.sourcedMetadata)] };
 }
 
 type AnyAttribute = Pick<Matches<unknown>, 'httpOnly' | 'inGrpc'>;
 
 /** Whether an attribute can be compared there. */
-function isKnown({ httpOnly, inGrpc }: AnyAttribute, { protocol }: Pick<Use, 'protocol'>): boolean {
+function isKnown({ httpOnly, inGrpc }: AnyAttribute, { protocol }: Pick<RuleContext, 'protocol'>): boolean {
   if (protocol === 'grpc') return inGrpc;
   return protocol === 'http' || !httpOnly;
 }
@@ -119,32 +119,32 @@ export function asksForPaths({ to = [], when = [] }: AuthorizationRule): boolean
 }
 
 /** An empty list, which validation refuses, counts as absent. */
-function alternatives<Leaf>(conditions: readonly Condition<Leaf>[], use: Use): Condition<Leaf> {
-  return conditions.length === 0 ? unclear(readingOf(use)) : anyOf(conditions);
+function alternatives<Leaf>(conditions: readonly Condition<Leaf>[], context: RuleContext): Condition<Leaf> {
+  return conditions.length === 0 ? unclear(readingOf(context)) : anyOf(conditions);
 }
 
-function sourceMatches(source: AuthorizationSource, use: Use): Condition<PrincipalLeaf> {
+function sourceMatches(source: AuthorizationSource, context: RuleContext): Condition<PrincipalLeaf> {
   const given = SOURCE_NAMES.filter((name) => isGiven(source, name));
-  if (given.length === 0) return unclear(readingOf(use));
-  return allOf(given.map((name) => fieldMatches(SOURCE_FIELDS[name], source[name], source[negative(name)], use)));
+  if (given.length === 0) return unclear(readingOf(context));
+  return allOf(given.map((name) => fieldMatches(SOURCE_FIELDS[name], source[name], source[negative(name)], context)));
 }
 
-function operationMatches(operation: AuthorizationOperation, use: Use): Condition<PermissionLeaf> {
+function operationMatches(operation: AuthorizationOperation, context: RuleContext): Condition<PermissionLeaf> {
   const given = OPERATION_NAMES.filter((name) => isGiven(operation, name));
-  if (given.length === 0) return unclear(readingOf(use));
+  if (given.length === 0) return unclear(readingOf(context));
   return allOf(
-    given.map((name) => fieldMatches(OPERATION_FIELDS[name], operation[name], operation[negative(name)], use)),
+    given.map((name) => fieldMatches(OPERATION_FIELDS[name], operation[name], operation[negative(name)], context)),
   );
 }
 
 function whenMatches(
   { key, values, notValues }: AuthorizationCondition,
-  use: Use,
+  context: RuleContext,
 ): { readonly who: Condition<PrincipalLeaf> } | { readonly what: Condition<PermissionLeaf> } {
   const attribute = attributeOf(key);
-  if (attribute === undefined) return { who: unclear(readingOf(use)) };
-  if ('who' in attribute) return { who: fieldMatches(attribute.who, values, notValues, use) };
-  return { what: fieldMatches(attribute.what, values, notValues, use) };
+  if (attribute === undefined) return { who: unclear(readingOf(context)) };
+  if ('who' in attribute) return { who: fieldMatches(attribute.who, values, notValues, context) };
+  return { what: fieldMatches(attribute.what, values, notValues, context) };
 }
 
 /** A field with its negation. Attributes that cannot be compared are left out: this is for rules that deny. */
@@ -152,23 +152,23 @@ function fieldMatches<Leaf>(
   { httpOnly, inGrpc, ofMesh, matches }: Matches<Leaf>,
   values: Values = [],
   notValues: Values = [],
-  use: Use,
+  context: RuleContext,
 ): Condition<Leaf> {
-  if (!isKnown({ httpOnly, inGrpc }, use)) return ALWAYS;
-  const reading = readingOf(use);
+  if (!isKnown({ httpOnly, inGrpc }, context)) return ALWAYS;
+  const reading = readingOf(context);
   // Clients that prove no identity have none, as those without a certificate.
-  const some: typeof matches = ofMesh && use.certificates === 'foreign' ? () => NEVER : matches;
+  const some: typeof matches = ofMesh && context.certificates === 'foreign' ? () => NEVER : matches;
   const all: Condition<Leaf>[] = [];
-  if (values.length > 0) all.push(some(values, reading, use));
+  if (values.length > 0) all.push(some(values, reading, context));
   if (notValues.length > 0) {
     const opposite = reading === 'wide' ? 'narrow' : 'wide';
-    all.push(not(some(notValues, opposite, use)));
+    all.push(not(some(notValues, opposite, context)));
   }
   return allOf(all);
 }
 
-function readingOf({ effect }: Use): Reading {
-  return effect === 'let in' ? 'narrow' : 'wide';
+function readingOf({ effect }: RuleContext): Reading {
+  return effect === 'allow' ? 'narrow' : 'wide';
 }
 
 type Negative<Name extends string> = `not${Capitalize<Name>}`;

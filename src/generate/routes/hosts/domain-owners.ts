@@ -50,7 +50,7 @@ export interface CandidateSet extends CandidateDomains {
   readonly ordered: readonly Candidate[];
 }
 
-interface Known {
+interface CachedCandidates {
   readonly services: Services;
   readonly virtualServices: VirtualServices;
   readonly key: string;
@@ -67,7 +67,7 @@ export function candidateSet(sources: CandidateSources, context: RouteContext, v
   const { services, virtualServices } = sources;
   const index = domainIndex(context.memos, sources.entries, context.port, viewer);
   const key = contextKey(context);
-  const known = context.memos.weak<DomainIndex, Known[]>('candidates').get(index, () => []);
+  const known = context.memos.weak<DomainIndex, CachedCandidates[]>('candidates').get(index, () => []);
   for (const each of known) {
     if (each.virtualServices !== virtualServices || each.services !== services || each.key !== key) continue;
     noteAll(each.facts);

@@ -4,7 +4,7 @@ import { type Policy, type ServiceName, targetsOf } from '../backends/backend-tl
 import type { TranslatedRoute } from '../routes/routes.ts';
 
 /** How a route uses a Service. */
-interface Use {
+interface BackendUse {
   /** The Gateways that it is attached to, `namespace/name`. */
   readonly gateways: readonly string[];
   readonly grpcPorts: readonly number[];
@@ -13,8 +13,8 @@ interface Use {
 export class BackendUsers {
   readonly #policies = new Map<ServiceName, Map<ResourceKey, Policy>>();
   readonly #targets = new Map<ResourceKey, readonly ServiceName[]>();
-  readonly #uses = new Map<ServiceName, Map<ResourceKey, Use>>();
-  readonly #ofRoute = new Map<ResourceKey, ReadonlyMap<ServiceName, Use>>();
+  readonly #uses = new Map<ServiceName, Map<ResourceKey, BackendUse>>();
+  readonly #ofRoute = new Map<ResourceKey, ReadonlyMap<ServiceName, BackendUse>>();
 
   /** @returns the Services that it concerns, before or after */
   setPolicy(key: ResourceKey, policy: Policy | undefined): readonly ServiceName[] {
@@ -29,7 +29,7 @@ export class BackendUsers {
 
   /** @returns the Services that are used differently */
   setRoute(key: ResourceKey, route: TranslatedRoute | undefined): readonly ServiceName[] {
-    const before = this.#ofRoute.get(key) ?? new Map<ServiceName, Use>();
+    const before = this.#ofRoute.get(key) ?? new Map<ServiceName, BackendUse>();
     const after = usesOf(route);
     const services = [...new Set([...before.keys(), ...after.keys()])];
     const changed = services.filter((each) => JSON.stringify(before.get(each)) !== JSON.stringify(after.get(each)));
@@ -63,7 +63,7 @@ export class BackendUsers {
   }
 }
 
-function usesOf(route: TranslatedRoute | undefined): ReadonlyMap<ServiceName, Use> {
+function usesOf(route: TranslatedRoute | undefined): ReadonlyMap<ServiceName, BackendUse> {
   if (route === undefined || route.attachments.length === 0) return new Map();
   const gateways = [...new Set(route.attachments.map(({ gateway }) => `${gateway.namespace}/${gateway.name}`))].sort();
   const isGrpc = route.key.startsWith('GRPCRoute/');
